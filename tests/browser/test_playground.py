@@ -130,6 +130,8 @@ def test_an_example_asks_with_what_it_needs_and_nothing_else(page: Page) -> None
         expect(page.get_by_label("Your message", exact=True)).to_be_focused()
         expect(page.get_by_label("Your message", exact=True)).to_have_value("")
         page.get_by_role("button", name="New conversation").click()
+        values = "ids => ids.map((id) => document.getElementById(id).value)"
+        assert page.evaluate(values, ["form", "thinking", "tools"]) == ["text", "", ""], "as before the example"
     page.get_by_label("Definitions, a JSON list").fill('[{"type": "function", "function": {"name": "mine"}}]')
     examples.get_by_role("button", name="A story").click()
     wait_for_answers(page, 1)

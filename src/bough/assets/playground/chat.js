@@ -31,6 +31,7 @@ let running = null;
 /** What is seen while there are no messages, and the messages that "New conversation" put away last. */
 const start = element("section", { className: "start" });
 let putAway = [];
+let ofExample = [];
 
 /** What the settings ask for. Throws an Error that names the setting if one cannot be read. */
 function options() {
@@ -468,13 +469,22 @@ function settingsChanged() {
   ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked }));
 }
 
+/** Settings that the last example changed go back to what they were, but for those changed since. */
+function undoExample() {
+  for (const { id, before, made } of ofExample) if (byId(id).value === made) byId(id).value = before;
+  ofExample = [];
+  settingsChanged();
+}
+
 /** Examples as buttons, of which each asks at once, with the settings that it needs and none that would hinder it. */
 function propose(examples) {
   const ask = ({ prompt, settings: needed = {} }) => {
+    undoExample();
     // Tools that somebody wrote stay; those of an example do not.
     const tools = byId("tools").value === pretty(EXAMPLE_TOOLS) ? "" : byId("tools").value;
     const wanted = { form: "text", thinking: "", tools, ...needed };
-    for (const [id, value] of Object.entries(wanted)) byId(id).value = value;
+    ofExample = Object.entries(wanted).map(([id, value]) => ({ id, before: byId(id).value, made: value }));
+    for (const { id, made } of ofExample) byId(id).value = made;
     settingsChanged();
     if (document.activeElement.matches(":focus-visible")) byId("prompt").focus();
     byId("prompt").value = prompt;
@@ -490,6 +500,7 @@ function newConversation() {
   running?.abort();
   if (messages.length) putAway = messages;
   messages = [];
+  undoExample();
   store();
   redraw();
   byId("prompt").focus();
