@@ -198,5 +198,6 @@ def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, 
         if outcome.answered != left:
             raise ConfigError(f"{source} has changed meanwhile: run the same command again", param="input_file")
     earlier = f", {len(done)} had been before" if done else ""
-    print(f"{outcome.answered - outcome.failed} of {len(ids)} requests answered{earlier}; {outcome.failed} failed", file=sys.stderr)
+    right = outcome.answered - outcome.failed
+    print(f"{right} of {len(ids)} requests answered{earlier}; {outcome.failed} failed", file=sys.stderr)
     return FAILED_STATUS if outcome.failed else 0
