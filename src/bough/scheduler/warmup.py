@@ -76,11 +76,11 @@ def measure_step_costs(worker: Worker, max_step_tokens: int = 2**30) -> CostMode
     else:
         model = CostModel.fit(measurements, knows_prompts=launches)
     logger.info(
-        "Step cost: %.0f us + %.1f us per token + %.2f us per token and 1000 tokens of context, %.0f us with a prompt",
+        "Step cost: %.0f us + %.1f us per token + %.2f us per token and 1000 tokens of context%s",
         model.base * 1e6,
         model.per_token * 1e6,
         model.per_token_context * 1e9,
-        model.prompt_base * 1e6,
+        f", {model.prompt_base * 1e6:.0f} us with a prompt" if launches else "",
     )
     return model
 

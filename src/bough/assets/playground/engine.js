@@ -70,16 +70,16 @@ export function stopEngine() {
 
 function draw(picture) {
   const before = history.at(-1);
-  const time = picture.uptime; // of the server's clock nobody knows whether it was set
-  const isOther = before && (picture.generated_total < before.generated_total || time < before.time);
-  if (isOther || time - before?.time > LONGEST_GAP_SECONDS) history = [];
+  const now = picture.uptime; // of the server's clock nobody knows whether it was set
+  const isOther = before && (picture.generated_total < before.generated_total || now < before.time);
+  if (isOther || now - before?.time > LONGEST_GAP_SECONDS) history = [];
   const last = history.at(-1);
-  const seconds = last ? time - last.time : 0;
+  const seconds = last ? now - last.time : 0;
   picture.rate = seconds > 0 ? (picture.generated_total - last.generated_total) / seconds : 0;
   picture.prefillRate = seconds > 0 ? (picture.prefilled_total - last.prefilled_total) / seconds : 0;
   const { rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total } = picture;
-  history.push({ time, rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total });
-  history = history.filter((each) => time - each.time <= KEPT_SECONDS);
+  history.push({ time: now, rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total });
+  history = history.filter((each) => now - each.time <= KEPT_SECONDS);
   tiles(picture);
   line("rate", [["generated", (each) => each.rate], ["prompts", (each) => each.prefillRate]], "tokens per second");
   line("requests", [["running", (each) => each.running], ["waiting", (each) => each.waiting]], "requests");
