@@ -1,22 +1,27 @@
 """What quantisation costs in quality, beside llama.cpp's formats of as many bits on the same weights.
 
-Run with ``python -m benchmarks.quantization_quality [--texts N] [--length N] [--output FILE]``. The models are the
-bundled one and random ones of two families, as they are and with outliers in three channels: activations 20 or 100
-times larger (with weights as much smaller in the bundled model, so that it still computes the same), or weights
-larger and activations smaller. ``error`` is that of the logits against float32, relative; ``perplexity`` that of text
-which the float32 model has written. Q8_0 and Q4_0 are emulated in float32 (``tests/common_formats.py``): rounded
-weights, inputs of products rounded to Q8_0, embeddings and head in Q8_0.
+Run with ``python -m benchmarks.quantization_quality [--texts N] [--length N] [--choices N] [--output FILE]``. The
+models are the bundled one and random ones of two families, as they are and with outliers in three channels: activations
+20 or 100 times larger (with weights as much smaller in the bundled model, so that it still computes the same), or
+weights larger and activations smaller. ``error`` is that of the logits against float32, relative; ``perplexity`` that
+of text which the float32 model has written. Q8_0 and Q4_0 are emulated in float32 (``tests/common_formats.py``):
+rounded weights, inputs of products rounded to Q8_0, embeddings and head in Q8_0.
+
+Which channels are large is much a matter of chance, and so is which way single numbers are rounded: the last column is
+the ratio of the errors, the geometric mean over the choices, and its standard error.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 import torch
@@ -24,16 +29,23 @@ import transformers
 from tests.model_executor.quality import COMMON_FORMATS, Quality, bundled_model, measure, plant_outliers, sampled_texts
 from tests.models.checkpoints import save_checkpoint
 
-CHANNELS = ((3, 20, 41), (77, 130, 201), (12, 99, 250))
-"""What few channels do is much a matter of chance: figures are means over several choices."""
+CHANNELS = 3
+"""How many are large."""
 
 RANDOM = {"hidden_size": 256, "intermediate_size": 512, "vocab_size": 512}
 
 
-def models(directory: Path) -> Iterator[tuple[str, list[Any]]]:
+def choices(count: int) -> list[tuple[int, ...]]:
+    """Channels of the residual stream, the same ones every time."""
+    generator = torch.Generator().manual_seed(1)
+    size = RANDOM["hidden_size"]  # that of the bundled model, too
+    return [tuple(torch.randperm(size, generator=generator)[:CHANNELS].tolist()) for _ in range(count)]
+
+
+def models(directory: Path, several: Sequence[tuple[int, ...]]) -> Iterator[tuple[str, list[Any]]]:
     def planted(make: Callable[[], Any], factor: float, weights: bool) -> list[Any]:
         made = []
-        for channels in CHANNELS[: 1 if factor == 1 else None]:
+        for channels in several[: 1 if factor == 1 else None]:
             made.append(make())
             plant_outliers(made[-1], factor, weights=weights, channels=channels)
         return made
@@ -53,27 +65,43 @@ def mean(qualities: Sequence[Quality]) -> Quality:
     return Quality(**{name: sum(getattr(each, name) for each in qualities) / len(qualities) for name in names})
 
 
+def ratio(pairs: Sequence[tuple[Quality, Quality]]) -> tuple[float, float]:
+    """Of errors, the geometric mean, and its standard error, relative."""
+    logarithms = [math.log(ours.error / theirs.error) for ours, theirs in pairs]
+    spread = stdev(logarithms) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.nan
+    return math.exp(fmean(logarithms)), spread
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--output", type=Path, help="write the figures to this file as JSON")
     parser.add_argument("--texts", type=int, default=8)
     parser.add_argument("--length", type=int, default=200, help="tokens of each text")
+    parser.add_argument("--choices", type=int, default=3, help="of the channels that are large")
+    parser.add_argument("--only", default="", help="what the name of a model has to contain")
     args = parser.parse_args()
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)  # the models are small
-    print(f"{'model':<34} {'':>5} {'error':>8} {'perplexity':>11} {'':>6} {'error':>8} {'perplexity':>11} {'ratio':>6}")
+    print(
+        f"{'model':<34} {'':>5} {'error':>8} {'perplexity':>11} {'':>6} {'error':>8} {'perplexity':>11} {'ratio':>14}"
+    )
     figures = []
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        for model_name, several in models(directory):
+        for model_name, several in models(directory, choices(args.choices)):
+            if args.only not in model_name:
+                continue
             texts = [sampled_texts(model, args.texts, args.length) for model in several]
             for kind, common in COMMON_FORMATS.items():
                 pairs = [measure(model, directory, kind, text) for model, text in zip(several, texts, strict=True)]
                 ours, theirs = mean([pair[0] for pair in pairs]), mean([pair[1] for pair in pairs])
-                figures.append({"model": model_name, kind: asdict(ours), common: asdict(theirs)})
+                middle, spread = ratio(pairs)
+                figure = {"model": model_name, kind: asdict(ours), common: asdict(theirs)}
+                figures.append({**figure, "ratio": middle, "ratio_error": None if math.isnan(spread) else spread})
                 print(
                     f"{model_name:<34} {kind:>5} {ours.error:>8.4f} {ours.perplexity:>11.4f} {common:>6} "
-                    f"{theirs.error:>8.4f} {theirs.perplexity:>11.4f} {ours.error / theirs.error:>6.3f}",
+                    f"{theirs.error:>8.4f} {theirs.perplexity:>11.4f} {middle:>6.3f}"
+                    + ("" if math.isnan(spread) else f" ± {spread:.3f}"),
                     flush=True,
                 )
     if args.output:
