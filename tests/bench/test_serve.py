@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import math
+import os
 import time
 
 import pytest
@@ -120,6 +122,32 @@ def test_an_earlier_result_stays_until_the_next_is_whole(tmp_path, monkeypatch):
     assert link.is_symlink()
     assert json.loads(path.read_text()) == {"a": 2}
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_result_keeps_the_mode_of_the_file_and_gets_the_usual_one_without(tmp_path):
+    path, fresh, usual = tmp_path / "result.json", tmp_path / "fresh.json", tmp_path / "usual"
+    path.write_text("{}")
+    path.chmod(0o640)
+    write_json(path, {"a": 1})
+    assert path.stat().st_mode & 0o777 == 0o640
+    usual.touch()
+    write_json(fresh, {"a": 1})
+    assert fresh.stat().st_mode == usual.stat().st_mode
+
+
+def test_a_result_whose_place_no_other_file_can_take_is_overwritten(tmp_path, monkeypatch):
+    def busy(*_):
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(os, "replace", busy)
+    path = tmp_path / "result.json"
+    with pytest.raises(StartupError, match=f"cannot write {path}"):
+        write_json(path, {"a": 1})
+    path.write_text('{"an": "earlier result"}')
+    assert json.loads(result_path(str(path)).read_text()) == {"an": "earlier result"}
+    write_json(path, {"a": 1})
+    assert json.loads(path.read_text()) == {"a": 1}
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_requests_say_what_the_options_say(server):

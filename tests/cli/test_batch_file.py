@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -184,6 +186,62 @@ def test_a_second_run_on_the_same_output_is_refused(tmp_path: Path, capsys: pyte
         assert main(command) == 2
     assert main(command) == 0
     assert set(tmp_path.iterdir()) == {source, target, link}
+
+
+def make_read_only(monkeypatch: pytest.MonkeyPatch, directory: Path) -> None:
+    """Refuse new files in a directory, to a superuser as well."""
+    system_open = os.open
+
+    def refusing(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
+        if flags & os.O_CREAT and Path(path).parent == directory:
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return system_open(path, flags, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", refusing)
+
+
+def test_a_file_that_may_be_written_needs_no_directory_that_may(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = write_lines(tmp_path / "out.jsonl", answer("a"), answer("b", 503), answer("c"))
+    make_read_only(monkeypatch, tmp_path)
+    with only_writer(target):
+        assert keep_answers(target) == {"a", "c"}
+        with pytest.raises(ConfigError, match="another run writes"), only_writer(target):
+            pass
+    with only_writer(target):
+        assert answers_in(target).keys() == {"a", "c"}
+    assert list(tmp_path.iterdir()) == [target]
+    with pytest.raises(StartupError, match=r"cannot write .*\.lock: Read-only"), only_writer(tmp_path / "new.jsonl"):
+        pass
+
+
+def test_a_file_that_is_mounted_by_itself_is_rewritten_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(*_: Any) -> None:
+        raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+
+    monkeypatch.setattr(os, "replace", busy)
+    target = write_lines(tmp_path / "out.jsonl", answer("a"), answer("b", 503), answer("c"))
+    place = target.stat().st_ino
+    assert keep_answers(target) == {"a", "c"}
+    assert answers_in(target).keys() == {"a", "c"}
+    assert target.stat().st_ino == place
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_answers_may_go_into_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_lines(tmp_path / "in.jsonl", {"text": "The oak is", "custom_id": "a"})
+    read_end, write_end = os.pipe()
+    command = ["generate", "--input-file", str(source), "--output-file", f"/dev/fd/{write_end}"]
+    try:
+        assert main([*command, "--max-new-tokens", "2", "--log-level", "error"]) == 0
+    finally:
+        os.close(write_end)
+    with os.fdopen(read_end) as answers:
+        assert [json.loads(line)["custom_id"] for line in answers] == ["a"]
+    assert "1 of 1 requests answered" in capsys.readouterr().err
 
 
 def test_a_home_is_found_and_a_mark_of_the_byte_order_passed_over(

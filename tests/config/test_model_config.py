@@ -305,6 +305,7 @@ def yarn(**entries: Any) -> dict[str, Any]:
         ({"rms_norm_eps": 10**400}, "rms_norm_eps must be at most 1.79"),
         ({"rope_theta": 0}, "rope_theta must be a number of at least 1"),
         ({"rope_theta": 1e-320}, "rope_theta must be a number of at least 1"),
+        ({"architectures": ["BertModel"], "rope_theta": 0}, "rope_theta must be a number of at least 1"),
         ({**YARN, "rope_theta": 1}, "rope_theta must be a number of at least 1.001"),
         (yarn(beta_fast=1e308), "beta_fast must be at most 1000000"),
         (yarn(beta_fast=True), "beta_fast must be a number"),

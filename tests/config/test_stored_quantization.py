@@ -29,11 +29,24 @@ def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, 
                 "group_size": -1,
                 "checkpoint_format": "gptq_v2",
                 "dynamic": {"-:x": {}},
+                "sym": False,
             },
-            StoredQuantization("gptq", 8, None, 0),
+            StoredQuantization("gptq", 8, None, 0, zero_points=True),
         ),
-        ({"quant_method": "awq", "bits": 4, "group_size": 128, "version": "GEMM"}, StoredQuantization("awq", 4, 128)),
+        (
+            {"quant_method": "gptq", "bits": 4, "group_size": 64, "sym": True},
+            StoredQuantization("gptq", 4, 64, 1),
+        ),
+        (
+            {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "GEMM"},
+            StoredQuantization("awq", 4, 128, zero_points=True),
+        ),
+        (
+            {"quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": False},
+            StoredQuantization("awq", 4, 128),
+        ),
         (compressed(), StoredQuantization("packed", 4, 128)),
+        (compressed({"symmetric": False}), StoredQuantization("packed", 4, 128, zero_points=True)),
         (
             compressed({"num_bits": 8, "strategy": "channel", "group_size": None}, format="int-quantized"),
             StoredQuantization("integers", 8, None),
@@ -75,6 +88,7 @@ def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantiza
         ("int8", "'int8'"),
         ({"quant_method": "gptq", "bits": 3, "group_size": 128}, "3-bit weights"),
         ({"quant_method": "gptq", "bits": 4, "group_size": 0}, "groups of 0"),
+        ({"quant_method": "gptq", "bits": 4, "sym": "no"}, "sym 'no'"),
         ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "marlin"),
         ({"quant_method": "gptq", "bits": 4, "is_marlin_format": True}, "marlin"),
         ({"quant_method": "gptq", "bits": 4, "dynamic": {"+:x": {"bits": 8}}}, "different rules for different modules"),
@@ -112,7 +126,7 @@ def test_what_autogptq_says_beside_the_configuration_counts(tmp_path: Path) -> N
     assert quantization_entry(tmp_path, {"quantization_config": {"quant_method": "awq"}}) == {"quant_method": "awq"}
     file.write_text('{"bits": 4, "quant_method": "awq"}')
     entry = quantization_entry(tmp_path, {})
-    assert read_stored_quantization(file, entry) == StoredQuantization("awq", 4, 128)
+    assert read_stored_quantization(file, entry) == StoredQuantization("awq", 4, 128, zero_points=True)
     file.write_text('{"bits": 4, "checkpoint_format": "marlin"}')
     with pytest.raises(ConfigError, match="GPTQ in the format marlin"):
         read_stored_quantization(file, quantization_entry(tmp_path, {}))

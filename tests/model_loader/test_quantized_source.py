@@ -69,7 +69,7 @@ CASES: dict[str, Case] = {
     "gptq 4 bits, whole rows": (gptq_config(4, -1), gptq, 4, -1, True),
     "gptq 4 bits, odd groups": (gptq_config(4, 16), gptq, 4, 16, True),
     "gptq 8 bits": (gptq_config(8, 64), gptq, 8, 64, True),
-    "gptq 8 bits, zero points": (gptq_config(8, 64), gptq, 8, 64, False),
+    "gptq 8 bits, zero points": (gptq_config(8, 64, sym=False), gptq, 8, 64, False),
     "gptq 4 bits, order of activations": (gptq_config(4, 32, desc_act=True), gptq_in_random_order, 4, 32, True),
     "gptq 4 bits, order of activations, zero points": (
         gptq_config(4, 32, desc_act=True, sym=False),
@@ -79,7 +79,7 @@ CASES: dict[str, Case] = {
         False,
     ),
     "gptq second version": (
-        gptq_config(4, 64, checkpoint_format="gptq_v2"),
+        gptq_config(4, 64, checkpoint_format="gptq_v2", sym=False),
         lambda draw: gptq(draw, version=2),
         4,
         64,
@@ -145,9 +145,13 @@ CASES: dict[str, Case] = {
 }
 
 
-def make(path: Path, case: str, family: str = "Qwen2", *, seed: int = 0, **more: Any) -> Checkpoint:
-    config, store, bits, group, symmetric = CASES[case]
+def make(
+    path: Path, case: str, family: str = "Qwen2", *, seed: int = 0, symmetric: bool | None = None, **more: Any
+) -> Checkpoint:
+    """A checkpoint of a case, its zero points in the middle if the case says so, or if ``symmetric``."""
+    config, store, bits, group, usual = CASES[case]
     checkpoint = save_checkpoint(path, family, seed=seed, **WIDE)
+    symmetric = usual if symmetric is None else symmetric
     return quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric, seed=seed, **more)
 
 
@@ -157,6 +161,17 @@ def weights_of(runner: RecordingRunner) -> list[tuple[str, Weight]]:
     assert source is not None
     (file,) = source.files
     return list(source.read(file, Progress("", 1), runner.model.checkpoint_weights))
+
+
+def replace_one_by_one(runner: RecordingRunner, fresh: RecordingRunner) -> None:
+    """Put the weights of ``fresh`` in place of those of ``runner``, and compare."""
+    parameters, expected = (list(each.model.parameters()) for each in (runner, fresh))
+    assert not any(map(torch.equal, parameters, expected))
+    addresses = [parameter.data_ptr() for parameter in parameters]
+    for name, weight in weights_of(fresh):
+        assert runner.update_weights([(name, weight)]) == {name}
+    assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
+    assert all(map(torch.equal, parameters, expected))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -202,13 +217,27 @@ def test_codes_are_held_in_the_narrowest_format_that_fits(tmp_path: Path, case: 
 @pytest.mark.parametrize("case", CASES)
 def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path, case: str) -> None:
     runner, fresh = (make_runner(make(tmp_path / str(seed), case, seed=seed).path) for seed in (1, 2))
-    parameters, expected = (list(each.model.parameters()) for each in (runner, fresh))
-    assert not any(map(torch.equal, parameters, expected))
-    addresses = [parameter.data_ptr() for parameter in parameters]
-    for name, weight in weights_of(fresh):
-        assert runner.update_weights([(name, weight)]) == {name}
-    assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
-    assert all(map(torch.equal, parameters, expected))
+    replace_one_by_one(runner, fresh)
+
+
+@needs_native
+@pytest.mark.parametrize("case", [case for case in CASES if CASES[case][4] is False])
+@pytest.mark.parametrize("first", [True, False])
+def test_zero_points_that_happen_to_be_in_the_middle_are_no_form_of_their_own(
+    tmp_path: Path, case: str, first: bool
+) -> None:
+    runner, fresh = (
+        make_runner(make(tmp_path / str(seed), case, seed=seed, symmetric=(seed == 1) == first).path) for seed in (1, 2)
+    )
+    replace_one_by_one(runner, fresh)
+
+
+@needs_native
+def test_zero_points_off_the_middle_are_followed_where_the_configuration_promises_others(tmp_path: Path) -> None:
+    checkpoint = make(tmp_path, "gptq 4 bits", symmetric=False)
+    assert error_of(checkpoint) < 0.06
+    layer = make_runner(checkpoint.path).model.model.layers[0]
+    assert layer.mlp.down_proj.packed.stored == "uint4"
 
 
 @needs_native

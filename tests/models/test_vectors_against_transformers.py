@@ -133,8 +133,9 @@ def test_classes_of_language_models_are_read_from_the_last_token_that_is_no_padd
     checkpoint = save_vector_checkpoint(tmp_path, "Qwen3ForSequenceClassification", num_labels=2, pad_token_id=0)
     scheduler = VectorScheduler(tmp_path, chunked_prefill_size=5, max_total_tokens=2048)
     batch = [[7, 8, 0], [7, 0, 8, 9, 0, 0, 0], [0, 7, 0], [7] * 6 + [0] * 11, [0, 0, 0], [0]]
-    for prompt, vector in zip(batch, scheduler.vectors(batch), strict=True):
+    for index, (prompt, vector) in enumerate(zip(batch, scheduler.vectors(batch), strict=True)):
         assert_close(vector, checkpoint.scores(prompt))
+        assert scheduler.deltas[str(index)].prompt_tokens == len(prompt), "what was sent is counted"
 
 
 def test_rewards(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
-from bough.config.user_paths import path_kind, user_path
+from bough.config.user_paths import IRREPLACEABLE, path_kind, user_path
 from bough.errors import ConfigError, StartupError
 
 
@@ -34,6 +35,8 @@ def result_path(text: str | None) -> Path | None:
 def write_json(path: Path, result: Any) -> None:
     """Write ``result`` to ``path``, making its directory. What was there stays until all of it is written.
 
+    Where no other file can take its place, it is overwritten. A file keeps its mode.
+
     Raises:
         StartupError: if the file cannot be written.
     """
@@ -54,10 +57,23 @@ def _replace(path: Path, content: str | None) -> None:
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
-            part.write_text(content or "", encoding="utf-8")
-            if content is not None:
-                os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
+            _replace_by(part, target, content)
+        except OSError as error:
+            if error.errno not in IRREPLACEABLE or not target.exists():
+                raise
+            with target.open("a" if content is None else "w", encoding="utf-8") as file:
+                file.write(content or "")
     except OSError as error:
         raise StartupError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _replace_by(part: Path, target: Path, content: str | None) -> None:
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            if target.exists():  # before there is anything in it that not everybody may read
+                shutil.copymode(target, part)
+            file.write(content or "")
+        if content is not None:
+            os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)

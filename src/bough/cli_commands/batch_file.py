@@ -21,9 +21,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, TextIO
+from typing import IO, Any, TextIO
 
-from bough.config.user_paths import path_kind
+from bough.config.user_paths import IRREPLACEABLE, path_kind
 from bough.entrypoints.runtime import RuntimeEndpoint
 from bough.errors import ConfigError, RequestFailed, StartupError
 from bough.observability.progress import Progress
@@ -154,17 +154,17 @@ def check_requests(path: Path, sampling: Mapping[str, Any]) -> set[str]:
 def keep_answers(path: Path) -> set[str]:
     """The ids that an earlier run has answered well; everything else is dropped from its file, to be asked again.
 
-    What a power cut leaves is dropped, too: half a line, or zero bytes where a line had been.
+    What a power cut leaves is dropped, too: half a line, or zero bytes where a line had been. A pipe has no answers.
 
     Raises:
         ConfigError: if the file was not written by such a run; it is left as it is.
         StartupError: if it cannot be written; so it is then.
     """
     kind = path_kind(path, "output_file")
-    if kind is None:
+    if kind in (None, "other"):
         return set()
     path = path.resolve()
-    if kind != "file":
+    if kind == "directory":
         raise ConfigError(f"{path} is no file", param="output_file")
     done: set[str] = set()
     kept_bytes = 0
@@ -280,19 +280,23 @@ def only_writer(path: Path) -> Iterator[None]:
     """Keep other runs from a file of answers, which need not exist yet, while the block lasts.
 
     The lock is on a file beside it, which is gone afterwards: :func:`keep_answers` may put another file in its place,
-    and a lock on that one would be lost. Where the file system knows no locks, nobody is kept.
+    and a lock on that one would be lost. Where there can be none beside it, nothing can take its place, and the lock is
+    on the file itself. Where the file system knows no locks, nobody is kept, nor from a pipe.
 
     Raises:
         ConfigError: if another run writes it.
-        StartupError: if nothing can be written beside it.
+        StartupError: if there is no such file, and none can be written.
     """
+    if path_kind(path, "output_file") == "other":
+        yield
+        return
     resolved = path.resolve()
     name = hashlib.sha256(os.fsencode(resolved.name)).hexdigest()[:16]
     lock = resolved.parent / f".bough-{name}.lock"
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
         while True:
-            descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor, locked = _open_lock(lock, resolved)
             with contextlib.ExitStack() as opened:
                 opened.callback(os.close, descriptor)
                 try:
@@ -304,16 +308,27 @@ def only_writer(path: Path) -> Iterator[None]:
                         raise
                 # Whoever held it until now has removed it: others would lock the next one.
                 with contextlib.suppress(FileNotFoundError):
-                    if os.path.samestat(os.fstat(descriptor), lock.stat()):
+                    if os.path.samestat(os.fstat(descriptor), locked.stat()):
                         held = opened.pop_all()
                         break
     except OSError as error:
-        raise StartupError(f"cannot write {lock}: {error.strerror}") from None
+        raise StartupError(f"cannot write {error.filename or lock}: {error.strerror}") from None
     with held:
         try:
             yield
         finally:
-            lock.unlink(missing_ok=True)
+            if locked == lock:
+                lock.unlink(missing_ok=True)
+
+
+def _open_lock(lock: Path, target: Path) -> tuple[int, Path]:
+    """A descriptor to lock, and what it is of: ``lock``, or ``target`` if that is there and ``lock`` cannot be."""
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), lock
+    except OSError as error:
+        if error.errno not in IRREPLACEABLE or not target.exists():
+            raise
+    return os.open(target, os.O_RDWR | os.O_CLOEXEC), target
 
 
 @contextlib.contextmanager
@@ -358,22 +373,36 @@ def _rewrite(path: Path, kept_bytes: int, good: list[bytes]) -> None:
             if kept_bytes < path.stat().st_size:
                 os.truncate(path, kept_bytes)
             return
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as copy:
-            try:
-                with path.open("rb") as original:
-                    shutil.copyfileobj(original, copy)
-                copy.truncate(kept_bytes)
-                copy.seek(kept_bytes)
-                copy.writelines(good)
-                copy.flush()
-                os.fsync(copy.fileno())
-                shutil.copymode(path, copy.name)
-                os.replace(copy.name, path)
-            except BaseException:
-                os.unlink(copy.name)
+        try:
+            _replace(path, kept_bytes, good)
+        except OSError as error:
+            if error.errno not in IRREPLACEABLE:
                 raise
+            with path.open("r+b") as file:  # the one case in which a crash can lose answers
+                _put_behind(file, kept_bytes, good)
     except OSError as error:
         raise StartupError(f"cannot write {path}: {error.strerror}") from None
+
+
+def _replace(path: Path, kept_bytes: int, good: list[bytes]) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as copy:
+        try:
+            with path.open("rb") as original:
+                shutil.copyfileobj(original, copy)
+            _put_behind(copy, kept_bytes, good)
+            shutil.copymode(path, copy.name)
+            os.replace(copy.name, path)
+        except BaseException:
+            os.unlink(copy.name)
+            raise
+
+
+def _put_behind(file: IO[bytes], kept_bytes: int, good: list[bytes]) -> None:
+    file.seek(kept_bytes)
+    file.writelines(good)
+    file.truncate()
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _parse(line: str, where: str, number: int) -> BatchRequest:

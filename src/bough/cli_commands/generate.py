@@ -166,7 +166,7 @@ def _shown(text: str) -> str:
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     ids = check_requests(source, args.sampling())
     kind = path_kind(target, "output_file")
-    if kind not in (None, "file"):
+    if kind == "directory":
         raise ConfigError(f"{target} is no file", param="output_file")
     if kind is not None and target.samefile(source):
         raise ConfigError("--input-file and --output-file are the same file", param="output_file")

@@ -31,6 +31,8 @@ class StoredQuantization:
     """Inputs that share a scale; ``None``: all of a row."""
     zero_offset: int = 0
     """What is to be added to stored zero points."""
+    zero_points: bool = False
+    """Whether they may be anywhere; otherwise they are expected in the middle."""
     rows: int = 1
     """Rows that share a scale; one for each row, or for the whole matrix, shows in their number."""
 
@@ -118,14 +120,20 @@ class _Reader:
         if not isinstance(dynamic, dict) or any(not rule.startswith("-:") for rule in dynamic):
             raise self._refused("GPTQ with different rules for different modules")
         # The first version stores zero points less one.
-        return StoredQuantization("gptq", self._bits(values, "bits"), self._group(values), int(version == "gptq"))
+        return StoredQuantization(
+            "gptq",
+            self._bits(values, "bits"),
+            self._group(values),
+            zero_offset=int(version == "gptq"),
+            zero_points=not self._boolean(values, "sym"),
+        )
 
     def _awq(self) -> StoredQuantization:
         values = self._values
         version = str(values.get("version", "gemm")).lower()
         if version != "gemm" or values.get("bits", 4) != 4:
             raise self._refused(f"AWQ in the format {version} with {values.get('bits', 4)} bits")
-        return StoredQuantization("awq", 4, self._group(values))
+        return StoredQuantization("awq", 4, self._group(values), zero_points=self._boolean(values, "zero_point"))
 
     def _float8(self) -> StoredQuantization:
         values = self._values
@@ -193,7 +201,12 @@ class _Reader:
         if strategy not in ("tensor", "channel", "group"):
             raise self._refused(f"scales of the strategy {strategy}")
         bits = self._bits(weights, "num_bits")
-        return StoredQuantization(layout, bits, self._group(weights) if strategy == "group" else None)
+        return StoredQuantization(
+            layout,
+            bits,
+            self._group(weights) if strategy == "group" else None,
+            zero_points=not self._boolean(weights, "symmetric"),
+        )
 
     def _bits(self, values: dict[str, Any], key: str) -> Literal[4, 8]:
         bits = values.get(key)
@@ -208,6 +221,13 @@ class _Reader:
         if isinstance(size, bool) or not isinstance(size, int) or not (size == -1 or size >= 1):
             raise self._refused(f"groups of {size}")
         return None if size == -1 else size
+
+    def _boolean(self, values: dict[str, Any], key: str) -> bool:
+        """One that is true where it is not given, as all of these formats have them."""
+        value = values.get(key)
+        if value not in (None, True, False):
+            raise self._refused(f"{key} {value!r}")
+        return value is None or bool(value)
 
     def _refused(self, what: str) -> ConfigError:
         return ConfigError(

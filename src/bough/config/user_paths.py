@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 from typing import Literal
 
 from bough.errors import ConfigError
+
+IRREPLACEABLE = (errno.EACCES, errno.EPERM, errno.EROFS, errno.EBUSY)
+"""How the system refuses to put another file in a file's place, which may be writable nevertheless: the directory is
+read-only, or the file is mounted by itself."""
 
 
 def user_path(text: str) -> Path:

@@ -68,7 +68,9 @@ class LLMEngine:
     """Runs a model in this process, one step per call of :meth:`step`. For one thread.
 
     Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords, or a ready ``server_args``. Unlike
-    ``Engine`` it imports torch here, and sets the number of its threads and its random seed.
+    ``Engine`` it imports torch here, and sets the number of its threads and its random seed. These threads do not spin
+    while they wait, unless the program has imported torch before: then ``OMP_WAIT_POLICY=PASSIVE`` in its environment
+    sees to that.
 
     A context manager; without it, :meth:`close` (or the garbage collector, or the end of the program) ends its threads
     and frees the model.

@@ -340,9 +340,6 @@ def _child_environment() -> dict[str, str]:
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path),
-        # A thread that waits for its turn must not spin: the other processes need the cores as well, and a parallel
-        # operation whose threads are kept from running by spinning ones takes time slices instead of microseconds.
-        "OMP_WAIT_POLICY": os.environ.get("OMP_WAIT_POLICY", "PASSIVE"),
         # ``-m`` would otherwise put the working directory first, whatever modules lie there (Python 3.11 and later).
         "PYTHONSAFEPATH": "1",
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 
 from bough.config.model_config import ModelConfig
@@ -9,15 +11,23 @@ from bough.config.server_args import ServerArgs
 from bough.model_executor.worker_info import Worker
 from bough.models.registry import FAKE_ARCHITECTURE
 
+_WAIT_POLICY = "OMP_WAIT_POLICY"
+"""How torch's threads wait for their turn. One that spins takes a core from whoever has work to do, and on a busy
+machine an operation whose threads are kept from running by spinning ones takes time slices instead of microseconds."""
+
 WorkerFactory = Callable[[ServerArgs, ModelConfig], Worker]
 
 
 def worker_factory(model_config: ModelConfig) -> WorkerFactory:
-    """Import what runs the checkpoint, which means torch unless it is fake; calling the result loads the model."""
+    """Import what runs the checkpoint, which means torch unless it is fake; calling the result loads the model.
+
+    torch's threads do not spin while they wait, unless it is imported already or the environment says how they wait.
+    """
     if model_config.architecture == FAKE_ARCHITECTURE:
         from bough.model_executor.fake_model_runner import create_fake_worker
 
         return create_fake_worker
+    _import_torch()
     if model_config.is_encoder:
         from bough.model_executor.encoder_worker import EncoderWorker
 
@@ -25,3 +35,14 @@ def worker_factory(model_config: ModelConfig) -> WorkerFactory:
     from bough.model_executor.tp_worker import TpModelWorker
 
     return TpModelWorker
+
+
+def _import_torch() -> None:
+    if "torch" in sys.modules or _WAIT_POLICY in os.environ:
+        return
+    # OpenMP reads it once, when it is loaded with torch. What else this process starts is not to inherit it.
+    os.environ[_WAIT_POLICY] = "PASSIVE"
+    try:
+        import torch  # noqa: F401
+    finally:
+        del os.environ[_WAIT_POLICY]

@@ -104,7 +104,9 @@ class QuantizedSource(SafetensorsSource):
         fits = stored.group is None or stored.group % _KERNEL_GROUP == 0
         if stored.bits == 8 or not fits or self._group_order(module) is not None:
             return "int8"
-        if self._zeros(module) is None:
+        # By the configuration, not by the zero points that this matrix happens to have: weights of another checkpoint
+        # of the same configuration may take its place. Some that promise the middle have others nevertheless.
+        if not stored.zero_points and self._zeros(module) is None:
             return "int4"
         return "int8" if stored.layout == "integers" else "uint4"
 

@@ -67,10 +67,11 @@ class RequestIntake:
             BadRequest: naming the field at fault.
         """
         prompt = self._check_prompt(message, alive)
-        self._check_pooling(pooling, len(prompt))
+        prompt_tokens = len(prompt)
+        self._check_pooling(pooling, prompt_tokens)
         if pooling is not None and self._info.padding_id is not None:
             prompt = without_padding(prompt, self._info.padding_id)
-        reqs = [self._make_req(message, index, prompt) for index in range(len(message.rids))]
+        reqs = [self._make_req(message, index, prompt, prompt_tokens) for index in range(len(message.rids))]
         params = message.sampling_params
         allowed = None if params.allowed_token_ids is None else mask_of(params.allowed_token_ids, self._info.vocab_size)
         banned = message.banned_sequences
@@ -123,7 +124,7 @@ class RequestIntake:
         if pooling.token_types is not None and len(pooling.token_types) != prompt_len:
             raise BadRequest("token_types must have one entry per token", param="input_ids")
 
-    def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray) -> Req:
+    def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray, prompt_tokens: int) -> Req:
         params = message.sampling_params
         seed = self._default_seed if params.sampling_seed is None else params.sampling_seed
         seed = self._rng.getrandbits(63) if seed is None else seed + index
@@ -136,6 +137,7 @@ class RequestIntake:
             message,
             index,
             prompt=prompt,
+            prompt_tokens=prompt_tokens,
             order=self._next_order,
             seed=seed,
             max_new_tokens=min(wanted, room),

@@ -217,7 +217,7 @@ class OutputProcessor:
             req.rid,
             [],
             "",
-            prompt_tokens=req.prompt_len,
+            prompt_tokens=req.prompt_tokens,
             cached_tokens=req.cached_tokens,
             input_logprobs=req.input_logprobs,
         )
@@ -360,7 +360,7 @@ class OutputProcessor:
         """What no delta of ``req`` has carried yet: mostly its last token alone, which is ``token``."""
         if req.sent_len == length - 1 and length > 1:
             req.sent_len = length
-            return OutputDelta(req.rid, [token], None, None, length, req.prompt_len, req.cached_tokens)
+            return OutputDelta(req.rid, [token], None, None, length, req.prompt_tokens, req.cached_tokens)
         return self._delta(req, self.table.output_ids(req))
 
     def _delta(self, req: Req, output: IntArray) -> OutputDelta:
@@ -377,7 +377,7 @@ class OutputProcessor:
             token_ids=output[req.sent_len : until].tolist(),
             text=text,
             completion_tokens=until,
-            prompt_tokens=req.prompt_len,
+            prompt_tokens=req.prompt_tokens,
             cached_tokens=req.cached_tokens,
         )
         if req.return_logprob:

@@ -85,6 +85,7 @@ class Req:
         "pooling",
         "priority",
         "prompt",
+        "prompt_tokens",
         "return_logprob",
         "rid",
         "sampling_params",
@@ -107,6 +108,7 @@ class Req:
         index: int,
         *,
         prompt: IntArray,
+        prompt_tokens: int,
         order: int,
         seed: int,
         max_new_tokens: int,
@@ -115,6 +117,8 @@ class Req:
         params = message.sampling_params
         self.rid = message.rids[index]
         self.prompt = prompt
+        self.prompt_tokens = prompt_tokens
+        """Tokens that the client has sent: those of :attr:`prompt`, and padding behind it that is not computed."""
         self.sampling_params = params
         self.seed = seed
         self.max_new_tokens = max_new_tokens
@@ -179,7 +183,7 @@ class Req:
 
     @property
     def prompt_len(self) -> int:
-        """Tokens of the prompt."""
+        """Tokens of the prompt that are computed."""
         return len(self.prompt)
 
     @property
