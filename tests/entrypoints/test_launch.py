@@ -201,7 +201,7 @@ def test_a_mistyped_model_is_said_before_a_port_in_use(serve):
         server = serve("/no/such/model", "--port", str(taken.getsockname()[1]))
         assert server.wait() == 2
     assert re.fullmatch(
-        r"no such directory: /no/such/model; .*; besides, cannot listen on 127.0.0.1:\d+: Address already in use; .*",
+        r"no such directory: /no/such/model; .* \(besides: cannot listen on 127.0.0.1:\d+: Address already in use; .*",
         complaint(server),
     )
 

@@ -59,6 +59,6 @@ def test_a_bar_of_requests_counts_them_from_its_first_sight(monkeypatch: pytest.
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     with Progress("Answering", 10, done=3, elsewhere="lines") as progress:
-        assert terminal.getvalue().endswith("  30 %  3/10, 0 failed")
+        assert terminal.getvalue().endswith("  30 %  3/10")
         progress.advance(2, failed=1)
     assert terminal.getvalue().endswith("  50 %  5/10, 1 failed\n")

@@ -170,7 +170,7 @@ def _listen(server_args: ServerArgs) -> socket.socket:
         try:
             check_model(resolve(server_args))
         except ConfigError as no_model:
-            raise ConfigError(f"{no_model.message}; besides, {no_socket.message}", param=no_model.param) from None
+            raise ConfigError(f"{no_model.message} (besides: {no_socket.message})", param=no_model.param) from None
         raise
 
 

@@ -69,7 +69,7 @@ class Progress:
                 logger.info("%s: %d %%", self.what, self._percent())
 
     def _counts(self) -> str:
-        return f"{self.done}/{self.total}, {self.failed} failed"
+        return f"{self.done}/{self.total}" + (f", {self.failed} failed" if self.failed else "")
 
     def _percent(self) -> int:
         return min(100 * self.done // self.total, 100)
