@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV ?= .venv
 GPU_PYTHON ?= python3
 MODEL ?=
+PORT ?=
 ARGS ?=
 OPENAPI_TESTS = tests/e2e/test_openapi.py
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
@@ -28,8 +29,10 @@ CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/nativ
 
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INSTALL_TORCH := $(PIP) $(TORCH)
+TORCH_SIZE := 2.7 GB with CUDA (uv takes 200 MB where there is no GPU)
 ifneq ($(UV),)
 INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) $(TORCH) || $(INSTALL_TORCH)
+TORCH_SIZE := 2.7 GB with CUDA, 200 MB where there is no GPU
 endif
 
 .DELETE_ON_ERROR:
@@ -38,10 +41,10 @@ endif
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
 	@sed -nE 's/^([a-z0-9-]+):.*## (.*)/  \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
-	@echo "Variables: MODEL and ARGS (serve), ARGS (unit, bench…), PYTHON, VENV, UV, TORCH_BACKEND"
+	@echo "Variables: MODEL, PORT and ARGS (serve), ARGS (unit, bench…), PYTHON, VENV, UV, TORCH_BACKEND"
 
-serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, with further flags in ARGS='…'
-	@exec $(BIN)/bough serve $(MODEL) $(ARGS)
+serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, on port 30000 or PORT=…, with further flags in ARGS='…'
+	@exec $(BIN)/bough serve $(MODEL) $(if $(PORT),--port $(PORT)) $(ARGS)
 
 test: $(DEV_STAMP) ## Lint, check types and run the tests
 	@# What takes one process each comes last, side by side.
@@ -141,14 +144,17 @@ clean: ## Remove the environment and everything that is made from the sources
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "Bough needs Python 3.10 or newer; say which with PYTHON=…")'
-	$(PYTHON) -m venv $(VENV)
+	@echo "Making a Python environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
 
 # torch goes first and alone: the build that is chosen for it then satisfies everything that asks for torch.
 # The native kernels are built with Bough, and again whenever their sources change.
 define INSTALL
-@echo "Installing Bough into $(VENV) and compiling its kernels: some minutes, once."
-$(INSTALL_TORCH)
-$(PIP) --editable '.[$(1)]'
+@echo "Installing into $(VENV); what is there already takes no time."
+@echo "1/2 PyTorch: a download of $(TORCH_SIZE)"
+@$(INSTALL_TORCH)
+@echo "2/2 Bough: a download of 50 MB, more with what the tests need, and about two minutes to compile its kernels"
+@$(PIP) --editable '.[$(1)]'
 endef
 
 INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE_SOURCES)

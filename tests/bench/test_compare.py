@@ -73,7 +73,7 @@ def test_distributions_are_drawn(tmp_path: Path, suffix: str, begins: bytes) -> 
         assert all(f"<!-- {text} -->" in picture.read_text() for text in ("old", "new", "Time to first token"))
 
 
-BATCH = {"batch_size": 8, "ttft_ms": 1.0, "tpot_ms": 2.0, "output_throughput": 3.0}
+BATCH = {"batch_size": 8, "ttft_ms": 1.0, "tpot_ms": 2.0, "decode_throughput": 3.0}
 OFFLINE = {"request_throughput": 1.0, "output_throughput": 2.0, "total_throughput": 3.0}
 
 

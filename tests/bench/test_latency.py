@@ -49,7 +49,8 @@ def test_throughput_counts_what_comes_after_the_last_first_token(monkeypatch: py
         "ttft_ms": 4e3,
         "tpot_ms": pytest.approx(2e3 / 3),
         "latency_ms": 6e3,
-        "output_throughput": 2.0,
+        "decode_throughput": 2.0,
+        "output_throughput": pytest.approx(8 / 6),
     }
 
 
@@ -58,10 +59,10 @@ def test_tokens_that_come_together_make_no_token_faster(monkeypatch: pytest.Monk
     assert measure_batch(engine, [[1]], 4)["tpot_ms"] == pytest.approx(1e3)
     engine = scripted(monkeypatch, [(1.0, 0, 4)])
     figures = measure_batch(engine, [[1]], 4)
-    assert (figures["tpot_ms"], figures["output_throughput"]) == (None, None)
+    assert (figures["tpot_ms"], figures["decode_throughput"], figures["output_throughput"]) == (None, None, 4.0)
     row = run_latency(engine, BenchLatencyArgs(batch_sizes="1", input_len=3, output_len=4), 100)
     assert row[0]["tpot_ms"] is None
-    assert latency_table(row).splitlines()[1].split() == ["1", "1000.0", "-", "1000.0", "-"]
+    assert latency_table(row).splitlines()[1].split() == ["1", "1000.0", "-", "1000.0", "-", "4.0"]
 
 
 def test_one_batch_before_the_measured_ones_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,14 +83,21 @@ def test_every_batch_size_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     output = tmp_path / "latency.json"
     flags = ["--batch-sizes", "1,3", "--input-len", "20", "--output-len", "5", "--repeats", "2", "--output-file"]
     assert main(["bench", "latency", *flags, str(output), "--log-level", "error"]) == 0
-    batches = json.loads(output.read_text())["batches"]
+    result = json.loads(output.read_text())
+    assert result["model"] == "sapling"
+    batches = result["batches"]
     assert [batch["batch_size"] for batch in batches] == [1, 3]
     for batch in batches:
         assert 0 < batch["ttft_ms"] < batch["latency_ms"]
         assert batch["output_throughput"] > 0
+        assert batch["decode_throughput"] > 0
         # The median of two is their mean, so that the parts add up.
         assert batch["ttft_ms"] + 4 * batch["tpot_ms"] == pytest.approx(batch["latency_ms"])
-    assert len(capsys.readouterr().out.splitlines()) == 3
+    captured = capsys.readouterr()
+    head, *rows = captured.out.split("\n\n")[0].splitlines()
+    assert "decode, tokens/s  output, tokens/s" in head
+    assert len(rows) == 2
+    assert captured.err == ""
 
 
 @pytest.mark.parametrize(

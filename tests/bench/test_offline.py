@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bough.bench.datasets import BenchRequest
-from bough.bench.offline import run_offline
+from bough.bench.offline import counting, run_offline
 from bough.errors import ConfigError
+from bough.observability.progress import Progress
 
 IDS = BenchRequest(2, input_ids=[1, 2, 3])
 TEXT = BenchRequest(2, text="a")
@@ -35,6 +37,15 @@ def test_ids_are_asked_for_as_they_are_and_the_rest_as_text(requests, prompts):
     engine: Any = RecordingEngine()
     assert run_offline(engine, requests, warm_up=True)["total_output_tokens"] == 4
     assert engine.prompts == prompts
+
+
+def test_answers_are_counted_while_they_are_waited_for():
+    metrics = SimpleNamespace(num_requests=5)
+    engine: Any = SimpleNamespace(tokenizer_manager=SimpleNamespace(metrics=metrics))
+    with Progress("Measuring", 3, elsewhere="nothing") as progress:
+        with counting(engine, progress):
+            metrics.num_requests = 7
+        assert progress.done == 2
 
 
 @pytest.mark.parametrize("other", [TEXT, MESSAGES])

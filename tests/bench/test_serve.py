@@ -177,7 +177,7 @@ def test_failures_are_counted_and_named(server, failure, message):
 
 def test_a_failing_warm_up_ends_the_run(server):
     server.fail_with = 400
-    with pytest.raises(StartupError, match="nothing was measured: HTTP 400"):
+    with pytest.raises(StartupError, match=f"to {server.url}/generate failed, so nothing was measured: HTTP 400"):
         measure(server, warmup_requests=1)
 
 
@@ -202,7 +202,14 @@ def test_an_address_with_colons_gets_brackets():
     assert BenchServeArgs(base_url=url).url == url
 
 
-@pytest.mark.parametrize("url", ["localhost:8000", "http://", "http://localhost:99999"])
+def test_an_address_needs_no_scheme():
+    assert BenchServeArgs(base_url="localhost:8000").url == "http://localhost:8000"
+    assert BenchServeArgs(base_url="[::1]/v1").url == "http://[::1]/v1"
+
+
+@pytest.mark.parametrize(
+    "url", ["http:/localhost:8000", "localhost:x", "ftp://localhost", "http://", "http://localhost:99999"]
+)
 def test_what_is_no_address_is_refused_at_once(url):
     with pytest.raises(ConfigError, match="must look like http://host:port"):
         BenchServeArgs(base_url=url)
@@ -315,6 +322,19 @@ def test_the_command_prints_a_table_and_writes_json(server, tmp_path, capsys):
     assert [len(each["itl"]) + 1 for each in result["requests"]] == [
         each["output_tokens"] for each in result["requests"]
     ]
+
+
+def test_a_terminal_sees_how_far_it_is_and_nobody_else(server, monkeypatch, capsys):
+    argv = ["bench", "serve", "--base-url", server.url.removeprefix("http://"), "--num-prompts", "3"]
+    assert bough(argv) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert captured.out.startswith(server.url)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert bough(argv) == 0
+    drawn = capsys.readouterr().err
+    assert drawn.startswith("\rMeasuring ")
+    assert drawn.endswith(" 100 %  3/3\n")
 
 
 def test_the_command_fails_if_a_request_failed(server, capsys):

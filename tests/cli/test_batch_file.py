@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import json
@@ -11,6 +12,7 @@ from typing import Any, TextIO
 
 import pytest
 
+import bough
 from bough.cli import main
 from bough.cli_commands import batch_file
 from bough.cli_commands.batch_file import (
@@ -77,11 +79,39 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
     with target.open("a") as output:
         output.write('{"id": "batch_req_wr')
     assert main(command) == 0
-    assert "1 of 4 requests answered, 3 had been before; 0 failed" in capsys.readouterr().err
+    assert "4 of 4 requests answered, 3 of them before; 0 failed" in (err := capsys.readouterr().err)
+    assert err.startswith("3 of 4 requests are answered already\n")
     second = answers_in(target)
     assert second.pop("wrong")["status_code"] == 200
     del first["wrong"]
     assert second == first
+
+
+def test_an_interrupted_run_says_how_far_it_is_and_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupted(UnreliableEndpoint):
+        def post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
+            if fields["number"] == 3:
+                raise KeyboardInterrupt
+            return (200, {}) if fields["number"] != 2 else (400, {})
+
+    class FakeRuntime(contextlib.nullcontext[Any]):
+        endpoint = Interrupted(lost=set(), alive=True)
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(self)
+
+    monkeypatch.setattr(bough, "Runtime", FakeRuntime, raising=False)
+    numbers = [{"custom_id": str(number), "url": "/v1/embeddings", "body": {"number": number}} for number in range(5)]
+    source, target = write_lines(tmp_path / "in.jsonl", *numbers), write_lines(tmp_path / "out.jsonl", answer("0"))
+    files = ["--input-file", str(source), "--output-file", str(target)]
+    assert main(["generate", *files, "--max-concurrency", "1"]) == 130
+    assert capsys.readouterr().err.splitlines() == [
+        "1 of 5 requests are answered already",
+        f"Interrupted: 2 of 5 requests are answered in {target}; the same command goes on from there",
+    ]
+    assert answers_in(target).keys() == {"0", "1", "2"}
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_forgetting_keeps_the_system_message(conversation):
 
 def test_a_refused_question_leaves_no_trace(server, conversation):
     server.fail_with = 400
-    with pytest.raises(BadRequest, match=r"the server says: no \(status 400\)"):
+    with pytest.raises(BadRequest, match=rf"^{server.url}/v1/chat/completions says: no \(status 400\)$"):
         list(conversation.ask("hi"))
     assert conversation.messages == [{"role": "system", "content": "be brief"}]
 
@@ -210,7 +210,7 @@ def test_a_refused_question_is_in_the_status_behind_a_pipe(server, monkeypatch, 
     say(monkeypatch, "one", "two")
     assert main(["chat", "--url", server.url, "--history-file", "none"]) == status
     err = capsys.readouterr().err
-    assert err.count("the server says: no (status 429)\n") == 2
+    assert err.count(f"{server.url}/v1/chat/completions says: no (status 429)\n") == 2
     assert ("> " in err) == in_terminal
 
 
@@ -390,7 +390,7 @@ def test_a_terminal_has_commands_and_several_lines(server, tmp_path):
     terminal.wait_for("w0 \n> ")
     server.fail_with = 400
     terminal.type("/retry\n")
-    terminal.wait_for("the server says: no (status 400)\n> ")
+    terminal.wait_for("/v1/chat/completions says: no (status 400)\n> ")
     terminal.type(f"/save {tmp_path}/chat.json\n")
     terminal.wait_for(f"(2 messages in {tmp_path}/chat.json)")
     terminal.type(f"/save {tmp_path}/chat.json\n")
@@ -549,13 +549,20 @@ def test_questions_are_remembered_for_their_user_alone(server, tmp_path):
 
 def test_the_options_of_a_server_are_refused_for_one_that_runs(server, capsys):
     assert main(["chat", "--url", server.url, "--page-size", "16"]) == 2
-    assert "page_size cannot be set for a server that runs already (--url)" in capsys.readouterr().err
+    assert "error: --page-size cannot be set for a server that runs already (--url)\n" in capsys.readouterr().err
+    assert main(["chat", "--url", server.url, "--model=m"]) == 2
+    assert (
+        "error: --model cannot be set for a server that runs already (--url); it has the model that it was started with"
+        in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
     ("url", "status", "message"),
     [
-        ("localhost:30000", 2, "--url must look like http://host:port, got localhost:30000"),
+        ("localhost:x", 2, "--url must look like http://host:port, got localhost:x"),
+        ("ftp://localhost", 2, "--url must look like http://host:port"),
+        ("127.0.0.1:9", 1, "no answer from http://127.0.0.1:9: [Errno 111] Connection refused"),
         ("http://localhost:99999", 2, "--url must look like http://host:port"),
         ("http://[::1:30000", 2, "--url must look like http://host:port"),
         ("http://a..b:30000", 2, "--url must look like http://host:port"),

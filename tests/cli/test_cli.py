@@ -48,6 +48,13 @@ def test_every_command_has_help(name, capsys):
     [
         (["sevre"], "unknown command 'sevre'; did you mean 'serve'? (see bough --help)"),
         (["bench", "ofline"], "unknown command 'ofline'; did you mean 'offline'? (see bough bench --help)"),
+        (
+            ["bench", "foo"],
+            "unknown command 'foo'; there are serve, offline, latency, compare (see bough bench --help)",
+        ),
+        (["generate", "--prompt"], "--prompt needs a value: --prompt TEXT (see bough generate --help)"),
+        (["generate", "The oak"], "unexpected argument 'The oak'; the text to complete is given with --prompt (see"),
+        (["chat", "/m"], "unexpected argument '/m'; a model is named with --model, a server with --url (see"),
         (["serve", "--prot", "1"], "unknown flag '--prot'; did you mean '--port'? (see bough serve --help)"),
         (["generate", "--temprature", "1"], "unknown flag '--temprature'; did you mean '--temperature'?"),
         (["bench", "serve", "--num-promts", "1"], "unknown flag '--num-promts'; did you mean '--num-prompts'?"),

@@ -134,3 +134,21 @@ def test_nothing_to_complete_is_refused(monkeypatch, capsys):
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert main(["generate"]) == 2
     assert "give --prompt TEXT" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("flags", "printed"), [([], ""), (["--stream"], "one \n")])
+def test_an_interrupted_answer_says_so(engine, monkeypatch, capsys, flags, printed):
+    def generate(self, prompt, sampling_params, stream=False):
+        def events():
+            yield {"text": "one "}
+            raise KeyboardInterrupt
+
+        if stream:
+            return events()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "generate", generate)
+    assert main(["generate", "--prompt", "hi", *flags]) == 130
+    captured = capsys.readouterr()
+    assert captured.out == printed
+    assert captured.err == "Interrupted: before the end of the answer\n"

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bough.config.checkpoint import SMALL_FILES, is_on_hub
 from bough.config.engine_args import bundled_model_path
-from bough.config.local_files import load_model_config, with_local_files
+from bough.config.local_files import check_model, load_model_config, with_local_files
 from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
 from bough.tokenization.tokenizer import Tokenizer
@@ -21,6 +22,46 @@ def test_local_files_of_the_bundled_model_are_found() -> None:
     args = with_local_files(resolve(ServerArgs()))
     assert args.model_path == str(bundled_model_path())
     assert load_model_config(args).architecture == "Qwen3ForCausalLM"
+
+
+def test_the_bundled_model_has_a_name_unless_a_directory_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = resolve(ServerArgs(model_path="sapling"))
+    assert named.served_model_name == "sapling"
+    args = with_local_files(named)
+    assert args.model_path == args.tokenizer_path == str(bundled_model_path())
+    assert with_local_files(resolve(ServerArgs(tokenizer_path="sapling"))).tokenizer_path == str(bundled_model_path())
+    (tmp_path / "sapling").mkdir()
+    assert with_local_files(named).model_path == str(tmp_path / "sapling")
+
+
+@pytest.mark.parametrize(
+    ("is_there", "models"),
+    [
+        (False, ["sapling", ".", "/no/such", "no-such.gguf", "./x/y.gguf"]),
+        (True, ["gpt2", "Qwen/Qwen3-0.6B", "no-owner/no-model/q8.gguf"]),
+    ],
+)
+def test_what_only_the_hub_can_have(
+    is_there: bool, models: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert [is_on_hub(model) for model in models] == [is_there] * len(models)
+
+
+def test_a_model_is_checked_without_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda model, revision, allow_patterns: asked.append(allow_patterns) or "/"
+    )
+    check_model(resolve(ServerArgs(model_path="owner/model")))
+    check_model(resolve(ServerArgs(model_path="owner/model/file.gguf")))
+    check_model(resolve(ServerArgs()))
+    assert asked == [list(SMALL_FILES)]
+    with pytest.raises(ConfigError, match="no such file"):
+        check_model(resolve(ServerArgs(model_path="no-such.gguf")))
 
 
 def test_directory_without_any_tokenizer_is_refused_at_once(tmp_path: Path) -> None:

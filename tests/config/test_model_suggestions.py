@@ -36,7 +36,7 @@ def test_a_path_like_no_other_is_answered_with_what_to_give(models):
     ("typed", "message"),
     [
         ("Qwen/Qwen3-06B", "did you mean 'Qwen/Qwen3-0.6B'?"),
-        ("saplin", "sapling, which comes with Bough, is served if no model is named"),
+        ("saplin", "did you mean 'sapling', which comes with Bough?"),
     ],
 )
 def test_a_mistyped_model_of_the_hub_is_answered_with_one_that_is_here(tmp_path, monkeypatch, typed, message):

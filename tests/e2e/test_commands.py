@@ -44,8 +44,9 @@ def test_the_engine_is_measured_alone(tmp_path: Path) -> None:
         "--num-prompts",
         "5",
     )
-    table = bough("bench", "offline", *lengths, "--output-file", str(tmp_path / "offline.json"))
+    table = bough("bench", "offline", *lengths, "--model", "sapling", "--output-file", str(tmp_path / "offline.json"))
     figures = json.loads((tmp_path / "offline.json").read_text(encoding="utf-8"))
     assert (figures["completed"], figures["total_input_tokens"], figures["total_output_tokens"]) == (5, 150, 35)
+    assert figures["model"] == "sapling"
     assert figures["output_throughput"] * figures["duration"] == pytest.approx(figures["total_output_tokens"])
     assert f"{figures['output_throughput']:,.0f}" in table or f"{figures['output_throughput']:,.1f}" in table

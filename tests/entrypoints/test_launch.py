@@ -194,6 +194,18 @@ def test_port_in_use_is_said_at_once(serve):
     assert socket_directories() == set()
 
 
+def test_a_mistyped_model_is_said_before_a_port_in_use(serve):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        server = serve("/no/such/model", "--port", str(taken.getsockname()[1]))
+        assert server.wait() == 2
+    assert re.fullmatch(
+        r"no such directory: /no/such/model; .* \(besides: cannot listen on 127.0.0.1:\d+: Address already in use; .*",
+        complaint(server),
+    )
+
+
 @pytest.mark.parametrize(
     ("flags", "status", "message"),
     [

@@ -17,6 +17,7 @@ import pytest
 
 from bough import Runtime, RuntimeEndpoint
 from bough.errors import BadRequest, BoughError, ConfigError, RequestFailed, StartupError
+from tests.bench.fake_server import fake_server
 from tests.entrypoints.leftovers import children, eventually, is_running, own_resources
 
 GREEDY = {"temperature": 0.0, "max_new_tokens": 6, "ignore_eos": True}
@@ -208,3 +209,9 @@ def test_server_ends_with_its_host():
     os.kill(host.pid, signal.SIGKILL)
     host.communicate()
     assert eventually(lambda: not any(map(is_running, pids)), 10)
+
+
+def test_who_refuses_in_other_words_than_ours_is_named():
+    with fake_server() as server, pytest.raises(BadRequest) as caught:
+        RuntimeEndpoint(server.url).get_model_info()
+    assert caught.value.message == f"{server.url}/model_info answered with status 404: 404: Not Found"

@@ -30,7 +30,7 @@ def test_bar_follows_the_log_level(
 
 def test_a_process_without_standard_error_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stderr", None)
-    with Progress("Loading", 100, shown=True) as progress:
+    with Progress("Loading", 100, elsewhere="lines") as progress:
         progress.advance(50)
     assert progress.done == 50
 
@@ -39,6 +39,26 @@ def test_where_there_is_no_terminal_lines_say_how_far_it_is(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("bough.observability.progress._LOG_INTERVAL", 0.0)
-    with Progress("Answering", 9, shown=True) as progress:
+    with Progress("Answering", 9, done=4, elsewhere="lines") as progress:
         progress.advance(2, failed=1)
-    assert capsys.readouterr().err == "Answering: 2/9, 1 failed\n"
+    assert capsys.readouterr().err == "Answering: 6/9, 1 failed\n"
+
+
+def test_where_nobody_wants_lines_there_are_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("bough.observability.progress._LOG_INTERVAL", 0.0)
+    caplog.set_level(logging.INFO, "bough")
+    with Progress("Measuring", 9, elsewhere="nothing") as progress:
+        progress.advance(2)
+    assert capsys.readouterr().err == ""
+    assert caplog.records == []
+
+
+def test_a_bar_of_requests_counts_them_from_its_first_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress("Answering", 10, done=3, elsewhere="lines") as progress:
+        assert terminal.getvalue().endswith("  30 %  3/10")
+        progress.advance(2, failed=1)
+    assert terminal.getvalue().endswith("  50 %  5/10, 1 failed\n")

@@ -23,6 +23,7 @@ from bough.bench.datasets import BenchRequest
 from bough.bench.event_stream import Event, EventStream
 from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import StartupError
+from bough.observability.progress import Progress
 
 _JSON_HEADERS = {"Content-Type": "application/json"}
 _POLL_SECONDS = 0.2
@@ -231,14 +232,21 @@ async def run_load(
     load: Load,
     *,
     stream: bool = True,
+    progress: Progress | None = None,
 ) -> Measurement:
-    """Send all requests as ``load`` says and wait for all answers, which are in the order of the requests."""
+    """Send all requests as ``load`` says and wait for all answers, which are in the order of the requests.
+
+    ``progress``, if there is one, counts them as they end.
+    """
     slots = asyncio.Semaphore(load.max_concurrency or max(1, len(requests)))
     arrivals = _arrival_times(len(requests), load)
 
     async def send(request: BenchRequest) -> Answer:
         async with slots:
-            return await client.ask(request, backend, model, sampling, stream=stream)
+            answer = await client.ask(request, backend, model, sampling, stream=stream)
+        if progress is not None:
+            progress.advance(1, failed=answer.error is not None)
+        return answer
 
     started, started_cpu = time.perf_counter(), time.process_time()
     tasks = []

@@ -16,6 +16,7 @@ from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError
+from bough.observability.progress import Progress
 
 if TYPE_CHECKING:
     from bough import Engine
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 RUN = "Run"
 
 _SEED = 42
+
+_NOTES = """\
+first token: until every output of the batch has one; per token: each further one of an output
+decode: tokens of all outputs per second after that; output: all of their tokens per second of the whole time,
+which the prompts are part of, as in bench offline"""
 
 
 def _batch_sizes(text: str) -> str | None:
@@ -55,8 +61,9 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
 
     Returns:
         ``ttft_ms``, until each has its first token; ``tpot_ms``, for each further token of the one that began last;
-        ``latency_ms``, until the last; ``output_throughput``, tokens a second from when each has its first token. Two
-        of them are ``None`` if all tokens come at once.
+        ``latency_ms``, until the last; ``decode_throughput``, tokens a second from when each has its first token;
+        ``output_throughput``, all tokens of the outputs by the whole time, as the other benchmarks have it. The time
+        and the throughput after the first token are ``None`` if all tokens come at once.
 
     Raises:
         ConfigError: if outputs of this length do not fit the context.
@@ -85,7 +92,8 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
         "ttft_ms": (first - started) * 1e3,
         "tpot_ms": (ended - first) / (output_len - begun) * 1e3 if begun < output_len else None,
         "latency_ms": (ended - started) * 1e3,
-        "output_throughput": (sum(lengths) - before) / (ended - first) if before < sum(lengths) else None,
+        "decode_throughput": (sum(lengths) - before) / (ended - first) if before < sum(lengths) else None,
+        "output_throughput": sum(lengths) / (ended - started),
     }
 
 
@@ -95,14 +103,18 @@ def run_latency(engine: Engine, args: BenchLatencyArgs, vocab_size: int) -> list
     results = []
     sizes = [int(size) for size in args.batch_sizes.split(",")]
 
-    def measure(size: int) -> dict[str, float | None]:
-        return measure_batch(engine, rng.integers(0, vocab_size, (size, args.input_len)).tolist(), args.output_len)
+    def measure(size: int, progress: Progress) -> dict[str, float | None]:
+        prompts = rng.integers(0, vocab_size, (size, args.input_len)).tolist()
+        figures = measure_batch(engine, prompts, args.output_len)
+        progress.advance(1)
+        return figures
 
-    for size in sizes:
-        measure(size)
-        runs = [measure(size) for _ in range(args.repeats)]
-        medians = {name: _median([run[name] for run in runs]) for name in runs[0]}
-        results.append({"batch_size": size, "input_len": args.input_len, "output_len": args.output_len, **medians})
+    with Progress("Measuring", len(sizes) * (1 + args.repeats), elsewhere="nothing") as progress:
+        for size in sizes:
+            measure(size, progress)
+            runs = [measure(size, progress) for _ in range(args.repeats)]
+            medians = {name: _median([run[name] for run in runs]) for name in runs[0]}
+            results.append({"batch_size": size, "input_len": args.input_len, "output_len": args.output_len, **medians})
     return results
 
 
@@ -114,13 +126,17 @@ def _median(values: list[float | None]) -> float | None:
 
 def latency_table(results: list[dict[str, Any]]) -> str:
     """The figures for a reader."""
-    head = f"{'batch':>5}  {'first token, ms':>15}  {'per token, ms':>13}  {'whole, ms':>9}  {'tokens/s':>10}"
+    head = (
+        f"{'batch':>5}  {'first token, ms':>15}  {'per token, ms':>13}  {'whole, ms':>9}"
+        f"  {'decode, tokens/s':>16}  {'output, tokens/s':>16}"
+    )
     rows = [
         f"{each['batch_size']:>5}  {each['ttft_ms']:>15.1f}  {_shown(each['tpot_ms'], '.2f'):>13}"
-        f"  {each['latency_ms']:>9.1f}  {_shown(each['output_throughput'], ',.1f'):>10}"
+        f"  {each['latency_ms']:>9.1f}  {_shown(each['decode_throughput'], ',.1f'):>16}"
+        f"  {each['output_throughput']:>16,.1f}"
         for each in results
     ]
-    return "\n".join([head, *rows])
+    return "\n".join([head, *rows, "", _NOTES])
 
 
 def _shown(value: float | None, form: str) -> str:
@@ -139,8 +155,9 @@ def main(argv: list[str]) -> int:
     # Deltas cost the same however long outputs are; the engine's default is all the text so far.
     engine_options["incremental_streaming_output"] = True
     with Engine(**engine_options) as engine:
+        model = engine.get_model_info()["served_model_name"]
         results = run_latency(engine, args, vocab_size_from(engine.get_server_info()))
     print(latency_table(results))
     if output is not None:
-        write_json(output, {"version": __version__, "model": engine_options.get("model_path"), "batches": results})
+        write_json(output, {"version": __version__, "model": model, "batches": results})
     return 0

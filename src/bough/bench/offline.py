@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +16,15 @@ from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError
+from bough.observability.progress import Progress
 
 if TYPE_CHECKING:
     from bough import Engine
 
 RUN = "Run"
+
+_LOOK_SECONDS = 0.2
+"""Between two looks at how many answers there are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +88,33 @@ def _generate(engine: Engine, requests: list[BenchRequest]) -> list[dict[str, An
     return list(outputs)
 
 
+@contextlib.contextmanager
+def counting(engine: Engine, progress: Progress) -> Iterator[None]:
+    """Advance ``progress`` with the answers that an engine finishes while the block lasts.
+
+    The call that is measured returns all answers at once; a thread beside it reads a counter now and then, which takes
+    nothing from the engine.
+    """
+    metrics = engine.tokenizer_manager.metrics
+    before, is_over = metrics.num_requests, threading.Event()
+
+    def look() -> None:
+        progress.advance(metrics.num_requests - before - progress.done)
+
+    def look_on() -> None:
+        while not is_over.wait(_LOOK_SECONDS):
+            look()
+
+    thread = threading.Thread(target=look_on, name="bough-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
+        look()
+
+
 def offline_table(figures: dict[str, Any]) -> str:
     """The figures for a reader."""
     rows = [
@@ -114,14 +148,17 @@ def main(argv: list[str]) -> int:
     with Engine(**engine_options) as engine:
         vocab_size = dataset.vocab_size or vocab_size_from(engine.get_server_info())
         requests = make_requests(dataset, vocab_size=vocab_size)
-        figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
+        model = engine.get_model_info()["served_model_name"]
+        answers = len(requests) + (not args.skip_warmup)
+        with Progress("Measuring", answers, elsewhere="nothing") as progress, counting(engine, progress):
+            figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
     print(offline_table(figures))
     if output is not None:
         write_json(
             output,
             {
                 "version": __version__,
-                "model": engine_options.get("model_path"),
+                "model": model,
                 "dataset": dataset.to_dict(),
                 **figures,
             },

@@ -36,7 +36,12 @@ def engine_arguments(
     Returns:
         What was given, for ``given_options`` of the tables, and the keywords of ``Engine``.
     """
-    parser = CommandParser(prog=f"bough bench {name}", usage=f"bough bench {name} [flags]", description=description)
+    parser = CommandParser(
+        prog=f"bough bench {name}",
+        usage=f"bough bench {name} [flags]",
+        description=description,
+        stray="a model is named with --model",
+    )
     add_config_option(parser)
     for each in (*tables, ServerArgs):
         add_options(parser, each)

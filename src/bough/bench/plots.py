@@ -24,7 +24,7 @@ _LATENCIES: tuple[tuple[str, Callable[[dict[str, Any]], list[float]]], ...] = (
 _OF_BATCHES = (
     ("Time to first token", "ttft_ms", "ms"),
     ("Time per token after it", "tpot_ms", "ms"),
-    ("Tokens of all outputs", "output_throughput", "per second"),
+    ("Tokens after it, all outputs", "decode_throughput", "per second"),
 )
 
 _THROUGHPUTS = (

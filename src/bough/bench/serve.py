@@ -18,6 +18,7 @@ from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.entrypoints.http.access import read_keys
 from bough.errors import RequestFailed, StartupError
+from bough.observability.progress import Progress
 
 TARGET = "Server"
 LOAD = "Load"
@@ -99,7 +100,7 @@ class BenchServeArgs(OptionTable):
     def url(self) -> str:
         """Address of the server."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return self.base_url or f"http://{host}:{self.port}"
+        return rules.with_scheme(self.base_url or f"http://{host}:{self.port}")
 
     @property
     def sampling(self) -> Sampling:
@@ -124,9 +125,11 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))
         await _warm_up(client, requests, args, model)
         load = Load(args.request_rate, args.max_concurrency, dataset.seed)
-        measurement = await run_load(
-            client, requests, BACKENDS[args.backend], model, args.sampling, load, stream=not args.disable_stream
-        )
+        backend, stream = BACKENDS[args.backend], not args.disable_stream
+        with Progress("Measuring", len(requests), elsewhere="nothing") as progress:
+            measurement = await run_load(
+                client, requests, backend, model, args.sampling, load, stream=stream, progress=progress
+            )
         url_of_server = client.base_url
     result = {
         "version": __version__,
@@ -158,7 +161,8 @@ async def _warm_up(client: BenchClient, requests: list[BenchRequest], args: Benc
         request, backend = _unlike(requests[number % len(requests)]), BACKENDS[args.backend]
         answer = await client.ask(request, backend, model, args.sampling, stream=not args.disable_stream)
         if answer.error is not None:
-            raise StartupError(f"the warm-up request failed, so nothing was measured: {answer.error}")
+            url = client.base_url + backend.path
+            raise StartupError(f"the warm-up request to {url} failed, so nothing was measured: {answer.error}")
     if args.flush_cache:
         await client.flush_cache(args.flush_cache_timeout)
 

@@ -16,8 +16,14 @@ from urllib.parse import urlsplit
 
 from bough.cli_commands.terminal_markdown import DIM, PLAIN, MarkdownStream, harmless
 from bough.config import rules
-from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
-from bough.config.options import OptionTable, did_you_mean, option
+from bough.config.command_line import (
+    CommandParser,
+    add_config_option,
+    add_options,
+    flag_as_typed,
+    given_options,
+)
+from bough.config.options import OptionTable, did_you_mean, option, options_of
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import user_path
 from bough.entrypoints.http.access import own_key, read_keys
@@ -167,7 +173,7 @@ class ChatServer:
             if response.status != http.client.OK:
                 message = _error_message(response.read())
                 failure = BadRequest if 400 <= response.status < 500 else RequestFailed
-                raise failure(f"the server says: {message} (status {response.status})")
+                raise failure(f"{self._url.geturl()}{path} says: {message} (status {response.status})")
             try:
                 yield response
             except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -516,6 +522,7 @@ def main(argv: list[str]) -> int:
         prog="bough chat",
         usage="bough chat [--url URL] [flags]",
         description="Talk with a model. Without --url a server is started, which the flags of bough serve are for.",
+        stray="a model is named with --model, a server with --url",
         epilog="In the chat: " + HELP.replace(".\n", "\n").replace("\n", "; "),
     )
     add_config_option(parser)
@@ -525,10 +532,9 @@ def main(argv: list[str]) -> int:
     args = ChatArgs(**given_options(namespace, ChatArgs))
     server_options = given_options(namespace, ServerArgs, config=namespace.config)
     if args.url is not None:
-        if unused := sorted(set(server_options) - {"log_level", "api_key", "api_key_file"}):
-            raise ConfigError(f"{', '.join(unused)} cannot be set for a server that runs already (--url)")
+        _refuse_server_options(server_options, argv)
         keys = read_keys(server_options.get("api_key"), server_options.get("api_key_file"), "api_key_file")
-        return _run(args, ChatServer(args.url, keys[0] if keys else None, args.ca_cert or True))
+        return _run(args, ChatServer(rules.with_scheme(args.url), keys[0] if keys else None, args.ca_cert or True))
     if args.ca_cert is not None:
         raise ConfigError("--ca-cert is for a server that runs already (--url)", param="ca_cert")
     from bough import Runtime
@@ -540,6 +546,15 @@ def main(argv: list[str]) -> int:
         return _run(args, ChatServer(runtime.url, own_key(runtime.server_args), verify=False))
     finally:
         runtime.shutdown()
+
+
+def _refuse_server_options(given: dict[str, Any], argv: list[str]) -> None:
+    """Raise :class:`ConfigError` for what a server that runs already has been told when it started."""
+    unused = set(given) - {"log_level", "api_key", "api_key_file"}
+    flags = [flag_as_typed(each, argv) for each in options_of(ServerArgs) if each.name in unused]
+    if flags:
+        model = "; it has the model that it was started with" if "model_path" in unused else ""
+        raise ConfigError(f"{', '.join(flags)} cannot be set for a server that runs already (--url){model}")
 
 
 def _run(args: ChatArgs, server: ChatServer) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,6 +119,7 @@ def main(argv: list[str]) -> int:
         prog="bough generate",
         usage="bough generate --prompt TEXT [flags]\n"
         "       bough generate --input-file FILE --output-file FILE [flags]",
+        stray="the text to complete is given with --prompt",
         description="Complete a prompt with an engine in this process, print the text and exit; or answer a file of "
         "requests.",
     )
@@ -132,6 +135,23 @@ def main(argv: list[str]) -> int:
 
 
 def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
+    prompt = _prompt_of(args)
+    from bough import Engine
+
+    # Deltas are what a terminal needs; the engine's default is all the text so far.
+    engine_options["incremental_streaming_output"] = True
+    with _told_if_interrupted(lambda: "before the end of the answer"), Engine(**engine_options) as engine:
+        if args.stream:
+            _print_stream(engine.generate(prompt, args.sampling(), stream=True))
+            return 0
+        output = engine.generate(prompt, args.sampling())
+    outputs = output if isinstance(output, list) else [output]
+    for each in outputs:
+        print(json.dumps(each) if args.output_json else _shown(each["text"]))
+    return 0
+
+
+def _prompt_of(args: GenerateArgs) -> str:
     prompt = args.prompt
     # A terminal would wait for an end of the input that nobody knows to give.
     if prompt is None and not sys.stdin.isatty():
@@ -142,21 +162,18 @@ def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
             raise ConfigError(f"standard input cannot be read: {error}") from None
     if not prompt:
         raise ConfigError("there is nothing to complete: give --prompt TEXT, or the text at standard input")
-    from bough import Engine
+    return prompt
 
-    # Deltas are what a terminal needs; the engine's default is all the text so far.
-    engine_options["incremental_streaming_output"] = True
-    with Engine(**engine_options) as engine:
-        if args.stream:
-            for event in engine.generate(prompt, args.sampling(), stream=True):
-                print(_shown(event["text"]), end="", flush=True)
-            print()
-            return 0
-        output = engine.generate(prompt, args.sampling())
-    outputs = output if isinstance(output, list) else [output]
-    for each in outputs:
-        print(json.dumps(each) if args.output_json else _shown(each["text"]))
-    return 0
+
+def _print_stream(events: Iterable[dict[str, Any]]) -> None:
+    begun = False
+    try:
+        for event in events:
+            print(_shown(event["text"]), end="", flush=True)
+            begun = True
+    finally:  # however a text ends, what follows it begins a line of its own
+        if begun:
+            print(flush=True)
 
 
 def _shown(text: str) -> str:
@@ -181,23 +198,38 @@ def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, 
     if left:
         from bough import Runtime
 
-        with (
-            open_output(target) as output,
-            Runtime(**engine_options) as runtime,
-            Progress("Answering", left, shown=True) as progress,
-        ):
+        if done:
+            print(f"{len(done)} of {len(ids)} requests are answered already", file=sys.stderr)
+        progress = Progress("Answering", len(ids), done=len(done), elsewhere="lines")
+
+        def how_far() -> str:
+            right = progress.done - progress.failed
+            return f"{right} of {len(ids)} requests are answered in {target}; the same command goes on from there"
+
+        with _told_if_interrupted(how_far), open_output(target) as output, Runtime(**engine_options) as runtime:
             requests = (request for request in read_requests(source) if request.custom_id not in done)
-            outcome = answer_requests(
-                runtime.endpoint,
-                requests,
-                output,
-                args.sampling(),
-                max_concurrency=args.max_concurrency,
-                progress=progress,
-            )
+            with progress:
+                outcome = answer_requests(
+                    runtime.endpoint,
+                    requests,
+                    output,
+                    args.sampling(),
+                    max_concurrency=args.max_concurrency,
+                    progress=progress,
+                )
         if outcome.answered != left:
             raise ConfigError(f"{source} has changed meanwhile: run the same command again", param="input_file")
-    earlier = f", {len(done)} had been before" if done else ""
-    right = outcome.answered - outcome.failed
+    earlier = f", {len(done)} of them before" if done else ""
+    right = len(ids) - outcome.failed
     print(f"{right} of {len(ids)} requests answered{earlier}; {outcome.failed} failed", file=sys.stderr)
     return FAILED_STATUS if outcome.failed else 0
+
+
+@contextlib.contextmanager
+def _told_if_interrupted(how_far: Callable[[], str]) -> Iterator[None]:
+    """Say on stderr how far a run was that Ctrl-C ends; the interrupt is raised on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print(f"Interrupted: {how_far()}", file=sys.stderr)
+        raise

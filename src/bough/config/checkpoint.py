@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bough.config.engine_args import BUNDLED_MODEL_NAME, bundled_model_path
 from bough.config.model_suggestions import hub_id_like, path_like
 from bough.config.user_paths import path_kind, user_path
 from bough.errors import ConfigError
@@ -30,13 +31,14 @@ def resolve_model_path(
 ) -> Path:
     """Directory that holds the files of ``model_path``, downloading them from the hub if it is no local directory.
 
-    A GGUF file stands for itself, and for a directory with no other weights.
+    A GGUF file stands for itself, and for a directory with no other weights. The name of the bundled model stands for
+    its directory where there is no other one of that name.
 
     What ``huggingface_hub`` honours holds here too: its cache, access tokens, endpoint and offline mode.
 
     Args:
-        model_path: a local directory, a local GGUF file, or the id of a model on the hub (``owner/name``), followed by
-            the path of a GGUF file there if it is to be that one.
+        model_path: a local directory, a local GGUF file, the bundled model's name, or the id of a model on the hub
+            (``owner/name``), followed by the path of a GGUF file there if it is to be that one.
         revision: branch, tag or commit on the hub; a local directory has none.
         load_format: ``gguf`` wants the directory's GGUF file, whatever else it has; with ``dummy`` no weights are
             downloaded, and with ``safetensors`` those of a GGUF file are not taken.
@@ -47,6 +49,8 @@ def resolve_model_path(
     """
     local = user_path(model_path)
     kind = path_kind(local, param)
+    if model_path == BUNDLED_MODEL_NAME and kind != "directory":
+        local, kind = bundled_model_path(), "directory"
     if kind is not None and revision is not None:
         what = "directory" if kind == "directory" else "file"
         raise ConfigError(
@@ -61,8 +65,8 @@ def resolve_model_path(
             f"{model_path} is a file; give a GGUF file, or the directory of a checkpoint in Hugging Face format",
             param=param,
         )
-    on_hub = _HUB_GGUF.fullmatch(model_path)
-    if on_hub is not None and not local.parent.exists():
+    on_hub = _hub_gguf(model_path)
+    if on_hub is not None:
         return _download_gguf(on_hub[1], on_hub[2], revision, param)
     if local.suffix == GGUF_SUFFIX:
         raise ConfigError(f"no such file: {model_path}{path_like(model_path)}", param=param)
@@ -76,6 +80,18 @@ def resolve_model_path(
         )
     patterns = SMALL_FILES if load_format == "dummy" else SMALL_FILES + WEIGHT_FILES
     return _download(model_path, revision, patterns, param)
+
+
+def is_on_hub(model_path: str) -> bool:
+    """Whether a name can only be that of a model on the hub, if it is one at all: nothing here has it.
+
+    Raises:
+        ConfigError: if nobody can tell what is here.
+    """
+    if model_path == BUNDLED_MODEL_NAME or path_kind(user_path(model_path), "model_path") is not None:
+        return False
+    is_id = _HUB_ID.fullmatch(model_path) is not None and not model_path.endswith(GGUF_SUFFIX)
+    return is_id or _hub_gguf(model_path) is not None
 
 
 def _weights_in(directory: Path, load_format: str, param: str) -> Path:
@@ -108,6 +124,11 @@ def read_json(path: Path) -> Any:
 
 def _looks_like_path(text: str) -> bool:
     return text.startswith((".", "~", os.sep)) or text.count("/") > 1 or os.path.isabs(text)
+
+
+def _hub_gguf(model_path: str) -> re.Match[str] | None:
+    """A model on the hub and a GGUF file of it; a missing file of a directory that is here is none."""
+    return None if user_path(model_path).parent.exists() else _HUB_GGUF.fullmatch(model_path)
 
 
 def _download_gguf(model_id: str, name: str, revision: str | None, param: str) -> Path:

@@ -16,13 +16,19 @@ _TRUTH_VALUES = ("yes", "no", "true", "false", "on", "off", "0", "1")
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An ``ArgumentParser`` that raises :class:`ConfigError`, and suggests a flag for one that does not exist."""
+    """An ``ArgumentParser`` that raises :class:`ConfigError`, and suggests a flag for one that does not exist.
 
-    def __init__(self, **settings: Any) -> None:
+    Args:
+        stray: what to say to somebody who gives an argument where there are only flags.
+        settings: of ``ArgumentParser``.
+    """
+
+    def __init__(self, *, stray: str = "", **settings: Any) -> None:
         def formatter(prog: str) -> argparse.HelpFormatter:
             return argparse.HelpFormatter(prog, max_help_position=30)
 
-        super().__init__(allow_abbrev=False, formatter_class=formatter, **settings)
+        super().__init__(allow_abbrev=False, exit_on_error=False, formatter_class=formatter, **settings)
+        self._stray = f"; {stray}" if stray else ""
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing usage and exiting."""
@@ -31,7 +37,10 @@ class CommandParser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and raise :class:`ConfigError` for anything left over."""
         words = list(sys.argv[1:] if args is None else args)
-        parsed, extras = self.parse_known_args(words, namespace)
+        try:
+            parsed, extras = self.parse_known_args(words, namespace)
+        except argparse.ArgumentError as error:
+            self._refuse_value(error, words)
         self._refuse_values_of_switches(words)
         for extra in extras:
             if extra.startswith("-"):
@@ -42,8 +51,23 @@ class CommandParser(argparse.ArgumentParser):
                 known = [known for action in self._actions for known in action.option_strings]
                 raise ConfigError(f"{unknown_name('flag', flag, known)} (see {self.prog} --help)")
         if extras:
-            self.error(f"unexpected argument {extras[0]!r}")
+            self.error(f"unexpected argument {extras[0]!r}{self._stray}")
         return parsed
+
+    def _refuse_value(self, error: argparse.ArgumentError, words: Sequence[str]) -> NoReturn:
+        """Say which value is missing, or has no place; argparse would list all names of the flag."""
+        named = [action for action in self._actions if "/".join(action.option_strings) == error.argument_name]
+        flags = {flag: action for action in named for flag in action.option_strings}
+        for word, following in zip(words, [*words[1:], ""], strict=True):
+            flag = word.partition("=")[0]
+            if flag not in flags:
+                continue
+            if flags[flag].nargs == 0:
+                self.error(f"{flag} takes no value")
+            is_flag = following.partition("=")[0] in self._option_string_actions
+            dashed = f"; one that begins with a dash is written {flag}={following}" if following[:1] == "-" else ""
+            self.error(f"{flag} needs a value: {flag} {flags[flag].metavar}{'' if is_flag else dashed}")
+        self.error(str(error))
 
     def _refuse_values_of_switches(self, words: Sequence[str]) -> None:
         """Say so where a flag that takes no value is followed by one; it would be taken for an argument."""
@@ -144,9 +168,16 @@ def read_config_file(path: str, table: type[OptionTable]) -> dict[str, Any]:
 
 
 def choose_command(name: str, commands: Sequence[str], prog: str) -> None:
-    """Raise :class:`ConfigError` with a suggestion unless ``name`` is one of ``commands``."""
+    """Raise :class:`ConfigError` with a suggestion, or all there are, unless ``name`` is one of ``commands``."""
     if name not in commands:
-        raise ConfigError(f"unknown command {name!r}{did_you_mean(name, commands)} (see {prog} --help)")
+        meant = did_you_mean(name, commands) or f"; there are {', '.join(commands)}"
+        raise ConfigError(f"unknown command {name!r}{meant} (see {prog} --help)")
+
+
+def flag_as_typed(each: Option, argv: Sequence[str]) -> str:
+    """The name of an option that a command line uses; the usual one if it uses none."""
+    flags = {f"--{key}" for key in each.keys}
+    return next((word for word in (given.partition("=")[0] for given in argv) if word in flags), each.flag)
 
 
 def _pairs(root: Any, path: str) -> Iterator[tuple[str, Any]]:

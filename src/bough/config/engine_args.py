@@ -39,7 +39,7 @@ class EngineArgs(OptionTable):
     model_path: str = option(
         str(bundled_model_path()),
         help="Directory in Hugging Face format, GGUF file, or id of a model on the hub; OWNER/NAME/FILE.gguf is a GGUF "
-        "file there.",
+        f"file there. `{BUNDLED_MODEL_NAME}` is the model that comes with Bough.",
         group=MODEL,
         metavar="PATH",
         default_text="the model that comes with Bough",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from bough.config.checkpoint import resolve_model_path
+from bough.config.checkpoint import GGUF_SUFFIX, is_on_hub, resolve_model_path
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import path_kind, user_path
@@ -28,6 +28,23 @@ def with_local_files(args: ServerArgs) -> ServerArgs:
     else:
         tokenizer = str(resolve_model_path(tokenizer, load_format="dummy", param="tokenizer_path"))
     return dataclasses.replace(args, model_path=model, tokenizer_path=tokenizer, revision=None)
+
+
+def check_model(args: ServerArgs) -> None:
+    """Find out what is wrong with a model as far as that takes no weights.
+
+    Of a model on the hub its small files are downloaded; of a GGUF file there nothing, which is found out later.
+
+    Args:
+        args: resolved options.
+
+    Raises:
+        ConfigError: if there is no such model, or it is none that can be served with these options.
+    """
+    if not is_on_hub(args.model_path):
+        load_model_config(with_local_files(args))
+    elif not args.model_path.endswith(GGUF_SUFFIX):
+        resolve_model_path(args.model_path, revision=args.revision, load_format="dummy")
 
 
 def load_model_config(args: ServerArgs) -> ModelConfig:

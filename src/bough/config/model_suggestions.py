@@ -29,7 +29,7 @@ def path_like(path: str) -> str:
 def hub_id_like(model_id: str) -> str:
     """``"; did you mean …?"`` with a model in the hub's local cache, or the bundled one, or nothing."""
     if difflib.get_close_matches(model_id, [BUNDLED_MODEL_NAME], cutoff=0.7):
-        return f"; {BUNDLED_MODEL_NAME}, which comes with Bough, is served if no model is named"
+        return f"; did you mean {BUNDLED_MODEL_NAME!r}, which comes with Bough?"
     from huggingface_hub import constants
 
     cached = (name.removeprefix("models--").replace("--", "/") for name in _names_in(Path(constants.HF_HUB_CACHE)))

@@ -13,6 +13,7 @@ from bough.errors import BadRequest
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._~-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 """In lower case, without a path, as browsers write it."""
+_WITHOUT_SCHEME = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.~-]+)(:[0-9]+)?(/.*)?")
 
 
 def fraction(value: float) -> str | None:
@@ -77,10 +78,15 @@ def http_url(value: str) -> str | None:
     return None if re.match(r"https?://[^/]", value) else "must begin with http:// or https:// and a host"
 
 
+def with_scheme(url: str) -> str:
+    """Where a server is reached, of which ``http://`` may have been left out."""
+    return f"http://{url}" if _WITHOUT_SCHEME.fullmatch(url) else url
+
+
 def server_url(value: str) -> str | None:
-    """Where a server is reached over HTTP."""
+    """Where a server is reached over HTTP, for :func:`with_scheme`."""
     try:
-        parts = urlsplit(value)
+        parts = urlsplit(with_scheme(value))
         host, _ = parts.hostname or "", parts.port  # each raises ValueError for what cannot be one
         is_address = parts.scheme in ("http", "https") and bool(host.encode("idna")) and " " not in host
     except ValueError:

@@ -120,7 +120,7 @@ class RuntimeEndpoint:
         try:
             if answer.response.status != http.client.OK:
                 with self._reported():
-                    raise _refusal(answer.response.status, answer.response.read())
+                    raise _refusal(self.base_url + path, answer.response.status, answer.response.read())
         except BaseException:
             answer.connection.close()
             raise
@@ -366,11 +366,12 @@ def _free_listener(host: str, first_port: int | None) -> socket.socket:
     return bind_socket(host, HIGHEST_PORT)
 
 
-def _refusal(status: int, body: bytes) -> BadRequest | Overloaded | RequestFailed:
+def _refusal(url: str, status: int, body: bytes) -> BadRequest | Overloaded | RequestFailed:
     try:
         message = str(json.loads(body)["error"]["message"])
-    except (ValueError, KeyError, TypeError):
-        message = body[:200].decode("utf-8", "replace").strip() or f"status {status}"
+    except (ValueError, KeyError, TypeError):  # not from a server of ours: who says so is worth knowing
+        words = body[:200].decode("utf-8", "replace").strip()
+        message = f"{url} answered with status {status}{f': {words}' if words else ''}"
     if status == Overloaded.status_code:
         return Overloaded(message)
     if status == TooManyRequests.status_code:

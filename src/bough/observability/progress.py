@@ -6,12 +6,17 @@ import logging
 import sys
 import time
 from types import TracebackType
+from typing import Literal
 
 logger = logging.getLogger(__name__)
 
 _BAR_CELLS = 30
 _BAR_INTERVAL = 0.1
 _LOG_INTERVAL = 5.0
+
+Elsewhere = Literal["log", "lines", "nothing"]
+"""What is shown where there is no terminal: log lines, where INFO is logged (and only there does a terminal get its
+bar); a line on stderr now and then; nothing."""
 
 
 class Progress:
@@ -20,21 +25,23 @@ class Progress:
     Args:
         what: is done.
         total: of the units that :meth:`advance` counts.
-        shown: whether a bar is shown on a terminal, and elsewhere a line on stderr now and then; ``None``: a bar, or
-            log lines, where INFO is logged.
+        done: of these, what was done before; it is part of ``total``.
+        elsewhere: what is shown where there is no terminal.
     """
 
-    def __init__(self, what: str, total: int, *, shown: bool | None = None) -> None:
+    def __init__(self, what: str, total: int, *, done: int = 0, elsewhere: Elsewhere = "log") -> None:
         self.what = what
         self.total = max(total, 1)
-        self.done = 0
+        self.done = done
         self.failed = 0
-        is_wanted = logger.isEnabledFor(logging.INFO) if shown is None else shown
-        self._prints_lines = shown is True and sys.stderr is not None
+        self._elsewhere = elsewhere
+        is_wanted = elsewhere != "log" or logger.isEnabledFor(logging.INFO)
         self._on_terminal = sys.stderr is not None and sys.stderr.isatty() and is_wanted
         self._next_shown = time.monotonic() + (0.0 if self._on_terminal else _LOG_INTERVAL)
 
     def __enter__(self) -> Progress:
+        if self._on_terminal:
+            self._draw()
         return self
 
     def __exit__(
@@ -56,10 +63,13 @@ class Progress:
             self._draw()
         else:
             self._next_shown = now + _LOG_INTERVAL
-            if self._prints_lines:
-                print(f"{self.what}: {self.done}/{self.total}, {self.failed} failed", file=sys.stderr, flush=True)
-                return
-            logger.info("%s: %d %%", self.what, self._percent())
+            if self._elsewhere == "lines" and sys.stderr is not None:
+                print(f"{self.what}: {self._counts()}", file=sys.stderr, flush=True)
+            elif self._elsewhere == "log":
+                logger.info("%s: %d %%", self.what, self._percent())
+
+    def _counts(self) -> str:
+        return f"{self.done}/{self.total}" + (f", {self.failed} failed" if self.failed else "")
 
     def _percent(self) -> int:
         return min(100 * self.done // self.total, 100)
@@ -67,4 +77,6 @@ class Progress:
     def _draw(self) -> None:
         filled = _BAR_CELLS * self._percent() // 100
         bar = "█" * filled + "·" * (_BAR_CELLS - filled)
-        print(f"\r{self.what} {bar} {self._percent():3d} %", end="", file=sys.stderr, flush=True)
+        # What is logged counts bytes, mostly, of which nobody wants to read all digits.
+        counts = "" if self._elsewhere == "log" else f"  {self._counts()}"
+        print(f"\r{self.what} {bar} {self._percent():3d} %{counts}", end="", file=sys.stderr, flush=True)
