@@ -170,6 +170,7 @@ function bars(box, { bounds, counts }) {
     bar.lastChild.textContent = names[first + at];
     bar.title = `${names[first + at]}: ${count}`;
   });
+  box.dataset.highest = String(counts.indexOf(top) - first);
   thinOut(box);
   const caption = box.parentElement.querySelector("figcaption");
   const told = caption.querySelector("span") ?? caption.appendChild(element("span", { className: "quantiles" }));
@@ -177,15 +178,15 @@ function bars(box, { bounds, counts }) {
   box.setAttribute("aria-label", total ? `${total} in all; ${shown.map((count, at) => (count ? `${names[first + at]}: ${count}` : "")).filter(Boolean).join(", ")}` : "nothing yet");
 }
 
-/** Show as many names of a histogram's bars as have room beside each other, evenly spread. */
+/** Show as many names of a histogram's bars as have room beside each other, evenly spread from that of the highest. */
 function thinOut(box) {
   const names = [...box.children].map((bar) => bar.lastChild);
   const pitch = box.clientWidth / names.length;
   const step = Math.ceil((Math.max(...names.map((name) => name.offsetWidth)) + NAMES_APART) / pitch);
-  const first = Math.floor(step / 2); // has half a name's room to its left
+  const highest = Number(box.dataset.highest);
   names.forEach((name, at) => {
-    const fits = (names.length - at - 0.5) * pitch >= name.offsetWidth / 2;
-    name.classList.toggle("left-out", at % step !== first || !fits);
+    const fits = (Math.min(at, names.length - 1 - at) + 0.5) * pitch >= name.offsetWidth / 2;
+    name.classList.toggle("left-out", (at - highest) % step !== 0 || !fits);
   });
 }
 
