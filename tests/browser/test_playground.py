@@ -7,6 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import httpx
@@ -17,8 +18,18 @@ from tests.browser.conftest import opened_page
 from tests.e2e.server import Server, running_server
 
 LONG = {"max_tokens": 900, "ignore_eos": True, "temperature": 0}
+SPINBUTTONS = (
+    *("Temperature", "Top p", "Top k", "Min p", "Repetition penalty", "Frequency penalty", "Presence penalty"),
+    *("Most tokens", "Seed"),
+)
 # Without the marks of turns, which are no text: every token is to be seen.
 ENDLESS = {"logit_bias": {str(mark): -100 for mark in range(3)}}
+
+GROUNDS = {"light": "rgb(251, 250, 247)", "dark": "rgb(19, 23, 21)"}
+
+
+def expect_theme(page: Page, theme: str) -> None:
+    expect(page.locator("body")).to_have_css("background-color", GROUNDS[theme])
 
 
 def ask(page: Page, text: str) -> None:
@@ -308,6 +319,26 @@ def test_a_question_that_failed_is_asked_once_with_the_next(page: Page) -> None:
     assert bodies[0]["messages"] == [{"role": "user", "content": "First?\n\nIn short."}]
 
 
+def test_of_questions_that_failed_in_turns_each_is_asked_once(page: Page) -> None:
+    page.route("**/v1/chat/completions", lambda route: route.abort())
+    for count, question in enumerate(("First?", "In short.", "In short.", "First?"), 1):
+        ask(page, question)
+        expect(page.get_by_role("alert")).to_have_count(count)
+    page.unroute("**/v1/chat/completions")
+    bodies = answer_with(page, {"content": "Yes."})
+    ask(page, "In short.")
+    wait_for_answers(page, 1)
+    ask(page, "First?")
+    wait_for_answers(page, 2)
+    question = {"role": "user", "content": "First?\n\nIn short."}
+    assert bodies[0]["messages"] == [question]
+    assert bodies[1]["messages"] == [
+        question,
+        {"role": "assistant", "content": "Yes."},
+        {"role": "user", "content": "First?"},
+    ]
+
+
 def test_answers_are_made_anew_and_questions_changed(page: Page) -> None:
     bodies = answer_with(page, {"content": "Yes."})
     ask(page, "First?")
@@ -517,6 +548,18 @@ def test_settings_are_folded_and_opened_by_what_is_wrong_in_them(page: Page) -> 
     page.get_by_text("Settings", exact=True).click()
     expect(temperature).to_have_value("7")
     expect(temperature).to_be_visible()
+
+
+def test_folded_settings_leave_their_room_to_the_chat(page: Page) -> None:
+    width = "box => box.getBoundingClientRect().width"
+    conversation = page.locator(".conversation")
+    assert conversation.evaluate(width) < 1000
+    page.get_by_text("Settings", exact=True).click()
+    expect(page.get_by_label("Temperature")).to_be_hidden()
+    assert conversation.evaluate(width) > 1200
+    page.get_by_text("Settings", exact=True).click()
+    expect(page.get_by_label("Temperature")).to_be_visible()
+    assert conversation.evaluate(width) < 1000
 
 
 def test_json_follows_a_schema(page: Page) -> None:
@@ -777,6 +820,12 @@ def rendered(page: Page, text: str) -> str:
     return page.evaluate(script, text)
 
 
+CODE = (
+    '<div class="code"><button type="button" class="copy" aria-live="polite">Copy</button>'
+    '<pre tabindex="0" aria-label="{label}"><code>{code}</code></pre></div>'
+)
+
+
 @pytest.mark.parametrize(
     ("text", "html"),
     [
@@ -808,6 +857,12 @@ def rendered(page: Page, text: str) -> str:
             r"A \(a_1*b*\), $$x^*y^*$$ \*no\* 5 $",
             r'<p>A <code class="math">\(a_1*b*\)</code>, <code class="math">$$x^*y^*$$</code> *no* 5 $</p>',
         ),
+        ("```a``` is code\n```b``", "<p><code>a</code> is code<br>```b``</p>"),
+        (
+            "Text\n```c``` too\n~~~ `\nd",
+            "<p>Text<br><code>c</code> too</p>" + CODE.format(label="Code", code="d"),
+        ),
+        ("````py\n```e```", CODE.format(label="Code, py", code="```e```")),
         (
             "So:\n\\[\n- a\n+ b\n\\]\nand \\[ \\alpha \\]",
             '<p>So:</p><p><code class="math">\\[\n- a\n+ b\n\\]</code></p>'
@@ -902,12 +957,13 @@ def test_code_ends_with_as_many_backticks_as_it_began_with(page: Page) -> None:
         ("# Oak{blanks}x", "x"),
         ("-{blanks}x\u2028y", "x"),
         ("- Oak{lines}- Elm", "Elm"),
+        ("{backticks}x` y", "y"),
     ],
-    ids=["table", "heading", "item", "list"],
+    ids=["table", "heading", "item", "list", "fence"],
 )
 def test_no_answer_keeps_the_page_busy(page: Page, text: str, shown: str) -> None:
     # So many that looking at each anew for every other would take minutes.
-    text = text.format(blanks=" " * 200_000, lines="\n" * 200_000)
+    text = text.format(blanks=" " * 200_000, lines="\n" * 200_000, backticks="`" * 200_000)
     answer_with(page, {"content": text})
     ask(page, "x")
     wait_for_answers(page, 1)
@@ -1045,7 +1101,7 @@ def test_it_works_where_nothing_can_be_stored(page: Page, script: str) -> None:
     wait_for_answers(page, 1)
     for theme in ("dark", "light"):
         page.get_by_role("button", name="Change between light and dark").click()
-        expect(page.locator("html")).to_have_attribute("data-theme", theme)
+        expect_theme(page, theme)
 
 
 def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
@@ -1092,6 +1148,86 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     expect(shared).to_be_focused()
     assert httpx.post(f"{server.url}/flush_cache", timeout=20).status_code == 200
     expect(page.get_by_role("treeitem")).to_have_count(0)
+
+
+def show_picture(page: Page, **changes: object) -> None:
+    """Let the live view show the server's own picture, but for these changes, for ever."""
+    page.evaluate(
+        "changes => { const { fetch } = window; window.fetch = async (path, given) => {"
+        " const answer = await fetch(path, given); if (!path.endsWith('/events')) return answer;"
+        " const { value } = await answer.body.pipeThrough(new TextDecoderStream()).getReader().read();"
+        " const picture = { ...JSON.parse(value.slice(6)), ...changes };"
+        " return new Response(new ReadableStream({ start(stream) {"
+        " stream.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(picture)}\\n\\n`)); } })); }; }",
+        changes,
+    )
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator(".tile").first).to_be_visible()
+
+
+BOXES = (
+    "(all, within) => all.map((each) => { const box = each.getBoundingClientRect();"
+    " const { left, right } = each.closest(within).getBoundingClientRect();"
+    " return { left: box.left - left, right: box.right - left, room: right - left }; })"
+)
+
+
+@pytest.mark.parametrize("num_bars", [3, 7, 12, 19])
+def test_names_of_bars_do_not_run_into_each_other(page: Page, num_bars: int) -> None:
+    bounds = [0.125 * (at + 1) for at in range(num_bars)]
+    histogram = {"bounds": bounds, "counts": [1 + (at == num_bars // 2) for at in range(num_bars + 1)]}
+    show_picture(page, latencies={"time_to_first_token": histogram})
+    names = page.locator("#time_to_first_token .bar span:not(.left-out)")
+    for width in (320, 391, 520, 777, 1024, 1280, 1900):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.wait_for_function("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        boxes = names.evaluate_all(BOXES, ".histogram")
+        assert len(boxes) >= 3, (width, boxes)
+        highest = page.locator("#time_to_first_token .bar").nth(num_bars // 2).locator("span")
+        assert "left-out" not in (highest.get_attribute("class") or ""), width
+        assert boxes[0]["left"] >= -2, (width, boxes)
+        assert boxes[-1]["right"] <= boxes[-1]["room"] + 2, (width, boxes)
+        for one, other in pairwise(boxes):
+            assert one["right"] + 4 < other["left"], (width, boxes)
+
+
+def test_legends_are_told_apart_and_stay_beside_their_colours(page: Page) -> None:
+    tokens = {"capacity": 1_234_567, "used_tokens": 300, "protected_tokens": 200, "evictable_tokens": 56}
+    show_picture(page, running=3, waiting=2, **tokens)
+    expect(page.locator("figure", has_text="Requests").locator(".scale")).to_have_text(
+        "running 3 · waiting 2 · highest 3", use_inner_text=True
+    )
+    expect(page.locator("#kv-legend")).to_have_text(
+        "200 held in the tree · 100 of running requests alone · 56 kept, evictable · of 1,234,567 tokens"
+    )
+    entries = page.locator("#engine .entry")
+    for width in (320, 360, 390, 470, 1280):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert set(entries.evaluate_all("all => all.map((each) => each.getClientRects().length)")) == {1}
+        assert page.locator("#engine").evaluate("box => box.scrollWidth <= box.clientWidth")
+    assert entries.count() == 3 + 3 + 4 + 2
+
+
+def test_texts_of_the_tree_use_the_room_there_is(page: Page) -> None:
+    text = "Once upon a time there was a small tree at the edge of a wood, which had seen a hundred winters."
+    node = {"namespace": None, "num_tokens": 24, "locks": 0, "hits": 0, "age": 0, "num_children": 0, "text": text}
+    family = [("root", ""), ("a", "root"), ("b", "root"), ("c", "root"), ("d", "root"), ("alone", "")]
+    show_picture(page, nodes=[{**node, "node_id": name, "parent_id": parent} for name, parent in family])
+    boxes = page.get_by_role("treeitem")
+    expect(boxes).to_have_count(6)
+    cut = "all => all.map((each) => each.scrollWidth > each.clientWidth || each.scrollHeight > each.clientHeight)"
+    assert page.locator(".node .text").evaluate_all(cut) == [False] * 6
+    for box in boxes.all():
+        assert text in (box.get_attribute("title") or "")
+        assert (box.get_attribute("aria-label") or "").startswith(text)
+    page.set_viewport_size({"width": 320, "height": 800})
+    page.get_by_role("tab", name="Chat").click()
+    page.reload()
+    show_picture(page, nodes=[{**node, "node_id": name, "parent_id": parent} for name, parent in family])
+    expect(boxes).to_have_count(6)
+    assert page.locator(".node .text").evaluate_all(cut) == [True] + [False] + [True] * 4, "four rows have room for it"
+    inside = boxes.evaluate_all(BOXES, "#tree")
+    assert [box["left"] for box in inside] == [0, 0, 250, 250, 250, 250]
 
 
 def test_the_tree_is_gone_along_by_keys(page: Page, server: Server) -> None:
@@ -1170,6 +1306,67 @@ def test_a_connection_that_goes_silent_is_made_anew(page: Page) -> None:
     page.clock.resume()
     expect(page.locator(".tile").first).to_be_visible()
     expect(page.locator("#connection")).to_have_text("")
+
+
+def test_a_server_that_does_not_begin_to_answer_is_asked_anew(page: Page) -> None:
+    page.clock.install()
+    page.evaluate(
+        "() => { const { fetch } = window; window.asked = 0; window.fetch = (path, given) => {"
+        " if (!path.endsWith('/events') || window.asked++) return fetch(path, given);"
+        " return new Promise((_, fail) => { given.signal.onabort = () => fail(given.signal.reason); }); }; }"
+    )
+    page.get_by_role("tab", name="Engine").click()
+    page.clock.run_for(14_000)
+    expect(page.locator("#connection")).to_have_text("")
+    page.clock.run_for(2_000)
+    page.clock.run_for(2_000)
+    page.clock.resume()
+    expect(page.locator(".tile").first).to_be_visible()
+    expect(page.locator("#connection")).to_have_text("")
+    assert page.evaluate("asked") == 2
+
+
+def test_what_is_tried_again_is_told_once(page: Page) -> None:
+    page.route("**/v1/models", lambda route: route.fulfill(status=503, json={"error": {"message": "not yet"}}))
+    page.reload()
+    told = "Cannot begin: not yet; trying again …"
+    expect(page.locator("#connection")).to_have_text(told)
+    page.evaluate(
+        "() => { window.changes = 0; new MutationObserver((all) => { changes += all.length; })"
+        ".observe(document.getElementById('connection'), {childList: true, characterData: true, subtree: true}); }"
+    )
+    for _ in range(2):
+        with page.expect_response("**/v1/models"):
+            pass
+    expect(page.locator("#connection")).to_have_text(told)
+    assert page.evaluate("changes") == 0
+    page.unroute("**/v1/models")
+    expect(page.locator("#model")).to_contain_text("sapling")
+    expect(page.locator("#connection")).to_have_text("")
+
+
+def test_a_server_that_shuts_down_is_told(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    python = pytestconfig.getoption("server_python") or sys.executable
+    body = {"text": "x", "stream": True, "sampling_params": {"max_new_tokens": 3000, "ignore_eos": True}}
+    with (
+        running_server(tmp_path, "--load-format", "dummy", python=python) as server,
+        opened_page(browser, server.url) as page,
+    ):
+        page.get_by_role("tab", name="Engine").click()
+        running = page.locator(".tile", has_text="Running").locator("strong")
+        expect(running).to_be_visible()
+        with ExitStack() as stack:
+            answers = [
+                stack.enter_context(httpx.stream("POST", f"{server.url}/generate", json=body, timeout=60)).iter_lines()
+                for _ in range(4)
+            ]
+            for lines in answers:
+                next(lines)
+            server.process.terminate()
+            expect(page.locator("#connection")).to_contain_text("The server is shutting down")
+            expect(running).to_have_text(re.compile("^[1-4] of"))
+        # Nobody waits for anything any more.
+        expect(page.locator("#connection")).to_contain_text("The server has shut down", timeout=20_000)
 
 
 def test_a_lost_connection_is_told_and_mended(browser: Browser, tmp_path: Path, pytestconfig: pytest.Config) -> None:
@@ -1263,6 +1460,59 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         assert page.evaluate("[sessionStorage['bough.key'], sessionStorage['bough.admin-key']]") == ["sk-1", "sk-2"]
 
 
+def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
+    keys: list[str] = []
+
+    def need_key(route: Route) -> None:
+        keys.append(route.request.headers.get("authorization", ""))
+        if keys[-1] in ("Bearer one", "Bearer two"):
+            route.continue_()
+        else:
+            route.fulfill(status=401, json={"error": {"message": "no such key"}})
+
+    for path in ("**/v1/models", "**/v1/chat/completions", "**/playground/events"):
+        page.route(path, need_key)
+    button, field = page.get_by_role("button", name="Key", exact=True), page.get_by_label("Key", exact=True)
+    expect(button).to_be_hidden()
+    page.reload()
+    field.fill("one")
+    page.get_by_role("button", name="Go on").click()
+    button.click()
+    dialog = page.get_by_role("dialog", name="Another key")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(button).to_be_focused()
+    button.click()
+    field.fill("three")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#key-refusal")).to_have_text("no such key")
+    expect(page.get_by_role("button", name="Forget the key")).to_be_hidden()
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.locator("#connection")).to_have_text("The key is as before: no such key")
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator(".tile").first).to_be_visible()
+    assert keys[-1] == "Bearer one"
+    button.click()
+    field.fill("two")
+    with page.expect_response("**/playground/events"):
+        page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#connection")).to_have_text("")
+    assert keys[-1] == "Bearer two"
+    page.get_by_role("tab", name="Chat").click()
+    button.click()
+    dialog.get_by_role("button", name="Forget the key").click()
+    expect(button).to_be_hidden()
+    expect(page.get_by_role("tab", name="Chat")).to_be_focused()
+    assert page.evaluate("sessionStorage.getItem('bough.key')") is None
+    answered = page.locator(".message.assistant .stats")
+    ask(page, "x")
+    expect(page.get_by_role("dialog", name="A key is needed")).to_be_visible()
+    assert keys[-1] == ""
+    field.fill("one")
+    page.get_by_role("button", name="Go on").click()
+    expect(answered).to_have_count(1)
+    expect(button).to_be_visible()
+
+
 def test_it_can_be_used_by_keyboard_alone(page: Page) -> None:
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="To the message")).to_be_focused()
@@ -1281,7 +1531,7 @@ def test_it_can_be_used_by_keyboard_alone(page: Page) -> None:
     expect(page.get_by_role("link", name="API")).to_be_focused()
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect_theme(page, "dark")
 
 
 def test_the_message_is_reached_from_the_engine_too(page: Page) -> None:
@@ -1340,18 +1590,32 @@ def test_the_focus_follows_the_work_of_who_uses_keys(page: Page) -> None:
 
 
 def test_the_theme_follows_the_system_until_one_is_chosen(page: Page) -> None:
-    html, button = page.locator("html"), page.get_by_role("button", name="Change between light and dark")
+    button = page.get_by_role("button", name="Change between light and dark")
     for theme in ("dark", "light"):
         page.emulate_media(color_scheme=theme)
-        expect(html).to_have_attribute("data-theme", theme)
+        expect_theme(page, theme)
     for theme in ("dark", "light", "dark"):
         button.click()
-        expect(html).to_have_attribute("data-theme", theme)
+        expect_theme(page, theme)
     page.emulate_media(color_scheme="dark")
     page.emulate_media(color_scheme="light")
     page.reload()
     page.wait_for_selector('#model:has-text("sapling")')
-    expect(html).to_have_attribute("data-theme", "dark")
+    expect_theme(page, "dark")
+
+
+def test_no_module_is_waited_for_to_paint_in_the_right_theme(page: Page) -> None:
+    page.route(
+        "**/playground/main.js", lambda route: route.fulfill(status=200, content_type="text/javascript", body="")
+    )
+    for chosen, system, theme in (
+        ("", "dark", "dark"), ("light", "dark", "light"), ("dark", "light", "dark"), ("pink", "dark", "dark"),
+    ):  # fmt: skip
+        page.evaluate("chosen => localStorage.setItem('bough.theme', chosen)", chosen)
+        page.emulate_media(color_scheme=system)
+        page.reload()
+        expect_theme(page, theme)
+        assert page.evaluate("getComputedStyle(document.querySelector('.brand')).display") != "none"
 
 
 def test_everything_has_a_name_for_screen_readers(page: Page) -> None:
@@ -1366,6 +1630,35 @@ def test_everything_has_a_name_for_screen_readers(page: Page) -> None:
         assert ('log "Conversation"' in tree) == (tab == "Chat")
 
 
+def test_the_main_controls_have_their_roles(page: Page) -> None:
+    answer_with(page, {"content": "Yes."})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    page.get_by_label("Form", exact=True).select_option("json_schema")
+    chat = [
+        ("link", "To the message"), ("heading", re.compile("^Bough")), ("tablist", "Views"), ("tab", "Chat"),
+        ("tab", "Engine"), ("link", "API"), ("button", "Change between light and dark"), ("tabpanel", "Chat"),
+        ("log", "Conversation"), ("article", "You"), ("article", "Model"), ("button", "Edit"), ("button", "Regenerate"),
+        ("button", "Copy text"), ("textbox", "Your message"), ("button", "Send"), ("button", "New conversation"),
+        ("textbox", "System prompt"), ("group", "Sampling"), *[("spinbutton", name) for name in SPINBUTTONS],
+        ("textbox", "Stop at, one text a line"), ("group", "Form of the answer"), ("combobox", "Form"),
+        ("textbox", "Schema"), ("combobox", "Thinking"), ("checkbox", "Show how likely each token was"),
+        ("group", "Tools"), ("textbox", "Definitions, a JSON list"), ("button", "An example"), ("combobox", "Choice"),
+    ]  # fmt: skip
+    for role, name in chat:
+        expect(page.get_by_role(role, name=name, exact=True)).to_have_count(1)
+    expect(page.get_by_role("tab", selected=True)).to_have_text("Chat")
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.get_by_role("tabpanel", name="Engine")).to_be_visible()
+    expect(page.get_by_role("tab", selected=True)).to_have_text("Engine")
+    expect(page.get_by_role("tree", name="Radix tree")).to_have_count(1)
+    expect(page.get_by_role("img")).to_have_count(6)
+    expect(page.get_by_role("status")).to_have_count(1)
+    page.evaluate("document.getElementById('key-dialog').showModal()")
+    for role, name in (("dialog", "A key is needed"), ("textbox", "Key"), ("button", "Go on"), ("button", "Cancel")):
+        expect(page.get_by_role(role, name=name, exact=True)).to_have_count(1)
+
+
 def test_charts_have_names_where_the_live_view_is_closed(page: Page) -> None:
     page.route("**/playground/events", lambda route: route.fulfill(status=403, json={"error": {"message": "closed"}}))
     page.get_by_role("tab", name="Engine").click()
@@ -1373,13 +1666,27 @@ def test_charts_have_names_where_the_live_view_is_closed(page: Page) -> None:
     expect(page.get_by_role("img", name="nothing yet")).to_have_count(6)
 
 
-@pytest.mark.parametrize("width", [360, 768])
+@pytest.mark.parametrize("width", [320, 360, 768])
 def test_it_fits_narrow_screens(browser: Browser, server: Server, width: int) -> None:
     with opened_page(browser, server.url, viewport={"width": width, "height": 740}) as page:
         page.wait_for_selector('#model:has-text("sapling")')
+        name = "an-organisation/a-model-of-a-very-long-name-" + "Instruct" * 12
+        page.route("**/v1/models", lambda route: route.fulfill(json={"data": [{"id": name, "max_model_len": 4096}]}))
+        page.reload()
+        expect(page.locator("#model")).to_have_text(name)
+        expect(page.locator("#model")).to_be_in_viewport()
+        page.evaluate("document.getElementById('change-key').hidden = false")
+        answer_with(page, {"content": "x" * 300 + "\n\n```\n" + "y" * 300 + "\n```"})
+        ask(page, "z" * 300)
+        wait_for_answers(page, 1)
         for tab in ("Engine", "Chat"):
             page.get_by_role("tab", name=tab).click()
-            assert page.locator("body").evaluate("body => body.scrollWidth") <= width
+            if tab == "Engine":
+                expect(page.locator(".tile").first).to_be_visible()
+            for part in ("body", "header", "main", "#engine", "#messages", "#composer"):
+                assert page.locator(part).evaluate("box => box.scrollWidth - box.clientWidth") <= 0, part
+            for control in page.locator("header button:visible, header a").all():
+                expect(control).to_be_in_viewport(ratio=1)
         expect(page.get_by_role("button", name="Send", exact=True)).to_be_in_viewport()
 
 
@@ -1391,7 +1698,7 @@ def test_both_themes(browser: Browser, server: Server, theme: str, pytestconfig:
     kept = pytestconfig.getoption("screenshots")
     with opened_page(browser, server.url, viewport={"width": 1280, "height": 800}, color_scheme=theme) as page:
         page.wait_for_selector('#model:has-text("sapling")')
-        expect(page.locator("html")).to_have_attribute("data-theme", theme)
+        expect_theme(page, theme)
         for count, question in enumerate(("How tall does an oak grow?", "Why do leaves fall?"), 1):
             ask(page, question)
             wait_for_answers(page, count)
@@ -1417,4 +1724,4 @@ def test_both_themes(browser: Browser, server: Server, theme: str, pytestconfig:
                 page.screenshot(path=Path(kept) / f"playground-engine-{theme}.png")
             pool.shutdown(cancel_futures=True)
         page.get_by_label("Change between light and dark").click()
-        expect(page.locator("html")).not_to_have_attribute("data-theme", theme)
+        expect_theme(page, "light" if theme == "dark" else "dark")

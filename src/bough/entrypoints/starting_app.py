@@ -10,8 +10,16 @@ from bough.errors import Overloaded
 from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
 
 _PROBES = ("/health", "/ready", "/health_generate", "/ping")
+# In the colours of the playground, light or dark as the system is unless somebody chose there (theme.js): what follows
+# shall not flash.
 _PAGE = (
-    b'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="1"><title>Bough</title>'
+    b'<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="1">'
+    b'<meta name="viewport" content="width=device-width, initial-scale=1"><title>Bough</title>'
+    b"<style>:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif;"
+    b" background: light-dark(#fbfaf7, #131715); color: light-dark(#1c2420, #e6ebe7); }"
+    b" p { margin: 40vh 1rem 0; text-align: center; }</style>"
+    b'<script>try { document.documentElement.style.colorScheme = localStorage.getItem("bough.theme") ?? ""; }'
+    b" catch { }</script>"
     b"<p>The server is starting. This page goes on by itself."
 )
 

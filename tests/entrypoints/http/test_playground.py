@@ -5,6 +5,7 @@ import json
 import re
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 import bough
 from bough.entrypoints.http.native.live import MAX_WATCHERS
 from bough.entrypoints.http.playground import PREFIX
+from bough.entrypoints.starting_app import StartingApp
 from tests.entrypoints.http.server import RunningServer, running_server
 
 ASSETS = Path(bough.__file__).parent / "assets" / "playground"
@@ -148,6 +150,23 @@ def test_the_stream_ends_when_the_server_shuts_down(tmp_path: Path) -> None:
         assert len(list(lines)) <= 6
 
 
+def test_the_stream_shows_how_a_server_that_shuts_down_finishes(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server, httpx.Client(base_url=server.url, timeout=20) as client:
+        server.run(server.engine.gate.clear)
+        with ThreadPoolExecutor(1) as pool, client.stream("GET", "/playground/events") as answer:
+            pool.submit(httpx.post, f"{server.url}/generate", json={"text": "Once"}, timeout=20)
+            lines = answer.iter_lines()
+            pictures = (json.loads(line.removeprefix("data: ")) for line in lines if line)
+            assert next(pictures)["server_state"] == "ready"
+            server.wait_until(lambda: server.manager.rid_to_state)
+            server.run(server.manager.health.start_draining)
+            while next(pictures)["server_state"] != "draining":
+                pass
+            assert [next(pictures)["server_state"] for _ in range(3)] == ["draining"] * 3
+            server.run(server.engine.gate.set)
+            assert {picture["server_state"] for picture in pictures} <= {"draining"}
+
+
 def test_a_page_that_a_rebound_name_leads_here_sees_nothing(client: httpx.Client) -> None:
     for host, status in (("evil.example:30000", 403), ("localhost:30000", 200), ("[::1]:30000", 200)):
         with client.stream("GET", "/playground/events", headers={"Host": host}) as answer:
@@ -168,10 +187,16 @@ def luminance(colour: str) -> float:
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
-@pytest.mark.parametrize("theme", [":root", '[data-theme="dark"]'])
-def test_texts_and_edges_stand_out(theme: str) -> None:
+def colours_of(theme: str) -> dict[str, str]:
+    """The named colours of the style sheet, where each is written once for both themes or as ``light-dark(…, …)``."""
     sheet = (ASSETS / "style.css").read_text(encoding="utf-8")
-    colours = dict(re.findall(r"--([\w-]+): (#\w+);", sheet[sheet.index(theme + " {") :].partition("}")[0]))
+    colours = re.findall(r"--([\w-]+): (?:light-dark\()?(#\w+)(?:, (#\w+)\))?;", sheet.partition("}")[0])
+    return {name: (dark or light) if theme == "dark" else light for name, light, dark in colours}
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_and_edges_stand_out(theme: str) -> None:
+    colours = colours_of(theme)
     needed = {
         **{(text, ground): 4.5 for text in ("ink", "soft", "accent", "bad") for ground in ("page", "raised")},
         ("on-accent", "accent"): 4.5,
@@ -180,3 +205,18 @@ def test_texts_and_edges_stand_out(theme: str) -> None:
     for (one, other), least in needed.items():
         bright, dim = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
         assert (bright + 0.05) / (dim + 0.05) >= least, (theme, one, other)
+
+
+def test_the_page_of_a_server_that_starts_has_the_colours_of_what_follows() -> None:
+    async def ask() -> str:
+        transport = httpx.ASGITransport(StartingApp())
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return (await client.get("/", headers=BROWSER)).text
+
+    page = asyncio.run(ask())
+    light, dark = colours_of("light"), colours_of("dark")
+    assert "color-scheme: light dark;" in page
+    for use, name in (("background", "page"), ("color", "ink")):
+        assert f"{use}: light-dark({light[name]}, {dark[name]});" in page
+    assert "bough.theme" in page
+    assert "bough.theme" in (ASSETS / "theme.js").read_text(encoding="utf-8"), "where the choice is kept"

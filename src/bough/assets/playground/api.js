@@ -14,18 +14,23 @@ export class ServerError extends Error {
   }
 }
 
+const byId = (id) => document.getElementById(id);
 let asking = null;
 
 /**
  * Ask the person for a key, saying why the last one would not do; whoever asks meanwhile gets the same answer.
  * Resolves to what was typed, or to null.
+ *
+ * @param isKept whether there is one that does, which can be forgotten instead.
  */
-function askForKey(refusal) {
+function askForKey(refusal, isKept = false) {
   asking ??= new Promise((resolve) => {
-    const dialog = document.getElementById("key-dialog");
-    const input = document.getElementById("key");
+    const dialog = byId("key-dialog");
+    const input = byId("key");
     input.value = "";
-    document.getElementById("key-refusal").textContent = refusal;
+    byId("key-title").textContent = isKept ? "Another key" : "A key is needed";
+    byId("key-refusal").textContent = refusal;
+    byId("forget-key").hidden = !isKept;
     dialog.returnValue = "cancel";
     dialog.addEventListener("close", () => {
       asking = null;
@@ -34,6 +39,26 @@ function askForKey(refusal) {
     dialog.showModal();
   });
   return asking;
+}
+
+/** Show the button that changes the key if there is one to change. */
+export function showWhetherKeyIsKept() {
+  byId("change-key").hidden = (ofTab.get(KEY) ?? ofTab.get(ADMIN_KEY)) === null;
+}
+
+/**
+ * Let the person change the keys for one that does for both, or forget them. Resolves to whether they did.
+ *
+ * @throws ServerError if the server takes none of what is typed, or does not say whether it does.
+ */
+export async function changeKey() {
+  const typed = await askForKey("", true);
+  const isForgotten = byId("key-dialog").returnValue === "forget";
+  if (typed) await call("/v1/models", { typed });
+  if (isForgotten) ofTab.remove(KEY);
+  if (typed || isForgotten) ofTab.remove(ADMIN_KEY);
+  showWhetherKeyIsKept();
+  return typed !== null || isForgotten;
 }
 
 function messageOf(body, status) {
@@ -48,33 +73,42 @@ function messageOf(body, status) {
  * fetch with the key; asks for one where the server does, and keeps it once the server has taken it.
  *
  * @param slot where the key is kept; while there is none, that of the chat is tried.
+ * @param typed a key that is to be tried before those that are kept.
+ * @param patience ms that the server may take before it begins to answer.
  * @returns the response, of status 200 to 299.
  * @throws ServerError, or the AbortError of a signal.
  */
-export async function call(path, { body, signal, asks = true, slot = KEY } = {}) {
+export async function call(path, { body, signal, slot = KEY, typed = null, patience } = {}) {
   const kept = () => ofTab.get(slot) ?? ofTab.get(KEY);
-  let typed = null;
   for (;;) {
     const headers = {};
     const key = typed ?? kept();
     if (key) headers.authorization = `Bearer ${key}`;
     if (body !== undefined) headers["content-type"] = "application/json";
+    const silence = new AbortController();
+    const timer = patience && setTimeout(() => silence.abort(), patience);
     let response;
+    let text = "";
     try {
       response = await fetch(path, {
         method: body === undefined ? "GET" : "POST",
         headers,
         body: body === undefined ? undefined : JSON.stringify(body),
-        signal,
+        signal: AbortSignal.any([silence.signal, ...(signal ? [signal] : [])]),
       });
+      if (!response.ok) text = await response.text();
     } catch (error) {
-      if (error.name === "AbortError") throw error;
-      throw new ServerError("the server cannot be reached", 0);
+      if (signal?.aborted) throw error;
+      throw new ServerError(silence.signal.aborted ? "the server does not answer" : "the server cannot be reached", 0);
+    } finally {
+      clearTimeout(timer);
     }
-    if (typed && response.status !== 401 && response.status !== 403) ofTab.set(slot, typed);
+    if (typed && response.status !== 401 && response.status !== 403) {
+      ofTab.set(slot, typed);
+      showWhetherKeyIsKept();
+    }
     if (response.ok) return response;
-    const text = await response.text();
-    if (response.status !== 401 || !asks) throw new ServerError(messageOf(text, response.status), response.status);
+    if (response.status !== 401) throw new ServerError(messageOf(text, response.status), response.status);
     // Another key may have been kept meanwhile.
     if (!typed && key !== kept()) continue;
     const message = messageOf(text, response.status);

@@ -1,7 +1,7 @@
 // The conversation: asks /v1/chat/completions and shows what streams back.
 
 import { call, events } from "./api.js";
-import { arrange, copyButton, element, grow } from "./dom.js";
+import { arrange, copyButton, element, grow, write } from "./dom.js";
 import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, examplesFor, pretty } from "./examples.js";
 import { show } from "./markdown.js";
 import { asSent, awaitsResults, openCalls, says, wholeCalls } from "./messages.js";
@@ -220,7 +220,7 @@ function shownOf(message, view) {
 function figures(view, told, busy) {
   const line = part(view, "figures", () => element("p"));
   line.className = busy ? "live" : "stats";
-  if (line.textContent !== told) line.textContent = told;
+  write(line, told);
   return line;
 }
 
@@ -302,8 +302,8 @@ function toolCall(message, { id, function: { name, arguments: text } }, index, b
     element("p", {}, "Calls ", element("code")), element("pre", { tabIndex: 0, "aria-label": "Arguments" })));
   const [told, shown] = box.children;
   box.setAttribute("aria-label", `Tool call: ${name}`);
-  if (told.lastChild.textContent !== name) told.lastChild.textContent = name;
-  if (shown.textContent !== laidOut) shown.textContent = laidOut;
+  write(told.lastChild, name);
+  write(shown, laidOut);
   const isOpen = !busy && openCalls(messages, message).some((call) => call.id === id);
   const nodes = [told, shown];
   const why = busy || isOpen ? "" : whyUnanswered(message, id);
@@ -428,7 +428,7 @@ function store() {
   storedAt = performance.now();
   const why = isTooLong ? "This conversation is too long to be kept" : "The browser keeps nothing of this page";
   const told = messages.length && (isTooLong || !isKept) ? `${why}: a reload would lose it.` : "";
-  if (byId("unkept").textContent !== told) byId("unkept").textContent = told;
+  write(byId("unkept"), told);
 }
 
 function remembered(name) {

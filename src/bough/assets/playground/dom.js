@@ -34,6 +34,11 @@ export function grow(node, text) {
   else node.textContent = text;
 }
 
+/** Let an element have this text, if it has not: to a live region the same text, written again, is news to be read aloud. */
+export function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
 /** A button that puts a text into the clipboard, and says whether it did. */
 export function copyButton(label, textOf, properties = {}) {
   const button = element("button", { type: "button", ...properties, onclick: async () => {

@@ -1,12 +1,13 @@
 // What the engine does, drawn from one stream of pictures, two a second.
 
 import { ADMIN_KEY, call, events } from "./api.js";
-import { arrange, element } from "./dom.js";
+import { arrange, element, write } from "./dom.js";
 
 const KEPT_SECONDS = 120;
 const LONGEST_GAP_SECONDS = 5; // between two pictures of one line
 const SILENT_MS = 15000; // pictures come twice a second; a busy engine may be asked in vain for ten
 const PASSING = new Set([408, 429]); // refusals that another try may not meet
+const NAMES_APART = 6; // px at least between two names below bars
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const number = (value) => Math.round(value).toLocaleString("en");
@@ -18,8 +19,9 @@ let history = [];
 export async function startEngine() {
   if (stream) return;
   const own = (stream = new AbortController());
+  let isDraining = false; // as far as the server was heard
   for (let wait = 500; stream === own; wait = Math.min(2 * wait, 8000)) {
-    let problem = "Connection lost";
+    let problem = "";
     const attempt = new AbortController();
     const signal = AbortSignal.any([own.signal, attempt.signal]);
     let silence;
@@ -28,13 +30,14 @@ export async function startEngine() {
       silence = setTimeout(() => attempt.abort(), SILENT_MS);
     };
     try {
-      const response = await call("/playground/events", { signal, slot: ADMIN_KEY });
+      const response = await call("/playground/events", { signal, slot: ADMIN_KEY, patience: SILENT_MS });
       byId("engine-closed").hidden = true;
       heard();
       for await (const picture of events(response)) {
         heard();
-        tellConnection("");
-        wait = 500;
+        isDraining = picture.server_state === "draining";
+        tellConnection(isDraining ? "The server is shutting down: what runs is finished, and nothing new is taken" : "");
+        if (!isDraining) wait = 500;
         draw(picture);
       }
     } catch (error) {
@@ -51,15 +54,13 @@ export async function startEngine() {
     } finally {
       clearTimeout(silence);
     }
+    problem ||= isDraining ? "The server has shut down" : "Connection lost";
     tellConnection(`${problem}; trying again …`);
     await new Promise((resolve) => { setTimeout(resolve, wait * (0.75 + Math.random() / 2)); });
   }
 }
 
-/** What is new of the connection: the same text written again would be read aloud again. */
-function tellConnection(text) {
-  if (byId("connection").textContent !== text) byId("connection").textContent = text;
-}
+const tellConnection = (text) => write(byId("connection"), text);
 
 /** Stop watching. */
 export function stopEngine() {
@@ -115,10 +116,19 @@ function duration(seconds) {
   return `${Math.floor(seconds / 3600)} h`;
 }
 
+/** What the colours of a chart stand for, each entry a class of the colour, or "", and a text that stays beside it. */
+function legend(node, entries) {
+  node.replaceChildren(...entries.flatMap(([key, text], at) => [
+    at ? " · " : "",
+    element("span", { className: "entry" }, ...(key ? [element("span", { className: `key ${key}` }), " "] : []), text),
+  ]));
+}
+
 /** Lines over time in an <svg>. */
 function line(id, series, unit) {
   const svg = byId(id);
-  const top = Math.max(1, ...history.flatMap((each) => series.map(([, value]) => value(each))));
+  const highest = Math.max(...history.flatMap((each) => series.map(([, value]) => value(each))));
+  const top = Math.max(1, highest);
   const now = history.at(-1).time;
   svg.replaceChildren(...series.map(([name, value], index) => {
     const path = document.createElementNS(SVG, "polyline");
@@ -127,7 +137,7 @@ function line(id, series, unit) {
     return path;
   }));
   const label = svg.parentElement.querySelector(".scale") ?? svg.parentElement.appendChild(element("p", { className: "legend scale" }));
-  label.replaceChildren(...series.flatMap(([name, value], index) => [element("span", { className: `key s${index}` }), ` ${name} ${number(value(history.at(-1)))} `]), ` highest ${number(top)}`);
+  legend(label, [...series.map(([name, value], index) => [`s${index}`, `${name} ${number(value(history.at(-1)))}`]), ["", `highest ${number(highest)}`]]);
   svg.setAttribute("aria-label", series.map(([name, value]) => `${name}: ${number(value(history.at(-1)))} ${unit} now`).join("; "));
 }
 
@@ -140,11 +150,9 @@ function cache({ capacity, used_tokens, protected_tokens, evictable_tokens }) {
     bar.children[index].className = name;
     bar.children[index].style.width = `${100 * tokens / Math.max(1, capacity)}%`;
   });
-  const text = `${parts.map(([, tokens, what]) => `${number(tokens)} ${what}`).join(" · ")} · of ${number(capacity)} tokens`;
-  byId("kv-legend").replaceChildren(
-    ...parts.flatMap(([name, tokens, what]) => [element("span", { className: `key ${name}` }), ` ${number(tokens)} ${what} `]),
-    `· of ${number(capacity)} tokens`);
-  bar.setAttribute("aria-label", text);
+  const entries = [...parts.map(([name, tokens, what]) => [name, `${number(tokens)} ${what}`]), ["", `of ${number(capacity)} tokens`]];
+  legend(byId("kv-legend"), entries);
+  bar.setAttribute("aria-label", entries.map(([, text]) => text).join(" · "));
 }
 
 function bars(box, { bounds, counts }) {
@@ -154,7 +162,6 @@ function bars(box, { bounds, counts }) {
   const top = Math.max(1, ...counts);
   const names = counts.map((_, at) => (at < bounds.length ? `≤ ${time(bounds[at])}` : `> ${time(bounds.at(-1))}`));
   const shown = counts.slice(first, last + 1);
-  box.classList.toggle("dense", shown.length > 7);
   while (box.children.length > shown.length) box.lastChild.remove();
   while (box.children.length < shown.length) box.append(element("div", { className: "bar" }, element("i"), element("span")));
   shown.forEach((count, at) => {
@@ -163,10 +170,24 @@ function bars(box, { bounds, counts }) {
     bar.lastChild.textContent = names[first + at];
     bar.title = `${names[first + at]}: ${count}`;
   });
+  box.dataset.highest = String(counts.indexOf(top) - first);
+  thinOut(box);
   const caption = box.parentElement.querySelector("figcaption");
   const told = caption.querySelector("span") ?? caption.appendChild(element("span", { className: "quantiles" }));
   told.textContent = total ? ` p50 ${names[quantile(counts, 0.5 * total)]}, p99 ${names[quantile(counts, 0.99 * total)]}` : "";
   box.setAttribute("aria-label", total ? `${total} in all; ${shown.map((count, at) => (count ? `${names[first + at]}: ${count}` : "")).filter(Boolean).join(", ")}` : "nothing yet");
+}
+
+/** Show as many names of a histogram's bars as have room beside each other, evenly spread from that of the highest. */
+function thinOut(box) {
+  const names = [...box.children].map((bar) => bar.lastChild);
+  const pitch = box.clientWidth / names.length;
+  const step = Math.ceil((Math.max(...names.map((name) => name.offsetWidth)) + NAMES_APART) / pitch);
+  const highest = Number(box.dataset.highest);
+  names.forEach((name, at) => {
+    const fits = (Math.min(at, names.length - 1 - at) + 0.5) * pitch >= name.offsetWidth / 2;
+    name.classList.toggle("left-out", (at - highest) % step !== 0 || !fits);
+  });
 }
 
 /** The bar that so many are in or before. */
@@ -180,7 +201,9 @@ const time = (seconds) => (seconds < 1 ? `${+(1000 * seconds).toPrecision(3)} ms
 // --- the tree -------------------------------------------------------------------------------------------------------
 
 const ROW = 26;
-const COLUMN = 250;
+const LINE = 22; // px of a text's line within rows
+const COLUMN = { least: 250, most: 480 }; // a node's first tokens seldom need more
+const APART = { rows: 3, columns: 6 };
 const boxes = new Map();
 
 function tree({ nodes }) {
@@ -204,6 +227,9 @@ function tree({ nodes }) {
 
   const area = byId("tree");
   area.style.height = `${row * ROW}px`;
+  const room = area.clientWidth;
+  const levels = Math.max(0, ...places.map(({ depth }) => depth)) + 1;
+  const column = Math.min(COLUMN.most, Math.max(COLUMN.least, Math.floor(room / levels)));
   for (const id of boxes.keys()) if (!below.has(id)) boxes.delete(id);
   for (const { node, depth, start, rows } of places) {
     let box = boxes.get(node.node_id);
@@ -211,8 +237,15 @@ function tree({ nodes }) {
       box = element("div", { className: "node", role: "treeitem", tabIndex: -1 }, element("span", { className: "text" }), element("span", { className: "count" }));
       boxes.set(node.node_id, box);
     }
-    box.style.transform = `translate(${depth * COLUMN}px, ${start * ROW}px)`;
-    box.style.height = `${rows * ROW - 3}px`;
+    const left = depth * column;
+    box.style.transform = `translate(${left}px, ${start * ROW}px)`;
+    box.style.height = `${rows * ROW - APART.rows}px`;
+    box.classList.toggle("high", rows > 1);
+    box.style.setProperty("--lines", String(Math.floor((rows * ROW - APART.rows) / LINE)));
+    // Nothing stands to the right of a node without children.
+    const most = below.get(node.node_id).length ? column : Math.max(column, room - left);
+    box.style.minWidth = `${column - APART.columns}px`;
+    box.style.maxWidth = `${most - APART.columns}px`;
     box.classList.toggle("locked", node.locks > 0);
     box.style.setProperty("--age", String(Math.min(1, node.age / 200)));
     box.setAttribute("aria-level", String(depth + 1));
@@ -221,7 +254,8 @@ function tree({ nodes }) {
     box.firstChild.textContent = text;
     box.lastChild.textContent = `${number(node.num_tokens)}${node.locks ? ` · ${node.locks} ▶` : ""}${node.hits ? ` · ${node.hits}×` : ""}`;
     const about = `${number(node.num_tokens)} tokens, ${shared}, reused ${node.hits} times${node.namespace === null ? "" : `, namespace ${node.namespace}`}`;
-    box.setAttribute("aria-label", `${text}: ${about}`);
+    box.title = `${text}: ${about}`;
+    box.setAttribute("aria-label", box.title);
   }
   const held = document.activeElement;
   arrange(area, places.map(({ node }) => boxes.get(node.node_id))); // in the order in which it is read aloud
@@ -234,8 +268,15 @@ function tree({ nodes }) {
     : "The tree is empty: nothing was asked yet, or the prefix cache is off.";
 }
 
+/** Make the view ready for who resizes it, points at what it shows or goes along that by keys. */
+export function prepareEngine() {
+  const sizes = new ResizeObserver((entries) => { for (const { target } of entries) if (target.children.length) thinOut(target); });
+  for (const box of document.querySelectorAll(".histogram")) sizes.observe(box);
+  watchTree();
+}
+
 /** Tell about the node pointed at or reached by keys, of which Tab comes back to the last. */
-export function watchTree() {
+function watchTree() {
   const area = byId("tree");
   const tell = (event) => {
     const box = event.target.closest(".node");

@@ -1,8 +1,9 @@
 // The page as a whole: which model, which view, light or dark.
 
-import { call } from "./api.js";
+import { call, changeKey, showWhetherKeyIsKept } from "./api.js";
 import { startChat } from "./chat.js";
-import { startEngine, stopEngine, watchTree } from "./engine.js";
+import { write } from "./dom.js";
+import { prepareEngine, startEngine, stopEngine } from "./engine.js";
 import { ofBrowser } from "./storage.js";
 
 const byId = (id) => document.getElementById(id);
@@ -39,27 +40,41 @@ document.addEventListener("visibilitychange", () => {
 // The message that the link leads to is in a view that may be hidden.
 document.querySelector(".skip").addEventListener("click", () => select("chat", false));
 
-const THEME = "bough.theme";
-const dark = window.matchMedia("(prefers-color-scheme: dark)");
-
-function showTheme() {
-  document.documentElement.dataset.theme = ofBrowser.get(THEME) ?? (dark.matches ? "dark" : "light");
-}
-
+// Until somebody chooses, the style sheet follows the system; what was chosen earlier theme.js has shown.
 byId("theme").addEventListener("click", () => {
-  ofBrowser.set(THEME, document.documentElement.dataset.theme === "dark" ? "light" : "dark");
-  showTheme();
+  const { dataset } = document.documentElement;
+  const shown = dataset.theme ?? (window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+  dataset.theme = shown === "dark" ? "light" : "dark";
+  ofBrowser.set("bough.theme", dataset.theme);
 });
-dark.addEventListener("change", showTheme);
-showTheme();
+
+byId("change-key").addEventListener("click", async () => {
+  try {
+    if (!(await changeKey())) return;
+  } catch (error) {
+    write(byId("connection"), `The key is as before: ${error.message}`);
+    return;
+  }
+  write(byId("connection"), "");
+  if (byId("change-key").hidden) document.querySelector("[role=tab][aria-selected=true]").focus();
+  if (!hasBegun) beginOrRetry();
+  else if (!byId("engine").hidden) {
+    stopEngine();
+    startEngine();
+  }
+});
+showWhetherKeyIsKept();
+
+let hasBegun = false;
 
 async function begin() {
   const { data } = await (await call("/v1/models")).json();
   const info = await (await call("/model_info")).json();
-  byId("model").textContent = `· ${data[0].id}`;
+  hasBegun = true;
+  byId("model").textContent = byId("model").title = data[0].id;
   document.title = `Bough · ${data[0].id}`;
   startChat(data[0], info);
-  watchTree();
+  prepareEngine();
   if (!info.is_generation) {
     byId("prompt").disabled = byId("send").disabled = true;
     byId("prompt").placeholder = "This model makes vectors, not text: see API.";
@@ -70,9 +85,9 @@ async function begin() {
 const RETRY_MS = 2000;
 
 function beginOrRetry() {
-  begin().then(() => { byId("connection").textContent = ""; }, (error) => {
+  begin().then(() => write(byId("connection"), ""), (error) => {
     const retries = error.status === 0 || error.status >= 500;
-    byId("connection").textContent = `Cannot begin: ${error.message}${retries ? "; trying again …" : ". Reload to try again."}`;
+    write(byId("connection"), `Cannot begin: ${error.message}${retries ? "; trying again …" : ". Reload to try again."}`);
     if (retries) setTimeout(beginOrRetry, RETRY_MS);
   });
 }

@@ -4,7 +4,8 @@ import { arrange, copyButton, element, grow } from "./dom.js";
 import { inline } from "./inline.js";
 
 // Blocks are looked for in whole lines, however long: no pattern has two parts that could share the same blanks.
-const FENCE = /^(\s{0,3})(`{3,}|~{3,})\s*([\w+#.-]*)/;
+// What follows a fence of backticks names a language, which has none: with more of them it is code within the line.
+const FENCE = /^(\s{0,3})(`{3,}(?![^`]*`)|~{3,})\s*([\w+#.-]*)/;
 const HEADING = /^(#{1,6})\s+(\S.*)$/s;
 const RULE = /^\s{0,3}([-*_])(\s*\1){2,}\s*$/;
 const QUOTE = /^\s{0,3}>/;
@@ -157,7 +158,7 @@ const closes = (line, fence) => line.startsWith(fence) && !line.replaceAll(fence
 /** Whether a line cannot go on with the paragraph above: of numbers only a 1 begins a list there, others may be years. */
 function interrupts(source, at) {
   const line = source[at];
-  if (/^\s{0,3}(`{3,}|~{3,}|#{1,6}\s|>)/.test(line) || RULE.test(line) || beginsTable(source, at)) return true;
+  if (FENCE.test(line) || /^\s{0,3}(#{1,6}\s|>)/.test(line) || RULE.test(line) || beginsTable(source, at)) return true;
   const item = ITEM.exec(line);
   return item !== null && (!isNumber(item[2]) || parseInt(item[2], 10) === 1);
 }

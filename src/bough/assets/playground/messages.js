@@ -45,12 +45,14 @@ function ofAnswer({ content, reasoning_content }, calls) {
 
 /**
  * What the server is told of a conversation: calls only with their results, and no two questions in a row, which many
- * templates refuse: what is asked after an answer that said nothing is part of the question before, or the same anew.
+ * templates refuse: what is asked after an answer that said nothing is part of the question before, or the same anew, which
+ * is asked once and last.
  */
 export function asSent(messages) {
   const results = new Set(messages.filter(({ role }) => role === "tool").map((message) => message.tool_call_id));
   const told = new Set();
   const sent = [];
+  let asked = []; // the questions that the last one sent is made of
   for (const message of messages) {
     const { role, content, tool_call_id } = message;
     if (role === "assistant") {
@@ -59,9 +61,12 @@ export function asSent(messages) {
       if (content || message.reasoning_content || calls.length) sent.push(ofAnswer(message, calls));
     } else if (role === "tool") {
       if (told.has(tool_call_id)) sent.push({ role, content, tool_call_id });
-    } else if (sent.at(-1)?.role === "user") {
-      if (sent.at(-1).content !== content) sent.at(-1).content += `\n\n${content}`;
-    } else sent.push({ role, content });
+    } else {
+      if (sent.at(-1)?.role === "user") sent.pop();
+      else asked = [];
+      asked = [...asked.filter((each) => each !== content), content];
+      sent.push({ role, content: asked.join("\n\n") });
+    }
   }
   return sent;
 }

@@ -11,6 +11,12 @@ function memory(storage) {
         return null;
       }
     },
+    remove(name) {
+      unstored.delete(name);
+      try {
+        storage().removeItem(name);
+      } catch { /* nothing is stored where that is blocked */ }
+    },
     /** Returns whether the text outlives the page. */
     set(name, text) {
       unstored.delete(name);

@@ -46,7 +46,7 @@ class LiveView:
         self._texts: dict[tuple[int, ...], str] = {}
 
     async def __call__(self, call: Call) -> Response | EventStream:
-        """``GET /playground/events``; ends when the server shuts down."""
+        """``GET /playground/events``; ends when the server shuts down, once it has nothing left to finish."""
         if call.method == "HEAD":
             return Response(content_type=EVENTS_TYPE)
         if self._num_watchers >= MAX_WATCHERS:
@@ -57,12 +57,17 @@ class LiveView:
         self._num_watchers += 1
         try:
             yield await self._paint()
-            while self._manager.health.state is ServerState.READY:
+            while self._has_more_to_show():
                 if self._painter is None:
                     self._painter = asyncio.create_task(self._paint_next())
                 yield await asyncio.shield(self._painter)
         finally:
             self._num_watchers -= 1
+
+    def _has_more_to_show(self) -> bool:
+        state = self._manager.health.state
+        # A server that shuts down ends what still runs after its grace, so that this ends, too.
+        return state is ServerState.READY or (state is ServerState.DRAINING and bool(self._manager.rid_to_state))
 
     async def _paint_next(self) -> bytes:
         """Make the next picture, for everybody who waits for it; whoever comes later waits for another one."""
