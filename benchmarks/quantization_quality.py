@@ -1,11 +1,12 @@
 """What quantisation costs in quality, beside llama.cpp's formats of as many bits on the same weights.
 
-Run with ``python -m benchmarks.quantization_quality [--texts N] [--length N] [--choices N] [--output FILE]``. The
-models are the bundled one and random ones of two families, as they are and with outliers in three channels: activations
-20 or 100 times larger (with weights as much smaller in the bundled model, so that it still computes the same), or
-weights larger and activations smaller. ``error`` is that of the logits against float32, relative; ``perplexity`` that
-of text which the float32 model has written. Q8_0 and Q4_0 are emulated in float32 (``tests/common_formats.py``):
-rounded weights, inputs of products rounded to Q8_0, embeddings and head in Q8_0.
+Run with ``python -m benchmarks.quantization_quality [--texts N] [--length N] [--choices N] [--only PART] [--output
+FILE]``. The models are the bundled one and random ones of two families, as they are and with outliers in three
+channels: activations 20 or 100 times larger (with weights as much smaller in the bundled model, so that it still
+computes the same), or weights larger and activations smaller. Rescaled: all channels are, at random by a tenth, so that
+the bundled model computes the same and all of its numbers are rounded anew. ``error`` is that of the logits against
+float32, relative; ``perplexity`` that of text which the float32 model has written. Q8_0 and Q4_0 are emulated in
+float32 (``tests/common_formats.py``): rounded weights, inputs of products rounded to Q8_0, embeddings and head in Q8_0.
 
 Which channels are large is much a matter of chance, and so is which way single numbers are rounded: the last column is
 the ratio of the errors, the geometric mean over the choices, and its standard error.
@@ -42,22 +43,49 @@ def choices(count: int) -> list[tuple[int, ...]]:
     return [tuple(torch.randperm(size, generator=generator)[:CHANNELS].tolist()) for _ in range(count)]
 
 
-def models(directory: Path, several: Sequence[tuple[int, ...]]) -> Iterator[tuple[str, list[Any]]]:
+@torch.no_grad()
+def rescaled(model: Any, seed: int) -> Any:
+    """Make channels larger or smaller before products, and their weights smaller or larger in turn."""
+    generator = torch.Generator().manual_seed(seed)
+    for layer in model.model.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        for norm, projections in (
+            (layer.input_layernorm, (attention.q_proj, attention.k_proj, attention.v_proj)),
+            (layer.post_attention_layernorm, (mlp.gate_proj, mlp.up_proj)),
+        ):
+            factors = torch.exp(0.1 * torch.randn(norm.weight.shape, generator=generator))
+            norm.weight *= factors
+            for projection in projections:
+                projection.weight /= factors
+        factors = torch.exp(0.1 * torch.randn(mlp.up_proj.weight.shape[0], generator=generator))
+        mlp.up_proj.weight *= factors[:, None]
+        mlp.down_proj.weight /= factors
+    return model
+
+
+def models(directory: Path, channels: Sequence[tuple[int, ...]], only: str) -> Iterator[tuple[str, list[Any]]]:
+    """Names that contain ``only``, and under each a model for every choice of channels."""
+
     def planted(make: Callable[[], Any], factor: float, weights: bool) -> list[Any]:
         made = []
-        for channels in several[: 1 if factor == 1 else None]:
+        for choice in channels[: 1 if factor == 1 else None]:
             made.append(make())
-            plant_outliers(made[-1], factor, weights=weights, channels=channels)
+            plant_outliers(made[-1], factor, weights=weights, channels=choice)
         return made
 
+    if only in "bundled, rescaled":
+        yield "bundled, rescaled", [rescaled(bundled_model(), seed) for seed in range(len(channels))]
     for factor in (1.0, 20.0, 100.0, 1 / 20, 1 / 100):
         what = f"activations x{factor:g}" if factor > 1 else f"weights x{1 / factor:g}"
-        yield "bundled" if factor == 1 else f"bundled, {what}", planted(bundled_model, factor, True)
+        name = "bundled" if factor == 1 else f"bundled, {what}"
+        if only in name:
+            yield name, planted(bundled_model, factor, True)
     for family in ("Qwen2", "Llama"):
         make = partial(save_checkpoint, directory, family, tie_word_embeddings=True, **RANDOM)
         for factor in (1.0, 20.0, 100.0):
-            what = f"random {family}" if factor == 1 else f"random {family}, activations x{factor:g}"
-            yield what, planted(lambda make=make: make().reference, factor, False)
+            name = f"random {family}" if factor == 1 else f"random {family}, activations x{factor:g}"
+            if only in name:
+                yield name, planted(lambda make=make: make().reference, factor, False)
 
 
 def mean(qualities: Sequence[Quality]) -> Quality:
@@ -66,10 +94,10 @@ def mean(qualities: Sequence[Quality]) -> Quality:
 
 
 def ratio(pairs: Sequence[tuple[Quality, Quality]]) -> tuple[float, float]:
-    """Of errors, the geometric mean, and its standard error, relative."""
+    """Of errors, the geometric mean, and its standard error."""
     logarithms = [math.log(ours.error / theirs.error) for ours, theirs in pairs]
-    spread = stdev(logarithms) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.nan
-    return math.exp(fmean(logarithms)), spread
+    middle = math.exp(fmean(logarithms))
+    return middle, middle * stdev(logarithms) / math.sqrt(len(pairs)) if len(pairs) > 1 else math.nan
 
 
 def main() -> None:
@@ -80,6 +108,8 @@ def main() -> None:
     parser.add_argument("--choices", type=int, default=3, help="of the channels that are large")
     parser.add_argument("--only", default="", help="what the name of a model has to contain")
     args = parser.parse_args()
+    if args.choices < 1:
+        parser.error("argument --choices: must be at least 1")
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)  # the models are small
     print(
@@ -88,9 +118,7 @@ def main() -> None:
     figures = []
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        for model_name, several in models(directory, choices(args.choices)):
-            if args.only not in model_name:
-                continue
+        for model_name, several in models(directory, choices(args.choices), args.only):
             texts = [sampled_texts(model, args.texts, args.length) for model in several]
             for kind, common in COMMON_FORMATS.items():
                 pairs = [measure(model, directory, kind, text) for model, text in zip(several, texts, strict=True)]
