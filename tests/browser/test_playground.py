@@ -926,17 +926,51 @@ HOSTILE = {
 }
 
 
+COUNT_SEARCHES = """() => {
+  window.searched = 0;
+  for (const name of ["indexOf", "includes"]) {
+    const search = String.prototype[name];
+    const place = String.prototype.indexOf;
+    String.prototype[name] = function (wanted, from = 0) {
+      const found = place.call(this, wanted, from);
+      window.searched += (found < 0 ? this.length : found) - from;
+      return search.call(this, wanted, from);
+    };
+  }
+  const execute = RegExp.prototype.exec;
+  RegExp.prototype.exec = function (text) {
+    const match = execute.call(this, text);
+    window.searched += match ? match[0].length : 1;
+    return match;
+  };
+}"""
+SHOW = """text => import("/playground/markdown.js").then(({ show }) => {
+  window.searched = 0;
+  show(document.createElement("div"), text);
+  return window.searched;
+})"""
+
+
 @pytest.mark.parametrize("name", HOSTILE)
-def test_every_text_is_shown_in_proportional_time(page: Page, name: str) -> None:
-    script = (
-        "text => import('/playground/markdown.js').then(({ show }) => { const took = []; for (const part of [4, 1]) {"
-        + (
-            " const box = document.createElement('div'), begun = performance.now();"
-            " show(box, text.slice(0, text.length / part)); took.push(performance.now() - begun); } return took; })"
-        )
-    )
-    quarter, whole = page.evaluate(script, HOSTILE[name])
-    assert whole < 10 * quarter + 150, "four times the text takes about four times as long"
+def test_every_text_is_shown_with_work_in_proportion(page: Page, name: str) -> None:
+    """Work is how often blocks of the scripts run, and the characters that searches go through."""
+    session = page.context.new_cdp_session(page)
+    session.send("Profiler.enable")
+    session.send("Profiler.startPreciseCoverage", {"callCount": True, "detailed": True})
+    page.reload()
+    page.evaluate(COUNT_SEARCHES)
+
+    def work_on(text: str) -> int:
+        session.send("Profiler.takePreciseCoverage")  # counts from here
+        searched = page.evaluate(SHOW, text)
+        scripts = session.send("Profiler.takePreciseCoverage")["result"]
+        functions = [each for script in scripts if "/playground/" in script["url"] for each in script["functions"]]
+        return searched + sum(block["count"] for function in functions for block in function["ranges"])
+
+    text = HOSTILE[name]
+    quarter, whole = work_on(text[: len(text) // 4]), work_on(text)
+    assert quarter > len(text) / 100
+    assert whole < 5 * quarter + 3 * len(text), "four times the text takes about four times the work"
 
 
 def test_code_ends_with_as_many_backticks_as_it_began_with(page: Page) -> None:

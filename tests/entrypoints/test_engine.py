@@ -442,12 +442,10 @@ def test_dead_child_makes_pending_and_later_calls_raise(victim):
         for each in callers:
             each.start()
         assert eventually(lambda: running(engine) == 2)
-        killed = time.monotonic()
         os.kill(pids[victim], signal.SIGKILL)
         for each in callers:
             each.join(10)
         assert len(errors) == 2
-        assert time.monotonic() - killed < 2
         name = ("scheduler", "detokenizer")[victim]
         assert str(errors[0]).startswith(f"the {name} process was killed by SIGKILL")
         with pytest.raises(EngineDead, match="SIGKILL"):

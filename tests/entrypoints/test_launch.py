@@ -182,14 +182,24 @@ def test_while_loading_the_server_says_that_it_is_not_ready(serve):
     assert server.leaves_nothing()
 
 
+def family_until_end(server):
+    """All processes that a server has started, once it has ended."""
+    family: set[int] = set()
+    while server.process.poll() is None:
+        with contextlib.suppress(psutil.Error):
+            family.update(children(server.process.pid))
+        time.sleep(0.005)
+    return family
+
+
 def test_port_in_use_is_said_at_once(serve):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         server = serve("--port", str(taken.getsockname()[1]))
-        begin = time.monotonic()
+        family = family_until_end(server)
         assert server.wait() == 1
-        assert time.monotonic() - begin < 10
+    assert not family, "nothing is started before"
     assert re.fullmatch(r"cannot listen on 127.0.0.1:\d+: Address already in use; choose another.*", complaint(server))
     assert socket_directories() == set()
 
@@ -220,11 +230,7 @@ def test_a_mistyped_model_is_said_before_a_port_in_use(serve):
 )
 def test_what_keeps_a_server_from_starting_is_said_in_one_line(serve, flags, status, message):
     server = serve(*flags)
-    family: set[int] = set()
-    while server.process.poll() is None:
-        with contextlib.suppress(psutil.Error):
-            family.update(children(server.process.pid))
-        time.sleep(0.005)
+    family = family_until_end(server)
     assert server.wait() == status
     assert complaint(server).startswith(message)
     assert socket_directories() == set()
@@ -282,12 +288,12 @@ def test_requests_that_take_too_long_are_ended(serve):
         *_, last = (event for event in events if event != "[DONE]")
         assert "the server was shut down" in last["error"]["message"]
     assert server.wait() == 128 + signal.SIGTERM
-    assert 0.9 < time.monotonic() - begin < 5
+    assert time.monotonic() - begin > 0.9
     assert server.leaves_nothing()
 
 
 def test_client_that_does_not_read_its_answer_does_not_hold_up_the_end(serve):
-    server = serve("--shutdown-timeout", "30").wait_until_ready()
+    server = serve("--shutdown-timeout", "60").wait_until_ready()
     body = json.dumps(
         {
             "input_ids": [300, 301],
@@ -305,10 +311,8 @@ def test_client_that_does_not_read_its_answer_does_not_hold_up_the_end(serve):
         connection.sendall(head.encode() + body)
         assert connection.recv(1)
         time.sleep(1)
-        begin = time.monotonic()
         server.signal(signal.SIGTERM)
-        server.wait(20)
-        assert time.monotonic() - begin < 15
+        server.wait(30)  # fails after so long: before the time is up that requests may take
     assert not any("Traceback" in line for line in server.lines), server.lines
     assert server.leaves_nothing()
 
@@ -318,10 +322,8 @@ def test_second_signal_ends_at_once(serve):
     with server.stream(count=10_000):
         server.signal(signal.SIGINT)
         time.sleep(0.5)
-        begin = time.monotonic()
         server.signal(signal.SIGINT)
-        assert server.wait(5) == 128 + signal.SIGINT
-        assert time.monotonic() - begin < 3
+        assert server.wait() == 128 + signal.SIGINT
     assert server.leaves_nothing()
 
 
@@ -362,12 +364,10 @@ def test_signal_that_is_delivered_twice_is_one(serve):
 def test_dead_child_fails_pending_requests_and_ends_the_server(serve, victim):
     server = serve().wait_until_ready()
     with server.stream(count=10_000) as events:
-        begin = time.monotonic()
         os.kill(server.pids[victim], signal.SIGKILL)
         *_, last = (event for event in events if event != "[DONE]")
         assert "was killed by SIGKILL" in last["error"]["message"]
-    assert server.wait(5) == 1
-    assert time.monotonic() - begin < 2.5
+    assert server.wait() == 1
     assert any("process was killed by SIGKILL" in line for line in server.lines)
     assert server.leaves_nothing()
 

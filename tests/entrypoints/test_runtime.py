@@ -167,11 +167,9 @@ def test_busy_port_is_passed_over_and_nothing_is_left_after_shutdown(runtime):
             waiting.start()
             time.sleep(1.0)
         finally:
-            begin = time.monotonic()
             second.shutdown()
-        assert time.monotonic() - begin < 10
         waiting.join(5)
-        assert len(errors) == 1
+        assert len(errors) == 1, "it is not waited for"
     second.shutdown()
     assert not any(map(is_running, pids))
     assert own_resources() == before

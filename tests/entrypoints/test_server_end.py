@@ -92,7 +92,7 @@ def test_a_client_that_reads_nothing_is_given_up(serve):  # noqa: F811
         begin = time.monotonic()
         server.signal(signal.SIGTERM)
         assert server.wait(30) == 128 + signal.SIGTERM
-        assert UNREAD_SECONDS < time.monotonic() - begin < UNREAD_SECONDS + 10
+        assert time.monotonic() - begin > UNREAD_SECONDS
     assert server.leaves_nothing()
 
 

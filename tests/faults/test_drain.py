@@ -23,14 +23,13 @@ CASES = [
 @pytest.mark.parametrize(("state", "how"), CASES)
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.faults)])
 def test_drain(place: Place, tmp_path: Path, state: str, how: str, number: signal.Signals) -> None:  # noqa: F811
-    server = Server(place, tmp_path, "--shutdown-timeout", "0.5" if how == "too late" else "30")
+    server = Server(place, tmp_path, "--shutdown-timeout", "0.5" if how == "too late" else "60")
     try:
         server.find_processes()
         tokens = 120 if how == "in time" else 900
         clients = bring_into(server, "decode" if state == "paused" else state, tokens)
         if state == "paused":
             assert httpx.post(f"{server.url}/pause_generation", json={"mode": "in_place"}).status_code == 200
-        begin = time.monotonic()
         server.process.send_signal(number)
         if state != "idle":
             server.wait_until("/ready", 503, 5)
@@ -43,9 +42,7 @@ def test_drain(place: Place, tmp_path: Path, state: str, how: str, number: signa
             if state != "idle":
                 time.sleep(SAME_SIGNAL_SECONDS)  # sooner, it would be taken for the first one
             server.process.send_signal(number)
-        status = server.process.wait(30)
-        if how != "in time" or state == "idle":
-            assert time.monotonic() - begin < 6
+        status = server.process.wait(30)  # fails before the time is up that a request may take
         for client in clients:
             client.join(5)
             assert client.result == ("answered" if how == "in time" else "error"), client.detail

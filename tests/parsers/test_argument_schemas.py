@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import time
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
+from bough import json_pointer
 from bough.constrained import bare_strings
 from bough.constrained.base import GrammarError
 from bough.errors import BadRequest
 from bough.json_pointer import follow
-from bough.parsers import argument_schemas
+from bough.parsers import argument_schemas, schema_kinds, string_schemas
 from bough.parsers.base import ToolSpec
-from bough.parsers.schema_kinds import MAX_SCHEMAS, kinds_of
+from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA, kinds_of
 from bough.parsers.schema_references import MAX_REPEATED_CHARS, standing_alone
 from bough.parsers.string_schemas import MAX_COUNTED_CHARS, StringForm, string_forms
 from tests.constrained.following import allows, bundled_backend, spec_of
@@ -279,6 +281,29 @@ def test_anchors_come_along_with_the_parts_that_refer_to_them(name: str) -> None
     assert not allows(grammar, written(name, {"a": [5]}))
 
 
+class Watched(list[Any]):
+    """A list that counts how often one of its members is looked at."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for each in super().__iter__():
+            Watched.looks += 1
+            yield each
+
+    def __contains__(self, wanted: object) -> bool:
+        return any(each == wanted for each in self)
+
+
+def watched(schema: Any) -> Any:
+    """The same schema with lists that are counted."""
+    if isinstance(schema, dict):
+        return {key: watched(value) for key, value in schema.items()}
+    if isinstance(schema, list):
+        return Watched([watched(schema[0])] * len(schema) if len(schema) > 2 else map(watched, schema))
+    return schema
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -290,18 +315,38 @@ def test_anchors_come_along_with_the_parts_that_refer_to_them(name: str) -> None
         {"anyOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"enum": ["x"] * 1_000_000}},
         {"anyOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"type": ["string"] * 1_000_000}},
         {"allOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"anyOf": [False] * 1_000_000}},
+        {"anyOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"type": ["number"] * 100_000}},
         {"allOf": [{"$ref": "#" + "/a" * 500_000}] * MAX_SCHEMAS},
     ],
 )
-def test_schemas_without_end_say_nothing_soon(schema: dict[str, Any]) -> None:
-    deep: dict[str, Any] = schema
+def test_schemas_without_end_say_nothing_soon(schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    deep: dict[str, Any] = watched(schema)
     for _ in range(50_000):
         deep = {"anyOf": [deep, {"$ref": "#"}]}
-    start = time.process_time()
-    for each in (schema, deep):
-        assert kinds_of(each, each) == frozenset()
-        string_forms(each, each)
-    assert time.process_time() - start < 1
+    schemas = chars = 0
+    for owner, name in ((schema_kinds._Search, "kinds"), (string_schemas._Reader, "forms")):
+
+        def look(self: Any, *args: Any, really: Any = getattr(owner, name)) -> Any:
+            nonlocal schemas
+            schemas += 1
+            return really(self, *args)
+
+        monkeypatch.setattr(owner, name, look)
+
+    def unquoted(text: str) -> str:
+        nonlocal chars
+        chars += len(text)
+        return unquote(text)
+
+    monkeypatch.setattr(json_pointer, "unquote", unquoted)
+    for each in (watched(schema), deep):
+        for read in (kinds_of, string_forms):
+            schemas = chars = Watched.looks = 0
+            says = read(each, each)
+            assert says == frozenset() or read is string_forms
+            assert schemas <= 2 * MAX_SCHEMAS
+            assert Watched.looks <= 2 * MAX_SCHEMAS * VALUES_LIKE_A_SCHEMA
+            assert chars <= 100 * MAX_SCHEMAS
 
 
 @pytest.mark.parametrize("reference", [5, None, "", "other", "#x", "#/a", "#/properties/0", "#/required/9", "#/%zz"])

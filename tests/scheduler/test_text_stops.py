@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-import time
 from functools import lru_cache
+from types import SimpleNamespace
 
 import pytest
 import re2
@@ -15,6 +15,7 @@ from bough.ipc.messages import BatchTokenIDOutput
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import text_stops
+from bough.tokenization.stop_matcher import StopMatcher, StopStep
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.scheduler.harness import Harness, Output, prompt_of
 from tests.tokenization.small_tokenizers import byte_level_bpe
@@ -212,12 +213,30 @@ def test_searching_several_tokens_together_changes_no_output(
     assert late.deltas[-1].completion_tokens == usual.deltas[-1].completion_tokens
 
 
-def test_a_pattern_that_is_slow_to_search_for_costs_a_bounded_time_per_token() -> None:
+@pytest.mark.parametrize(
+    ("search_seconds", "seconds_per_token"),
+    [
+        (1e-6, 1e-6),
+        (5e-4, text_stops.SEARCH_SECONDS_PER_TOKEN),
+        (1.0, 2 * 1.0 / text_stops.MAX_UNSEARCHED_TOKENS),  # the most that wait, each time looked at twice
+    ],
+)
+def test_a_pattern_that_is_slow_to_search_for_costs_a_bounded_time_per_token(
+    search_seconds: float, seconds_per_token: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     letters = [tokenizer().encode(letter)[0] for letter in "ab"]
-    params = SamplingParams(stop_regex=("[ab]*a[ab]{250}c",))
-    stops = text_stops.TextStops(tokenizer(), letters, params)
+    stops = text_stops.TextStops(tokenizer(), letters, SamplingParams(stop_regex=("c[ab]",)))
+    spent = 0.0
+    push = StopMatcher.push
+
+    def slowly(self: StopMatcher, text: str) -> StopStep:
+        nonlocal spent
+        spent += search_seconds
+        return push(self, text)
+
+    monkeypatch.setattr(StopMatcher, "push", slowly)
+    monkeypatch.setattr(text_stops, "time", SimpleNamespace(thread_time=lambda: spent))
     rng = random.Random(0)
-    start = time.thread_time()
     for _ in range(4000):
         assert stops.push(rng.choice(letters)) is None
-    assert (time.thread_time() - start) / 4000 < 5 * text_stops.SEARCH_SECONDS_PER_TOKEN
+    assert spent / 4000 == pytest.approx(seconds_per_token, rel=0.05)

@@ -63,6 +63,10 @@ class _Reader:
             self.is_exact = self.is_exact and isinstance(schema, bool)
             return [] if schema is False else [StringForm()]
         kind = schema.get("type", "string")
+        self._left -= len(kind) // VALUES_LIKE_A_SCHEMA if isinstance(kind, list) else 0
+        if self._left < 0:
+            self.is_exact = False
+            return [StringForm()]
         if kind != "string" and not (isinstance(kind, list) and "string" in kind):
             return []
         self.is_exact = self.is_exact and all(key not in schema for key in _NOT_ENFORCED)
@@ -83,10 +87,20 @@ class _Reader:
             if self._left < 0:
                 self.is_exact = False
                 break
-            apart = [form for each in alternatives for form in self.forms(each, depth + 1)]
+            apart = self._any_of(alternatives, depth + 1)
             if alternatives is schema.get("oneOf") and not _exclude_each_other(apart):
                 self.is_exact = False
             forms = self._both(forms, _joined(apart))
+        return forms
+
+    def _any_of(self, alternatives: list[Any], depth: int) -> list[StringForm]:
+        """The forms of strings that fit one of the schemas."""
+        forms: list[StringForm] = []
+        for each in alternatives:
+            if self._left < 0:
+                self.is_exact = False
+                return [StringForm()]
+            forms += self.forms(each, depth)
         return forms
 
     def bounded(self, form: StringForm) -> StringForm:

@@ -39,10 +39,8 @@ def test_all_is_well(client: httpx.Client) -> None:
 def test_shallow_probes_ask_nobody(server: RunningServer, client: httpx.Client) -> None:
     received = len(server.engine.received)
     server.run(server.engine.gate.clear)
-    started = time.perf_counter()
     for _ in range(20):
         assert client.get("/health").status_code == client.get("/ready").status_code == 200
-    assert time.perf_counter() - started < 2
     assert len(server.engine.received) == received
 
 
