@@ -1501,6 +1501,8 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
         keys.append(route.request.headers.get("authorization", ""))
         if keys[-1] in ("Bearer one", "Bearer two"):
             route.continue_()
+        elif keys[-1] == "Bearer early":
+            route.fulfill(status=503, json={"error": {"message": "not yet"}})
         else:
             route.fulfill(status=401, json={"error": {"message": "no such key"}})
 
@@ -1521,7 +1523,13 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
     expect(page.locator("#key-refusal")).to_have_text("no such key")
     expect(page.get_by_role("button", name="Forget the key")).to_be_hidden()
     page.get_by_role("button", name="Cancel").click()
-    expect(page.locator("#connection")).to_have_text("The key is as before: no such key")
+    expect(page.locator("#key-told")).to_have_text("The key is as before: no such key")
+    button.click()
+    expect(page.locator("#key-told")).to_have_text("")
+    field.fill("early")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#key-told")).to_have_text("The key is as before: not yet")
+    assert page.evaluate("sessionStorage.getItem('bough.key')") == "one"
     page.get_by_role("tab", name="Engine").click()
     expect(page.locator(".tile").first).to_be_visible()
     assert keys[-1] == "Bearer one"
@@ -1529,7 +1537,7 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
     field.fill("two")
     with page.expect_response("**/playground/events"):
         page.get_by_role("button", name="Go on").click()
-    expect(page.locator("#connection")).to_have_text("")
+    expect(page.locator("#key-told")).to_have_text("")
     assert keys[-1] == "Bearer two"
     page.get_by_role("tab", name="Chat").click()
     button.click()
@@ -1545,6 +1553,92 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
     page.get_by_role("button", name="Go on").click()
     expect(answered).to_have_count(1)
     expect(button).to_be_visible()
+
+
+def test_a_key_is_asked_for_once_while_a_server_starts(page: Page) -> None:
+    keys: list[str] = []
+
+    def start(route: Route) -> None:
+        keys.append(route.request.headers.get("authorization", ""))
+        if not keys[-1]:
+            route.fulfill(status=401, json={"error": {"message": "no key"}})
+        elif len(keys) == 2:
+            route.fulfill(status=503, json={"error": {"message": "not yet"}})
+        else:
+            route.continue_()
+
+    page.route("**/v1/models", start)
+    page.reload()
+    page.get_by_label("Key", exact=True).fill("one")
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#model")).to_contain_text("sapling")
+    assert keys == ["", "Bearer one", "Bearer one"]
+
+
+def test_the_refusal_of_a_key_outlives_the_next_picture_of_the_engine(page: Page) -> None:
+    page.evaluate("sessionStorage.setItem('bough.key', 'one')")
+    page.reload()
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator(".tile").first).to_be_visible()
+    page.route("**/v1/models", lambda route: route.fulfill(status=403, json={"error": {"message": "no such key"}}))
+    page.get_by_role("button", name="Key", exact=True).click()
+    page.get_by_label("Key", exact=True).fill("two")
+    page.get_by_role("button", name="Go on").click()
+    refusal = page.get_by_role("status").filter(has_text="The key is as before: no such key")
+    expect(refusal).to_be_visible()
+    # Each picture makes the tiles anew.
+    page.evaluate("document.querySelector('.tile').dataset.old = ''")
+    expect(page.locator("[data-old]")).to_have_count(0)
+    expect(refusal).to_be_visible()
+
+
+@pytest.mark.parametrize("is_asking", [False, True], ids=["between two attempts", "during an attempt"])
+def test_a_key_forgotten_while_the_page_tries_to_begin_makes_it_begin_once(page: Page, is_asking: bool) -> None:
+    examples = page.locator(".examples button")
+    expect(examples.first).to_be_visible()
+    count = examples.count()
+    held: list[Route] = []
+    page.clock.install(time=0)
+    page.clock.pause_at(1000)
+    page.evaluate("sessionStorage.setItem('bough.key', 'one')")
+    page.route("**/v1/models", lambda route: route.fulfill(status=503, json={"error": {"message": "not yet"}}))
+    page.reload()
+    expect(page.locator("#connection")).to_have_text("Cannot begin: not yet; trying again …")
+    page.unroute("**/v1/models")
+    page.route("**/v1/models", lambda route: held.append(route))
+    if is_asking:
+        with page.expect_request("**/v1/models"):
+            page.clock.run_for(2000)
+    page.get_by_role("button", name="Key", exact=True).click()
+    with page.expect_request("**/v1/models"):
+        page.get_by_role("button", name="Forget the key").click()
+    page.clock.run_for(5000)
+    # The answers come in the other order.
+    for route in reversed(held):
+        with page.expect_response("**/model_info") as told:
+            route.continue_()
+        told.value.finished()
+    expect(page.locator("#model")).to_contain_text("sapling")
+    page.evaluate("fetch('/model_info').then((response) => response.json())")
+    expect(examples).to_have_count(count)
+    assert page.evaluate("sessionStorage.getItem('bough.key')") is None
+
+
+def test_it_works_where_signals_cannot_be_joined(page: Page) -> None:
+    page.add_init_script("delete AbortSignal.any")
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator(".tile").first).to_be_visible()
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/playground/events")):
+        page.get_by_role("tab", name="Chat").click()
+    page.route(
+        "**/v1/chat/completions", lambda route: route.continue_(post_data={**route.request.post_data_json, **LONG})
+    )
+    ask(page, "x")
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/completions")):
+        page.get_by_role("button", name="Stop").click()
+    wait_for_answers(page, 1)
 
 
 def test_it_can_be_used_by_keyboard_alone(page: Page) -> None:
@@ -1687,7 +1781,7 @@ def test_the_main_controls_have_their_roles(page: Page) -> None:
     expect(page.get_by_role("tab", selected=True)).to_have_text("Engine")
     expect(page.get_by_role("tree", name="Radix tree")).to_have_count(1)
     expect(page.get_by_role("img")).to_have_count(6)
-    expect(page.get_by_role("status")).to_have_count(1)
+    expect(page.get_by_role("status")).to_have_count(2)
     page.evaluate("document.getElementById('key-dialog').showModal()")
     for role, name in (("dialog", "A key is needed"), ("textbox", "Key"), ("button", "Go on"), ("button", "Cancel")):
         expect(page.get_by_role(role, name=name, exact=True)).to_have_count(1)

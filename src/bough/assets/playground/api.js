@@ -14,6 +14,17 @@ export class ServerError extends Error {
   }
 }
 
+/** Whether a refusal of this status, 0 where nobody answered, is one that another try may not meet. */
+export const isPassing = (status) => status === 0 || status === 408 || status === 429 || status >= 500;
+
+/** A controller that aborts when this signal does, as well. Not every browser that shows the page has AbortSignal.any. */
+export function following(signal) {
+  const controller = new AbortController();
+  if (signal?.aborted) controller.abort(signal.reason);
+  signal?.addEventListener("abort", () => controller.abort(signal.reason), { signal: controller.signal });
+  return controller;
+}
+
 const byId = (id) => document.getElementById(id);
 let asking = null;
 
@@ -70,40 +81,43 @@ function messageOf(body, status) {
 }
 
 /**
- * fetch with the key; asks for one where the server does, and keeps it once the server has taken it.
+ * fetch with the key; asks for one where the server does, and keeps it unless the server refuses it.
  *
  * @param slot where the key is kept; while there is none, that of the chat is tried.
- * @param typed a key that is to be tried before those that are kept.
+ * @param typed a key to be tried instead of one that may still do, which it replaces only once the server has taken it.
  * @param patience ms that the server may take before it begins to answer.
  * @returns the response, of status 200 to 299.
  * @throws ServerError, or the AbortError of a signal.
  */
 export async function call(path, { body, signal, slot = KEY, typed = null, patience } = {}) {
+  const isTrial = typed !== null;
   const kept = () => ofTab.get(slot) ?? ofTab.get(KEY);
   for (;;) {
     const headers = {};
     const key = typed ?? kept();
     if (key) headers.authorization = `Bearer ${key}`;
     if (body !== undefined) headers["content-type"] = "application/json";
-    const silence = new AbortController();
-    const timer = patience && setTimeout(() => silence.abort(), patience);
+    const limit = following(signal);
+    const request = {
+      method: body === undefined ? "GET" : "POST",
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: limit.signal,
+    };
+    const timer = patience && setTimeout(() => limit.abort(), patience);
     let response;
     let text = "";
     try {
-      response = await fetch(path, {
-        method: body === undefined ? "GET" : "POST",
-        headers,
-        body: body === undefined ? undefined : JSON.stringify(body),
-        signal: AbortSignal.any([silence.signal, ...(signal ? [signal] : [])]),
-      });
+      response = await fetch(path, request);
       if (!response.ok) text = await response.text();
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new ServerError(silence.signal.aborted ? "the server does not answer" : "the server cannot be reached", 0);
+      throw new ServerError(limit.signal.aborted ? "the server does not answer" : "the server cannot be reached", 0);
     } finally {
       clearTimeout(timer);
     }
-    if (typed && response.status !== 401 && response.status !== 403) {
+    const isRefused = response.status === 401 || response.status === 403;
+    if (typed && !isRefused && !(isTrial && isPassing(response.status))) {
       ofTab.set(slot, typed);
       showWhetherKeyIsKept();
     }

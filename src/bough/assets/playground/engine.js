@@ -1,12 +1,11 @@
 // What the engine does, drawn from one stream of pictures, two a second.
 
-import { ADMIN_KEY, call, events } from "./api.js";
+import { ADMIN_KEY, call, events, following, isPassing } from "./api.js";
 import { arrange, element, write } from "./dom.js";
 
 const KEPT_SECONDS = 120;
 const LONGEST_GAP_SECONDS = 5; // between two pictures of one line
 const SILENT_MS = 15000; // pictures come twice a second; a busy engine may be asked in vain for ten
-const PASSING = new Set([408, 429]); // refusals that another try may not meet
 const NAMES_APART = 6; // px at least between two names below bars
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
@@ -22,15 +21,14 @@ export async function startEngine() {
   let isDraining = false; // as far as the server was heard
   for (let wait = 500; stream === own; wait = Math.min(2 * wait, 8000)) {
     let problem = "";
-    const attempt = new AbortController();
-    const signal = AbortSignal.any([own.signal, attempt.signal]);
+    const attempt = following(own.signal);
     let silence;
     const heard = () => {
       clearTimeout(silence);
       silence = setTimeout(() => attempt.abort(), SILENT_MS);
     };
     try {
-      const response = await call("/playground/events", { signal, slot: ADMIN_KEY, patience: SILENT_MS });
+      const response = await call("/playground/events", { signal: attempt.signal, slot: ADMIN_KEY, patience: SILENT_MS });
       byId("engine-closed").hidden = true;
       heard();
       for await (const picture of events(response)) {
@@ -42,7 +40,7 @@ export async function startEngine() {
       }
     } catch (error) {
       if (own.signal.aborted) return;
-      if (error.status >= 400 && error.status < 500 && !PASSING.has(error.status)) {
+      if (error.status >= 400 && !isPassing(error.status)) {
         const why = error.status === 401 || error.status === 403 ? "The live view shows how prompts begin, and is closed here" : "There is no live view here";
         byId("engine-closed").textContent = `${why}: ${error.message}.`;
         byId("engine-closed").hidden = false;
@@ -53,6 +51,7 @@ export async function startEngine() {
       if (error.status) problem = error.message;
     } finally {
       clearTimeout(silence);
+      attempt.abort(); // it has ended, and need not follow any longer
     }
     problem ||= isDraining ? "The server has shut down" : "Connection lost";
     tellConnection(`${problem}; trying again …`);

@@ -1,6 +1,6 @@
 // The page as a whole: which model, which view, light or dark.
 
-import { call, changeKey, showWhetherKeyIsKept } from "./api.js";
+import { call, changeKey, isPassing, showWhetherKeyIsKept } from "./api.js";
 import { startChat } from "./chat.js";
 import { write } from "./dom.js";
 import { prepareEngine, startEngine, stopEngine } from "./engine.js";
@@ -49,10 +49,11 @@ byId("theme").addEventListener("click", () => {
 });
 
 byId("change-key").addEventListener("click", async () => {
+  write(byId("key-told"), "");
   try {
     if (!(await changeKey())) return;
   } catch (error) {
-    write(byId("connection"), `The key is as before: ${error.message}`);
+    write(byId("key-told"), `The key is as before: ${error.message}`);
     return;
   }
   write(byId("connection"), "");
@@ -67,9 +68,11 @@ showWhetherKeyIsKept();
 
 let hasBegun = false;
 
-async function begin() {
+/** Show the model and the views, unless this is no longer wanted by the time the server has said what there is. */
+async function begin(isWanted) {
   const { data } = await (await call("/v1/models")).json();
   const info = await (await call("/model_info")).json();
+  if (!isWanted()) return;
   hasBegun = true;
   byId("model").textContent = byId("model").title = data[0].id;
   document.title = `Bough · ${data[0].id}`;
@@ -83,12 +86,20 @@ async function begin() {
 }
 
 const RETRY_MS = 2000;
+let attempts = 0;
+let nextAttempt;
 
+/** Begin, and go on trying where that may help. What was tried or about to be tried before gives way. */
 function beginOrRetry() {
-  begin().then(() => write(byId("connection"), ""), (error) => {
-    const retries = error.status === 0 || error.status >= 500;
-    write(byId("connection"), `Cannot begin: ${error.message}${retries ? "; trying again …" : ". Reload to try again."}`);
-    if (retries) setTimeout(beginOrRetry, RETRY_MS);
+  clearTimeout(nextAttempt);
+  attempts += 1;
+  const own = attempts;
+  const isWanted = () => own === attempts;
+  const tell = (text) => { if (isWanted()) write(byId("connection"), text); };
+  begin(isWanted).then(() => tell(""), (error) => {
+    const retries = isWanted() && isPassing(error.status);
+    tell(`Cannot begin: ${error.message}${retries ? "; trying again …" : ". Reload to try again."}`);
+    if (retries) nextAttempt = setTimeout(beginOrRetry, RETRY_MS);
   });
 }
 
