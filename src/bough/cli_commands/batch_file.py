@@ -287,7 +287,7 @@ def only_writer(path: Path) -> Iterator[None]:
 
     Raises:
         ConfigError: if another run writes it.
-        StartupError: if there is no such file, and none can be written.
+        StartupError: if there is no such file, and none can be written; or another user's run holds the lock.
     """
     if path_kind(path, "output_file") == "other":
         yield
