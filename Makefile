@@ -9,7 +9,8 @@ PYTHON ?= python3
 VENV ?= .venv
 GPU_PYTHON ?= python3
 MODEL ?=
-PORT ?=
+# Not from the environment, where containers have a PORT of their own.
+PORT =
 ARGS ?=
 OPENAPI_TESTS = tests/e2e/test_openapi.py
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+import threading
 from types import SimpleNamespace
 from typing import Any
 
@@ -39,13 +42,36 @@ def test_ids_are_asked_for_as_they_are_and_the_rest_as_text(requests, prompts):
     assert engine.prompts == prompts
 
 
-def test_answers_are_counted_while_they_are_waited_for():
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_answers_are_counted_while_they_are_waited_for(monkeypatch):
+    seen = threading.Event()
+
+    class WatchedProgress(Progress):
+        def advance(self, amount: int, *, failed: int = 0) -> None:
+            super().advance(amount, failed=failed)
+            if self.done == 2:
+                seen.set()
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
     metrics = SimpleNamespace(num_requests=5)
     engine: Any = SimpleNamespace(tokenizer_manager=SimpleNamespace(metrics=metrics))
-    with Progress("Measuring", 3, elsewhere="nothing") as progress:
+    with WatchedProgress("Measuring", 3, unit="requests", elsewhere="nothing") as progress:
         with counting(engine, progress):
             metrics.num_requests = 7
-        assert progress.done == 2
+            assert seen.wait(60)
+            metrics.num_requests = 8
+        assert progress.done == 3
+
+
+def test_nothing_looks_at_the_engine_where_there_is_no_bar():
+    engine: Any = SimpleNamespace()  # there is nothing to look at
+    progress = Progress("Measuring", 3, unit="requests", elsewhere="nothing")
+    with progress, counting(engine, progress):
+        assert "bough-progress" not in [thread.name for thread in threading.enumerate()]
 
 
 @pytest.mark.parametrize("other", [TEXT, MESSAGES])

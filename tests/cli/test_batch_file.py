@@ -7,12 +7,14 @@ import errno
 import io
 import json
 import os
+import stat
 from pathlib import Path
 from typing import Any, TextIO
 
 import pytest
 
 import bough
+from bough.bench.report import result_path
 from bough.cli import main
 from bough.cli_commands import batch_file
 from bough.cli_commands.batch_file import (
@@ -87,9 +89,10 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
     assert second == first
 
 
-def test_an_interrupted_run_says_how_far_it_is_and_how_to_go_on(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The words of a run that Ctrl-C ends at the fourth of five requests, but for its output; the third one fails."""
+
     class Interrupted(UnreliableEndpoint):
         def post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
             if fields["number"] == 3:
@@ -104,14 +107,51 @@ def test_an_interrupted_run_says_how_far_it_is_and_how_to_go_on(
 
     monkeypatch.setattr(bough, "Runtime", FakeRuntime, raising=False)
     numbers = [{"custom_id": str(number), "url": "/v1/embeddings", "body": {"number": number}} for number in range(5)]
-    source, target = write_lines(tmp_path / "in.jsonl", *numbers), write_lines(tmp_path / "out.jsonl", answer("0"))
-    files = ["--input-file", str(source), "--output-file", str(target)]
-    assert main(["generate", *files, "--max-concurrency", "1"]) == 130
+    source = write_lines(tmp_path / "in.jsonl", *numbers)
+    return ["generate", "--input-file", str(source), "--max-concurrency", "1", "--output-file"]
+
+
+def test_an_interrupted_run_says_how_far_it_is_and_how_to_go_on(
+    interrupted: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    target = write_lines(tmp_path / "out.jsonl", answer("0"))
+    assert main([*interrupted, str(target)]) == 130
     assert capsys.readouterr().err.splitlines() == [
         "1 of 5 requests are answered already",
         f"Interrupted: 2 of 5 requests are answered in {target}; the same command goes on from there",
     ]
     assert answers_in(target).keys() == {"0", "1", "2"}
+
+
+def test_a_run_that_writes_into_a_pipe_does_not_promise_to_go_on(
+    interrupted: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    read_end, write_end = os.pipe()
+    pipe = f"/dev/fd/{write_end}"
+    try:
+        assert main([*interrupted, pipe]) == 130
+        assert capsys.readouterr().err == f"Interrupted: 2 of 5 requests are answered in {pipe}\n"
+        os.close(read_end)
+        read_end = os.open(os.devnull, os.O_RDONLY)
+        assert main([*interrupted, pipe]) == 1
+        assert capsys.readouterr().err == "bough: error: cannot write answers: Broken pipe\n"
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+
+
+def test_a_run_that_cannot_write_says_how_to_go_on(
+    interrupted: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(batch_file, "_SYNC_SECONDS", 0.0)
+    monkeypatch.setattr(os, "fsync", full)
+    assert main([*interrupted, str(tmp_path / "out.jsonl")]) == 1
+    assert (
+        "cannot write answers: No space left on device; the same command goes on from there" in capsys.readouterr().err
+    )
 
 
 @pytest.mark.parametrize(
@@ -244,6 +284,38 @@ def test_a_file_that_may_be_written_needs_no_directory_that_may(
     assert list(tmp_path.iterdir()) == [target]
     with pytest.raises(StartupError, match=r"cannot write .*\.lock: Read-only"), only_writer(tmp_path / "new.jsonl"):
         pass
+
+
+def test_a_lock_of_another_user_keeps_a_run_from_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    system_open = os.open
+
+    def refusing(path: Any, *args: Any, **kwargs: Any) -> int:
+        if str(path).endswith(".lock"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return system_open(path, *args, **kwargs)
+
+    target = write_lines(tmp_path / "out.jsonl", answer("a"))
+    with only_writer(target):
+        monkeypatch.setattr(os, "open", refusing)
+        with pytest.raises(StartupError, match=r"cannot write .*\.lock: Permission denied"), only_writer(target):
+            pass
+    with only_writer(target):
+        pass
+
+
+def test_answers_are_not_written_over_a_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, disk = write_lines(tmp_path / "in.jsonl", {"text": "a"}), write_lines(tmp_path / "sda")
+    disk.chmod(0o640)  # by which it is known
+    disk_mode = disk.stat().st_mode
+    monkeypatch.setattr(stat, "S_ISBLK", lambda mode: mode == disk_mode)
+    assert main(["generate", "--input-file", str(source), "--output-file", str(disk)]) == 2
+    assert f"{disk} is no file" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match="is no file"):
+        keep_answers(disk)
+    with pytest.raises(ConfigError, match="is a disk"):
+        result_path(str(disk))
 
 
 def test_a_file_that_is_mounted_by_itself_is_rewritten_where_it_is(

@@ -547,7 +547,7 @@ def test_questions_are_remembered_for_their_user_alone(server, tmp_path):
     assert server.requests[-1][1]["messages"][-1]["content"] == "an early question"
 
 
-def test_the_options_of_a_server_are_refused_for_one_that_runs(server, capsys):
+def test_the_options_of_a_server_are_refused_for_one_that_runs(server, tmp_path, capsys):
     assert main(["chat", "--url", server.url, "--page-size", "16"]) == 2
     assert "error: --page-size cannot be set for a server that runs already (--url)\n" in capsys.readouterr().err
     assert main(["chat", "--url", server.url, "--model=m"]) == 2
@@ -555,6 +555,12 @@ def test_the_options_of_a_server_are_refused_for_one_that_runs(server, capsys):
         "error: --model cannot be set for a server that runs already (--url); it has the model that it was started with"
         in capsys.readouterr().err
     )
+    assert main(["chat", "--url", server.url, "--no-disable-radix-cache"]) == 2
+    assert "error: --no-disable-radix-cache cannot be set for" in capsys.readouterr().err
+    config = tmp_path / "bough.yaml"
+    config.write_text("page-size: 16\nport: 8000\n")
+    assert main(["chat", "--url", server.url, "--config", str(config), "--port=9000"]) == 2
+    assert f"error: --page-size (from --config {config}), --port cannot be set for" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,16 @@ from bough.errors import ConfigError
 from bough.tokenization.tokenizer import Tokenizer
 
 
-def test_revision_of_a_local_directory_is_refused() -> None:
+def test_revision_of_a_local_directory_is_refused(tmp_path: Path) -> None:
     args = resolve(ServerArgs(revision="v2"))
     with pytest.raises(ConfigError, match="--revision v2 is for models on the hub"):
         with_local_files(args)
+    named = resolve(ServerArgs(model_path="sapling", revision="main"))
+    with pytest.raises(ConfigError, match="and sapling is the model that comes with Bough"):
+        with_local_files(named)
+    local = resolve(ServerArgs(model_path=str(tmp_path), revision="main"))
+    with pytest.raises(ConfigError, match="is a local directory"):
+        with_local_files(local)
 
 
 def test_local_files_of_the_bundled_model_are_found() -> None:
@@ -51,17 +57,42 @@ def test_what_only_the_hub_can_have(
     assert [is_on_hub(model) for model in models] == [is_there] * len(models)
 
 
-def test_a_model_is_checked_without_its_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """What was asked of a hub whose every model is the bundled one without its weights, in ``tmp_path``."""
     asked: list[list[str]] = []
+    for file in bundled_model_path().glob("*.json"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.setattr(
-        "huggingface_hub.snapshot_download", lambda model, revision, allow_patterns: asked.append(allow_patterns) or "/"
+        "huggingface_hub.snapshot_download",
+        lambda model, revision, allow_patterns: asked.append(allow_patterns) or str(tmp_path),
     )
+    return asked
+
+
+def test_a_model_is_checked_without_its_weights(asked: list[list[str]]) -> None:
     check_model(resolve(ServerArgs(model_path="owner/model")))
     check_model(resolve(ServerArgs(model_path="owner/model/file.gguf")))
     check_model(resolve(ServerArgs()))
     assert asked == [list(SMALL_FILES)]
     with pytest.raises(ConfigError, match="no such file"):
         check_model(resolve(ServerArgs(model_path="no-such.gguf")))
+
+
+def test_a_model_on_the_hub_that_cannot_be_served_is_refused_without_its_weights(
+    asked: list[list[str]], tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match="name one of its GGUF files"):
+        check_model(resolve(ServerArgs(model_path="owner/model", load_format="gguf")))
+    assert asked == []
+    for model in ("owner/model", "owner/model/file.gguf"):
+        with pytest.raises(ConfigError, match="no such directory: /no/such") as caught:
+            check_model(resolve(ServerArgs(model_path=model, tokenizer_path="/no/such")))
+        assert caught.value.param == "tokenizer_path"
+    (tmp_path / "config.json").write_text('{"architectures": ["NoSuchForCausalLM"]}')
+    with pytest.raises(ConfigError, match="architecture NoSuchForCausalLM is not supported"):
+        check_model(resolve(ServerArgs(model_path="owner/model")))
+    assert asked == [list(SMALL_FILES)] * 2
 
 
 def test_directory_without_any_tokenizer_is_refused_at_once(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from bough.observability.progress import Progress
+from bough.observability.progress import Elsewhere, Progress
 
 
 class Terminal(io.StringIO):
@@ -25,6 +25,7 @@ def test_bar_follows_the_log_level(
     caplog.set_level(level, "bough")
     with Progress("Loading", 100) as progress:
         progress.advance(50)
+    assert progress.is_shown == is_shown
     assert bool(terminal.getvalue()) == is_shown
 
 
@@ -33,6 +34,7 @@ def test_a_process_without_standard_error_shows_nothing(monkeypatch: pytest.Monk
     with Progress("Loading", 100, elsewhere="lines") as progress:
         progress.advance(50)
     assert progress.done == 50
+    assert not progress.is_shown
 
 
 def test_where_there_is_no_terminal_lines_say_how_far_it_is(
@@ -41,6 +43,7 @@ def test_where_there_is_no_terminal_lines_say_how_far_it_is(
     monkeypatch.setattr("bough.observability.progress._LOG_INTERVAL", 0.0)
     with Progress("Answering", 9, done=4, elsewhere="lines") as progress:
         progress.advance(2, failed=1)
+    assert progress.is_shown
     assert capsys.readouterr().err == "Answering: 6/9, 1 failed\n"
 
 
@@ -51,14 +54,27 @@ def test_where_nobody_wants_lines_there_are_none(
     caplog.set_level(logging.INFO, "bough")
     with Progress("Measuring", 9, elsewhere="nothing") as progress:
         progress.advance(2)
+    assert not progress.is_shown
     assert capsys.readouterr().err == ""
     assert caplog.records == []
 
 
-def test_a_bar_of_requests_counts_them_from_its_first_sight(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("elsewhere", ["lines", "log"])
+def test_a_bar_of_requests_counts_them_from_its_first_sight(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, elsewhere: Elsewhere
+) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with Progress("Answering", 10, done=3, elsewhere="lines") as progress:
+    caplog.set_level(logging.INFO, "bough")
+    with Progress("Answering", 10, done=3, unit="requests", elsewhere=elsewhere) as progress:
         assert terminal.getvalue().endswith("  30 %  3/10")
         progress.advance(2, failed=1)
     assert terminal.getvalue().endswith("  50 %  5/10, 1 failed\n")
+
+
+def test_a_bar_of_bytes_has_no_digits_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Progress("Copying", 4, unit="bytes", elsewhere="lines") as progress:
+        progress.advance(2)
+    assert terminal.getvalue().endswith("  50 %\n")

@@ -109,7 +109,7 @@ def run_latency(engine: Engine, args: BenchLatencyArgs, vocab_size: int) -> list
         progress.advance(1)
         return figures
 
-    with Progress("Measuring", len(sizes) * (1 + args.repeats), elsewhere="nothing") as progress:
+    with Progress("Measuring", len(sizes) * (1 + args.repeats), unit="batches", elsewhere="nothing") as progress:
         for size in sizes:
             measure(size, progress)
             runs = [measure(size, progress) for _ in range(args.repeats)]

@@ -90,11 +90,14 @@ def _generate(engine: Engine, requests: list[BenchRequest]) -> list[dict[str, An
 
 @contextlib.contextmanager
 def counting(engine: Engine, progress: Progress) -> Iterator[None]:
-    """Advance ``progress`` with the answers that an engine finishes while the block lasts.
+    """Advance ``progress`` with the answers that an engine finishes while the block lasts, if anybody sees it.
 
     The call that is measured returns all answers at once; a thread beside it reads a counter now and then, which takes
     nothing from the engine.
     """
+    if not progress.is_shown:
+        yield
+        return
     metrics = engine.tokenizer_manager.metrics
     before, is_over = metrics.num_requests, threading.Event()
 
@@ -150,7 +153,8 @@ def main(argv: list[str]) -> int:
         requests = make_requests(dataset, vocab_size=vocab_size)
         model = engine.get_model_info()["served_model_name"]
         answers = len(requests) + (not args.skip_warmup)
-        with Progress("Measuring", answers, elsewhere="nothing") as progress, counting(engine, progress):
+        progress = Progress("Measuring", answers, unit="requests", elsewhere="nothing")
+        with progress, counting(engine, progress):
             figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
     print(offline_table(figures))
     if output is not None:

@@ -27,6 +27,8 @@ def result_path(text: str | None) -> Path | None:
     kind = path_kind(path, "output_file")
     if kind == "directory":
         raise ConfigError(f"{path} is a directory", param="output_file")
+    if kind == "disk":
+        raise ConfigError(f"{path} is a disk", param="output_file")
     if kind != "other":
         _replace(path, None)
     return path

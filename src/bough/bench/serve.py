@@ -126,7 +126,7 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         await _warm_up(client, requests, args, model)
         load = Load(args.request_rate, args.max_concurrency, dataset.seed)
         backend, stream = BACKENDS[args.backend], not args.disable_stream
-        with Progress("Measuring", len(requests), elsewhere="nothing") as progress:
+        with Progress("Measuring", len(requests), unit="requests", elsewhere="nothing") as progress:
             measurement = await run_load(
                 client, requests, backend, model, args.sampling, load, stream=stream, progress=progress
             )

@@ -164,7 +164,7 @@ def keep_answers(path: Path) -> set[str]:
     if kind in (None, "other"):
         return set()
     path = path.resolve()
-    if kind == "directory":
+    if kind != "file":
         raise ConfigError(f"{path} is no file", param="output_file")
     done: set[str] = set()
     kept_bytes = 0
@@ -208,6 +208,7 @@ def answer_requests(
     *,
     max_concurrency: int,
     progress: Progress,
+    remedy: str = "",
 ) -> Outcome:
     """Ask a server, and write every answer as it comes.
 
@@ -218,6 +219,7 @@ def answer_requests(
         sampling: for what requests do not set themselves.
         max_concurrency: most requests at a time.
         progress: counts requests.
+        remedy: what to add where answers cannot be written.
 
     Raises:
         RequestFailed: if the server is gone; what it had answered is written.
@@ -245,7 +247,7 @@ def answer_requests(
                 _sync(output)
                 synced_at = now
         except OSError as error:
-            raise StartupError(f"cannot write answers: {error.strerror}; the same command goes on from here") from None
+            raise StartupError(f"cannot write answers: {error.strerror}{remedy}") from None
         response_of = [answer["response"] for answer in answers]
         outcome.answered += len(answers)
         failed = sum(each is None or each["status_code"] != HTTPStatus.OK for each in response_of)
@@ -268,7 +270,7 @@ def answer_requests(
         try:
             _sync(output)
         except OSError as error:
-            raise StartupError(f"cannot write answers: {error.strerror}") from None
+            raise StartupError(f"cannot write answers: {error.strerror}{remedy}") from None
     finally:
         # Whoever gives up does not wait for answers: they break off with the server.
         threads.shutdown(wait=False, cancel_futures=True)
@@ -285,7 +287,7 @@ def only_writer(path: Path) -> Iterator[None]:
 
     Raises:
         ConfigError: if another run writes it.
-        StartupError: if there is no such file, and none can be written.
+        StartupError: if there is no such file, and none can be written; or another user's run holds the lock.
     """
     if path_kind(path, "output_file") == "other":
         yield
@@ -322,11 +324,12 @@ def only_writer(path: Path) -> Iterator[None]:
 
 
 def _open_lock(lock: Path, target: Path) -> tuple[int, Path]:
-    """A descriptor to lock, and what it is of: ``lock``, or ``target`` if that is there and ``lock`` cannot be."""
+    """A descriptor to lock, and what it is of: ``lock``, or ``target`` if that is there and no ``lock`` can be."""
     try:
         return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), lock
     except OSError as error:
-        if error.errno not in IRREPLACEABLE or not target.exists():
+        # A lock that is there and refuses is another user's, whose run may last.
+        if error.errno not in IRREPLACEABLE or os.path.lexists(lock) or not target.exists():
             raise
     return os.open(target, os.O_RDWR | os.O_CLOEXEC), target
 

@@ -532,7 +532,7 @@ def main(argv: list[str]) -> int:
     args = ChatArgs(**given_options(namespace, ChatArgs))
     server_options = given_options(namespace, ServerArgs, config=namespace.config)
     if args.url is not None:
-        _refuse_server_options(server_options, argv)
+        _refuse_server_options(server_options, argv, namespace.config)
         keys = read_keys(server_options.get("api_key"), server_options.get("api_key_file"), "api_key_file")
         return _run(args, ChatServer(rules.with_scheme(args.url), keys[0] if keys else None, args.ca_cert or True))
     if args.ca_cert is not None:
@@ -548,10 +548,10 @@ def main(argv: list[str]) -> int:
         runtime.shutdown()
 
 
-def _refuse_server_options(given: dict[str, Any], argv: list[str]) -> None:
+def _refuse_server_options(given: dict[str, Any], argv: list[str], config: str | None) -> None:
     """Raise :class:`ConfigError` for what a server that runs already has been told when it started."""
     unused = set(given) - {"log_level", "api_key", "api_key_file"}
-    flags = [flag_as_typed(each, argv) for each in options_of(ServerArgs) if each.name in unused]
+    flags = [flag_as_typed(each, argv, config=config) for each in options_of(ServerArgs) if each.name in unused]
     if flags:
         model = "; it has the model that it was started with" if "model_path" in unused else ""
         raise ConfigError(f"{', '.join(flags)} cannot be set for a server that runs already (--url){model}")

@@ -183,7 +183,7 @@ def _shown(text: str) -> str:
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     ids = check_requests(source, args.sampling())
     kind = path_kind(target, "output_file")
-    if kind == "directory":
+    if kind in ("directory", "disk"):
         raise ConfigError(f"{target} is no file", param="output_file")
     if kind is not None and target.samefile(source):
         raise ConfigError("--input-file and --output-file are the same file", param="output_file")
@@ -200,11 +200,13 @@ def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, 
 
         if done:
             print(f"{len(done)} of {len(ids)} requests are answered already", file=sys.stderr)
-        progress = Progress("Answering", len(ids), done=len(done), elsewhere="lines")
+        progress = Progress("Answering", len(ids), done=len(done), unit="requests", elsewhere="lines")
+        # What went into a pipe is not found there again.
+        remedy = "" if path_kind(target, "output_file") == "other" else "; the same command goes on from there"
 
         def how_far() -> str:
             right = progress.done - progress.failed
-            return f"{right} of {len(ids)} requests are answered in {target}; the same command goes on from there"
+            return f"{right} of {len(ids)} requests are answered in {target}{remedy}"
 
         with _told_if_interrupted(how_far), open_output(target) as output, Runtime(**engine_options) as runtime:
             requests = (request for request in read_requests(source) if request.custom_id not in done)
@@ -216,6 +218,7 @@ def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, 
                     args.sampling(),
                     max_concurrency=args.max_concurrency,
                     progress=progress,
+                    remedy=remedy,
                 )
         if outcome.answered != left:
             raise ConfigError(f"{source} has changed meanwhile: run the same command again", param="input_file")

@@ -52,9 +52,10 @@ def resolve_model_path(
     if model_path == BUNDLED_MODEL_NAME and kind != "directory":
         local, kind = bundled_model_path(), "directory"
     if kind is not None and revision is not None:
-        what = "directory" if kind == "directory" else "file"
+        is_bundled = local == bundled_model_path()
+        what = "the model that comes with Bough" if is_bundled else f"a local {kind}"
         raise ConfigError(
-            f"--revision {revision} is for models on the hub, and {model_path} is a local {what}", param="revision"
+            f"--revision {revision} is for models on the hub, and {model_path} is {what}", param="revision"
         )
     if kind == "directory":
         return _weights_in(local.resolve(), load_format, param)

@@ -58,16 +58,22 @@ class CommandParser(argparse.ArgumentParser):
         """Say which value is missing, or has no place; argparse would list all names of the flag."""
         named = [action for action in self._actions if "/".join(action.option_strings) == error.argument_name]
         flags = {flag: action for action in named for flag in action.option_strings}
-        for word, following in zip(words, [*words[1:], ""], strict=True):
-            flag = word.partition("=")[0]
+        for word, following in zip(words, [*words[1:], None], strict=True):
+            flag, equals, _ = word.partition("=")
             if flag not in flags:
                 continue
             if flags[flag].nargs == 0:
-                self.error(f"{flag} takes no value")
-            is_flag = following.partition("=")[0] in self._option_string_actions
-            dashed = f"; one that begins with a dash is written {flag}={following}" if following[:1] == "-" else ""
-            self.error(f"{flag} needs a value: {flag} {flags[flag].metavar}{'' if is_flag else dashed}")
+                if equals:
+                    self.error(f"{flag} takes no value")
+            elif not equals and not self._is_value(following):
+                is_dashed = following is not None and following.partition("=")[0] not in self._option_string_actions
+                dashed = f"; one that begins with a dash is written {flag}={following}" if is_dashed else ""
+                self.error(f"{flag} needs a value: {flag} {flags[flag].metavar}{dashed}")
         self.error(str(error))
+
+    def _is_value(self, word: str | None) -> bool:
+        """Whether argparse takes what follows a flag for its value; not only a leading dash decides that."""
+        return word is not None and self._parse_optional(word) is None
 
     def _refuse_values_of_switches(self, words: Sequence[str]) -> None:
         """Say so where a flag that takes no value is followed by one; it would be taken for an argument."""
@@ -174,10 +180,13 @@ def choose_command(name: str, commands: Sequence[str], prog: str) -> None:
         raise ConfigError(f"unknown command {name!r}{meant} (see {prog} --help)")
 
 
-def flag_as_typed(each: Option, argv: Sequence[str]) -> str:
-    """The name of an option that a command line uses; the usual one if it uses none."""
+def flag_as_typed(each: Option, argv: Sequence[str], *, config: str | None) -> str:
+    """The name of a given option that a command line uses; the usual one if it is the configuration file's."""
     flags = {f"--{key}" for key in each.keys}
-    return next((word for word in (given.partition("=")[0] for given in argv) if word in flags), each.flag)
+    if each.kind == "bool":
+        flags.add(f"--no-{each.key}")
+    typed = (word.partition("=")[0] for word in argv)
+    return next((word for word in typed if word in flags), f"{each.flag} (from --config {config})")
 
 
 def _pairs(root: Any, path: str) -> Iterator[tuple[str, Any]]:

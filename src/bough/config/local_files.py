@@ -20,20 +20,14 @@ def with_local_files(args: ServerArgs) -> ServerArgs:
         ConfigError: if there is no such model or tokenizer.
     """
     model = str(resolve_model_path(args.model_path, revision=args.revision, load_format=args.load_format))
-    tokenizer = args.tokenizer_path or args.model_path
-    if tokenizer == args.model_path:
-        tokenizer = model
-    elif path_kind(user_path(tokenizer), "tokenizer_path") == "file":  # a tokenizer.json or a GGUF file, as it is
-        tokenizer = str(user_path(tokenizer))
-    else:
-        tokenizer = str(resolve_model_path(tokenizer, load_format="dummy", param="tokenizer_path"))
-    return dataclasses.replace(args, model_path=model, tokenizer_path=tokenizer, revision=None)
+    return dataclasses.replace(args, model_path=model, tokenizer_path=_local_tokenizer(args) or model, revision=None)
 
 
 def check_model(args: ServerArgs) -> None:
     """Find out what is wrong with a model as far as that takes no weights.
 
-    Of a model on the hub its small files are downloaded; of a GGUF file there nothing, which is found out later.
+    Of a model on the hub its small files are downloaded; of a GGUF file there nothing, so that only a tokenizer beside
+    it is looked at.
 
     Args:
         args: resolved options.
@@ -43,8 +37,12 @@ def check_model(args: ServerArgs) -> None:
     """
     if not is_on_hub(args.model_path):
         load_model_config(with_local_files(args))
-    elif not args.model_path.endswith(GGUF_SUFFIX):
-        resolve_model_path(args.model_path, revision=args.revision, load_format="dummy")
+    elif args.model_path.endswith(GGUF_SUFFIX):
+        _local_tokenizer(args)
+    else:
+        # Of such a model gguf is refused before anything is downloaded, and dummy is without weights.
+        local = with_local_files(args if args.load_format == "gguf" else dataclasses.replace(args, load_format="dummy"))
+        load_model_config(dataclasses.replace(local, load_format=args.load_format))
 
 
 def load_model_config(args: ServerArgs) -> ModelConfig:
@@ -65,3 +63,13 @@ def load_model_config(args: ServerArgs) -> ModelConfig:
         pooling_method=None if args.pooling_method == "auto" else args.pooling_method,
         overrides=args.json_model_override_args,
     )
+
+
+def _local_tokenizer(args: ServerArgs) -> str | None:
+    """The local path of the tokenizer, downloaded if it was a hub id; ``None`` if it is the model's own."""
+    tokenizer = args.tokenizer_path
+    if not tokenizer or tokenizer == args.model_path:
+        return None
+    if path_kind(user_path(tokenizer), "tokenizer_path") == "file":  # a tokenizer.json or a GGUF file, as it is
+        return str(user_path(tokenizer))
+    return str(resolve_model_path(tokenizer, load_format="dummy", param="tokenizer_path"))

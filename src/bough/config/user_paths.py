@@ -23,8 +23,10 @@ def user_path(text: str) -> Path:
     return Path(os.path.expanduser(text))
 
 
-def path_kind(path: Path, param: str) -> Literal["directory", "file", "other"] | None:
+def path_kind(path: Path, param: str) -> Literal["directory", "file", "disk", "other"] | None:
     """What is at a path; ``None`` if there is nothing.
+
+    A disk is any block device; pipes, character devices and sockets are other.
 
     Args:
         path: where to look.
@@ -42,4 +44,6 @@ def path_kind(path: Path, param: str) -> Literal["directory", "file", "other"] |
         raise ConfigError(f"cannot read {path}: {error.strerror or error}", param=param) from None
     if stat.S_ISDIR(mode):
         return "directory"
+    if stat.S_ISBLK(mode):
+        return "disk"
     return "file" if stat.S_ISREG(mode) else "other"

@@ -15,29 +15,42 @@ _BAR_INTERVAL = 0.1
 _LOG_INTERVAL = 5.0
 
 Elsewhere = Literal["log", "lines", "nothing"]
-"""What is shown where there is no terminal: log lines, where INFO is logged (and only there does a terminal get its
-bar); a line on stderr now and then; nothing."""
+"""What is shown where there is no terminal: log lines; a line on stderr now and then; nothing. With log lines a bar is
+part of the log, too: there is none unless INFO is logged."""
+
+Unit = Literal["bytes", "requests", "batches"]
+"""What is counted. A bar tells how many, but for bytes, of which nobody wants to read all digits."""
 
 
 class Progress:
-    """How much of ``total`` is done, in any unit; a context manager, so that a bar is always ended.
+    """How much of ``total`` is done; a context manager, so that a bar is always ended.
 
     Args:
         what: is done.
-        total: of the units that :meth:`advance` counts.
+        total: in ``unit``, as is what :meth:`advance` counts.
         done: of these, what was done before; it is part of ``total``.
+        unit: what is counted.
         elsewhere: what is shown where there is no terminal.
     """
 
-    def __init__(self, what: str, total: int, *, done: int = 0, elsewhere: Elsewhere = "log") -> None:
+    def __init__(
+        self, what: str, total: int, *, done: int = 0, unit: Unit = "bytes", elsewhere: Elsewhere = "log"
+    ) -> None:
         self.what = what
         self.total = max(total, 1)
         self.done = done
         self.failed = 0
+        self._unit = unit
         self._elsewhere = elsewhere
         is_wanted = elsewhere != "log" or logger.isEnabledFor(logging.INFO)
         self._on_terminal = sys.stderr is not None and sys.stderr.isatty() and is_wanted
         self._next_shown = time.monotonic() + (0.0 if self._on_terminal else _LOG_INTERVAL)
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether anybody sees any of it."""
+        is_logged = self._elsewhere == "log" and logger.isEnabledFor(logging.INFO)
+        return self._on_terminal or is_logged or (self._elsewhere == "lines" and sys.stderr is not None)
 
     def __enter__(self) -> Progress:
         if self._on_terminal:
@@ -77,6 +90,5 @@ class Progress:
     def _draw(self) -> None:
         filled = _BAR_CELLS * self._percent() // 100
         bar = "█" * filled + "·" * (_BAR_CELLS - filled)
-        # What is logged counts bytes, mostly, of which nobody wants to read all digits.
-        counts = "" if self._elsewhere == "log" else f"  {self._counts()}"
+        counts = "" if self._unit == "bytes" else f"  {self._counts()}"
         print(f"\r{self.what} {bar} {self._percent():3d} %{counts}", end="", file=sys.stderr, flush=True)
