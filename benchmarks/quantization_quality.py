@@ -27,7 +27,15 @@ from typing import Any
 
 import torch
 import transformers
-from tests.model_executor.quality import COMMON_FORMATS, Quality, bundled_model, measure, plant_outliers, sampled_texts
+from tests.model_executor.quality import (
+    COMMON_FORMATS,
+    Quality,
+    bundled_model,
+    measure,
+    plant_outliers,
+    rescale,
+    sampled_texts,
+)
 from tests.models.checkpoints import save_checkpoint
 
 CHANNELS = 3
@@ -43,26 +51,6 @@ def choices(count: int) -> list[tuple[int, ...]]:
     return [tuple(torch.randperm(size, generator=generator)[:CHANNELS].tolist()) for _ in range(count)]
 
 
-@torch.no_grad()
-def rescaled(model: Any, seed: int) -> Any:
-    """Make channels larger or smaller before products, and their weights smaller or larger in turn."""
-    generator = torch.Generator().manual_seed(seed)
-    for layer in model.model.layers:
-        attention, mlp = layer.self_attn, layer.mlp
-        for norm, projections in (
-            (layer.input_layernorm, (attention.q_proj, attention.k_proj, attention.v_proj)),
-            (layer.post_attention_layernorm, (mlp.gate_proj, mlp.up_proj)),
-        ):
-            factors = torch.exp(0.1 * torch.randn(norm.weight.shape, generator=generator))
-            norm.weight *= factors
-            for projection in projections:
-                projection.weight /= factors
-        factors = torch.exp(0.1 * torch.randn(mlp.up_proj.weight.shape[0], generator=generator))
-        mlp.up_proj.weight *= factors[:, None]
-        mlp.down_proj.weight /= factors
-    return model
-
-
 def models(directory: Path, channels: Sequence[tuple[int, ...]], only: str) -> Iterator[tuple[str, list[Any]]]:
     """Names that contain ``only``, and under each a model for every choice of channels."""
 
@@ -74,7 +62,10 @@ def models(directory: Path, channels: Sequence[tuple[int, ...]], only: str) -> I
         return made
 
     if only in "bundled, rescaled":
-        yield "bundled, rescaled", [rescaled(bundled_model(), seed) for seed in range(len(channels))]
+        several = [bundled_model() for _ in channels]
+        for seed, model in enumerate(several):
+            rescale(model, seed)
+        yield "bundled, rescaled", several
     for factor in (1.0, 20.0, 100.0, 1 / 20, 1 / 100):
         what = f"activations x{factor:g}" if factor > 1 else f"weights x{1 / factor:g}"
         name = "bundled" if factor == 1 else f"bundled, {what}"

@@ -25,6 +25,10 @@ def test_the_variables_of_serve_are_flags_of_the_server(variables, command, monk
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PORT", "8080")  # as in many a container, for something else
     printed = subprocess.run(
-        ["make", "--dry-run", "serve", *variables], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "--dry-run", "--no-print-directory", "serve", *variables],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
     assert " ".join(printed.splitlines()[-1].split()).endswith(f"/bin/bough {command}")

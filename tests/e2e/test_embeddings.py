@@ -156,7 +156,7 @@ def test_a_request_that_is_aborted_says_so_and_ends_alone(server: Server) -> Non
             assert not long.done(), long.result().text
         short = pool.submit(server.post, "/v1/embeddings", input="x", rid="short")
         server.post("/abort_request", rid="long")
-        response = long.result(timeout=20)
+        response = long.result(timeout=120)
         assert short.result(timeout=20).status_code == 200
     assert (response.status_code, response.json()["error"]["code"]) == (409, "aborted")
 

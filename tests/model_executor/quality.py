@@ -61,6 +61,32 @@ def plant_outliers(model: Any, factor: float, *, weights: bool = True, channels:
 
 
 @torch.no_grad()
+def rescale(model: Any, seed: int) -> None:
+    """Make channels larger or smaller by about a tenth where they enter products, and their weights smaller or larger.
+
+    What is computed stays, and all numbers are rounded anew.
+    """
+    generator = torch.Generator().manual_seed(seed)
+
+    def factors(size: int) -> torch.Tensor:
+        return torch.exp(0.1 * torch.randn(size, generator=generator))
+
+    for layer in model.model.layers:
+        attention, mlp = layer.self_attn, layer.mlp
+        for norm, projections in (
+            (layer.input_layernorm, (attention.q_proj, attention.k_proj, attention.v_proj)),
+            (layer.post_attention_layernorm, (mlp.gate_proj, mlp.up_proj)),
+        ):
+            by = factors(len(norm.weight))
+            norm.weight *= by
+            for projection in projections:
+                projection.weight /= by
+        by = factors(len(mlp.up_proj.weight))
+        mlp.up_proj.weight *= by[:, None]
+        mlp.down_proj.weight /= by
+
+
+@torch.no_grad()
 def sampled_texts(model: Any, count: int, length: int) -> list[list[int]]:
     """What a model says at temperature 1, the same every time."""
     generator = torch.Generator().manual_seed(1)
