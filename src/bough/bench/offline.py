@@ -92,8 +92,7 @@ def _generate(engine: Engine, requests: list[BenchRequest]) -> list[dict[str, An
 def counting(engine: Engine, progress: Progress) -> Iterator[None]:
     """Advance ``progress`` with the answers that an engine finishes while the block lasts, if anybody sees it.
 
-    The call that is measured returns all answers at once; a thread beside it reads a counter now and then, which takes
-    nothing from the engine.
+    The call that is measured returns all answers at once, so a thread beside it reads a counter now and then.
     """
     if not progress.is_shown:
         yield
