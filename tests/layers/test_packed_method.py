@@ -11,7 +11,7 @@ from bough.errors import ModelError
 from bough.kernels.packed_weights import WeightFormat
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.embedding import LMHead
-from bough.layers.linear import MergedLinear
+from bough.layers.linear import MergedLinear, QKVLinear
 from bough.layers.packed_method import PackedMethod, packed_formats, packed_method
 from bough.layers.quantized_rows import QuantizedRows
 from tests.native import needs_native
@@ -148,11 +148,33 @@ def test_small_matrices_of_one_format_share_huge_pages() -> None:
 
 def test_in_int4_a_head_has_8_bits() -> None:
     method = packed_method(ThreadPool(1), "int4")
-    head = LMHead(64, INPUTS, torch.float32, tied_to=None, method=method)
+    head = LMHead(64, INPUTS, torch.float32, tied_to=None, method=method.for_matrix(("lm_head",)))
     rows = rows_of(8, 32, rows=64)
     weight = dict(head.checkpoint_weights())["weight"]
     weight.write_quantized(rows)
     assert torch.equal(weight.read(), rows.dequantize())
+
+
+def test_in_int4_values_have_8_bits() -> None:
+    parts = {"q_proj": 40, "k_proj": 8, "v_proj": 8}
+    method = packed_method(ThreadPool(1), "int4").below("layers.0")
+    layer = QKVLinear(INPUTS, parts, bias=True, dtype=torch.float32, method=method)
+    weights = dict(layer.checkpoint_weights())
+    assert list(weights) == [f"{part}.{name}" for part in parts for name in ("weight", "bias")]
+    generator = torch.Generator().manual_seed(1)
+    wanted, errors = [], {}
+    x = torch.randn(3, INPUTS, generator=generator)
+    for part, width in parts.items():
+        rows, bias = torch.randn(width, INPUTS, generator=generator), torch.randn(width, generator=generator)
+        weights[f"{part}.weight"].write(rows)
+        weights[f"{part}.bias"].write(bias)
+        held = weights[f"{part}.weight"].read()
+        errors[part] = float((held - rows).norm() / rows.norm())
+        wanted.append(x @ held.T + bias)
+    assert errors["v_proj"] < 0.01
+    assert errors["k_proj"] > 0.05
+    exact = torch.cat(wanted, -1)
+    assert float((layer(x) - exact).norm() / exact.norm()) < 0.01  # inputs have 8 bits, too
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,8 @@ def test_codes_are_held_in_the_narrowest_format_that_fits(tmp_path: Path, case: 
     checkpoint = make(tmp_path, case)
     runner = make_runner(checkpoint.path, dtype="float32")
     layer = runner.model.model.layers[0]
-    assert layer.self_attn.qkv_proj.packed.stored == layer.mlp.down_proj.packed.stored == form
+    (heads,) = layer.self_attn.qkv_proj.matrices
+    assert heads.packed.stored == layer.mlp.down_proj.packed.stored == form
     assert runner.model.lm_head.holder.packed.stored == "int8"
     if "zero points" in case or case.endswith("odd groups"):
         return
@@ -363,7 +364,9 @@ def test_what_a_checkpoint_leaves_unquantised_stays_close_to_what_it_was_and_is_
     runner = make_runner(checkpoint.path, dtype="float32")
     layers = runner.model.model.layers
     assert [layer.mlp.down_proj.packed.stored for layer in layers] == ["int4", "int8", "int4"]
-    assert {layer.self_attn.qkv_proj.packed.stored for layer in layers} == {"int8"}
+    for layer in layers:
+        held = {tuple(matrix.parts): matrix.packed.stored for matrix in layer.self_attn.qkv_proj.matrices}
+        assert held == {("q_proj", "k_proj"): "int4", ("v_proj",): "int8"}
     (told,) = [line for line in caplog.messages if "become int8" in line]
     assert "layers.1.mlp.down_proj" in told
     assert "lm_head" in told

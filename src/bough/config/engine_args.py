@@ -76,10 +76,10 @@ class EngineArgs(OptionTable):
         "none",
         help="What weights become while they are loaded; `none`: they stay what the checkpoint has. `int8` takes half "
         "the memory of bfloat16, `int4` half of that. On a CPU with native kernels both are faster, most with "
-        "AVX512-VNNI: every 32 weights and activations share a scale, the head keeps 8 bits, and beside weights that "
-        "come as whole numbers all others become `int8`. On CUDA whole numbers are multiplied by activations as they "
-        "are; `fp8` (CUDA alone) multiplies 8-bit floating point (e4m3), with a scale for each row of weights and of "
-        "activations. There embeddings and heads stay as they are.",
+        "AVX512-VNNI: every 32 weights and activations share a scale, the head and the projections to values keep 8 "
+        "bits, and beside weights that come as whole numbers all others become `int8`. On CUDA whole numbers are "
+        "multiplied by activations as they are; `fp8` (CUDA alone) multiplies 8-bit floating point (e4m3), with a "
+        "scale for each row of weights and of activations. There embeddings and heads stay as they are.",
         group=MODEL,
     )
     kv_cache_dtype: KVCacheDType = option(

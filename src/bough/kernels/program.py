@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -180,10 +180,14 @@ class Program:
         self._record("norm", ctypes.byref(_norm_call(x, weight, eps, output)))
         return output
 
-    def linear(self, x: Buffer, weights: PackedMatrix) -> Buffer:
-        """``x Wᵀ + b`` in float32."""
-        output = self.buffer("projected", weights.num_outputs, torch.float32)
-        self._record_gemm(x, weights, Epilogue.STORE, output)
+    def linear(self, x: Buffer, matrices: Sequence[PackedMatrix]) -> Buffer:
+        """``x Wᵀ + b`` of each of ``matrices``, side by side, in float32."""
+        output = self.buffer("projected", sum(weights.num_outputs for weights in matrices), torch.float32)
+        start = 0
+        for weights in matrices:
+            end = start + weights.num_outputs
+            self._record_gemm(x, weights, Epilogue.STORE, Buffer(output.memory[:, start:end], weights.num_outputs))
+            start = end
         return output
 
     def linear_add(self, x: Buffer, weights: PackedMatrix, onto: Buffer) -> None:

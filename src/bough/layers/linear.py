@@ -1,4 +1,4 @@
-"""Linear layers. Projections that share their input are stored, and multiplied, as one matrix."""
+"""Linear layers. Projections that share their input are stored, and multiplied, as one matrix where they can be."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class MergedLinear(nn.Module):
 
     def record(self, program: Program, x: Buffer) -> Buffer:
         """What :meth:`forward` computes, in float32."""
-        return program.linear(x, packed_matrix(self))
+        return program.linear(x, [packed_matrix(self)])
 
     def record_add(self, program: Program, x: Buffer, onto: Buffer) -> None:
         """Add what :meth:`forward` computes to ``onto``."""
@@ -80,6 +80,38 @@ class Linear(MergedLinear):
         method: MethodChoice = TORCH,
     ) -> None:
         super().__init__(in_features, {name: out_features}, bias=bias, dtype=dtype, method=method)
+
+
+class QKVLinear(nn.Module):
+    """Queries, keys and values of one input, side by side: one matrix, or several where the method sets some apart.
+
+    Attributes:
+        matrices: in the order of the output's columns.
+    """
+
+    def __init__(
+        self, in_features: int, parts: Mapping[str, int], *, bias: bool, dtype: torch.dtype, method: MethodChoice
+    ) -> None:
+        """``parts`` has the output width of each projection, in the order of the output's columns."""
+        super().__init__()
+        self.matrices = nn.ModuleList(
+            MergedLinear(in_features, {name: parts[name] for name in names}, bias=bias, dtype=dtype, method=held)
+            for names, held in method.matrices(parts)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """``[num_tokens, in_features]`` to ``[num_tokens, sum of the parts' widths]``."""
+        outputs: list[torch.Tensor] = [matrix(x) for matrix in self.matrices]
+        return outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)
+
+    def record(self, program: Program, x: Buffer) -> Buffer:
+        """What :meth:`forward` computes, in float32."""
+        return program.linear(x, [packed_matrix(matrix) for matrix in self.matrices])
+
+    def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
+        """See :class:`MergedLinear`."""
+        for matrix in self.matrices:
+            yield from matrix.checkpoint_weights()  # type: ignore[operator]
 
 
 class GatedLinear(MergedLinear):

@@ -45,6 +45,10 @@ class MethodChoice(ABC):
     def for_matrix(self, names: Collection[str]) -> LinearMethod:
         """The method of one matrix that holds the checkpoint's projections ``names`` together."""
 
+    def matrices(self, names: Collection[str]) -> list[tuple[tuple[str, ...], LinearMethod]]:
+        """How projections of one input are held that need not be one matrix: each one's neighbours, and its method."""
+        return [(tuple(names), self.for_matrix(names))]
+
 
 class LinearMethod(MethodChoice):
     """Stores and applies weight matrices of one format. As a choice it is itself, whatever the matrix."""

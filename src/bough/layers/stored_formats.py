@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Collection, Mapping
+from itertools import groupby
 from typing import Generic, Literal, TypeVar
 
 from bough.errors import ModelError
@@ -27,7 +28,8 @@ def no_room(form: str) -> ModelError:
 class StoredFormats(MethodChoice, Generic[Method]):
     """Every matrix in the format that holds its weights as the checkpoint has them.
 
-    A matrix of several projections gets the one that can hold all of them.
+    A matrix of several projections gets the one that can hold all of them. Those that need not be one matrix get as few
+    as hold each as it is, or one, too.
 
     Attributes:
         recoded: matrices so far that are quantised here though the checkpoint does not quantise them.
@@ -39,14 +41,16 @@ class StoredFormats(MethodChoice, Generic[Method]):
         methods: Mapping[StoredForm | None, Method],
         *,
         recodes: bool = False,
+        apart: bool = False,
     ) -> None:
         """Args:
         form: of the weight of that name, ``None`` if it is not quantised.
         methods: of each form and of what is not quantised. Each can hold what those before it can.
         recodes: whether the method of what is not quantised quantises it.
+        apart: whether projections are set apart where they need not be one matrix.
         """
         self._form, self._prefix = form, ""
-        self._recodes = recodes
+        self._recodes, self._apart = recodes, apart
         self._methods = methods
         self._order = list(methods)
         self.recoded: list[str] = []
@@ -64,3 +68,10 @@ class StoredFormats(MethodChoice, Generic[Method]):
         if self._recodes:
             self.recoded += [path for path, form in forms.items() if form is None]
         return self._methods[max(forms.values(), key=self._order.index)]
+
+    def matrices(self, names: Collection[str]) -> list[tuple[tuple[str, ...], LinearMethod]]:
+        """See :class:`MethodChoice`."""
+        if not self._apart:
+            return super().matrices(names)
+        runs = groupby(names, key=lambda name: self.for_matrix((name,)))
+        return [(tuple(run), method) for method, run in runs]

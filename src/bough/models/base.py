@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 from bough.layers.embedding import LMHead, VocabEmbedding
-from bough.layers.linear import MergedLinear
+from bough.layers.linear import MergedLinear, QKVLinear
 from bough.layers.linear_method import MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
 
@@ -49,19 +49,7 @@ class Model(nn.Module, ABC):
     @cached_property
     def checkpoint_weights(self) -> dict[str, CheckpointWeight]:
         """Every name that a checkpoint of this model has, and what it fills."""
-        weights: dict[str, CheckpointWeight] = {}
-        for path, module in self.named_modules():
-            if isinstance(module, MergedLinear):
-                parent = path[: path.rfind(".") + 1]
-                weights.update((parent + name, weight) for name, weight in module.checkpoint_weights())
-            elif isinstance(module, (VocabEmbedding, LMHead)):
-                weights.update((f"{path}.{name}", weight) for name, weight in module.checkpoint_weights())
-            else:
-                weights.update(
-                    (f"{path}.{name}", TensorWeight(tensor.data))
-                    for name, tensor in module.named_parameters(recurse=False)
-                )
-        return weights
+        return dict(_checkpoint_weights(self, ""))
 
     @cached_property
     def required_names(self) -> frozenset[str]:
@@ -163,3 +151,16 @@ class CausalLM(Model):
             ModelError: if this family cannot do without its head.
         """
         raise ModelError(f"{cls.__name__} cannot make embeddings")
+
+
+def _checkpoint_weights(module: nn.Module, prefix: str) -> Iterator[tuple[str, CheckpointWeight]]:
+    """What is in ``module``, by names that start with ``prefix``."""
+    for name, tensor in module.named_parameters(recurse=False):
+        yield prefix + name, TensorWeight(tensor.data)
+    for child_name, child in module.named_children():
+        if isinstance(child, (MergedLinear, QKVLinear)):
+            yield from ((prefix + name, weight) for name, weight in child.checkpoint_weights())
+        elif isinstance(child, (VocabEmbedding, LMHead)):
+            yield from ((f"{prefix}{child_name}.{name}", weight) for name, weight in child.checkpoint_weights())
+        else:
+            yield from _checkpoint_weights(child, f"{prefix}{child_name}.")

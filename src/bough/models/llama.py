@@ -11,7 +11,7 @@ from bough.config.model_config import ModelConfig
 from bough.layers.attention.base import HeadNorms, RotatingBackend
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
-from bough.layers.linear import GatedLinear, Linear, MergedLinear
+from bough.layers.linear import GatedLinear, Linear, QKVLinear
 from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice, packed_matrix
 from bough.layers.norm import RMSNorm
 from bough.layers.rotary import RotaryEmbedding, Rotation, apply_rotary
@@ -59,7 +59,7 @@ class LlamaAttention(nn.Module):
         q_size, kv_size = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
         method = method.below("self_attn")
         parts = {"q_proj": q_size, "k_proj": kv_size, "v_proj": kv_size}
-        self.qkv_proj = MergedLinear(config.hidden_size, parts, bias=qkv_bias, dtype=dtype, method=method)
+        self.qkv_proj = QKVLinear(config.hidden_size, parts, bias=qkv_bias, dtype=dtype, method=method)
         self.o_proj = Linear("o_proj", q_size, config.hidden_size, bias=output_bias, dtype=dtype, method=method)
         self.attn = RadixAttention(
             config.num_heads,
