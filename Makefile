@@ -13,6 +13,8 @@ MODEL ?=
 PORT =
 ARGS ?=
 OPENAPI_TESTS = tests/e2e/test_openapi.py
+# One more than there are cores, since many tests wait for processes of their own.
+TEST_PROCESSES = $(shell cores=$$(nproc); echo $$((cores < 3 ? cores + 1 : 4)))
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
 # pip cannot; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
 UV ?= $(shell command -v uv)
@@ -28,7 +30,8 @@ BROWSER_STAMP := $(VENV)-browser/.bough-browser
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
 
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Without compiling thousands of modules that nobody imports: Python does that when it first needs one.
+PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 INSTALL_TORCH := $(PIP) $(TORCH)
 TORCH_SIZE := 2.7 GB with CUDA (uv takes 200 MB where there is no GPU)
 ifneq ($(UV),)
@@ -69,13 +72,12 @@ typecheck: $(DEV_STAMP) ## Check types only
 	$(BIN)/mypy
 
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
-	@# Many tests wait for processes: two at once take little more than half the time. With ARGS they run one by one, and
-	@# so do those that were made from the OpenAPI document, which have one name.
+	@# With ARGS they run one by one, and so do those that were made from the OpenAPI document, which have one name.
 	@$(if $(ARGS),,$(MAKE) --no-print-directory unit-side-by-side unit-openapi)
 	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS))
 
 unit-side-by-side: $(DEV_STAMP)
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile --ignore $(OPENAPI_TESTS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --ignore $(OPENAPI_TESTS)
 
 unit-openapi: $(DEV_STAMP)
 	$(BIN)/python -m pytest $(OPENAPI_TESTS)
@@ -89,10 +91,11 @@ faults: $(DEV_STAMP) ## Every fault of every process in every state of a server:
 soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, hostile grammars, overload; prints what it measures
 	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
-fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, a quarter of an hour, then fuzz-code shortly
+fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, more examples of every property, then fuzz-code
 	@# A test of one endpoint takes minutes; what takes an hour stands still: it says where, and the run ends.
-	$(BIN)/python -m pytest $(OPENAPI_TESTS) --hypothesis-profile=thorough \
+	$(BIN)/python -m pytest $(OPENAPI_TESTS) tests/entrypoints/http/test_hostile_bodies.py --hypothesis-profile=thorough \
 	  -o faulthandler_timeout=3600 -o faulthandler_exit_on_timeout=true $(ARGS)
+	$(BIN)/python -m pytest -m 'hypothesis and not slow and not soak' --ignore $(OPENAPI_TESTS) --hypothesis-profile=thorough
 	@$(MAKE) --no-print-directory fuzz-code ARGS=
 
 fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'
@@ -154,7 +157,7 @@ define INSTALL
 @echo "Installing into $(VENV); what is there already takes no time."
 @echo "1/2 PyTorch: a download of $(TORCH_SIZE)"
 @$(INSTALL_TORCH)
-@echo "2/2 Bough: a download of 50 MB, more with what the tests need, and about two minutes to compile its kernels"
+@echo "2/2 Bough: a download of 50 MB, more with what the tests need, and two minutes, on a busy machine five, to compile its kernels"
 @$(PIP) --editable '.[$(1)]'
 endef
 

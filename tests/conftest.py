@@ -14,11 +14,15 @@ if not Path("/dev/nvidiactl").exists():
     # Before anything imports Triton: without a GPU its kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
 
+# Before anything imports torch. Several processes test at once, and threads that wait for others of their own would
+# take the time of those.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 # How long an example takes says how busy the machine is.
-settings.register_profile("untimed", deadline=None)
+settings.register_profile("untimed", deadline=None, max_examples=40)
 settings.load_profile("untimed")
 # make fuzz: as long as one has patience for.
-settings.register_profile("thorough", max_examples=60)
+settings.register_profile("thorough", deadline=None, max_examples=200)
 
 EXIT_SECONDS = 120
 """In which an interpreter that has nothing left to test has to end."""

@@ -19,6 +19,7 @@ from bough.config.checkpoint import resolve_model_path
 from bough.config.gguf_file import GGUFFile, StringArray, TensorType
 from bough.errors import ConfigError
 from tests.models.gguf_files import add_entry
+from tests.thoroughness import examples
 
 MATRIX = np.arange(64, dtype=np.float32).reshape(2, 32)
 
@@ -99,7 +100,7 @@ def test_every_cut_within_the_head_and_the_last_tensor_is_noticed(tmp_path: Path
         refusal(path, whole[:length])
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(data=st.data())
 def test_damage_is_refused_or_harmless(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     path = tmp_path_factory.getbasetemp() / "damaged.gguf"

@@ -22,6 +22,7 @@ from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
 from bough.tokenization.tokenizer import Tokenizer
 from tests.e2e.server import Server, running_server
 from tests.models.vector_checkpoints import VectorCheckpoint, save_vector_checkpoint, save_wordpiece_tokenizer
+from tests.thoroughness import examples
 
 TOLERANCE = 1e-4
 QUERY = "w1 w2 w3"
@@ -158,7 +159,7 @@ LIKELY = st.sampled_from(["w1", ["w1", "w2"], [["w1", "w2"]], [5, 6], [[5], [6]]
 
 @pytest.mark.parametrize("path", ["/v1/embeddings", "/v1/classify", "/v1/rerank", "/rerank", "/v1/score", "/encode"])
 @given(data=st.data())
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_body_is_answered_with_a_server_error(rerank_server: Server, path: str, data: st.DataObject) -> None:
     (info,) = (info for info in ROUTES if info.path == path)
     assert info.body is not None

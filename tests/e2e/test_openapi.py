@@ -22,6 +22,7 @@ from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES
 from tests.e2e.server import Server, running_server
 from tests.minilm import minilm_path
+from tests.thoroughness import THOROUGH
 
 
 def not_a_failure(context: Any, response: Any, case: schemathesis.Case) -> bool | None:
@@ -40,7 +41,6 @@ CHECKS = (
     checks.negative_data_rejection,
     checks.unsupported_method,
 )
-THOROUGH = settings.get_current_profile_name() == "thorough"
 COMMON: dict[str, Any] = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": not THOROUGH}
 
 SMALL = ("--dtype", "float32", "--cpu-threads", "1", "--context-length", "64", "--max-parallel-samples", "3")
@@ -57,7 +57,7 @@ SERVERS = {
 
 # The first phase tries every field at and beyond its bounds: thousands of requests.
 PHASES = tuple(Phase) if THOROUGH else (Phase.generate,)
-EXAMPLES = settings().max_examples if THOROUGH else 10
+EXAMPLES = 60 if THOROUGH else 10
 
 PAUSE = "/pause_generation"
 """After which every other request would wait."""

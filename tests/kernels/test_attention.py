@@ -14,6 +14,7 @@ from bough.kernels.structures import DType
 from bough.kernels.thread_pool import ThreadPool
 from tests.kernels.attention_case import Case, Rows
 from tests.kernels.memory import HALF_ULP
+from tests.thoroughness import examples
 
 DTYPES = (DType.F32, DType.BF16, DType.I8)
 PAGE_SIZE = 16
@@ -142,7 +143,7 @@ def test_more_heads_than_an_item_has_rows(isa: Isa, pools: list[ThreadPool]) -> 
     np.testing.assert_allclose(case.run(pools[1]), case.expected(), rtol=0, atol=1e-5)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     lengths=st.lists(st.tuples(st.integers(0, 600), st.integers(1, 90)), min_size=1, max_size=8),
     heads=st.sampled_from([(1, 1), (6, 2), (7, 1), (5, 5)]),

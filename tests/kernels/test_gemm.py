@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bough.kernels.library import Isa, best_isa, machine_isa, set_isa
 from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.thread_pool import ThreadPool
+from tests.thoroughness import examples
 
 DTYPES = [torch.float32, torch.bfloat16]
 
@@ -100,7 +101,7 @@ def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, dtype: torch.d
 @pytest.mark.parametrize("gated", [False, True])
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @given(data=st.data())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_rows_written_in_any_order_read_back(dtype: torch.dtype, gated: bool, data: st.DataObject) -> None:
     outputs = 2 * data.draw(st.integers(1, 50))
     inputs = data.draw(st.integers(1, 40))

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.layers.attention.bidirectional import bidirectional_attention, group_by_length
+from tests.thoroughness import examples
 
 CPU = torch.device("cpu")
 
@@ -17,7 +18,7 @@ def alone(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
 
 
 @given(lengths=st.lists(st.integers(1, 70), min_size=1, max_size=30).map(sorted), seed=st.integers(0, 1000))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_every_sequence_is_by_itself(lengths: list[int], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     q, k, v = torch.randn(3, sum(lengths), 2, 6, generator=generator)

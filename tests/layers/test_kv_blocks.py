@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.layers.attention.kv_blocks import BLOCK_TOKENS, plan_decode, plan_extend
+from tests.thoroughness import examples
 
 page_sizes = st.sampled_from([1, 4, 16, 64])
 windows = st.one_of(st.none(), st.integers(1, 1500))
@@ -14,7 +15,7 @@ def lengths(values: list[int]) -> np.ndarray:
     return np.array(values, dtype=np.int32)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.integers(1, 3000), min_size=1, max_size=40), windows, page_sizes, st.integers(16, 6000))
 def test_decode_blocks_cover_exactly_what_each_row_sees(
     seq_lens: list[int], window: int | None, page_size: int, max_group_tokens: int
@@ -68,7 +69,7 @@ def test_padding_of_a_large_group_is_bounded() -> None:
     assert padded < 1.4 * (512 * 20 + 20 * 500)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 2500)), min_size=1, max_size=6),
     windows,

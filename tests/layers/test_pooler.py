@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bough.config.pooling import PoolingMethod
 from bough.layers.pooler import ChunkPooler, pool, shorten
+from tests.thoroughness import examples
 
 METHODS: list[PoolingMethod] = ["cls", "mean", "max", "last"]
 
@@ -18,7 +19,7 @@ METHODS: list[PoolingMethod] = ["cls", "mean", "max", "last"]
     chunks=st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=4), min_size=1, max_size=5),
     seed=st.integers(0, 1000),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_chunks(method: PoolingMethod, chunks: list[list[int]], seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     sequences = [torch.randn(sum(pieces), 3, generator=generator) for pieces in chunks]

@@ -23,6 +23,7 @@ from tests.sampling.naive import (
     same_params,
     slots_of,
 )
+from tests.thoroughness import examples
 
 NO_TARGETS = np.zeros(0, dtype=np.int32)
 GREEDY = SamplingParams(temperature=0.0)
@@ -120,7 +121,7 @@ def any_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data(), vocab_size=st.sampled_from([50, 1000, 8192, 9001]), seed=st.integers(0, 2**32 - 1))
 def test_a_request_gets_the_same_tokens_alone_among_neighbours_and_after_a_retraction(
     data: st.DataObject, vocab_size: int, seed: int

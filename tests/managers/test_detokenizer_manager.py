@@ -20,6 +20,7 @@ from bough.ipc.messages import (
 from bough.managers.detokenizer_manager import DetokenizerManager, event_loop, trim_eos
 from bough.tokenization.pieces import BYTE_ALPHABET, byte_level_bytes
 from bough.tokenization.tokenizer import Tokenizer
+from tests.thoroughness import examples
 from tests.tokenization import small_tokenizers as small
 
 TOKENIZER = Tokenizer(small.byte_level_bpe())
@@ -217,7 +218,7 @@ def test_an_id_that_is_used_again_begins_anew() -> None:
     assert len(manager) == 0
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(data=st.data())
 def test_after_every_delta_ids_text_and_logprobs_agree(data: st.DataObject) -> None:
     tokenizer = data.draw(st.sampled_from([TOKENIZER, SENTENCEPIECE]))

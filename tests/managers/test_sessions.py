@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bough.errors import BadRequest, Overloaded
 from bough.managers.sessions import MAX_TURNS, SessionParams, SessionStore
+from tests.thoroughness import examples
 
 BOS = 1
 
@@ -324,7 +325,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(STEPS)
 def test_any_tree_of_turns_gives_the_prompts_of_a_plain_model(steps: list[Any]) -> None:
     sessions = Sessions()

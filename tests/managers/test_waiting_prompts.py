@@ -58,7 +58,11 @@ def counted(params: SamplingParams, **fields: Any) -> int:
 
 @pytest.fixture(scope="module")
 def harness() -> Harness:
-    return Harness(vocab_size=VOCAB_SIZE, tokenizer=bundled_tokenizer())
+    made = Harness(vocab_size=VOCAB_SIZE, tokenizer=bundled_tokenizer())
+    # What is there by now need not be walked through whenever garbage is collected below.
+    gc.collect()
+    gc.freeze()
+    return made
 
 
 class TestWhatParametersCount:

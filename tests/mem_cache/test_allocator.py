@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bough.mem_cache.allocator import SlotAllocator
+from tests.thoroughness import examples
 
 
 def pages_of(slots: list[int], page_size: int) -> set[int]:
@@ -243,5 +244,5 @@ class Allocations(RuleBasedStateMachine):
         self.allocator.check_integrity()
 
 
-Allocations.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+Allocations.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40)
 TestAllocations = Allocations.TestCase

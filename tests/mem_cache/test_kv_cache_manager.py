@@ -15,6 +15,7 @@ from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.step_plan import IntArray
+from tests.thoroughness import examples
 
 MAX_CONTEXT = 96
 
@@ -523,5 +524,5 @@ class RequestsAgainstContent(RuleBasedStateMachine):
         assert self.allocator.available_size == self.allocator.total_size
 
 
-RequestsAgainstContent.TestCase.settings = settings(max_examples=150, stateful_step_count=40)
+RequestsAgainstContent.TestCase.settings = settings(max_examples=examples(150), stateful_step_count=40)
 TestRequestsAgainstContent = RequestsAgainstContent.TestCase

@@ -11,6 +11,7 @@ from bough.mem_cache.base_prefix_cache import InsertResult, TreeNode
 from bough.mem_cache.eviction import EVICTION_POLICIES
 from bough.mem_cache.radix_cache import RadixCache
 from bough.step_plan import IntArray
+from tests.thoroughness import examples
 
 PAGE_SIZES = [1, 2, 16, 64]
 
@@ -486,5 +487,5 @@ class TreeAgainstModel(RuleBasedStateMachine):
         assert self.allocator.available_size + len(self.known) * self.page_size == self.allocator.total_size
 
 
-TreeAgainstModel.TestCase.settings = settings(max_examples=120, stateful_step_count=40)
+TreeAgainstModel.TestCase.settings = settings(max_examples=examples(120), stateful_step_count=40)
 TestTreeAgainstModel = TreeAgainstModel.TestCase

@@ -113,7 +113,7 @@ def measure(reference: Any, directory: Path, kind: Quantization, texts: list[lis
 
 @torch.no_grad()
 def _reference_logprobs(model: Any, texts: list[list[int]]) -> list[torch.Tensor]:
-    return [model(torch.tensor([text]), use_cache=False).logits[0, :-1].log_softmax(-1) for text in texts]
+    return list(model(torch.tensor(texts), use_cache=False).logits[:, :-1].log_softmax(-1))  # all of one length
 
 
 def _native_logprobs(directory: Path, kind: Quantization, texts: list[list[int]]) -> list[torch.Tensor]:

@@ -28,6 +28,7 @@ from bough.step_plan import (
     StepPlan,
     TableWrite,
 )
+from tests.thoroughness import examples
 
 VOCAB_SIZE = 1000
 GREEDY = SamplingParams(temperature=0.0)
@@ -92,7 +93,7 @@ def test_expected_tokens_depend_on_every_token_and_its_place() -> None:
     assert all(0 <= token < VOCAB_SIZE for answer in answers for token in answer)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(seed=st.integers(0, 2**32 - 1), verify=st.booleans())
 def test_chunks_batches_prefix_reuse_and_retraction_change_no_token(seed: int, verify: bool) -> None:
     rng = np.random.default_rng(seed)

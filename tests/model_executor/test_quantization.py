@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import Any
 
 import pytest
@@ -99,14 +99,17 @@ def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: fl
 @needs_native
 @KINDS
 def test_the_bundled_model_loses_no_more_than_in_the_common_format(tmp_path: Path, kind: Quantization) -> None:
-    texts = sampled_texts(bundled_model(), count=24, length=40)
-    pairs = []
-    # Which way a few numbers are rounded moves the error by a tenth: of one rounding, ours may be larger.
-    for seed in range(8):
+    model = bundled_model()
+    texts = sampled_texts(model, count=24, length=40)
+    pairs = [measure(model, tmp_path, kind, texts)]
+    # Which way a few numbers are rounded moves the error by a tenth: in 8 bits, of one rounding ours may be larger.
+    for seed in range(3):
         model = bundled_model()
         rescale(model, seed)
         pairs.append(measure(model, tmp_path, kind, texts))
-    assert fmean(math.log(ours.error / theirs.error) for ours, theirs in pairs) <= 0
+    ratios = [ours.error / theirs.error for ours, theirs in pairs]
+    assert geometric_mean(ratios) <= 1
+    assert max(ratios) <= {"int8": 1.2, "int4": 0.9}[kind]
     assert fmean(math.log(ours.perplexity / theirs.perplexity) for ours, theirs in pairs) <= 0.001
 
 

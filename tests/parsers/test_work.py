@@ -12,6 +12,7 @@ from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.parsers.parsing import calls, content, dialect, merged, parser, run
 from tests.parsers.samples import TWO_CALLS
 from tests.parsers.test_all_formats import pieces_of
+from tests.thoroughness import examples
 
 CHARS = 16_000
 MAX_WORK = 60
@@ -60,7 +61,7 @@ def test_beginnings_of_calls_one_after_the_other(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TOOL_FORMATS)
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(data=st.data())
 def test_garbage_over_and_over(name: str, data: st.DataObject) -> None:
     format_ = TOOL_FORMATS[name]

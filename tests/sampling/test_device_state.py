@@ -13,6 +13,7 @@ from bough.sampling.device_state import SamplingState
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import ForcedTokens, ReqSlot
 from tests.sampling.naive import CPU, edited_logits, make_sampler, new_request, slots_of
+from tests.thoroughness import examples
 
 GREEDY = SamplingParams(temperature=0.0)
 
@@ -37,7 +38,7 @@ def editing_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(data=st.data(), vocab_size=st.sampled_from([7, 64, 131]), seed=st.integers(0, 2**32 - 1))
 def test_logits_are_edited_as_the_naive_reference_says_over_many_steps(
     data: st.DataObject, vocab_size: int, seed: int

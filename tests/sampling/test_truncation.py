@@ -17,6 +17,7 @@ from bough.sampling.sampling_params import ALL_TOKENS, SamplingParams
 from bough.sampling.truncation import draw_selected, draw_sorted
 from bough.sampling.vocab_blocks import block_maxima
 from tests.sampling.naive import CPU, model_like_logits, probabilities
+from tests.thoroughness import examples
 
 GRID = 997
 """Random numbers per distribution, evenly spaced: a token of probability p comes up p * GRID times, give or take 1."""
@@ -106,7 +107,7 @@ def test_flat_distributions_keep_thousands_of_tokens_exactly(params: SamplingPar
     check_distribution(draw_on_cpu(logits, params), probabilities(logits[0].numpy(), params))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(
     vocab_size=st.sampled_from([3, 64, 100, 700, 8192]),
     levels=st.integers(1, 40),

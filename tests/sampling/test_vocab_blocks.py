@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, first_maximum, gather_blocks, num_blocks, top_tokens
+from tests.thoroughness import examples
 
 VOCAB_SIZES = [1, 50, 63, 64, 65, 128, 1000, 8192, 50257]
 
@@ -51,7 +52,7 @@ def test_gathered_blocks_are_padded_with_minus_infinity(vocab_size: int) -> None
     assert torch.equal(gathered[0], padded.view(-1, BLOCK)[blocks[0]])
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     vocab_size=st.sampled_from(VOCAB_SIZES),
     share=st.floats(0.0, 1.0),

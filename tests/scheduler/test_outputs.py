@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.scheduler.harness import Harness, prompt_of
+from tests.thoroughness import examples
 
 POLICIES = ["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 
@@ -145,7 +146,7 @@ def test_oldest_running_request_is_never_retracted() -> None:
     assert sum(harness.outputs[rid].deltas[-1].num_retractions for rid in others) > 0
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.DataObject) -> None:
     rng = random.Random(data.draw(st.integers(0, 2**32)))

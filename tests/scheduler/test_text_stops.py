@@ -18,6 +18,7 @@ from bough.scheduler import text_stops
 from bough.tokenization.stop_matcher import StopMatcher, StopStep
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.scheduler.harness import Harness, Output, prompt_of
+from tests.thoroughness import examples
 from tests.tokenization.small_tokenizers import byte_level_bpe
 
 COUNT = 40
@@ -49,7 +50,7 @@ def run(prompt: list[int], **fields: object) -> Output:
     return harness.outputs[rid]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 2**32))
 def test_text_is_cut_before_the_stop_and_streams_as_a_whole(seed: int) -> None:
     rng = random.Random(seed)
@@ -183,7 +184,7 @@ def test_an_error_in_the_text_of_one_request_ends_that_one_alone(monkeypatch: py
 PATTERNS = [r"[aeiou]\s", r"\d+x", r"[A-Z][a-z]", r"e$", r"\bt", r"[a-z]{3,9} ?", r"(?s).", r"\n", r"[^ ]{4}"]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @example(seed=51143, pattern="e$", every=64, fields={"no_stop_trim": True, "stop": ("zy色狐",)}, ends=False)
 @given(
     seed=st.integers(0, 2**32),

@@ -13,6 +13,7 @@ from bough.scheduler.trials import Trials
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
+from tests.thoroughness import examples
 
 POISON = 999
 
@@ -134,7 +135,7 @@ def test_requests_that_come_and_go_during_a_trial() -> None:
     cache=st.booleans(),
     page_size=st.sampled_from([1, 4]),
 )
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_whoever_is_poisonous_fails_and_nobody_else(
     poisoned: set[int], shared: int, slots: int, overlap: bool, chunk: int | None, cache: bool, page_size: int
 ) -> None:

@@ -10,6 +10,7 @@ from tokenizers import Tokenizer as Backend
 from bough.tokenization.incremental_decoder import MAX_HELD_IDS, PROMPT_TAIL_TOKENS, IncrementalDecoder
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.tokenizer import Tokenizer
+from tests.thoroughness import examples
 from tests.tokenization import small_tokenizers as small
 
 KINDS = {
@@ -80,7 +81,7 @@ def test_text_comes_back_as_from_the_whole_decode(name: str, text: str, skip: bo
 
 
 @each_kind
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(data=st.data(), skip=st.booleans(), cuts=cut_sizes)
 def test_random_ids_decode_as_a_whole_decode_does(name: str, data: st.DataObject, skip: bool, cuts: list[int]) -> None:
     tokenizer = TOKENIZERS[name]
@@ -98,7 +99,7 @@ def token_ids(tokenizer: Tokenizer) -> st.SearchStrategy[list[int]]:
 
 
 @each_kind
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(data=st.data(), skip=st.booleans(), cuts=cut_sizes)
 def test_output_is_decoded_in_the_context_of_the_prompt(
     name: str, data: st.DataObject, skip: bool, cuts: list[int]

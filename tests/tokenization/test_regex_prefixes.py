@@ -8,6 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from bough.tokenization.regex_prefixes import parse
+from tests.thoroughness import examples
 from tests.tokenization.test_stop_matcher import looking_patterns, plain_patterns
 
 TEXTS = ["".join(chars) for size in range(6) for chars in itertools.product("ab", repeat=size)]
@@ -55,7 +56,7 @@ def test_the_pattern_itself_is_kept(pattern: str) -> None:
         assert full(tree.whole, text) == full(pattern, text), text
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(pattern=looking_patterns, text=st.text(alphabet="abA\n中", max_size=8))
 def test_random_patterns_are_kept(pattern: str, text: str) -> None:
     try:
@@ -67,7 +68,7 @@ def test_random_patterns_are_kept(pattern: str, text: str) -> None:
     assert (found and found.start()) == (expected and expected.start())
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(pattern=plain_patterns)
 def test_beginnings_are_those_of_the_matches(pattern: str) -> None:
     tree = parse(pattern)

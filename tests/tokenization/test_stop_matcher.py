@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from bough.errors import BadRequest
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.stop_regex import MAX_MATCH_CHARS, compile_stop_regex
+from tests.thoroughness import examples
 
 Outcome = tuple[str, str | None]
 
@@ -87,7 +88,7 @@ plain_patterns = patterns_over(atoms)
 looking_patterns = patterns_over(st.one_of(atoms, atoms, assertions))
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(text=letters, stop=stop_strings, sizes=cut_sizes, keep=st.booleans())
 def test_strings_in_pieces_as_in_the_whole_text(text: str, stop: list[str], sizes: list[int], keep: bool) -> None:
     outcome = run(StopMatcher(stop, (), keep), cut(text, sizes))
@@ -103,7 +104,7 @@ def matcher_for(patterns: list[str], stop: list[str], keep: bool) -> StopMatcher
         raise
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     text=letters,
     patterns=st.lists(plain_patterns, min_size=1, max_size=2),
@@ -119,7 +120,7 @@ def test_patterns_in_pieces_as_in_the_whole_text(
     assert outcome == run(StopMatcher(stop, patterns, keep), [text])
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(
     text=letters,
     patterns=st.lists(looking_patterns, min_size=1, max_size=2),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bough.errors import BadRequest
 from bough.tokenization.tokenizer import Tokenizer
 from tests.minilm import minilm_path
+from tests.thoroughness import examples
 
 TEXTS = ["Hello, World!", "naïve café", "快速 fox", "", "[CLS] inside [SEP]", "x" * 150, "un##able\u00a0tabs\t\nlines"]
 
@@ -55,7 +56,7 @@ def test_pairs_as_the_reference_has_them(tokenizer: Tokenizer, reference: transf
     second=st.none() | st.lists(st.sampled_from(["bark", "leafless", "!"]), min_size=1, max_size=30).map(" ".join),
     limit=st.integers(3, 80),
 )
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_only_the_end_of_the_last_text_is_cut(
     tokenizer: Tokenizer,
     reference: transformers.PreTrainedTokenizerBase,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bough.entrypoints.http import json_body
 from bough.entrypoints.http.json_body import JSON_ERRORS, decode_token_ids, split_object
 from bough.errors import BadRequest
+from tests.thoroughness import examples
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -37,7 +38,7 @@ def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_body, "SLICE_BYTES", 64)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(objects, spaces, st.booleans())
 def test_objects_come_apart_as_they_would_at_once(value: dict[str, Any], indent: int | None, ascii_only: bool) -> None:
     body = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
@@ -60,7 +61,7 @@ def test_space_may_be_anywhere_and_of_any_length(length: int) -> None:
         split(body + b"x")
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(objects, st.data())
 def test_damaged_objects_are_refused_or_read_as_they_would_be_at_once(
     value: dict[str, Any], data: st.DataObject

@@ -21,6 +21,7 @@ from bough.entrypoints.http.connection import MAX_PIPELINED, BoundedHttpProtocol
 from bough.entrypoints.http.server import HttpServer, make_server
 from tests.entrypoints.http.server import RunningServer
 from tests.entrypoints.http.test_raw_connections import read_all
+from tests.thoroughness import examples
 
 LIMIT = 1024
 NEAR = 8
@@ -133,7 +134,7 @@ def requests(draw: Any) -> bytes:
     return whole + draw(st.sampled_from([b"", b"\r\n", b"\r\n\r\n"]))
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(requests(), requests(), CUTS)
 def test_pipelined_requests_are_the_same_wherever_they_are_cut(first: bytes, second: bytes, cuts: list[int]) -> None:
     alone = [asyncio.run(serve([request]))[0] for request in (first, second)]
@@ -143,7 +144,7 @@ def test_pipelined_requests_are_the_same_wherever_they_are_cut(first: bytes, sec
     assert statuses == [200, 200]
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(requests(), st.sampled_from([0, 1, 3000]), CUTS, st.booleans())
 def test_the_bound_of_a_head_behind_another_request_is_exact(
     first: bytes, excess: int, cuts: list[int], has_body: bool

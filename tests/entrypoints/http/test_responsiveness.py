@@ -19,8 +19,8 @@ from bough.managers.request_limits import WORK_PER_TURN
 from bough.managers.turns import Turns
 
 CHAT_BODY = {"messages": [{"role": "user", "content": "Hi"}]}
-LONGEST_PAUSE = 0.2
-"""Seconds; each of these bodies used to take a multiple. Generous, for machines that are busy."""
+LONGEST_TURN = 0.2
+"""Seconds of the loop's thread; each of these bodies used to take a multiple."""
 
 LARGE = [
     (GENERATE, {"text": ["a"] * 300_000, "sampling_params": [{}] * 300_000}),
@@ -39,18 +39,18 @@ LARGE = [
 def test_large_fields_are_refused_without_holding_up_the_event_loop(spec: BodySpec[Any], body: dict[str, Any]) -> None:
     raw = json.dumps(body, separators=(",", ":")).encode()
 
-    async def longest_pause() -> float:
+    async def longest_turn() -> float:
         task = asyncio.create_task(spec.parse(raw, allow_unknown=False, max_tokens=10**6))
         longest = 0.0
         while not task.done():
-            before = time.perf_counter()
+            before = time.thread_time()
             await asyncio.sleep(0)
-            longest = max(longest, time.perf_counter() - before)
+            longest = max(longest, time.thread_time() - before)
         with pytest.raises(BadRequest):
             task.result()
         return longest
 
-    assert asyncio.run(longest_pause()) < LONGEST_PAUSE
+    assert asyncio.run(longest_turn()) < LONGEST_TURN
 
 
 def test_the_number_of_prompts_is_looked_at_before_their_sampling_parameters() -> None:
