@@ -40,7 +40,7 @@ TORCH_SIZE := 2.7 GB with CUDA, 200 MB where there is no GPU
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -81,6 +81,9 @@ unit-side-by-side: $(DEV_STAMP)
 
 unit-openapi: $(DEV_STAMP)
 	$(BIN)/python -m pytest $(OPENAPI_TESTS)
+
+slow: $(DEV_STAMP) ## The heavy tests that make test leaves out and that have no target of their own; ten minutes
+	$(BIN)/python -m pytest -m slow --ignore tests/determinism --ignore tests/kernels/test_build.py $(ARGS)
 
 determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; five minutes
 	$(BIN)/python -m pytest tests/determinism -m '' $(ARGS)

@@ -128,4 +128,22 @@ def test_a_missing_matplotlib_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert main(["bench", "compare", write(tmp_path / "a.json", result(1.0)), "--plot", str(tmp_path / "a.png")]) == 1
-    assert "needs matplotlib" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert "needs matplotlib" in shown.err
+    assert not shown.out
+
+
+def test_settings_that_differ_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old = result(10.0) | {"request_rate": "inf", "dataset": {"seed": 1, "num_prompts": 8}, "url": "http://a", "x": None}
+    new = result(8.0) | {"request_rate": 8.0, "dataset": {"seed": 2, "num_prompts": 8}, "url": "http://b", "x": 1.0}
+    files = [write(tmp_path / "old.json", old), write(tmp_path / "new.json", new | {"backend": "oai"})]
+    assert main(["bench", "compare", *files]) == 0
+    *_, title, backend, rate, seed = capsys.readouterr().out.splitlines()
+    assert title == "Not measured alike:"
+    assert [backend, rate, seed] == [
+        '  backend: "native", "oai"',
+        '  request_rate: "inf", 8.0',
+        "  dataset.seed: 1, 2",
+    ]
+    assert main(["bench", "compare", files[0], files[0]]) == 0
+    assert "alike" not in capsys.readouterr().out

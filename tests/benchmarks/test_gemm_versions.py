@@ -14,6 +14,7 @@ from benchmarks.gemm_versions import DTYPES, compile_version, measure
 SOURCES = Path(__file__).parents[2] / "csrc"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("c++") is None, reason="needs a C++ compiler")
 def test_versions_are_compared_bit_by_bit(tmp_path: Path) -> None:
     changed = tmp_path / "csrc"

@@ -69,6 +69,7 @@ def test_the_status_says_what_is_known(tmp_path: Path) -> None:
     assert report.status == 1
 
 
+@pytest.mark.slow
 def test_a_name_that_no_cell_has_is_no_success(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.gpu.bench", "--device", "cpu", "--only", "no such", "--output"]
     ran = subprocess.run(
@@ -121,6 +122,7 @@ runpy.run_module("benchmarks.gpu.check", run_name="__main__")
     assert "1 done, 0 wrong, 0 skipped" in ran.stdout
 
 
+@pytest.mark.slow
 def test_a_check_that_lacks_a_package_does_not_pass(tmp_path: Path) -> None:
     pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
     program = f"""

@@ -13,6 +13,7 @@ from bough.kernels.library import LIBRARY_FILE
 ARGUMENTS = argparse.Namespace(shape="tiny", context=20, steps=2, turns=2, threads=1)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not LIBRARY_FILE.is_file(), reason="needs the native kernels")
 def test_two_versions_of_a_step_are_compared() -> None:
     line = compare((ROOT, ROOT), ARGUMENTS, "int8", 2)

@@ -43,7 +43,9 @@ def ask(client: openai.OpenAI) -> str:
     return answer.choices[0].message.content
 
 
-@pytest.mark.parametrize(("kind", "flags"), [(Kind.F32, ["--cpu-threads", "1"]), (Kind.Q8_0, [])])
+@pytest.mark.parametrize(
+    ("kind", "flags"), [(Kind.F32, ["--cpu-threads", "1"]), pytest.param(Kind.Q8_0, [], marks=pytest.mark.slow)]
+)
 def test_a_file_answers_chats_as_the_checkpoint_does(
     tmp_path: Path, openai_client: openai.OpenAI, kind: Kind, flags: list[str]
 ) -> None:

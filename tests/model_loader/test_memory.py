@@ -73,7 +73,7 @@ def in_shards(path: Path) -> int:
 
 
 @needs_native
-@pytest.mark.parametrize("kind", [Kind.Q8_0, Kind.Q4_0])
+@pytest.mark.parametrize("kind", [pytest.param(Kind.Q8_0, marks=pytest.mark.slow), Kind.Q4_0])
 def test_loading_a_gguf_file_takes_one_tensor_beside_the_model(tmp_path: Path, kind: Kind) -> None:
     write_gguf(tmp_path / "model.gguf", save_checkpoint(tmp_path / "hf", "Llama", **SHAPE), kind)
     peak, loaded = measure(tmp_path / "model.gguf")
@@ -107,7 +107,7 @@ def test_loading_groups_in_the_order_of_activations_takes_each_number_once(tmp_p
 
 
 @needs_native
-@pytest.mark.parametrize("quantization", ["int8", "int4"])
+@pytest.mark.parametrize("quantization", [pytest.param("int8", marks=pytest.mark.slow), "int4"])
 def test_quantising_safetensors_takes_one_file_beside_what_becomes_of_it(
     tmp_path: Path, quantization: Quantization
 ) -> None:

@@ -17,7 +17,7 @@ POINTS = 40
     ("count", "most_bytes", "most_slowdown"),
     [
         # A short run is for finding what goes wrong at once: the caches of the processes still fill.
-        pytest.param(1200, 2000.0, 4.0, id="short"),
+        pytest.param(800, 3000.0, 4.0, id="short"),
         pytest.param(100_000, 20.0, 1.3, marks=pytest.mark.soak, id="long"),
     ],
 )

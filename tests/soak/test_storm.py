@@ -76,7 +76,7 @@ def is_quiet(server: Server) -> bool:
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(250, id="short"), pytest.param(2000, marks=pytest.mark.soak, id="long")]
+    "count", [pytest.param(150, id="short"), pytest.param(2000, marks=pytest.mark.soak, id="long")]
 )
 def test_nothing_is_left_of_clients_that_leave(tmp_path: Path, count: int) -> None:
     with server_without_model(tmp_path, "--max-queued-requests", "256") as server:

@@ -196,7 +196,7 @@ class BenchClient:
             raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
             failure = _Refused if response.status in _REFUSALS else StartupError
-            raise failure(f"{self.base_url}{path} answered with status {response.status}: {content[:200]!r}")
+            raise failure(f"{self.base_url}{path} answered with status {response.status}: {_message_of(content)}")
         return content
 
 
@@ -279,3 +279,12 @@ def _read_totals(answer: Answer, events: list[Event], backend: Backend) -> None:
             answer.prompt_tokens = usage.prompt_tokens
             answer.cached_tokens = usage.cached_tokens
             answer.output_tokens = usage.output_tokens
+
+
+def _message_of(body: bytes) -> str:
+    """What a refusal says, in the form of any of the interfaces, or its beginning as it is."""
+    try:
+        error = json.loads(body)["error"]
+        return str(error["message"] if isinstance(error, dict) else error)
+    except (ValueError, LookupError, TypeError):
+        return repr(body[:200])

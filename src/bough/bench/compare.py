@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bough.bench.plots import PLOT_SUFFIXES, is_number, plot
+from bough.bench.plots import PLOT_SUFFIXES, import_pyplot, is_number, plot
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.user_paths import user_path
 from bough.errors import ConfigError
+
+_NUMBERS_THAT_ARE_SET = ("request_rate", "max_concurrency")
+_NO_SETTINGS = {"version", "url"}
+"""In which results may well differ that are compared."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +90,31 @@ def comparison(names: list[str], results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def settings_of(result: dict[str, Any]) -> dict[str, Any]:
+    """What was measured, by name; what is inside of objects as ``dataset.seed``."""
+    settings: dict[str, Any] = {}
+    for name, value in result.items():
+        if isinstance(value, dict):
+            settings.update((f"{name}.{inner}", each) for inner, each in value.items())
+        elif name in _NUMBERS_THAT_ARE_SET or not (is_number(value) or isinstance(value, list)):
+            settings[name] = value
+    return settings
+
+
+def differences(results: list[dict[str, Any]]) -> list[str]:
+    """Settings in which results differ, each with its values in the order of the results."""
+    settings = [settings_of(result) for result in results]
+    # What one result has as a number is a figure, though another has none.
+    figures = {name for result in results for name in figures_of(result)}.difference(_NUMBERS_THAT_ARE_SET)
+    names = [name for name in dict.fromkeys(chain.from_iterable(settings)) if name not in figures | _NO_SETTINGS]
+    values_of = {name: [each.get(name) for each in settings] for name in names}
+    return [
+        f"{name}: {', '.join(map(json.dumps, values))}"
+        for name, values in values_of.items()
+        if any(value != values[0] for value in values)
+    ]
+
+
 def _shown(value: float) -> str:
     """Two decimals, or more where these would leave fewer than three significant digits of something small."""
     return f"{value:,.2f}" if value == 0 or abs(value) >= 1 else f"{value:.3g}"
@@ -108,7 +138,12 @@ def main(argv: list[str]) -> int:
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
         names = [str(path) for path in paths]
+    if args.plot is not None:
+        import_pyplot()
     print(comparison(names, results))
+    differing = differences(results)
+    if differing:
+        print("Not measured alike:", *differing, sep="\n  ")
     if args.plot is not None:
         plot(names, results, user_path(args.plot))
     return 0

@@ -55,7 +55,7 @@ def plot(names: list[str], results: list[_Result], path: Path) -> None:
             f"{', '.join(names)} have nothing to draw in common: bench serve writes what --plot draws with "
             f"--output-details"
         )
-    pyplot = _import_pyplot()
+    pyplot = import_pyplot()
     figure, axes = pyplot.subplots(1, 3, figsize=(13.5, 3.5), layout="constrained")
     draw(axes, names, results)
     for panel in axes:
@@ -109,7 +109,12 @@ def _draw_throughputs(axes: Any, names: list[str], results: list[_Result]) -> No
     axes[0].set_ylabel("per second")
 
 
-def _import_pyplot() -> ModuleType:
+def import_pyplot() -> ModuleType:
+    """What draws, without a screen.
+
+    Raises:
+        StartupError: if it is not installed.
+    """
     try:
         import matplotlib
 

@@ -1,4 +1,4 @@
-"""Flags of SGLang's server that people bring along and that do not work yet."""
+"""Flags that people bring along from other servers: what does not work yet, and what has another name here."""
 
 from __future__ import annotations
 
@@ -22,3 +22,21 @@ _FEATURE_OF = {flag: feature for feature, flags in _FEATURES.items() for flag in
 def feature_of(flag: str) -> str | None:
     """What a flag (``"--tp"``, ``"tp_size"``) is for that does not work yet, or ``None``."""
     return _FEATURE_OF.get(flag.lstrip("-").replace("_", "-"))
+
+
+FLAGS_OF_OTHERS = {
+    "max-model-len": "context-length",
+    "ctx-size": "context-length",
+    "gpu-memory-utilization": "mem-fraction-static",
+    "max-num-seqs": "max-running-requests",
+    "parallel": "max-running-requests",
+    "threads": "cpu-threads",
+    "enforce-eager": "disable-cuda-graph",
+}
+"""Flags of vLLM and of llama.cpp's server by what they are called here, as at SGLang."""
+
+
+def name_here(flag: str) -> str | None:
+    """The flag (``"--context-length"``) that does what ``flag`` (``"--max-model-len"``) does elsewhere, or ``None``."""
+    name = FLAGS_OF_OTHERS.get(flag.lstrip("-").replace("_", "-"))
+    return None if name is None else f"--{name}"

@@ -178,8 +178,9 @@ class Call:
             return
         kind = (given or b"").partition(b";")[0].strip().lower()
         if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
+            shown = "" if given is None else f", got {given[:80].decode('latin-1')!r}"
             raise RequestFailed(
-                "the Content-Type must be application/json", status_code=415, code="invalid_content_type"
+                f"the Content-Type must be application/json{shown}", status_code=415, code="invalid_content_type"
             )
 
     async def read_body(self) -> Callable[[], None] | None:
