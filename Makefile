@@ -13,8 +13,8 @@ MODEL ?=
 PORT =
 ARGS ?=
 OPENAPI_TESTS = tests/e2e/test_openapi.py
-# One more than there are cores, since many tests wait for processes of their own.
-TEST_PROCESSES = $(shell cores=$$(nproc); echo $$((cores < 3 ? cores + 1 : 4)))
+# One more than there are cores, since many tests wait for processes of their own; four at most, for each takes 2 GB.
+TEST_PROCESSES = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
 # pip cannot; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
 UV ?= $(shell command -v uv)
@@ -40,7 +40,7 @@ TORCH_SIZE := 2.7 GB with CUDA, 200 MB where there is no GPU
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-properties fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -94,12 +94,15 @@ faults: $(DEV_STAMP) ## Every fault of every process in every state of a server:
 soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, hostile grammars, overload; prints what it measures
 	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
-fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, more examples of every property, then fuzz-code
+fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, half an hour, then fuzz-properties and fuzz-code shortly
 	@# A test of one endpoint takes minutes; what takes an hour stands still: it says where, and the run ends.
 	$(BIN)/python -m pytest $(OPENAPI_TESTS) tests/entrypoints/http/test_hostile_bodies.py --hypothesis-profile=thorough \
 	  -o faulthandler_timeout=3600 -o faulthandler_exit_on_timeout=true $(ARGS)
-	$(BIN)/python -m pytest -m 'hypothesis and not slow and not soak' --ignore $(OPENAPI_TESTS) --hypothesis-profile=thorough
+	@$(MAKE) --no-print-directory fuzz-properties ARGS=
 	@$(MAKE) --no-print-directory fuzz-code ARGS=
+
+fuzz-properties: $(DEV_STAMP) ## Try ten times as many examples of every property as make test does
+	$(BIN)/python -m pytest -m 'hypothesis and not slow and not soak' --ignore $(OPENAPI_TESTS) --hypothesis-profile=thorough $(ARGS)
 
 fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'
 	PYTHONPATH=src $(VENV)-fuzz/bin/python -m tests.fuzz.run --directory $(VENV)-fuzz/corpus $(ARGS)

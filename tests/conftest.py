@@ -22,7 +22,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 settings.register_profile("untimed", deadline=None, max_examples=40)
 settings.load_profile("untimed")
 # make fuzz: as long as one has patience for.
-settings.register_profile("thorough", deadline=None, max_examples=200)
+settings.register_profile("thorough", deadline=None, max_examples=400)
 
 EXIT_SECONDS = 120
 """In which an interpreter that has nothing left to test has to end."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bough.bench.compare import comparison, figures_of
+from bough.bench.compare import comparison, differences, figures_of
 from bough.cli import main
 
 
@@ -134,8 +134,8 @@ def test_a_missing_matplotlib_is_named(
 
 
 def test_settings_that_differ_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    old = result(10.0) | {"request_rate": "inf", "dataset": {"seed": 1, "num_prompts": 8}, "url": "http://a", "x": None}
-    new = result(8.0) | {"request_rate": 8.0, "dataset": {"seed": 2, "num_prompts": 8}, "url": "http://b", "x": 1.0}
+    old = result(10.0) | {"request_rate": "inf", "dataset": {"seed": 1, "num_prompts": 8}, "errors": {}, "url": "a"}
+    new = old | {"request_rate": 8.0, "dataset": {"seed": 2, "new": 1}, "errors": {"503": 2}, "url": "b"}
     files = [write(tmp_path / "old.json", old), write(tmp_path / "new.json", new | {"backend": "oai"})]
     assert main(["bench", "compare", *files]) == 0
     *_, title, backend, rate, seed = capsys.readouterr().out.splitlines()
@@ -147,3 +147,8 @@ def test_settings_that_differ_are_named(tmp_path: Path, capsys: pytest.CaptureFi
     ]
     assert main(["bench", "compare", files[0], files[0]]) == 0
     assert "alike" not in capsys.readouterr().out
+
+
+def test_lengths_of_batches_are_settings() -> None:
+    short, long = ({"batches": [{"batch_size": 1, "input_len": length, "tpot_ms": 1.0}]} for length in (128, 1024))
+    assert differences([short, long]) == ["batches: input_len: 128, 1024"]

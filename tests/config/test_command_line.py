@@ -6,7 +6,7 @@ import io
 import pytest
 
 from bough.cli_commands.serve import parse_server_args
-from bough.config.later import FLAGS_OF_OTHERS, name_here
+from bough.config.later import FLAGS_OF_OTHERS, names_here
 from bough.config.options import options_of
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
@@ -84,8 +84,11 @@ def test_help_names_every_flag_with_its_default():
         (("--prot", "1"), "unknown flag '--prot'; did you mean '--port'?"),
         (("--prot=1",), "unknown flag '--prot'; did you mean '--port'?"),
         (("--por", "1"), "unknown flag '--por'; did you mean '--port'?"),
-        (("--max-model-len", "8k"), "unknown flag '--max-model-len'; it is called '--context-length' here (see bough"),
-        (("--gpu_memory_utilization=0.5",), "it is called '--mem-fraction-static' here"),
+        (
+            ("--max-model-len", "8k"),
+            "unknown flag '--max-model-len'; the nearest here is '--context-length' (see",
+        ),
+        (("--gpu_memory_utilization=0.5",), "the nearest here is '--mem-fraction-static'"),
         (("--tensor-parallel-size", "2"), "--tensor-parallel-size is not supported yet: tensor parallelism"),
         (("--port", "x"), "--port must be a whole number, got 'x'"),
         (("--port",), "--port needs a value: --port N (see bough serve --help)"),
@@ -146,4 +149,10 @@ def test_a_wrong_file_is_refused_by_name(config, text, message):
 
 def test_what_flags_of_others_are_called_here_is_a_flag():
     flags = {each.flag for each in options_of(ServerArgs)}
-    assert {name_here(flag) for flag in FLAGS_OF_OTHERS} <= flags
+    assert {names_here(f"--{flag}")[0] for flag in FLAGS_OF_OTHERS} <= flags
+
+
+def test_flags_of_others_are_known_in_files_and_as_keywords(config):
+    assert "; the nearest here is 'context-length'" in refused("--config", config("max-model-len: 8k"))
+    with pytest.raises(ConfigError, match="; the nearest here is 'max_running_requests'"):
+        ServerArgs(parallel=4)

@@ -253,7 +253,7 @@ def test_ten_engines_leave_nothing(own_tmp):
     grown = engines(10) - rss
     assert own_resources() == before
     assert socket_directories() == set()
-    assert grown < 6 * 2**20
+    assert grown < 3 * 2**20
 
 
 @pytest.mark.slow

@@ -49,6 +49,7 @@ FAULTS = [(process, fault) for process in ("scheduler", "detokenizer", "main") f
 FAULTS.append(("scheduler", "device_error"))
 ALWAYS = {
     ("scheduler", "SIGKILL", "decode"),
+    ("scheduler", "device_error", "idle"),
     ("scheduler", "out_of_memory", "decode"),
     ("detokenizer", "stuck", "prefill"),
     ("main", "SIGSTOP", "decode"),

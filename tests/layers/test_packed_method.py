@@ -172,7 +172,7 @@ def test_in_int4_values_have_8_bits() -> None:
         errors[part] = float((held - rows).norm() / rows.norm())
         wanted.append(x @ held.T + bias)
     assert errors["v_proj"] < 0.01
-    assert errors["k_proj"] > 0.05
+    assert min(errors["q_proj"], errors["k_proj"]) > 0.05
     exact = torch.cat(wanted, -1)
     assert float((layer(x) - exact).norm() / exact.norm()) < 0.01  # inputs have 8 bits, too
 

@@ -257,6 +257,20 @@ class TestBounds:
         sessions.store.close("s")
         sessions.begin("t", "a", [1, 2])
 
+    def test_a_turn_that_replaces_others_has_their_room(self) -> None:
+        sessions = Sessions(max_tokens=6)
+        for name in ("s", "t"):
+            sessions.store.open(session_id=name)
+        sessions.run("t", "a", [1], [])
+        sessions.run("s", "a", [1, 2], [3])
+        sessions.run("s", "b", [4], [5], after="a")
+        with pytest.raises(Overloaded):
+            sessions.begin("s", "c", [6, 7], after="a")
+        with pytest.raises(Overloaded):
+            sessions.begin("s", "c", [6, 7, 8], after="a", replace=True)
+        sessions.run("s", "c", [6], [7], after="a", replace=True)
+        assert sessions.store.num_tokens == 6
+
     def test_turns_of_a_session(self, sessions: Sessions) -> None:
         for index in range(MAX_TURNS):
             sessions.run("s", str(index), [], [])

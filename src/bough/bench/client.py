@@ -285,6 +285,6 @@ def _message_of(body: bytes) -> str:
     """What a refusal says, in the form of any of the interfaces, or its beginning as it is."""
     try:
         error = json.loads(body)["error"]
-        return str(error["message"] if isinstance(error, dict) else error)
+        return str(error["message"] if isinstance(error, dict) else error)[:200]
     except (ValueError, LookupError, TypeError):
         return repr(body[:200])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +14,13 @@ from bough.config.options import OptionTable, option
 from bough.config.user_paths import user_path
 from bough.errors import ConfigError
 
-_NUMBERS_THAT_ARE_SET = ("request_rate", "max_concurrency")
-_NO_SETTINGS = {"version", "url"}
-"""In which results may well differ that are compared."""
+_SETTINGS = (
+    *("backend", "model", "stream", "request_rate", "max_concurrency", "warmup_requests", "flush_cache"),
+    "skip_warmup",
+)
+_OBJECTS_OF_SETTINGS = ("sampling", "dataset")
+_SETTINGS_OF_BATCHES = ("input_len", "output_len")
+"""Of ``bench latency``, the same in all batches of a run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,26 +95,22 @@ def comparison(names: list[str], results: list[dict[str, Any]]) -> str:
 
 def settings_of(result: dict[str, Any]) -> dict[str, Any]:
     """What was measured, by name; what is inside of objects as ``dataset.seed``."""
-    settings: dict[str, Any] = {}
-    for name, value in result.items():
-        if isinstance(value, dict):
-            settings.update((f"{name}.{inner}", each) for inner, each in value.items())
-        elif name in _NUMBERS_THAT_ARE_SET or not (is_number(value) or isinstance(value, list)):
-            settings[name] = value
+    settings = {name: result[name] for name in _SETTINGS if name in result}
+    for name in _OBJECTS_OF_SETTINGS:
+        settings.update((f"{name}.{inner}", each) for inner, each in result.get(name, {}).items())
+    for batch in result.get("batches", ()):
+        settings.update((f"batches: {name}", batch[name]) for name in _SETTINGS_OF_BATCHES if name in batch)
     return settings
 
 
 def differences(results: list[dict[str, Any]]) -> list[str]:
-    """Settings in which results differ, each with its values in the order of the results."""
+    """Settings that all results tell and in which they differ, each with its values in the order of the results."""
     settings = [settings_of(result) for result in results]
-    # What one result has as a number is a figure, though another has none.
-    figures = {name for result in results for name in figures_of(result)}.difference(_NUMBERS_THAT_ARE_SET)
-    names = [name for name in dict.fromkeys(chain.from_iterable(settings)) if name not in figures | _NO_SETTINGS]
-    values_of = {name: [each.get(name) for each in settings] for name in names}
+    values_of = {name: [each[name] for each in settings if name in each] for name in settings[0]}
     return [
         f"{name}: {', '.join(map(json.dumps, values))}"
         for name, values in values_of.items()
-        if any(value != values[0] for value in values)
+        if len(values) == len(results) and any(value != values[0] for value in values)
     ]
 
 

@@ -163,6 +163,7 @@ def main(argv: list[str]) -> int:
                 "version": __version__,
                 "model": model,
                 "dataset": dataset.to_dict(),
+                "skip_warmup": args.skip_warmup,
                 **figures,
             },
         )

@@ -141,6 +141,8 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         "dataset": dataset.to_dict(),
         "request_rate": "inf" if math.isinf(args.request_rate) else args.request_rate,
         "max_concurrency": args.max_concurrency,
+        "warmup_requests": args.warmup_requests,
+        "flush_cache": args.flush_cache,
         **summarise(measurement),
     }
     if args.output_details:

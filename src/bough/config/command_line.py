@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from bough.config.later import feature_of, name_here
+from bough.config.later import feature_of
 from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
 from bough.errors import ConfigError
 
@@ -49,9 +49,6 @@ class CommandParser(argparse.ArgumentParser):
                 if feature is not None:
                     self.error(f"{flag} is not supported yet: {feature}")
                 known = [known for action in self._actions for known in action.option_strings]
-                meant = name_here(flag)
-                if meant in known:
-                    self.error(f"unknown flag {flag!r}; it is called {meant!r} here")
                 self.error(unknown_name("flag", flag, known))
         if extras:
             self.error(f"unexpected argument {extras[0]!r}{self._stray}")

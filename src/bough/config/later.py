@@ -1,4 +1,4 @@
-"""Flags that people bring along from other servers: what does not work yet, and what has another name here."""
+"""Flags that people bring along from other servers: what does not work yet, and what is named otherwise here."""
 
 from __future__ import annotations
 
@@ -18,12 +18,6 @@ _FEATURES = {
 }
 _FEATURE_OF = {flag: feature for feature, flags in _FEATURES.items() for flag in flags}
 
-
-def feature_of(flag: str) -> str | None:
-    """What a flag (``"--tp"``, ``"tp_size"``) is for that does not work yet, or ``None``."""
-    return _FEATURE_OF.get(flag.lstrip("-").replace("_", "-"))
-
-
 FLAGS_OF_OTHERS = {
     "max-model-len": "context-length",
     "ctx-size": "context-length",
@@ -33,10 +27,22 @@ FLAGS_OF_OTHERS = {
     "threads": "cpu-threads",
     "enforce-eager": "disable-cuda-graph",
 }
-"""Flags of vLLM and of llama.cpp's server by what they are called here, as at SGLang."""
+"""Flags of vLLM and of llama.cpp's server, and which of ours comes nearest; what a value means may differ."""
 
 
-def name_here(flag: str) -> str | None:
-    """The flag (``"--context-length"``) that does what ``flag`` (``"--max-model-len"``) does elsewhere, or ``None``."""
-    name = FLAGS_OF_OTHERS.get(flag.lstrip("-").replace("_", "-"))
-    return None if name is None else f"--{name}"
+def feature_of(flag: str) -> str | None:
+    """What a flag (``"--tp"``, ``"tp_size"``) is for that does not work yet, or ``None``."""
+    return _FEATURE_OF.get(flag.lstrip("-").replace("_", "-"))
+
+
+def names_here(flag: str) -> tuple[str, ...]:
+    """What comes nearest to a flag of another server, in all spellings: ``("--context-length", "--context_length")``.
+
+    Empty for flags that nobody is known to have.
+    """
+    bare = flag.lstrip("-")
+    name = FLAGS_OF_OTHERS.get(bare.replace("_", "-"))
+    if name is None:
+        return ()
+    dashes = flag[: len(flag) - len(bare)]
+    return dashes + name, dashes + name.replace("-", "_")

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union
 
+from bough.config.later import names_here
 from bough.errors import ConfigError
 
 Kind = Literal["bool", "int", "float", "str", "json"]
@@ -361,8 +362,15 @@ def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` with the name most like ``name``, or nothing where none is alike."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    """``"; did you mean 'x'?"`` with the name most like ``name``, or nothing where none is alike.
+
+    Of a flag of another server it says which name comes nearest.
+    """
+    names = list(known)
+    nearest = next((each for each in names_here(name) if each in names), None)
+    if nearest is not None:
+        return f"; the nearest here is {nearest!r}"
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

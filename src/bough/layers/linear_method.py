@@ -46,7 +46,11 @@ class MethodChoice(ABC):
         """The method of one matrix that holds the checkpoint's projections ``names`` together."""
 
     def matrices(self, names: Collection[str]) -> list[tuple[tuple[str, ...], LinearMethod]]:
-        """How projections of one input are held that need not be one matrix: each one's neighbours, and its method."""
+        """How projections of one input are held that need not be one matrix.
+
+        Returns:
+            For each matrix the names in it, which are neighbours in ``names``, in order, and its method.
+        """
         return [(tuple(names), self.for_matrix(names))]
 
 

@@ -179,7 +179,9 @@ class Session:
                 context = Turn(self, rid, parent, kept, array("i")).prompt()
                 new = new[_overlap(context, new[:_MAX_OVERLAP], joints) :]
         replaced = list(self._others(parent)) if params.replace else []
-        num_tokens = self.num_tokens - sum(turn.num_stored for turn in replaced)
+        freed = sum(turn.num_stored for turn in replaced)
+        num_tokens = self.num_tokens - freed
+        self._store.check_room(len(new), freed)
         if len(self.turns) - len(replaced) >= MAX_TURNS:
             raise BadRequest(
                 f"session {self.id!r} has {MAX_TURNS} turns, which is the most; close it, or use replace",
@@ -417,14 +419,21 @@ class SessionStore:
                 param="session_params.id",
                 code="unknown_session_id",
             )
-        if self.num_tokens + len(new) > self._max_tokens:
+        session.last_active = self.now()
+        return session.begin_turn(params, rid, new, bos_token_id, joints)
+
+    def check_room(self, added: int, freed: int) -> None:
+        """Whether there is room for tokens in place of others.
+
+        Raises:
+            Overloaded: if all sessions together are full.
+        """
+        if self.num_tokens - freed + added > self._max_tokens:
             raise Overloaded(
                 f"the sessions of this server hold {self.num_tokens} tokens, and {self._max_tokens} is the most "
                 f"(--max-session-tokens); close one",
                 code="sessions_full",
             )
-        session.last_active = self.now()
-        return session.begin_turn(params, rid, new, bos_token_id, joints)
 
     def close(self, session_id: str) -> bool:
         """End a session and abort its running turns; returns whether there was one."""
