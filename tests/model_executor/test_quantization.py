@@ -88,6 +88,20 @@ def test_logits_depend_neither_on_chunks_nor_on_threads(tmp_path: Path, dtype: s
 
 
 @needs_native
+@pytest.mark.parametrize("shape", [{}, {"head_dim": 20}, {"head_dim": 12, "num_key_value_heads": 1}])
+def test_values_of_8_bits_stand_beside_queries_and_keys_of_any_width(tmp_path: Path, shape: dict[str, int]) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Qwen3", num_hidden_layers=1, **(WIDER | shape))
+    runner = make_runner(checkpoint.path, dtype="float32", quantization="int4")
+    assert len(runner.model.model.layers[0].self_attn.qkv_proj.matrices) == 2
+    held = {name: weight.read() for name, weight in runner.model.checkpoint_weights.items()}
+    checkpoint.reference.load_state_dict(held)
+    tokens = prompt(40)
+    expected = checkpoint.logits(tokens)[-1]
+    # Inputs of products have 8 bits.
+    assert float((logits_of(runner, tokens) - expected).norm() / expected.norm()) < 0.03
+
+
+@needs_native
 @pytest.mark.parametrize(("kind", "bits"), [("int8", 8.5), ("int4", 4.5)])
 def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: float) -> None:
     checkpoint = save_checkpoint(tmp_path, "Llama", hidden_size=64, intermediate_size=256, num_attention_heads=4)
