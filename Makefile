@@ -13,7 +13,7 @@ MODEL ?=
 PORT =
 ARGS ?=
 OPENAPI_TESTS = tests/e2e/test_openapi.py
-# One more than there are cores, since many tests wait for processes of their own; four at most, for each takes 2 GB.
+# One more than there are cores, since many tests wait for processes of their own; four at most, for each takes 1.5 GB.
 TEST_PROCESSES = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
 # uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
 # pip cannot; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
@@ -82,7 +82,7 @@ unit-side-by-side: $(DEV_STAMP)
 unit-openapi: $(DEV_STAMP)
 	$(BIN)/python -m pytest $(OPENAPI_TESTS)
 
-slow: $(DEV_STAMP) ## The heavy tests that make test leaves out and that have no target of their own; ten minutes
+slow: $(DEV_STAMP) ## The heavy tests that make test leaves out and that have no target of their own
 	$(BIN)/python -m pytest -m slow --ignore tests/determinism --ignore tests/kernels/test_build.py $(ARGS)
 
 determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of threads, neighbours, chunks, caches; five minutes
@@ -94,7 +94,7 @@ faults: $(DEV_STAMP) ## Every fault of every process in every state of a server:
 soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, hostile grammars, overload; prints what it measures
 	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
-fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, half an hour, then fuzz-properties and fuzz-code shortly
+fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, then fuzz-properties and fuzz-code shortly
 	@# A test of one endpoint takes minutes; what takes an hour stands still: it says where, and the run ends.
 	$(BIN)/python -m pytest $(OPENAPI_TESTS) tests/entrypoints/http/test_hostile_bodies.py --hypothesis-profile=thorough \
 	  -o faulthandler_timeout=3600 -o faulthandler_exit_on_timeout=true $(ARGS)

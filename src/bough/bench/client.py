@@ -24,6 +24,7 @@ from bough.bench.event_stream import Event, EventStream
 from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import StartupError
 from bough.observability.progress import Progress
+from bough.refusals import refusal_message
 
 _JSON_HEADERS = {"Content-Type": "application/json"}
 _POLL_SECONDS = 0.2
@@ -196,7 +197,7 @@ class BenchClient:
             raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
             failure = _Refused if response.status in _REFUSALS else StartupError
-            raise failure(f"{self.base_url}{path} answered with status {response.status}: {_message_of(content)}")
+            raise failure(f"{self.base_url}{path} answered with status {response.status}: {refusal_message(content)}")
         return content
 
 
@@ -279,12 +280,3 @@ def _read_totals(answer: Answer, events: list[Event], backend: Backend) -> None:
             answer.prompt_tokens = usage.prompt_tokens
             answer.cached_tokens = usage.cached_tokens
             answer.output_tokens = usage.output_tokens
-
-
-def _message_of(body: bytes) -> str:
-    """What a refusal says, in the form of any of the interfaces, or its beginning as it is."""
-    try:
-        error = json.loads(body)["error"]
-        return str(error["message"] if isinstance(error, dict) else error)[:200]
-    except (ValueError, LookupError, TypeError):
-        return repr(body[:200])

@@ -15,7 +15,13 @@ from bough.config.user_paths import user_path
 from bough.errors import ConfigError
 
 _SETTINGS = (
-    *("backend", "model", "stream", "request_rate", "max_concurrency", "warmup_requests", "flush_cache"),
+    "backend",
+    "model",
+    "stream",
+    "request_rate",
+    "max_concurrency",
+    "warmup_requests",
+    "flush_cache",
     "skip_warmup",
 )
 _OBJECTS_OF_SETTINGS = ("sampling", "dataset")

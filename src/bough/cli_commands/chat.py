@@ -29,6 +29,7 @@ from bough.config.user_paths import user_path
 from bough.entrypoints.http.access import own_key, read_keys
 from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import BadRequest, ConfigError, RequestFailed
+from bough.refusals import refusal_message
 
 FAILED_STATUS = 1
 
@@ -171,7 +172,7 @@ class ChatServer:
             connection.request(method, self._url.path.rstrip("/") + path, payload, self._headers)
             response = connection.getresponse()
             if response.status != http.client.OK:
-                message = _error_message(response.read())
+                message = refusal_message(response.read())
                 failure = BadRequest if 400 <= response.status < 500 else RequestFailed
                 raise failure(f"{self._url.geturl()}{path} says: {message} (status {response.status})")
             try:
@@ -260,15 +261,6 @@ def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
                 return
             yield json.loads(data)
     raise RequestFailed("the server ended the answer in the middle")
-
-
-def _error_message(body: bytes) -> str:
-    try:
-        fields = json.loads(body)
-        fields = fields.get("error", fields)
-        return str(fields["message"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return body[:200].decode("utf-8", "replace") or "nothing"
 
 
 class Chat:

@@ -121,8 +121,8 @@ def packed_method(
     """How ``--quantization`` holds matrices.
 
     Errors in a head go straight into logits, so it keeps 8 bits at least. So do the projections to values, a small part
-    of a model that has few heads for them: whatever attention does, their errors stay in what it returns, and of those
-    of the bundled model's logits in 4 bits they are half.
+    of a model that has few heads for them: whatever attention does, their errors stay in what it returns, and of the
+    squared error of the bundled model's logits in 4 bits they make up half.
     """
     if quantization != "int4":
         return PackedMethod(threads, "native" if quantization == "none" else quantization, arena=arena)
