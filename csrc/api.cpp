@@ -2,6 +2,9 @@
 // not be called at the same time; runs of one pool take turns.
 #include "api.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -40,6 +43,11 @@ BOUGH_API Status bough_pool_create(int32_t num_threads, ThreadPool** pool) {
 }
 BOUGH_API void bough_pool_expect_run(ThreadPool* pool) { pool->expect_run(); }
 
+// ids[thread] = what the system calls each thread of the pool, the calling one first.
+BOUGH_API Status bough_pool_thread_ids(ThreadPool* pool, int32_t* ids) {
+    return guarded(
+        [&] { pool->run([&](int thread, int) { ids[thread] = static_cast<int32_t>(syscall(SYS_gettid)); }); });
+}
 BOUGH_API void bough_pool_destroy(ThreadPool* pool) { ThreadPool::destroy(pool); }
 
 // --- packed weights ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -97,8 +98,9 @@ def assert_follows(output: Output) -> None:
     assert len(value["name"]) <= 12
 
 
-def run_for(h: Harness, seconds: float, condition: Any) -> None:
-    deadline = time.monotonic() + seconds
+def run_until(h: Harness, condition: Any) -> None:
+    """Step until it holds, or for as long as only a test that hangs takes."""
+    deadline = time.monotonic() + 120
     while not condition():
         h.step()
         assert time.monotonic() < deadline
@@ -688,7 +690,7 @@ def test_with_overlap_a_grammar_gets_a_token_in_every_step() -> None:
         h = harness(overlap=overlap, disable_jump_forward=True)
         h.submit(PROMPT, rid="constrained", regex="[a-z]{50}", max_new_tokens=200)
         h.submit(prompt_of(9, 1, VOCAB_SIZE), rid="free", max_new_tokens=2000)
-        run_for(h, 5, lambda: "constrained" in h.outputs and h.outputs["constrained"].finish_reason)
+        run_until(h, lambda: "constrained" in h.outputs and h.outputs["constrained"].finish_reason)
         constrained = [plan.masks is not None for plan, _ in h.worker.steps]
         h.abort("free")
         h.run()
@@ -722,7 +724,7 @@ def test_a_grammar_that_compiles_for_long_holds_nobody_up(gate: Gate) -> None:
         h.step()
     # One token a step, as ever: nothing was waited for.
     assert len(h.outputs["running"].token_ids) == before + 50
-    run_for(h, 5, lambda: "quick" in h.outputs and h.outputs["quick"].finish_reason)
+    run_until(h, lambda: "quick" in h.outputs and h.outputs["quick"].finish_reason)
     assert "slow" not in h.outputs
     assert h.scheduler.requests.num_waiting == 1
     event.set()
@@ -733,20 +735,9 @@ def test_a_grammar_that_compiles_for_long_holds_nobody_up(gate: Gate) -> None:
 
 def test_streams_do_not_wait_while_the_engine_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = with_special_tokens({"<|last|>": 80_000})
-    h = harness(
-        tokenizer=tokenizer,
-        vocab_size=80_100,
-        make_compiler=None,
-        max_total_num_tokens=30_000,
-        context_len=16_384,
-        verify=False,
-    )
     words = ["".join(chr(97 + n // 26**place % 26) for place in range(5)) for n in range(10_000)]
     properties = {word: {"type": "array", "items": {"enum": words[i : i + 5]}} for i, word in enumerate(words[:500])}
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-    h.submit(PROMPT, rid="running", max_new_tokens=16_000)
-    h.submit(PROMPT, rid="large", json_schema=json.dumps(schema), max_new_tokens=5_000)
-    h.submit(PROMPT, rid="pattern", regex=f"({'|'.join(words)}){{9000}}", max_new_tokens=5_000)
     steps = 0
     meanwhile: list[int] = []
     compile_natively = llguidance_backend.LLMatcher
@@ -766,12 +757,16 @@ def test_streams_do_not_wait_while_the_engine_compiles(monkeypatch: pytest.Monke
         steps += 1
         return h.scheduler.requests.num_holding == 3
 
-    run_for(h, 20, step)
+    options: dict[str, Any] = {"max_total_num_tokens": 30_000, "context_len": 16_384, "verify": False}
+    with closing(harness(tokenizer=tokenizer, vocab_size=80_100, make_compiler=None, **options)) as h:
+        h.submit(PROMPT, rid="running", max_new_tokens=16_000)
+        h.submit(PROMPT, rid="large", json_schema=json.dumps(schema), max_new_tokens=5_000)
+        h.submit(PROMPT, rid="pattern", regex=f"({'|'.join(words)}){{9000}}", max_new_tokens=5_000)
+        run_until(h, step)
+        h.abort(abort_all=True)
+        h.run()
     assert len(meanwhile) == 2
     assert min(meanwhile) > 1, "each takes as long as twenty steps, and none could be taken if the GIL were held"
-    h.abort(abort_all=True)
-    h.run()
-    h.close()
 
 
 def test_a_request_can_be_aborted_while_its_grammar_is_compiled(gate: Gate) -> None:
@@ -822,7 +817,7 @@ def test_a_compiled_request_takes_the_place_of_its_arrival(gate: Gate) -> None:
     h.submit(PROMPT, rid="first", regex="[0-9]{3}")
     h.submit(PROMPT, rid="second", max_new_tokens=5)
     event.set()
-    run_for(h, 5, lambda: not h.scheduler.requests.compiling)
+    run_until(h, lambda: not h.scheduler.requests.compiling)
     h.abort("running")
     h.run()
     assert list(h.outputs) == ["running", "first", "second"]
@@ -881,7 +876,7 @@ def ended_unseen(beside: int = 0, **options: Any) -> tuple[Harness, list[int]]:
     h.submit(PROMPT, rid="r", regex="[a-z]{5}", max_new_tokens=40, timeout=1000.0)
     for i in range(beside):
         h.submit(prompt_of(30, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=300)
-    run_for(h, 5, lambda: "r" in h.outputs and len(text_of(h.outputs["r"])) == 5)
+    run_until(h, lambda: "r" in h.outputs and len(text_of(h.outputs["r"])) == 5)
     assert h.outputs["r"].finish_reason is None
     return h, list(h.outputs["r"].token_ids)
 

@@ -275,6 +275,13 @@ class EngineArgs(OptionTable):
         minimum=1,
         maximum=1024,
     )
+    disable_core_binding: bool = option(
+        False,
+        help="Let the system move threads that compute on the CPU from core to core. Else they stay on cores of their "
+        "own where there are more cores than threads, no control group has a quota, and no other server has its "
+        "threads bound there.",
+        group=DEVICE,
+    )
     random_seed: int | None = option(
         None,
         help="Seed of everything random in the server.",

@@ -46,6 +46,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_pool_create": (_Status, (_INT32, _POINTER)),
     "bough_pool_destroy": (None, (_POINTER,)),
     "bough_pool_expect_run": (None, (_POINTER,)),
+    "bough_pool_thread_ids": (_Status, (_POINTER, _POINTER)),
     "bough_packed_words": (_INT64, (_POINTER,)),
     "bough_quantized_row_words": (_INT64, (_POINTER,)),
     "bough_packed_columns": (None, (_POINTER, _POINTER)),

@@ -34,6 +34,12 @@ class ThreadPool:
         # Not at exit: a daemon thread may be in the middle of a step.
         weakref.finalize(self, library.bough_pool_destroy, self.handle).atexit = False
 
+    def thread_ids(self) -> list[int]:
+        """What the system calls each thread, the calling one first, as :func:`os.sched_setaffinity` takes it."""
+        ids = (ctypes.c_int32 * self.num_threads)()
+        load_library().bough_pool_thread_ids(self.handle, ids)
+        return list(ids)
+
     def expect_run(self) -> None:
         """Say that kernels run soon, so that threads which sleep wake up while their work is prepared."""
         self._expect_run(self.handle)

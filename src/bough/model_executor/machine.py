@@ -18,6 +18,19 @@ _UNLIMITED = 2**60
 
 
 @dataclass(frozen=True, slots=True)
+class Core:
+    """A physical core, as far as this process may run on it.
+
+    Attributes:
+        cpus: its hardware threads, as the system numbers them.
+        node: the memory that is near to it (NUMA).
+    """
+
+    cpus: frozenset[int]
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
     """A view of the system's files.
 
@@ -47,10 +60,20 @@ class Machine:
 
         Threads spin within a step: one for a part of a core would use the quota up, and the system would stop all.
         """
-        cpus = self._allowed_cpus()
-        cores = {self._siblings(cpu) for cpu in cpus}
-        quotas = [quota for quota in map(self._quota, self._cgroup_directories("cpu")) if quota is not None]
-        return max(min([len(cores), *(math.floor(quota) for quota in quotas)]), 1)
+        quota = self.quota()
+        return max(min(len(self.cores()), math.floor(quota) if quota is not None else 2**31), 1)
+
+    def quota(self) -> float | None:
+        """Processors' worth of time that control groups grant; ``None`` if none limits it."""
+        quotas = map(self._quota, self._cgroup_directories("cpu"))
+        return min((quota for quota in quotas if quota is not None), default=None)
+
+    def cores(self) -> list[Core]:
+        """Those that this process may run on, in the system's order."""
+        cores: dict[str, set[int]] = {}
+        for cpu in self._allowed_cpus():
+            cores.setdefault(self._siblings(cpu), set()).add(cpu)
+        return [Core(frozenset(cpus), self._node(min(cpus))) for cpus in cores.values()]
 
     def _allowed_cpus(self) -> list[int]:
         if hasattr(os, "sched_getaffinity"):
@@ -61,6 +84,11 @@ class Machine:
         """What all hardware threads of a core have in common."""
         topology = self.root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
         return _read(topology) or str(cpu)
+
+    def _node(self, cpu: int) -> int:
+        for directory in (self.root / f"sys/devices/system/cpu/cpu{cpu}").glob("node[0-9]*"):
+            return int(directory.name.removeprefix("node"))
+        return 0
 
     def _system_available(self) -> int:
         for line in (_read(self.root / "proc/meminfo") or "").splitlines():

@@ -22,11 +22,13 @@ from bough.layers.sampler import SampleOutput
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
+from bough.model_executor.core_binding import bind_threads
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets
+from bough.model_executor.machine import Machine
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
 from bough.model_executor.readback import lane_of
@@ -99,6 +101,7 @@ class ModelRunner:
         self.dtype = torch_dtype(self.config)
         self.timings: dict[str, float] = {}
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
+        self._binding = bind_threads(self.threads, Machine()) if self.threads and options.bind_threads else None
         if options.deterministic:
             check_deterministic(self.config, device, options.attention_backend, native=self.threads is not None)
         self.weight_choice = WeightChoice(
@@ -164,6 +167,8 @@ class ModelRunner:
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
+        if self._binding is not None:
+            self._binding.confine_caller()
 
     # --- start-up ---
 

@@ -33,5 +33,7 @@ class RunnerOptions:
     """Most rows of a recorded decode step; ``None``: 256."""
     deterministic: bool = False
     """A row's results must not depend on the others, nor on how prompts are cut or cached, in any bit."""
+    bind_threads: bool = False
+    """Threads of the native kernels get cores of their own where there are enough. It moves the calling thread, too."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""
