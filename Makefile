@@ -20,6 +20,10 @@ TEST_PROCESSES = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1
 UV ?= $(shell command -v uv)
 TORCH_BACKEND ?= auto
 
+# Else every process compiles all modules anew, and a server starts three: what no package brings compiled, with
+# --no-compile below none, is compiled once, by the process that first needs it.
+unexport PYTHONDONTWRITEBYTECODE
+
 TORCH := torch==2.13.0
 BIN := $(VENV)/bin
 BASE_STAMP := $(VENV)/.bough-base
