@@ -20,8 +20,8 @@ TEST_PROCESSES = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1
 UV ?= $(shell command -v uv)
 TORCH_BACKEND ?= auto
 
-# Else every process compiles all modules anew, and a server starts three: what no package brings compiled, with
-# --no-compile below none, is compiled once, by the process that first needs it.
+# Packages are installed without bytecode (see PIP). The first process that imports a module writes it for the others;
+# else each of a server's three would compile all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
 TORCH := torch==2.13.0

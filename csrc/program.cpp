@@ -37,6 +37,18 @@ bool same_shape(const AttentionShape& a, const AttentionShape& b) {
            a.window == b.window;
 }
 
+// Whether the columns of the second product begin, in each row of a common buffer, where those of the first one end,
+// and it takes nothing from there.
+bool are_side_by_side(const GemmCall& first, const GemmCall& second) {
+    const auto stores_its_columns_only = [](const GemmCall& call) {
+        return call.epilogue == kStore && call.output_dtype == DType::f32 && call.weights.layout == kPlain;
+    };
+    return stores_its_columns_only(first) && stores_its_columns_only(second) &&
+           first.output_stride == second.output_stride &&
+           static_cast<const float*>(first.output) + first.weights.num_outputs == second.output &&
+           second.input != first.output;
+}
+
 int64_t gemm_floats(const ProgramLimits& limits, int num_threads) {
     return num_threads * gemm_scratch_floats(std::max(limits.max_tokens, limits.max_rows));
 }
@@ -216,11 +228,17 @@ void Program::replay(const Step& step, int thread, int num_threads) {
     finish_piece(step, thread, num_threads);
 }
 
-// Each thread quantises the rows that it has just normed, since both kernels share rows out alike: nobody has to wait.
+// Nobody has to wait for others to quantise the rows that it has just normed, since both kernels share rows out alike;
+// to quantise them for other weights, too; and to multiply by one more matrix whose outputs are beside the last one's.
 bool Program::goes_on(const Operation& before, const Operation& after) {
-    const NormCall* norm = std::get_if<NormCall>(&before);
-    const QuantizeCall* quantize = std::get_if<QuantizeCall>(&after);
-    return norm != nullptr && quantize != nullptr && norm->output == quantize->input;
+    if (const QuantizeCall* quantize = std::get_if<QuantizeCall>(&after)) {
+        if (const NormCall* norm = std::get_if<NormCall>(&before)) return norm->output == quantize->input;
+        const QuantizeCall* other = std::get_if<QuantizeCall>(&before);
+        return other != nullptr && other->input == quantize->input && other->output != quantize->output;
+    }
+    const GemmCall* first = std::get_if<GemmCall>(&before);
+    const GemmCall* second = std::get_if<GemmCall>(&after);
+    return first != nullptr && second != nullptr && are_side_by_side(*first, *second);
 }
 
 void Program::run_operation(const PackedEmbedding& call, int thread, int num_threads) {

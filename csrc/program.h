@@ -4,8 +4,9 @@
 // and what is wanted of them are parameters of a run. Nothing is padded, and one program serves decoding, prompts and
 // both at once. A step with more tokens than the buffers hold runs in several pieces, the whole model for each.
 //
-// Between two calls the threads meet at a barrier, unless each goes on with the rows that it has just computed. Within
-// a run nothing allocates, and nothing sleeps but for masks that another thread is late with.
+// Between two calls the threads meet at a barrier, unless each goes on with the rows that it has just computed, or with
+// a product beside the last one. Within a run nothing allocates, and nothing sleeps but for masks that another thread is
+// late with.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import logging
 import os
 import subprocess
 import sys
@@ -8,12 +7,20 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from bough.config.model_config import ModelConfig
+from bough.config.server_args import ServerArgs
+from bough.entrypoints.llm_engine import LLMEngine
+from bough.errors import ConfigError, StartupError
 from bough.kernels.thread_pool import ThreadPool
+from bough.model_executor import core_binding, model_runner
 from bough.model_executor.core_binding import CoreBinding, CoreClaim, bind_threads, claim_cores
 from bough.model_executor.machine import Core, Machine
+from bough.model_executor.tp_worker import TpModelWorker
+from tests.models.checkpoints import save_checkpoint
 from tests.native import needs_native
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
@@ -21,29 +28,30 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="ne
 FIRST = 10_000
 """Of made-up processors: servers beside the tests may claim real ones."""
 
-TWO_NODES = [Core(frozenset({FIRST + core, FIRST + 8 + core}), node=core // 4) for core in range(8)]
+TWO_NODES = [Core(FIRST + core, frozenset({FIRST + core, FIRST + 8 + core}), node=core // 4) for core in range(8)]
 
 Claim = Callable[[list[Core], int], "list[int] | None"]
 
 
 @pytest.fixture
-def made() -> Iterator[list[CoreClaim]]:
-    made: list[CoreClaim] = []
-    yield made
-    for claim in made:
+def claims() -> Iterator[list[CoreClaim]]:
+    """Whatever is put in is released after the test."""
+    claims: list[CoreClaim] = []
+    yield claims
+    for claim in claims:
         claim.release()
 
 
 @pytest.fixture
-def claim(made: list[CoreClaim]) -> Claim:
-    """Claims cores and says which; released after the test."""
+def claim(claims: list[CoreClaim]) -> Claim:
+    """Claims cores and says which."""
 
     def claim(cores: list[Core], count: int) -> list[int] | None:
         claimed = claim_cores(cores, count)
         if claimed is None:
             return None
-        made.append(claimed)
-        return [min(core.cpus) - FIRST for core in claimed.cores]
+        claims.append(claimed)
+        return [core.number - FIRST for core in claimed.cores]
 
     return claim
 
@@ -55,18 +63,36 @@ def test_servers_get_cores_of_their_own_near_to_one_memory(claim: Claim) -> None
     assert claim(TWO_NODES, 1) is None
 
 
-def test_a_claim_that_fails_leaves_the_cores_to_others(claim: Claim, made: list[CoreClaim]) -> None:
+def test_servers_with_different_threads_of_a_core_do_not_share_it(claim: Claim) -> None:
+    def half(cpus: range) -> list[Core]:
+        allowed = {FIRST + cpu for cpu in cpus}
+        return [Core(core.number, core.cpus & allowed, core.node) for core in TWO_NODES]
+
+    assert claim(half(range(8)), 8) == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert claim(half(range(8, 16)), 1) is None
+
+
+def test_a_claim_that_fails_leaves_the_cores_to_others(claim: Claim, claims: list[CoreClaim]) -> None:
     assert claim(TWO_NODES[:2], 2) == [1, 0]
     assert claim(TWO_NODES, 7) is None
     assert claim(TWO_NODES, 6) == [7, 6, 5, 4, 3, 2]
-    made[-1].release()
+    claims[-1].release()
     assert claim(TWO_NODES, 5) == [7, 6, 5, 4, 3]
+
+
+def test_servers_that_start_together_claim_one_after_the_other(claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadPoolExecutor(8) as starting:
+        found = list(starting.map(lambda _: claim(TWO_NODES, 5), range(8)))
+    assert [each for each in found if each is not None] == [[7, 6, 5, 4, 3]]
+    monkeypatch.setattr(core_binding, "_CLAIMING_SECONDS", 0.05)
+    with core_binding._turn(), pytest.raises(StartupError, match="choosing its cores for too long"):
+        claim(TWO_NODES, 1)
 
 
 CLAIMING = f"""
 from bough.model_executor.core_binding import claim_cores
 from bough.model_executor.machine import Core
-claim = claim_cores([Core(frozenset({{{FIRST}}}), 0)], 1)
+claim = claim_cores([Core({FIRST}, frozenset({{{FIRST}}}), 0)], 1)
 print(claim is not None, flush=True)
 input()
 """
@@ -82,7 +108,7 @@ def test_a_claim_ends_with_its_process_however_that_ends(claim: Claim) -> None:
     assert claim(TWO_NODES[:1], 1) == [0]
 
 
-def machine(monkeypatch: pytest.MonkeyPatch, root: Path, *, quota: bool = False) -> Machine:
+def machine(monkeypatch: pytest.MonkeyPatch, root: Path) -> Machine:
     """Eight processors: four cores in two nodes."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(FIRST, FIRST + 8)))
     for cpu in range(8):
@@ -90,10 +116,6 @@ def machine(monkeypatch: pytest.MonkeyPatch, root: Path, *, quota: bool = False)
         (directory / "topology").mkdir(parents=True)
         (directory / "topology/thread_siblings_list").write_text(f"{FIRST + cpu % 4},{FIRST + 4 + cpu % 4}\n")
         (directory / f"node{cpu % 4 // 2}").mkdir()
-    if quota:
-        for file, content in {"proc/self/cgroup": "0::/a\n", "sys/fs/cgroup/a/cpu.max": "300000 100000\n"}.items():
-            (root / file).parent.mkdir(parents=True)
-            (root / file).write_text(content)
     return Machine(root)
 
 
@@ -106,63 +128,61 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> dict[int, set[int]]:
 
 
 @needs_native
+@pytest.mark.parametrize(
+    ("threads", "workers", "while_loading", "caller"),
+    [(1, [], {2, 6, 3, 7}, {2, 6, 3, 7}), (2, [{1, 5}], set(range(8)), {3, 7, 2, 6})],
+)
 def test_threads_are_bound_and_the_caller_stays_near_until_it_is_confined(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     bound: dict[int, set[int]],
-    made: list[CoreClaim],
-    caplog: pytest.LogCaptureFixture,
+    claims: list[CoreClaim],
+    threads: int,
+    workers: list[set[int]],
+    while_loading: set[int],
+    caller: set[int],
 ) -> None:
-    caplog.set_level(logging.INFO)
-    pool = ThreadPool(2)
+    pool = ThreadPool(threads)
     binding = bind_threads(pool, machine(monkeypatch, tmp_path))
-    assert binding is not None
-    made.append(binding.claim)
-    assert bound == {pool.thread_ids()[1]: {2, 6}, 0: {2, 6, 3, 7}}
-    assert caplog.messages == [f"threads are bound to cores: {FIRST + 2}"]
-    # One core near to the workers' memory would be too little for all that the caller starts.
+    claims.append(binding.claim)
+    assert [bound[thread] for thread in pool.thread_ids()[1:]] == workers
+    assert bound[0] == while_loading
     binding.confine_caller()
-    assert bound[0] == {0, 4, 1, 5, 3, 7}
+    assert bound[0] == caller
 
 
 @needs_native
-@pytest.mark.parametrize(("threads", "quota"), [(1, False), (4, False), (5, False), (2, True)])
-def test_nothing_is_bound_without_room_for_others_or_under_a_quota(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], threads: int, quota: bool
+@pytest.mark.parametrize("threads", [4, 5])
+def test_as_many_threads_as_cores_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], threads: int
 ) -> None:
-    assert bind_threads(ThreadPool(threads), machine(monkeypatch, tmp_path, quota=quota)) is None
+    with pytest.raises(ConfigError, match=f"more cores than threads; here are 4 for {threads}: lower --cpu-threads"):
+        bind_threads(ThreadPool(threads), machine(monkeypatch, tmp_path))
     assert bound == {}
 
 
 @needs_native
-def test_nothing_is_bound_where_another_server_has_the_cores(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    bound: dict[int, set[int]],
-    claim: Claim,
-    caplog: pytest.LogCaptureFixture,
+def test_cores_of_other_servers_are_told_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], claim: Claim
 ) -> None:
-    caplog.set_level(logging.INFO)
     here = machine(monkeypatch, tmp_path)
     assert claim(here.cores(), 2) == [3, 2]
-    assert bind_threads(ThreadPool(3), here) is None
+    with pytest.raises(StartupError, match="other servers leave fewer than 3 of these 4 cores"):
+        bind_threads(ThreadPool(2), here)
     assert bound == {}
-    assert caplog.messages == [
-        "threads are not bound to cores: other servers have theirs bound to some of these 4",
-    ]
 
 
 @needs_native
-def test_a_system_that_refuses_is_no_error(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, claim: Claim, caplog: pytest.LogCaptureFixture
+def test_a_system_that_refuses_is_told_of_and_the_cores_are_free(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, claim: Claim
 ) -> None:
     def refuse(thread: int, cpus: set[int]) -> None:
         raise PermissionError("not here")
 
-    monkeypatch.setattr(os, "sched_setaffinity", refuse)
     here = machine(monkeypatch, tmp_path)
-    assert bind_threads(ThreadPool(2), here) is None
-    assert caplog.messages == ["threads are not bound to cores: the system refuses it (not here)"]
+    monkeypatch.setattr(os, "sched_setaffinity", refuse)
+    with pytest.raises(StartupError, match="the system refuses"):
+        bind_threads(ThreadPool(2), here)
     assert claim(here.cores(), 4) == [3, 2, 1, 0]
 
 
@@ -174,13 +194,40 @@ def test_real_threads_are_bound() -> None:
         pool = ThreadPool(2)
         caller, worker = pool.thread_ids()
         assert caller == threading.get_native_id()
-        os.sched_setaffinity(worker, second.cpus)
-        CoreBinding([first, second], CoreClaim([first, second], [])).confine_caller()
+        core_binding._bind(worker, [second])
+        CoreBinding(CoreClaim([first, first, second], [])).confine_caller()
         assert os.sched_getaffinity(caller) == first.cpus
         assert os.sched_getaffinity(worker) == second.cpus
-        # It still computes there.
+        # They still compute there.
         assert pool.thread_ids() == [caller, worker]
 
     # On a thread that ends, since what it starts later would be bound, too.
     with ThreadPoolExecutor(max_workers=1) as executor:
         executor.submit(bind).result()
+
+
+@needs_native
+def test_the_flag_binds_the_threads_of_a_worker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], claims: list[CoreClaim]
+) -> None:
+    here = machine(monkeypatch, tmp_path / "machine")
+    monkeypatch.setattr(model_runner, "Machine", lambda: here)
+    path = str(save_checkpoint(tmp_path / "model", "Llama").path)
+
+    def worker(**options: Any) -> TpModelWorker:
+        args = ServerArgs(model_path=path, device="cpu", cpu_threads=2, max_total_tokens=256, **options)
+        return TpModelWorker(args, ModelConfig.from_path(path, dtype="float32", device="cpu"))
+
+    worker()
+    assert bound == {}
+    made = worker(bind_threads=True)
+    assert made.model_runner._binding is not None
+    claims.append(made.model_runner._binding.claim)
+    assert bound[0] == {3, 7, 2, 6}
+    with pytest.raises(StartupError, match="other servers"):
+        worker(bind_threads=True)
+
+
+def test_a_program_that_steps_itself_keeps_its_threads() -> None:
+    with pytest.raises(ConfigError, match="bind_threads is for processes of Bough's own"):
+        LLMEngine(bind_threads=True)

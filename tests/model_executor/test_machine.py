@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.model_executor.machine import Machine
+from bough.model_executor.machine import Core, Machine
 
 GIB = 2**30
 
@@ -101,6 +101,25 @@ def eight_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_threads_follow_cores_and_quota(tmp_path: Path, files: dict[str, str], threads: int) -> None:
     assert machine(tmp_path, files).usable_threads() == threads
+
+
+@pytest.mark.usefixtures("eight_cpus")
+def test_cores_have_their_threads_and_their_memory(tmp_path: Path) -> None:
+    here = machine(
+        tmp_path,
+        {
+            # The second thread of core 9 is not this process's.
+            "sys/devices/system/cpu/cpu0/topology/thread_siblings_list": "0-1",
+            "sys/devices/system/cpu/cpu1/topology/thread_siblings_list": "0-1",
+            "sys/devices/system/cpu/cpu0/node0/cpulist": "0-3",
+            "sys/devices/system/cpu/cpu7/topology/thread_siblings_list": "7,9",
+            "sys/devices/system/cpu/cpu7/node1/cpulist": "7,9",
+        },
+    )
+    first, *others, last = here.cores()
+    assert first == Core(0, frozenset({0, 1}), node=0)
+    assert others == [Core(cpu, frozenset({cpu}), node=0) for cpu in range(2, 7)]
+    assert last == Core(7, frozenset({7}), node=1)
 
 
 def test_real_machine_answers() -> None:

@@ -8,14 +8,15 @@ namespace check {
 namespace {
 
 constexpr int64_t kHidden = 34, kHeads = 4, kKvHeads = 2, kDim = 10, kWidth = 36, kVocab = 70, kLayers = 2;
-constexpr int64_t kHeadColumns = (kHeads + 2 * kKvHeads) * kDim;
+constexpr int64_t kHeadColumns = (kHeads + 2 * kKvHeads) * kDim, kValueColumns = kKvHeads * kDim;
 constexpr int64_t kRows = 4, kContext = 40, kSlots = kRows * kContext, kPieceTokens = 7;
 constexpr double kEps = 1e-6;
 
 struct Layer {
     Layer(ThreadPool& pool, DType dtype)
         : norm(stored(normal(kHidden), dtype)),
-          qkv(pool, kHeadColumns, kHidden, dtype, kPlain, true, 0.2F),
+          queries_keys(pool, kHeadColumns - kValueColumns, kHidden, dtype, kPlain, true, 0.2F),
+          values_of(pool, kValueColumns, kHidden, dtype, kPlain, true, 0.2F),
           output(pool, kHidden, kHeads * kDim, dtype, kPlain, false, 0.2F),
           second_norm(stored(normal(kHidden), dtype)),
           gate_up(pool, 2 * kWidth, kHidden, dtype, kGated, false, 0.2F),
@@ -23,7 +24,7 @@ struct Layer {
           keys(zeros(kSlots * kKvHeads * kDim, dtype)),
           values(zeros(kSlots * kKvHeads * kDim, dtype)) {}
     Stored norm;
-    Weights qkv, output;
+    Weights queries_keys, values_of, output;
     Stored second_norm;
     Weights gate_up, down;
     Stored keys, values;
@@ -69,7 +70,10 @@ private:
         for (const std::unique_ptr<Layer>& layer : layers_) {
             const KVLayer kv{layer->keys.data(), layer->values.data(), nullptr, nullptr, dtype_};
             add_norm(layer->norm);
-            add_gemm(normed_, kHidden, layer->qkv, kStore, heads_.data(), kHeadColumns, DType::f32);
+            // Side by side, as values have where they are held otherwise: threads do not meet in between.
+            add_gemm(normed_, kHidden, layer->queries_keys, kStore, heads_.data(), kHeadColumns, DType::f32);
+            float* const values = heads_.data() + kHeadColumns - kValueColumns;
+            add_gemm(normed_, kHidden, layer->values_of, kStore, values, kHeadColumns, DType::f32);
             RotaryStoreCall store{};
             store.qkv = heads_.data();
             store.qkv_stride = kHeadColumns;
@@ -147,7 +151,10 @@ private:
     void apply(const Layer& layer, std::vector<Row>& states) const {
         std::vector<Row> heads;
         for (size_t position = 0; position < states.size(); ++position) {
-            heads.push_back(multiply(layer.qkv, normalised(states[position], layer.norm)));
+            const Row normed = normalised(states[position], layer.norm);
+            const Row values = multiply(layer.values_of, normed);
+            heads.push_back(multiply(layer.queries_keys, normed));
+            heads.back().insert(heads.back().end(), values.begin(), values.end());
             for (int64_t head = 0; head < kHeads + kKvHeads; ++head) rotate(&heads.back()[head * kDim], position);
         }
         for (size_t position = 0; position < states.size(); ++position) {

@@ -39,6 +39,7 @@ SCHEMA = {
 JSON = {"json_schema": json.dumps(SCHEMA), "max_new_tokens": 300, "temperature": 1.0}
 PROMPT = prompt_of(20, vocab_size=VOCAB_SIZE)
 NEVER_LOOKS = -1000
+HANGS_AFTER_S = 120
 """As ``SILENT_LOOKS``: tokens are looked behind as rarely as ever, from the first on."""
 
 
@@ -99,8 +100,7 @@ def assert_follows(output: Output) -> None:
 
 
 def run_until(h: Harness, condition: Any) -> None:
-    """Step until it holds, or for as long as only a test that hangs takes."""
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + HANGS_AFTER_S
     while not condition():
         h.step()
         assert time.monotonic() < deadline

@@ -275,11 +275,10 @@ class EngineArgs(OptionTable):
         minimum=1,
         maximum=1024,
     )
-    disable_core_binding: bool = option(
+    bind_threads: bool = option(
         False,
-        help="Let the system move threads that compute on the CPU from core to core. Else they stay on cores of their "
-        "own where there are more cores than threads, no control group has a quota, and no other server has its "
-        "threads bound there.",
+        help="Threads of the native CPU kernels stay on cores of their own, which no other server with this flag on "
+        "the same machine has. Needs more cores than threads.",
         group=DEVICE,
     )
     random_seed: int | None = option(

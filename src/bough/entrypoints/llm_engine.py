@@ -85,6 +85,11 @@ class LLMEngine:
             server_args = ServerArgs(**options)
         elif options:
             raise ConfigError(f"give either server_args or single options, not both ({', '.join(sorted(options))})")
+        if server_args.bind_threads:
+            raise ConfigError(
+                "bind_threads is for processes of Bough's own, a server's or an Engine's: leave it out here",
+                param="bind_threads",
+            )
         plan = LaunchPlan.make(server_args)
         self.server_args = plan.server_args
         self.model_config = plan.model_config

@@ -11,6 +11,7 @@ import ctypes
 import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 
@@ -95,6 +96,14 @@ def padded_columns(columns: int, dtype: torch.dtype) -> int:
     line = _LINE_BYTES // dtype.itemsize
     lines = -(-columns // line)
     return (lines + 1 - lines % 2) * line
+
+
+class ProductInput(NamedTuple):
+    """Rows that are multiplied by weights."""
+
+    pointer: int
+    stride: int
+    """between rows, in elements; of quantised ones in words of 32 bits"""
 
 
 class Program:
@@ -183,10 +192,16 @@ class Program:
     def linear(self, x: Buffer, matrices: Sequence[PackedMatrix]) -> Buffer:
         """``x Wᵀ + b`` of each of ``matrices``, side by side, in float32."""
         output = self.buffer("projected", sum(weights.num_outputs for weights in matrices), torch.float32)
+        # All inputs before all products: threads then meet but once before and once after them.
+        inputs: dict[int, ProductInput] = {}
+        for weights in matrices:
+            if weights.dtype not in inputs:
+                inputs[weights.dtype] = self._record_input(x, weights)
         start = 0
         for weights in matrices:
             end = start + weights.num_outputs
-            self._record_gemm(x, weights, Epilogue.STORE, Buffer(output.memory[:, start:end], weights.num_outputs))
+            place = Buffer(output.memory[:, start:end], weights.num_outputs)
+            self._record_product(inputs[weights.dtype], weights, Epilogue.STORE, place)
             start = end
         return output
 
@@ -278,7 +293,7 @@ class Program:
 
     def _quantize_call(self, x: Buffer, weights: PackedMatrix, name: str, rows: int | None = None) -> QuantizeCall:
         words = self._library.bough_quantized_row_words(ctypes.byref(weights))
-        output = self.buffer(f"{name}_{words}", words, torch.int32, rows)
+        output = self.buffer(f"{name}_{DType(weights.dtype).name}_{words}", words, torch.int32, rows)
         return QuantizeCall(
             input=x.pointer,
             input_stride=x.stride,
@@ -289,17 +304,23 @@ class Program:
         )
 
     def _record_gemm(self, x: Buffer, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
+        self._record_product(self._record_input(x, weights), weights, epilogue, output)
+
+    def _record_input(self, x: Buffer, weights: PackedMatrix) -> ProductInput:
+        """``x`` as a product with such weights takes it."""
         quantized = weights.dtype in QUANTIZED_DTYPES
         if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
             raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
-        input_pointer, input_stride = x.pointer, x.stride
-        if quantized:
-            quantize = self._quantize_call(x, weights, "quantized")
-            self._record("quantize", ctypes.byref(quantize))
-            input_pointer, input_stride = quantize.output, quantize.output_stride
+        if not quantized:
+            return ProductInput(x.pointer, x.stride)
+        quantize = self._quantize_call(x, weights, "quantized")
+        self._record("quantize", ctypes.byref(quantize))
+        return ProductInput(quantize.output, quantize.output_stride)
+
+    def _record_product(self, factor: ProductInput, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
         call = GemmCall(
-            input=input_pointer,
-            input_stride=input_stride,
+            input=factor.pointer,
+            input_stride=factor.stride,
             weights=weights,
             epilogue=epilogue,
             output=output.pointer,

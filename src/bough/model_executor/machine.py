@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +20,15 @@ _UNLIMITED = 2**60
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """A physical core, as far as this process may run on it.
+    """A physical core.
 
     Attributes:
-        cpus: its hardware threads, as the system numbers them.
+        number: of its first hardware thread, whether or not this process may run there.
+        cpus: those of its hardware threads, as the system numbers them, that this process may run on.
         node: the memory that is near to it (NUMA).
     """
 
+    number: int
     cpus: frozenset[int]
     node: int
 
@@ -60,30 +63,27 @@ class Machine:
 
         Threads spin within a step: one for a part of a core would use the quota up, and the system would stop all.
         """
-        quota = self.quota()
-        return max(min(len(self.cores()), math.floor(quota) if quota is not None else 2**31), 1)
-
-    def quota(self) -> float | None:
-        """Processors' worth of time that control groups grant; ``None`` if none limits it."""
-        quotas = map(self._quota, self._cgroup_directories("cpu"))
-        return min((quota for quota in quotas if quota is not None), default=None)
+        quotas = [quota for quota in map(self._quota, self._cgroup_directories("cpu")) if quota is not None]
+        return max(min([len(self.cores()), *(math.floor(quota) for quota in quotas)]), 1)
 
     def cores(self) -> list[Core]:
         """Those that this process may run on, in the system's order."""
-        cores: dict[str, set[int]] = {}
+        cores: dict[int, set[int]] = {}
         for cpu in self._allowed_cpus():
-            cores.setdefault(self._siblings(cpu), set()).add(cpu)
-        return [Core(frozenset(cpus), self._node(min(cpus))) for cpus in cores.values()]
+            cores.setdefault(self._first_sibling(cpu), set()).add(cpu)
+        return [Core(number, frozenset(cpus), self._node(number)) for number, cpus in cores.items()]
 
     def _allowed_cpus(self) -> list[int]:
         if hasattr(os, "sched_getaffinity"):
             return sorted(os.sched_getaffinity(0))
         return list(range(os.cpu_count() or 1))
 
-    def _siblings(self, cpu: int) -> str:
-        """What all hardware threads of a core have in common."""
-        topology = self.root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list"
-        return _read(topology) or str(cpu)
+    def _first_sibling(self, cpu: int) -> int:
+        """The first of the hardware threads of a core that ``cpu`` is one of."""
+        siblings = _read(self.root / f"sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
+        # A list such as "0,64" or "0-1", in ascending order.
+        first = re.match(r"\d+", siblings or "")
+        return int(first[0]) if first else cpu
 
     def _node(self, cpu: int) -> int:
         for directory in (self.root / f"sys/devices/system/cpu/cpu{cpu}").glob("node[0-9]*"):

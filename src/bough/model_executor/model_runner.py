@@ -22,7 +22,7 @@ from bough.layers.sampler import SampleOutput
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
-from bough.model_executor.core_binding import bind_threads
+from bough.model_executor.core_binding import CoreBinding, bind_threads
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
@@ -101,7 +101,11 @@ class ModelRunner:
         self.dtype = torch_dtype(self.config)
         self.timings: dict[str, float] = {}
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
-        self._binding = bind_threads(self.threads, Machine()) if self.threads and options.bind_threads else None
+        self._binding: CoreBinding | None = None
+        if options.bind_threads:
+            if self.threads is None:
+                raise ConfigError("--bind-threads is for the native CPU kernels; leave it out", param="bind_threads")
+            self._binding = bind_threads(self.threads, Machine())
         if options.deterministic:
             check_deterministic(self.config, device, options.attention_backend, native=self.threads is not None)
         self.weight_choice = WeightChoice(

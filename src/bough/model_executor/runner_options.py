@@ -34,6 +34,6 @@ class RunnerOptions:
     deterministic: bool = False
     """A row's results must not depend on the others, nor on how prompts are cut or cached, in any bit."""
     bind_threads: bool = False
-    """Threads of the native kernels get cores of their own where there are enough. It moves the calling thread, too."""
+    """Threads of the native kernels get cores of their own, and the calling thread is kept to two others."""
     native: bool = True
     """Use the native kernels where they can run the model; false: torch computes everything."""

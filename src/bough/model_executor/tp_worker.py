@@ -60,7 +60,7 @@ class TpModelWorker:
                 disable_cuda_graph=server_args.disable_cuda_graph,
                 cuda_graph_max_bs=server_args.cuda_graph_max_bs,
                 deterministic=server_args.enable_deterministic_inference,
-                bind_threads=not server_args.disable_core_binding,
+                bind_threads=server_args.bind_threads,
                 seed=seed,
                 page_size=server_args.page_size,
                 max_running_requests=server_args.max_running_requests,
