@@ -183,5 +183,5 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 started.wait()
 """
-    for _ in range(3):
+    for _ in range(2):
         run_python(program)

@@ -114,7 +114,7 @@ def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: fl
 @KINDS
 def test_the_bundled_model_loses_no_more_than_in_the_common_format(tmp_path: Path, kind: Quantization) -> None:
     model = bundled_model()
-    texts = sampled_texts(model, count=24, length=40)
+    texts = sampled_texts(model, count=16, length=40)
     pairs = [measure(model, tmp_path, kind, texts)]
     # Which way a few numbers are rounded moves the error by a tenth: in 8 bits, of one rounding ours may be larger.
     for seed in range(3):
