@@ -71,6 +71,7 @@ class FakeEngine:
         self.queue_time = 0.001
         self.dead = False
         self.paused = False
+        self.internal_state: dict[str, Any] = {}
         self.cache_outline: dict[str, Any] = {"nodes": [], "protected_tokens": 0, "evictable_tokens": 0}
         self._outbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
 
@@ -130,7 +131,9 @@ class FakeEngine:
             return ControlReply(message.call_id, 0, True)
         if message.method == "get_internal_state":
             state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests": 8}
-            return ControlReply(message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0})
+            return ControlReply(
+                message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0, **self.internal_state}
+            )
         if message.method == "get_cache_outline":
             return ControlReply(message.call_id, 0, True, "", self.cache_outline)
         if message.method == "pause_generation":

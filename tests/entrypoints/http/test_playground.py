@@ -113,6 +113,16 @@ def test_a_picture_shows_text_where_the_tree_has_ids(server: RunningServer, clie
     assert len(histogram["counts"]) == len(histogram["bounds"]) + 1
 
 
+def test_tokens_count_when_they_are_generated(server: RunningServer, client: httpx.Client) -> None:
+    # Those of requests that are not streamed come dozens at a time.
+    server.engine.internal_state = {"decode_tokens_total": 7}
+    try:
+        assert first_event(client)["generated_total"] == 7
+    finally:
+        server.engine.internal_state = {}
+    assert first_event(client)["generated_total"] == 0
+
+
 def test_many_watchers_ask_the_engine_as_often_as_one(server: RunningServer) -> None:
     server.engine.control_calls.clear()
 

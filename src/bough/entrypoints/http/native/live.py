@@ -91,7 +91,8 @@ class LiveView:
             "capacity": state["max_total_num_tokens"],
             "protected_tokens": cache.data.get("protected_tokens", 0),
             "evictable_tokens": cache.data.get("evictable_tokens", 0),
-            "generated_total": metrics.generation_tokens,
+            # Not what has come here: of requests that are not streamed, tokens come dozens at a time.
+            "generated_total": state["decode_tokens_total"],
             "prefilled_total": state["prefill_tokens_total"],
             "cached_total": state["cached_tokens_total"],
             "retracted_total": state["num_retracted_total"],
