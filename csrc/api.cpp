@@ -168,8 +168,8 @@ BOUGH_API Status bough_program_rotary_table(Program* program, const RotaryTableC
 BOUGH_API Status bough_program_norm(Program* program, const NormCall* call) {
     return guarded([&] { program->add(*call); });
 }
-BOUGH_API Status bough_program_gemm(Program* program, const GemmCall* call) {
-    return guarded([&] { program->add(*call); });
+BOUGH_API Status bough_program_gemm(Program* program, const GemmCall* calls, int64_t count) {
+    return guarded([&] { program->add(calls, count); });
 }
 BOUGH_API Status bough_program_rotary_store(Program* program, const RotaryStoreCall* call) {
     return guarded([&] { program->add(*call); });
@@ -177,8 +177,8 @@ BOUGH_API Status bough_program_rotary_store(Program* program, const RotaryStoreC
 BOUGH_API Status bough_program_attention(Program* program, const AttentionCall* call) {
     return guarded([&] { program->add(*call); });
 }
-BOUGH_API Status bough_program_quantize(Program* program, const QuantizeCall* call) {
-    return guarded([&] { program->add(*call); });
+BOUGH_API Status bough_program_quantize(Program* program, const QuantizeCall* calls, int64_t count) {
+    return guarded([&] { program->add(calls, count); });
 }
 // A null head: hidden states are all that can be wanted.
 BOUGH_API void bough_program_finish(Program* program, const NormCall* norm, const QuantizeCall* quantize,

@@ -37,18 +37,6 @@ bool same_shape(const AttentionShape& a, const AttentionShape& b) {
            a.window == b.window;
 }
 
-// Whether the columns of the second product begin, in each row of a common buffer, where those of the first one end,
-// and it takes nothing from there.
-bool are_side_by_side(const GemmCall& first, const GemmCall& second) {
-    const auto stores_its_columns_only = [](const GemmCall& call) {
-        return call.epilogue == kStore && call.output_dtype == DType::f32 && call.weights.layout == kPlain;
-    };
-    return stores_its_columns_only(first) && stores_its_columns_only(second) &&
-           first.output_stride == second.output_stride &&
-           static_cast<const float*>(first.output) + first.weights.num_outputs == second.output &&
-           second.input != first.output;
-}
-
 int64_t gemm_floats(const ProgramLimits& limits, int num_threads) {
     return num_threads * gemm_scratch_floats(std::max(limits.max_tokens, limits.max_rows));
 }
@@ -228,17 +216,11 @@ void Program::replay(const Step& step, int thread, int num_threads) {
     finish_piece(step, thread, num_threads);
 }
 
-// Nobody has to wait for others to quantise the rows that it has just normed, since both kernels share rows out alike;
-// to quantise them for other weights, too; and to multiply by one more matrix whose outputs are beside the last one's.
+// Each thread quantises the rows that it has just normed, since both kernels share rows out alike: nobody has to wait.
 bool Program::goes_on(const Operation& before, const Operation& after) {
-    if (const QuantizeCall* quantize = std::get_if<QuantizeCall>(&after)) {
-        if (const NormCall* norm = std::get_if<NormCall>(&before)) return norm->output == quantize->input;
-        const QuantizeCall* other = std::get_if<QuantizeCall>(&before);
-        return other != nullptr && other->input == quantize->input && other->output != quantize->output;
-    }
-    const GemmCall* first = std::get_if<GemmCall>(&before);
-    const GemmCall* second = std::get_if<GemmCall>(&after);
-    return first != nullptr && second != nullptr && are_side_by_side(*first, *second);
+    const NormCall* norm = std::get_if<NormCall>(&before);
+    const Quantizations* quantizations = std::get_if<Quantizations>(&after);
+    return norm != nullptr && quantizations != nullptr && norm->output == quantizations->front().input;
 }
 
 void Program::run_operation(const PackedEmbedding& call, int thread, int num_threads) {
@@ -262,15 +244,19 @@ void Program::run_operation(NormCall call, int thread, int num_threads) {
     kernels().elementwise.rms_norm(call, thread, num_threads);
 }
 
-void Program::run_operation(QuantizeCall call, int thread, int num_threads) {
-    call.num_rows = piece_.num_tokens;
-    kernels().gemm.quantize(call, thread, num_threads);
+void Program::run_operation(const Quantizations& quantizations, int thread, int num_threads) {
+    for (QuantizeCall call : quantizations) {
+        call.num_rows = piece_.num_tokens;
+        kernels().gemm.quantize(call, thread, num_threads);
+    }
 }
 
-void Program::run_operation(GemmCall call, int thread, int num_threads) {
-    call.num_rows = piece_.num_tokens;
-    call.scratch = aligned(gemm_scratch_);
-    kernels().gemm.gemm(call, thread, num_threads);
+void Program::run_operation(const Products& products, int thread, int num_threads) {
+    for (GemmCall call : products) {
+        call.num_rows = piece_.num_tokens;
+        call.scratch = aligned(gemm_scratch_);
+        kernels().gemm.gemm(call, thread, num_threads);
+    }
 }
 
 void Program::run_operation(RotaryStoreCall call, int thread, int num_threads) {

@@ -4,9 +4,8 @@
 // and what is wanted of them are parameters of a run. Nothing is padded, and one program serves decoding, prompts and
 // both at once. A step with more tokens than the buffers hold runs in several pieces, the whole model for each.
 //
-// Between two calls the threads meet at a barrier, unless each goes on with the rows that it has just computed, or with
-// a product beside the last one. Within a run nothing allocates, and nothing sleeps but for masks that another thread is
-// late with.
+// Between two operations the threads meet at a barrier, unless each goes on with the rows that it has just computed.
+// Within a run nothing allocates, and nothing sleeps but for masks that another thread is late with.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +70,12 @@ public:
     void add(const EmbeddingCall& call) { operations_.emplace_back(call); }
     void add(const RotaryTableCall& call) { operations_.emplace_back(call); }
     void add(const NormCall& call) { operations_.emplace_back(call); }
-    void add(const GemmCall& call) { operations_.emplace_back(call); }
-    void add(const QuantizeCall& call) { operations_.emplace_back(call); }
+    // Products that take nothing from each other's outputs: threads do not meet in between.
+    void add(const GemmCall* calls, int64_t count) { operations_.emplace_back(Products(calls, calls + count)); }
+    // The same rows for different weights: threads do not meet in between.
+    void add(const QuantizeCall* calls, int64_t count) {
+        operations_.emplace_back(Quantizations(calls, calls + count));
+    }
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
     // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
@@ -93,7 +96,9 @@ private:
         AttentionCall call;
         size_t plan;
     };
-    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, QuantizeCall, GemmCall,
+    using Quantizations = std::vector<QuantizeCall>;
+    using Products = std::vector<GemmCall>;
+    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, Quantizations, Products,
                                    RotaryStoreCall, RecordedAttention>;
 
     // Layers of one window share how their attention is split.
@@ -127,8 +132,8 @@ private:
     void run_operation(EmbeddingCall, int thread, int num_threads);
     void run_operation(RotaryTableCall, int thread, int num_threads);
     void run_operation(NormCall, int thread, int num_threads);
-    void run_operation(QuantizeCall, int thread, int num_threads);
-    void run_operation(GemmCall, int thread, int num_threads);
+    void run_operation(const Quantizations&, int thread, int num_threads);
+    void run_operation(const Products&, int thread, int num_threads);
     void run_operation(RotaryStoreCall, int thread, int num_threads);
     void run_operation(const RecordedAttention&, int thread, int num_threads);
     void finish_piece(const Step& step, int thread, int num_threads);

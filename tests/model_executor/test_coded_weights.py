@@ -87,7 +87,7 @@ def test_that_weights_take_more_memory_than_in_the_checkpoint_is_said_once(
 
 @pytest.mark.parametrize("case", [pytest.param("one scale", marks=pytest.mark.slow), "rows", "blocks", "odd blocks"])
 def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Path, case: str) -> None:
-    checkpoint = make_float8(tmp_path, case, num_hidden_layers=1)
+    checkpoint = make_float8(tmp_path, case, num_hidden_layers=2 if case == "rows" else 1)
     runner = runner_of(checkpoint)
     # Blocks that kernels do not know are held as numbers of the model's type.
     assert error_of(checkpoint, runner) < (1e-5 if case == "odd blocks" else 0.15)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.llm_engine import LLMEngine
 from bough.errors import ConfigError, StartupError
 from bough.kernels.thread_pool import ThreadPool
-from bough.model_executor import core_binding, model_runner
+from bough.model_executor import core_binding, model_runner, tp_worker
 from bough.model_executor.core_binding import CoreBinding, CoreClaim, bind_threads, claim_cores
 from bough.model_executor.machine import Core, Machine
 from bough.model_executor.tp_worker import TpModelWorker
@@ -25,8 +26,8 @@ from tests.native import needs_native
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs Linux")
 
-FIRST = 10_000
-"""Of made-up processors: servers beside the tests may claim real ones."""
+FIRST = 10_000 * os.getpid()
+"""Of made-up processors: servers, and other tests, may claim the same ones else."""
 
 TWO_NODES = [Core(FIRST + core, frozenset({FIRST + core, FIRST + 8 + core}), node=core // 4) for core in range(8)]
 
@@ -57,10 +58,15 @@ def claim(claims: list[CoreClaim]) -> Claim:
 
 
 def test_servers_get_cores_of_their_own_near_to_one_memory(claim: Claim) -> None:
-    assert claim(TWO_NODES, 3) == [7, 6, 5]
-    assert claim(TWO_NODES, 3) == [3, 2, 1]
-    assert claim(TWO_NODES, 2) == [4, 0]
+    assert claim(TWO_NODES, 3) == [0, 1, 2]
+    assert claim(TWO_NODES, 3) == [4, 5, 6]
+    assert claim(TWO_NODES, 2) == [3, 7]
     assert claim(TWO_NODES, 1) is None
+
+
+def test_fast_cores_come_first(claim: Claim) -> None:
+    cores = [Core(FIRST + n, frozenset({FIRST + n}), speed=speed) for n, speed in enumerate([300, 900, 300, 1024])]
+    assert claim(cores, 3) == [3, 1, 0]
 
 
 def test_servers_with_different_threads_of_a_core_do_not_share_it(claim: Claim) -> None:
@@ -68,22 +74,22 @@ def test_servers_with_different_threads_of_a_core_do_not_share_it(claim: Claim) 
         allowed = {FIRST + cpu for cpu in cpus}
         return [Core(core.number, core.cpus & allowed, core.node) for core in TWO_NODES]
 
-    assert claim(half(range(8)), 8) == [7, 6, 5, 4, 3, 2, 1, 0]
+    assert claim(half(range(8)), 8) == list(range(8))
     assert claim(half(range(8, 16)), 1) is None
 
 
 def test_a_claim_that_fails_leaves_the_cores_to_others(claim: Claim, claims: list[CoreClaim]) -> None:
-    assert claim(TWO_NODES[:2], 2) == [1, 0]
+    assert claim(TWO_NODES[:2], 2) == [0, 1]
     assert claim(TWO_NODES, 7) is None
-    assert claim(TWO_NODES, 6) == [7, 6, 5, 4, 3, 2]
+    assert claim(TWO_NODES, 6) == [2, 3, 4, 5, 6, 7]
     claims[-1].release()
-    assert claim(TWO_NODES, 5) == [7, 6, 5, 4, 3]
+    assert claim(TWO_NODES, 5) == [2, 3, 4, 5, 6]
 
 
 def test_servers_that_start_together_claim_one_after_the_other(claim: Claim, monkeypatch: pytest.MonkeyPatch) -> None:
     with ThreadPoolExecutor(8) as starting:
         found = list(starting.map(lambda _: claim(TWO_NODES, 5), range(8)))
-    assert [each for each in found if each is not None] == [[7, 6, 5, 4, 3]]
+    assert [each for each in found if each is not None] == [[0, 1, 2, 3, 4]]
     monkeypatch.setattr(core_binding, "_CLAIMING_SECONDS", 0.05)
     with core_binding._turn(), pytest.raises(StartupError, match="choosing its cores for too long"):
         claim(TWO_NODES, 1)
@@ -130,7 +136,7 @@ def bound(monkeypatch: pytest.MonkeyPatch) -> dict[int, set[int]]:
 @needs_native
 @pytest.mark.parametrize(
     ("threads", "workers", "while_loading", "caller"),
-    [(1, [], {2, 6, 3, 7}, {2, 6, 3, 7}), (2, [{1, 5}], set(range(8)), {3, 7, 2, 6})],
+    [(1, [], {0, 4, 1, 5}, {0, 4, 1, 5}), (2, [{2, 6}], set(range(8)), {0, 4, 1, 5})],
 )
 def test_threads_are_bound_and_the_caller_stays_near_until_it_is_confined(
     monkeypatch: pytest.MonkeyPatch,
@@ -141,12 +147,17 @@ def test_threads_are_bound_and_the_caller_stays_near_until_it_is_confined(
     workers: list[set[int]],
     while_loading: set[int],
     caller: set[int],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.INFO)
     pool = ThreadPool(threads)
     binding = bind_threads(pool, machine(monkeypatch, tmp_path))
     claims.append(binding.claim)
     assert [bound[thread] for thread in pool.thread_ids()[1:]] == workers
     assert bound[0] == while_loading
+    numbers = [FIRST + number for number in (2, 0, 1)]
+    worker, *callers = ["none" if threads == 1 else str(numbers[0]), *map(str, numbers[1:])]
+    assert caplog.messages == [f"threads are bound to cores: {worker}; the scheduler has {', '.join(callers)}"]
     binding.confine_caller()
     assert bound[0] == caller
 
@@ -156,7 +167,7 @@ def test_threads_are_bound_and_the_caller_stays_near_until_it_is_confined(
 def test_as_many_threads_as_cores_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], threads: int
 ) -> None:
-    with pytest.raises(ConfigError, match=f"more cores than threads; here are 4 for {threads}: lower --cpu-threads"):
+    with pytest.raises(ConfigError, match=f"more cores than threads; here are 4 for {threads}: set --cpu-threads to 3"):
         bind_threads(ThreadPool(threads), machine(monkeypatch, tmp_path))
     assert bound == {}
 
@@ -166,7 +177,7 @@ def test_cores_of_other_servers_are_told_of(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], claim: Claim
 ) -> None:
     here = machine(monkeypatch, tmp_path)
-    assert claim(here.cores(), 2) == [3, 2]
+    assert claim(here.cores(), 2) == [0, 1]
     with pytest.raises(StartupError, match="other servers leave fewer than 3 of these 4 cores"):
         bind_threads(ThreadPool(2), here)
     assert bound == {}
@@ -183,7 +194,7 @@ def test_a_system_that_refuses_is_told_of_and_the_cores_are_free(
     monkeypatch.setattr(os, "sched_setaffinity", refuse)
     with pytest.raises(StartupError, match="the system refuses"):
         bind_threads(ThreadPool(2), here)
-    assert claim(here.cores(), 4) == [3, 2, 1, 0]
+    assert claim(here.cores(), 4) == [0, 1, 2, 3]
 
 
 @needs_native
@@ -195,7 +206,7 @@ def test_real_threads_are_bound() -> None:
         caller, worker = pool.thread_ids()
         assert caller == threading.get_native_id()
         core_binding._bind(worker, [second])
-        CoreBinding(CoreClaim([first, first, second], [])).confine_caller()
+        CoreBinding(CoreClaim([], []), [first], [second]).confine_caller()
         assert os.sched_getaffinity(caller) == first.cpus
         assert os.sched_getaffinity(worker) == second.cpus
         # They still compute there.
@@ -211,21 +222,28 @@ def test_the_flag_binds_the_threads_of_a_worker(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], claims: list[CoreClaim]
 ) -> None:
     here = machine(monkeypatch, tmp_path / "machine")
-    monkeypatch.setattr(model_runner, "Machine", lambda: here)
+    for module in (model_runner, tp_worker):
+        monkeypatch.setattr(module, "Machine", lambda: here)
+    # Else so small a model has one thread.
+    monkeypatch.setattr(tp_worker, "default_threads", lambda config, cores: cores)
     path = str(save_checkpoint(tmp_path / "model", "Llama").path)
 
-    def worker(**options: Any) -> TpModelWorker:
-        args = ServerArgs(model_path=path, device="cpu", cpu_threads=2, max_total_tokens=256, **options)
-        return TpModelWorker(args, ModelConfig.from_path(path, dtype="float32", device="cpu"))
+    def runner(dtype: str = "float32", **options: Any) -> model_runner.ModelRunner:
+        args = ServerArgs(model_path=path, device="cpu", max_total_tokens=256, **options)
+        return TpModelWorker(args, ModelConfig.from_path(path, dtype=dtype, device="cpu")).model_runner
 
-    worker()
+    assert runner().threads.num_threads == 4  # type: ignore[union-attr]
     assert bound == {}
-    made = worker(bind_threads=True)
-    assert made.model_runner._binding is not None
-    claims.append(made.model_runner._binding.claim)
-    assert bound[0] == {3, 7, 2, 6}
+    made = runner(bind_threads=True)
+    assert made.threads is not None
+    assert made._binding is not None
+    claims.append(made._binding.claim)
+    assert [bound[thread] for thread in made.threads.thread_ids()[1:]] == [{2, 6}, {3, 7}]
+    assert bound[0] == {0, 4, 1, 5}
     with pytest.raises(StartupError, match="other servers"):
-        worker(bind_threads=True)
+        runner(bind_threads=True, cpu_threads=2)
+    with pytest.raises(ConfigError, match="native CPU kernels"):
+        runner(bind_threads=True, dtype="float16")
 
 
 def test_a_program_that_steps_itself_keeps_its_threads() -> None:

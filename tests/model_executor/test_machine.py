@@ -114,12 +114,14 @@ def test_cores_have_their_threads_and_their_memory(tmp_path: Path) -> None:
             "sys/devices/system/cpu/cpu0/node0/cpulist": "0-3",
             "sys/devices/system/cpu/cpu7/topology/thread_siblings_list": "7,9",
             "sys/devices/system/cpu/cpu7/node1/cpulist": "7,9",
+            "sys/devices/system/cpu/cpu7/cpufreq/cpuinfo_max_freq": "4900000",
+            "sys/devices/system/cpu/cpu6/cpu_capacity": "1024",
         },
     )
-    first, *others, last = here.cores()
-    assert first == Core(0, frozenset({0, 1}), node=0)
-    assert others == [Core(cpu, frozenset({cpu}), node=0) for cpu in range(2, 7)]
-    assert last == Core(7, frozenset({7}), node=1)
+    first, *others = here.cores()
+    assert first == Core(0, frozenset({0, 1}))
+    assert others[:4] == [Core(cpu, frozenset({cpu})) for cpu in range(2, 6)]
+    assert others[4:] == [Core(6, frozenset({6}), speed=1024), Core(7, frozenset({7}), node=1, speed=4_900_000)]
 
 
 def test_real_machine_answers() -> None:

@@ -70,10 +70,12 @@ private:
         for (const std::unique_ptr<Layer>& layer : layers_) {
             const KVLayer kv{layer->keys.data(), layer->values.data(), nullptr, nullptr, dtype_};
             add_norm(layer->norm);
-            // Side by side, as values have where they are held otherwise: threads do not meet in between.
-            add_gemm(normed_, kHidden, layer->queries_keys, kStore, heads_.data(), kHeadColumns, DType::f32);
+            // Side by side, as where values are held otherwise: threads do not meet in between.
             float* const values = heads_.data() + kHeadColumns - kValueColumns;
-            add_gemm(normed_, kHidden, layer->values_of, kStore, values, kHeadColumns, DType::f32);
+            const GemmCall both[] = {
+                gemm_call(normed_, kHidden, layer->queries_keys, kStore, heads_.data(), kHeadColumns, DType::f32),
+                gemm_call(normed_, kHidden, layer->values_of, kStore, values, kHeadColumns, DType::f32)};
+            program_.add(both, 2);
             RotaryStoreCall store{};
             store.qkv = heads_.data();
             store.qkv_stride = kHeadColumns;
@@ -110,8 +112,8 @@ private:
 
     void add_norm(Stored& weight) { program_.add(norm_call(weight)); }
 
-    void add_gemm(Stored& input, int64_t input_stride, Weights& weights, Epilogue epilogue, void* output,
-                  int64_t output_stride, DType output_dtype) {
+    static GemmCall gemm_call(Stored& input, int64_t input_stride, Weights& weights, Epilogue epilogue, void* output,
+                              int64_t output_stride, DType output_dtype) {
         GemmCall call{};
         call.input = input.data();
         call.input_stride = input_stride;
@@ -120,7 +122,13 @@ private:
         call.output = output;
         call.output_stride = output_stride;
         call.output_dtype = output_dtype;
-        program_.add(call);
+        return call;
+    }
+
+    void add_gemm(Stored& input, int64_t input_stride, Weights& weights, Epilogue epilogue, void* output,
+                  int64_t output_stride, DType output_dtype) {
+        const GemmCall call = gemm_call(input, input_stride, weights, epilogue, output, output_stride, output_dtype);
+        program_.add(&call, 1);
     }
 
     static Row row_of(const Stored& matrix, int64_t row) {

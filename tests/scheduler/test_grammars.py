@@ -39,8 +39,10 @@ SCHEMA = {
 JSON = {"json_schema": json.dumps(SCHEMA), "max_new_tokens": 300, "temperature": 1.0}
 PROMPT = prompt_of(20, vocab_size=VOCAB_SIZE)
 NEVER_LOOKS = -1000
-HANGS_AFTER_S = 120
 """As ``SILENT_LOOKS``: tokens are looked behind as rarely as ever, from the first on."""
+
+HANGS_AFTER_S = 120
+"""Whatever is waited for comes sooner, on a busy machine, too."""
 
 
 class Panic(BaseException):

@@ -277,8 +277,9 @@ class EngineArgs(OptionTable):
     )
     bind_threads: bool = option(
         False,
-        help="Threads of the native CPU kernels stay on cores of their own, which no other server with this flag on "
-        "the same machine has. Needs more cores than threads.",
+        help="Threads of the native CPU kernels stay on cores of their own, which no other server gets that has this "
+        "flag, too, and the same network (containers). Needs more cores than threads: the default of --cpu-threads is "
+        "then one less.",
         group=DEVICE,
     )
     random_seed: int | None = option(

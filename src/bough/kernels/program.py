@@ -11,7 +11,6 @@ import ctypes
 import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 
@@ -96,14 +95,6 @@ def padded_columns(columns: int, dtype: torch.dtype) -> int:
     line = _LINE_BYTES // dtype.itemsize
     lines = -(-columns // line)
     return (lines + 1 - lines % 2) * line
-
-
-class ProductInput(NamedTuple):
-    """Rows that are multiplied by weights."""
-
-    pointer: int
-    stride: int
-    """between rows, in elements; of quantised ones in words of 32 bits"""
 
 
 class Program:
@@ -192,29 +183,24 @@ class Program:
     def linear(self, x: Buffer, matrices: Sequence[PackedMatrix]) -> Buffer:
         """``x Wᵀ + b`` of each of ``matrices``, side by side, in float32."""
         output = self.buffer("projected", sum(weights.num_outputs for weights in matrices), torch.float32)
-        # All inputs before all products: threads then meet but once before and once after them.
-        inputs: dict[int, ProductInput] = {}
-        for weights in matrices:
-            if weights.dtype not in inputs:
-                inputs[weights.dtype] = self._record_input(x, weights)
-        start = 0
+        places, start = [], 0
         for weights in matrices:
             end = start + weights.num_outputs
-            place = Buffer(output.memory[:, start:end], weights.num_outputs)
-            self._record_product(inputs[weights.dtype], weights, Epilogue.STORE, place)
+            places.append(Buffer(output.memory[:, start:end], weights.num_outputs))
             start = end
+        self._record_products(x, matrices, Epilogue.STORE, places)
         return output
 
     def linear_add(self, x: Buffer, weights: PackedMatrix, onto: Buffer) -> None:
         """``onto += x Wᵀ + b``; ``onto`` is float32."""
-        self._record_gemm(x, weights, Epilogue.ADD, onto)
+        self._record_products(x, [weights], Epilogue.ADD, [onto])
 
     def linear_gated(self, x: Buffer, weights: PackedMatrix) -> Buffer:
         """``silu(gate) * value`` of ``x Wᵀ + b`` = gates, values; in the model's dtype."""
         if weights.layout != PanelLayout.GATED:
             raise ValueError("gates and values must be packed side by side")
         output = self.buffer("gated", weights.num_outputs // 2, self.dtype)
-        self._record_gemm(x, weights, Epilogue.SILU_MUL, output)
+        self._record_products(x, [weights], Epilogue.SILU_MUL, [output])
         return output
 
     def rotate_and_store(
@@ -303,31 +289,36 @@ class Program:
             weights=weights.dtype,
         )
 
-    def _record_gemm(self, x: Buffer, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
-        self._record_product(self._record_input(x, weights), weights, epilogue, output)
+    def _record_products(
+        self, x: Buffer, matrices: Sequence[PackedMatrix], epilogue: Epilogue, outputs: Sequence[Buffer]
+    ) -> None:
+        """``x`` times each of the matrices, with one barrier before all of it and one behind.
 
-    def _record_input(self, x: Buffer, weights: PackedMatrix) -> ProductInput:
-        """``x`` as a product with such weights takes it."""
-        quantized = weights.dtype in QUANTIZED_DTYPES
-        if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
-            raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
-        if not quantized:
-            return ProductInput(x.pointer, x.stride)
-        quantize = self._quantize_call(x, weights, "quantized")
-        self._record("quantize", ctypes.byref(quantize))
-        return ProductInput(quantize.output, quantize.output_stride)
-
-    def _record_product(self, factor: ProductInput, weights: PackedMatrix, epilogue: Epilogue, output: Buffer) -> None:
-        call = GemmCall(
-            input=factor.pointer,
-            input_stride=factor.stride,
-            weights=weights,
-            epilogue=epilogue,
-            output=output.pointer,
-            output_stride=output.stride,
-            output_dtype=output.dtype,
-        )
-        self._record("gemm", ctypes.byref(call))
+        Args:
+            x: the rows.
+            matrices: the weights.
+            epilogue: of each product.
+            outputs: where each goes; no two have an element in common.
+        """
+        quantizations: dict[int, QuantizeCall] = {}
+        for weights in matrices:
+            quantized = weights.dtype in QUANTIZED_DTYPES
+            if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
+                raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
+            if quantized:
+                quantizations[weights.dtype] = self._quantize_call(x, weights, "quantized")
+        if quantizations:
+            calls = (QuantizeCall * len(quantizations))(*quantizations.values())
+            self._record("quantize", calls, len(calls))
+        products = (GemmCall * len(matrices))()
+        for product, weights, output in zip(products, matrices, outputs, strict=True):
+            made = quantizations.get(weights.dtype)
+            product.input, product.input_stride = x.pointer, x.stride
+            if made is not None:
+                product.input, product.input_stride = made.output, made.output_stride
+            product.weights, product.epilogue = weights, epilogue
+            product.output, product.output_stride, product.output_dtype = output.pointer, output.stride, output.dtype
+        self._record("gemm", products, len(products))
 
     def _record(self, kind: str, *arguments: object) -> None:
         getattr(self._library, f"bough_program_{kind}")(self._handle, *arguments)

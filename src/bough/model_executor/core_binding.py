@@ -1,13 +1,14 @@
 """Threads that compute stay on cores of their own (``--bind-threads``).
 
-A thread that wakes up on another core finds its cache cold and, where processors have memory of their own (NUMA), its
-part of the weights far away; one that has to wait for its core makes all others wait at every barrier.
+A thread that wakes up on another core may find its cache cold and, where processors have memory of their own (NUMA),
+its part of the weights far away; one that has to wait for its core makes all others wait at every barrier.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import socket
 import time
@@ -18,8 +19,10 @@ from bough.errors import ConfigError, StartupError
 from bough.kernels.thread_pool import ThreadPool
 from bough.model_executor.machine import Core, Machine
 
+logger = logging.getLogger(__name__)
+
 _CLAIMING_SECONDS = 10.0
-"""In which other servers that start have made their claims; that takes each of them a millisecond."""
+"""In which other servers that start have made their claims."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +40,24 @@ class CoreClaim:
 
 @dataclass(frozen=True)
 class CoreBinding:
-    """The threads of a pool, of which all but the calling one are bound to a core of their own each.
+    """Where the threads of a pool run.
 
     Attributes:
-        claim: a core for the calling thread, one for what it starts beside, and one for each of the others.
+        claim: all that follows.
+        caller_cores: two for the calling thread and what it starts.
+        worker_cores: one for each of the other threads, which are bound to them.
     """
 
     claim: CoreClaim
-
-    @property
-    def worker_cores(self) -> Sequence[Core]:
-        """Those of the threads that are bound to one each."""
-        return self.claim.cores[2:]
+    caller_cores: Sequence[Core]
+    worker_cores: Sequence[Core]
 
     def confine_caller(self) -> None:
-        """Keep the calling thread, and what it starts from now on, to the two cores that are left to it.
+        """Keep the calling thread, and what it starts from now on, to its cores.
 
         A thread on the core of another makes that one, who can go nowhere else, wait.
         """
-        _bind(0, self.claim.cores[:2])
+        _bind(0, self.caller_cores)
 
 
 def bind_threads(threads: ThreadPool, machine: Machine) -> CoreBinding:
@@ -72,21 +74,22 @@ def bind_threads(threads: ThreadPool, machine: Machine) -> CoreBinding:
             nowhere else.
         StartupError: if other servers have claimed too many cores, or the system refuses.
     """
-    cores = machine.cores()
-    if len(cores) <= threads.num_threads:
+    cores, count = machine.cores(), threads.num_threads + 1
+    if len(cores) < count:
         raise ConfigError(
-            f"--bind-threads needs more cores than threads; here are {len(cores)} for {threads.num_threads}: lower "
-            "--cpu-threads",
+            f"--bind-threads needs more cores than threads; here are {len(cores)} for {threads.num_threads}: set "
+            f"--cpu-threads to {len(cores) - 1} or less, or leave it out",
             param="bind_threads",
         )
-    claim = claim_cores(cores, threads.num_threads + 1)
+    claim = claim_cores(cores, count)
     if claim is None:
         raise StartupError(
-            f"--bind-threads: other servers leave fewer than {threads.num_threads + 1} of these {len(cores)} cores, "
-            "one more than there are threads; lower --cpu-threads",
+            f"--bind-threads: other servers leave fewer than {count} of these {len(cores)} cores, one more than there "
+            "are threads; a server that shuts down has its cores until it has ended. Lower --cpu-threads, or leave "
+            "--bind-threads out",
             param="bind_threads",
         )
-    binding = CoreBinding(claim)
+    binding = CoreBinding(claim, claim.cores[:2], claim.cores[2:])
     nodes = {core.node for core in claim.cores}
     try:
         for thread, core in zip(threads.thread_ids()[1:], binding.worker_cores, strict=True):
@@ -94,7 +97,10 @@ def bind_threads(threads: ThreadPool, machine: Machine) -> CoreBinding:
         _bind(0, [core for core in cores if core.node in nodes])
     except OSError as error:
         claim.release()
-        raise StartupError(f"--bind-threads: the system refuses ({error})", param="bind_threads") from None
+        raise _refused(error) from None
+    logger.info(
+        "threads are bound to cores: %s; the scheduler has %s", *map(_numbers, (claim.cores[2:], claim.cores[:2]))
+    )
     return binding
 
 
@@ -104,11 +110,11 @@ def claim_cores(cores: Sequence[Core], count: int) -> CoreClaim | None:
     Raises:
         StartupError: if the system has no names to claim cores by.
     """
-    # The system's first cores are those that devices interrupt.
-    cores = cores[::-1]
-    nodes = dict.fromkeys(core.node for core in cores)
+    # Products are shared out alike, and all wait for the slowest.
+    cores = sorted(cores, key=lambda core: -core.speed)
+    groups = [[core for core in cores if core.node == node] for node in dict.fromkeys(core.node for core in cores)]
     with _turn():
-        for group in (*([core for core in cores if core.node == node] for node in nodes), cores):
+        for group in (*groups, *([cores] if len(groups) > 1 else [])):
             claim = _claim_some(group, count)
             if claim is not None:
                 return claim
@@ -137,7 +143,10 @@ def _turn() -> Iterator[None]:
     deadline = time.monotonic() + _CLAIMING_SECONDS
     while (turn := _take("bough-cores")) is None:
         if time.monotonic() > deadline:
-            raise StartupError("--bind-threads: another server has been choosing its cores for too long")
+            raise StartupError(
+                "--bind-threads: another server has been choosing its cores for too long; try again, or leave it out",
+                param="bind_threads",
+            )
         time.sleep(0.01)
     with turn:
         yield
@@ -159,8 +168,16 @@ def _take(name: str) -> socket.socket | None:
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             return None
-        raise StartupError(f"--bind-threads: the system refuses ({error})", param="bind_threads") from None
+        raise _refused(error) from None
     return taken
+
+
+def _refused(error: OSError) -> StartupError:
+    return StartupError(f"--bind-threads: the system refuses ({error}); leave it out", param="bind_threads")
+
+
+def _numbers(cores: Sequence[Core]) -> str:
+    return ", ".join(str(core.number) for core in cores) or "none"
 
 
 def _bind(thread: int, cores: Sequence[Core]) -> None:

@@ -80,7 +80,9 @@ class EncoderWorker:
                 flag = f"--{name.replace('_', '-')}"
                 raise ConfigError(f"{flag} is for language models, not {self.config.architecture}", param=name)
         if server_args.bind_threads:
-            raise ConfigError("--bind-threads is for the native CPU kernels; leave it out", param="bind_threads")
+            raise ConfigError(
+                f"--bind-threads is for language models, not {self.config.architecture}", param="bind_threads"
+            )
         if server_args.enable_deterministic_inference:
             check_deterministic(self.config, self.device, None, native=False)
         if server_args.kv_cache_dtype != "auto":

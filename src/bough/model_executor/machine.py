@@ -26,11 +26,13 @@ class Core:
         number: of its first hardware thread, whether or not this process may run there.
         cpus: those of its hardware threads, as the system numbers them, that this process may run on.
         node: the memory that is near to it (NUMA).
+        speed: larger where a core is faster than others, as the system measures it; 0 if it does not say.
     """
 
     number: int
     cpus: frozenset[int]
-    node: int
+    node: int = 0
+    speed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,9 @@ class Machine:
         cores: dict[int, set[int]] = {}
         for cpu in self._allowed_cpus():
             cores.setdefault(self._first_sibling(cpu), set()).add(cpu)
-        return [Core(number, frozenset(cpus), self._node(number)) for number, cpus in cores.items()]
+        return [
+            Core(number, frozenset(cpus), self._node(number), self._speed(number)) for number, cpus in cores.items()
+        ]
 
     def _allowed_cpus(self) -> list[int]:
         if hasattr(os, "sched_getaffinity"):
@@ -89,6 +93,10 @@ class Machine:
         for directory in (self.root / f"sys/devices/system/cpu/cpu{cpu}").glob("node[0-9]*"):
             return int(directory.name.removeprefix("node"))
         return 0
+
+    def _speed(self, cpu: int) -> int:
+        directory = self.root / f"sys/devices/system/cpu/cpu{cpu}"
+        return _read_int(directory / "cpu_capacity") or _read_int(directory / "cpufreq/cpuinfo_max_freq") or 0
 
     def _system_available(self) -> int:
         for line in (_read(self.root / "proc/meminfo") or "").splitlines():

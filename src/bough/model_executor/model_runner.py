@@ -101,11 +101,6 @@ class ModelRunner:
         self.dtype = torch_dtype(self.config)
         self.timings: dict[str, float] = {}
         self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
-        self._binding: CoreBinding | None = None
-        if options.bind_threads:
-            if self.threads is None:
-                raise ConfigError("--bind-threads is for the native CPU kernels; leave it out", param="bind_threads")
-            self._binding = bind_threads(self.threads, Machine())
         if options.deterministic:
             check_deterministic(self.config, device, options.attention_backend, native=self.threads is not None)
         self.weight_choice = WeightChoice(
@@ -137,6 +132,14 @@ class ModelRunner:
             check_attention(options.attention_backend, device, self.config, self.kv_dtype)
             self.attention = chosen_attention(options.attention_backend, device, self.config)
         check_recording(options, self.attention, device, self.config)
+        self._binding: CoreBinding | None = None
+        if options.bind_threads:
+            if self.threads is None:
+                raise ConfigError(
+                    "--bind-threads is for the native CPU kernels, which do not run this; leave it out",
+                    param="bind_threads",
+                )
+            self._binding = bind_threads(self.threads, Machine())
         with timed(self.timings, "load_weights"):
             source = open_source(self.config, options.load_format)
             kv_scales: dict[int, tuple[float, float]] | None = None

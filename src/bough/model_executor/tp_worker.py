@@ -23,7 +23,7 @@ class TpModelWorker:
     """Executes step plans; every rank of a group runs the same ones.
 
     Settings of the process that it changes: the number of torch's threads, the random seed (the same on every rank),
-    and on a CPU that freed memory is kept.
+    and on a CPU that freed memory is kept, and with ``bind_threads`` which cores its threads run on.
     """
 
     def __init__(self, server_args: ServerArgs, model_config: ModelConfig, *, rank: int = 0, world: int = 1) -> None:
@@ -45,7 +45,10 @@ class TpModelWorker:
         device = resolve_device(server_args.device)
         if device.type == "cpu":
             keep_freed_memory()
-            cores = Machine().usable_threads()
+            machine = Machine()
+            cores = machine.usable_threads()
+            if server_args.bind_threads:
+                cores = max(min(cores, len(machine.cores()) - 1), 1)
             torch.set_num_threads(server_args.cpu_threads or default_threads(model_config, cores))
         seed = server_args.random_seed or 0
         torch.manual_seed(seed)

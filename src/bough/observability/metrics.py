@@ -315,7 +315,7 @@ class Metrics(Collector):
                 "prefill_seconds_total",
                 "Duration of the steps that computed prompt tokens, whatever else they computed.",
             ),
-            ("decode_tokens", "decode_tokens_total", "Tokens sampled, those of aborted requests included."),
+            ("decode_tokens", "decode_tokens_total", "Tokens generated, those of aborted requests included."),
             (
                 "evicted_tokens",
                 "evicted_tokens_total",

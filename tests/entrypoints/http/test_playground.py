@@ -113,7 +113,9 @@ def test_a_picture_shows_text_where_the_tree_has_ids(server: RunningServer, clie
     assert len(histogram["counts"]) == len(histogram["bounds"]) + 1
 
 
-def test_tokens_count_when_they_are_generated(server: RunningServer, client: httpx.Client) -> None:
+def test_the_tokens_of_a_picture_are_those_that_the_scheduler_has_counted(
+    server: RunningServer, client: httpx.Client
+) -> None:
     # Those of requests that are not streamed come dozens at a time.
     server.engine.internal_state = {"decode_tokens_total": 7}
     try:
