@@ -82,7 +82,8 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Serv
         running = {}
         for kind in SERVERS if THOROUGH else ("text", "vectors"):
             directory = tmp_path_factory.mktemp(kind)
-            running[kind] = stack.enter_context(running_server(directory, *SERVERS[kind]))
+            flags = ("--profile-dir", str(directory / "profiles"))
+            running[kind] = stack.enter_context(running_server(directory, *flags, *SERVERS[kind]))
             served = running[kind].client.get("/openapi.json").json()
             assert served == json.loads(json.dumps(DOCUMENT)), "what is tried is what is served"
         yield running
