@@ -76,17 +76,18 @@ def bind_threads(threads: ThreadPool, machine: Machine) -> CoreBinding:
     """
     cores, count = machine.cores(), threads.num_threads + 1
     if len(cores) < count:
+        fewer = f"set --cpu-threads to at most {len(cores) - 1}, or " if len(cores) > 1 else ""
         raise ConfigError(
-            f"--bind-threads needs more cores than threads; here are {len(cores)} for {threads.num_threads}: set "
-            f"--cpu-threads to {len(cores) - 1} or less, or leave it out",
+            f"--bind-threads needs more cores than threads; here are {len(cores)} for {threads.num_threads}: {fewer}"
+            "leave --bind-threads out",
             param="bind_threads",
         )
     claim = claim_cores(cores, count)
     if claim is None:
+        fewer = "lower --cpu-threads, or " if threads.num_threads > 1 else ""
         raise StartupError(
-            f"--bind-threads: other servers leave fewer than {count} of these {len(cores)} cores, one more than there "
-            "are threads; a server that shuts down has its cores until it has ended. Lower --cpu-threads, or leave "
-            "--bind-threads out",
+            f"--bind-threads needs {count} cores, one more than threads, and others with this flag have too many of "
+            f"the {len(cores)} here; who shuts down has them until the end: {fewer}leave --bind-threads out",
             param="bind_threads",
         )
     binding = CoreBinding(claim, claim.cores[:2], claim.cores[2:])
@@ -98,9 +99,9 @@ def bind_threads(threads: ThreadPool, machine: Machine) -> CoreBinding:
     except OSError as error:
         claim.release()
         raise _refused(error) from None
-    logger.info(
-        "threads are bound to cores: %s; the scheduler has %s", *map(_numbers, (claim.cores[2:], claim.cores[:2]))
-    )
+    if binding.worker_cores:
+        logger.info("threads are bound to cores %s", _numbers(binding.worker_cores))
+    logger.info("the scheduler, which computes, too, is kept to cores %s", _numbers(binding.caller_cores))
     return binding
 
 
@@ -144,7 +145,8 @@ def _turn() -> Iterator[None]:
     while (turn := _take("bough-cores")) is None:
         if time.monotonic() > deadline:
             raise StartupError(
-                "--bind-threads: another server has been choosing its cores for too long; try again, or leave it out",
+                "--bind-threads: another server has been choosing its cores for too long; try again, or leave "
+                "--bind-threads out",
                 param="bind_threads",
             )
         time.sleep(0.01)
@@ -173,11 +175,11 @@ def _take(name: str) -> socket.socket | None:
 
 
 def _refused(error: OSError) -> StartupError:
-    return StartupError(f"--bind-threads: the system refuses ({error}); leave it out", param="bind_threads")
+    return StartupError(f"--bind-threads: the system refuses ({error}); leave --bind-threads out", param="bind_threads")
 
 
 def _numbers(cores: Sequence[Core]) -> str:
-    return ", ".join(str(core.number) for core in cores) or "none"
+    return ", ".join(str(core.number) for core in cores)
 
 
 def _bind(thread: int, cores: Sequence[Core]) -> None:
