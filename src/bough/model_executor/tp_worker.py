@@ -22,8 +22,8 @@ from bough.step_plan import StepPlan, StepResult
 class TpModelWorker:
     """Executes step plans; every rank of a group runs the same ones.
 
-    Settings of the process that it changes: the number of torch's threads, the random seed (the same on every rank),
-    and on a CPU that freed memory is kept, and with ``bind_threads`` which cores its threads run on.
+    Settings of the process that it changes: the number of torch's threads, the random seed (the same on every rank);
+    on a CPU, that freed memory is kept, and with ``bind_threads`` which cores its threads run on.
     """
 
     def __init__(self, server_args: ServerArgs, model_config: ModelConfig, *, rank: int = 0, world: int = 1) -> None:
