@@ -165,9 +165,12 @@ $(BIN)/python:
 # The native kernels are built with Bough, and again whenever their sources change.
 define INSTALL
 @echo "Installing into $(VENV); what is there already takes no time."
-@echo "1/2 PyTorch: a download of $(TORCH_SIZE)"
-@$(INSTALL_TORCH)
-@echo "2/2 Bough: a download of 50 MB, more with what the tests need, and two minutes, on a busy machine five, to compile its kernels"
+@echo "1/2 PyTorch: a download of $(TORCH_SIZE); meanwhile the kernels are compiled: one to three minutes"
+@$(PIP) setuptools
+@# Whatever keeps them from being compiled is told by the second step, which then does it again.
+@$(BIN)/python setup.py --quiet build_ext --inplace > /dev/null 2>&1 & compiling=$$!; \
+  { $(INSTALL_TORCH); } && { wait $$compiling || true; }
+@echo "2/2 Bough: a download of 50 MB, more with what the tests need"
 @$(PIP) --editable '.[$(1)]'
 endef
 

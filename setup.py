@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import shutil
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -62,6 +63,8 @@ class BuildKernels(build_ext):
 
     def run(self) -> None:
         """Build; whatever fails, no library of other sources stays behind."""
+        # While it builds, setuptools does as if it did not do so in place.
+        self.keeps_objects = bool(self.inplace or self.editable_mode)
         if self.inplace:
             package = self.get_finalized_command("build_py").get_package_dir("bough.kernels")
             Path(package, "libbough.so").unlink(missing_ok=True)
@@ -69,6 +72,8 @@ class BuildKernels(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         """Compile and link.
+
+        An installation in place keeps what it compiles, so that `make` can have begun before its environment is ready.
 
         Raises:
             CompileError: if there is a compiler, and the sources do not compile.
@@ -92,17 +97,17 @@ class BuildKernels(build_ext):
 
     def compile_and_link(self, ext: Extension, target: Path, isas: dict[str, list[str]], link_flags: list[str]) -> None:
         """The library ``target`` with kernels for some instruction sets."""
+        kept = self.kept_objects(isas)
         common = [f'-DBOUGH_SOURCES="{sources_hash()}"', *(f"-DBOUGH_HAS_{isa}" for isa in isas)]
 
-        def compile_one(job: tuple[str, str, list[str]]) -> list[str]:
+        def compile_one(job: tuple[str, str, list[str]]) -> Path:
             source, directory, flags = job
-            objects: list[str] = self.compiler.compile(
-                [source],
-                output_dir=os.path.join(self.build_temp, directory),
-                extra_postargs=[*FLAGS, *flags],
-                depends=ext.depends,
-            )
-            return objects
+            made = kept / directory / f"{Path(source).stem}.o"
+            if not made.exists():
+                unfinished = str(kept / directory / "unfinished")
+                (compiled,) = self.compiler.compile([source], output_dir=unfinished, extra_postargs=[*FLAGS, *flags])
+                os.replace(compiled, made)
+            return made
 
         jobs = []
         for source in ext.sources:
@@ -113,9 +118,22 @@ class BuildKernels(build_ext):
             for isa, flags in isas.items():
                 if name in SHARED.get(f"PER_ISA_{isa}", SHARED["PER_ISA"]):
                     jobs.append((source, isa, [*flags, f"-DBOUGH_ISA={isa}"]))
+        # What takes longest first, so that no core is left with it in the end.
+        jobs.sort(key=lambda job: Path(job[0]).stat().st_size, reverse=True)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            objects = [name for names in threads.map(compile_one, jobs) for name in names]
+            objects = [str(made) for made in threads.map(compile_one, jobs)]
         self.compiler.link_shared_object(objects, str(target), extra_postargs=link_flags, target_lang="c++")
+
+    def kept_objects(self, isas: dict[str, list[str]]) -> Path:
+        """Where what is compiled with these sources, flags and compiler is kept; what was kept for others goes."""
+        command = [*self.compiler.compiler_so, *FLAGS, str(isas), sources_hash()]
+        wanted = hashlib.sha256("\0".join(command).encode()).hexdigest()[:16]
+        # Temporary directories of editable installations are not kept.
+        kept = Path("build" if self.keeps_objects else self.build_temp, "kernels")
+        for other in kept.iterdir() if kept.exists() else ():
+            if other.name != wanted:
+                shutil.rmtree(other, ignore_errors=True)
+        return kept / wanted
 
     def works(self, flags: list[str], link_flags: list[str]) -> bool:
         """Whether the compiler makes a shared library of a small program with these flags."""

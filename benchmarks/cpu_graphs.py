@@ -2,12 +2,14 @@
 
 A language model of the given shape with random weights decodes under a real scheduler, without HTTP. Per step, medians:
 
-- kernels: inside the one native call;
+- kernels: inside the native call;
 - runner: the rest of what the worker does, Python that makes the call and reads its result;
 - scheduler: all that is not the worker's.
 
-``outside`` is the share of runner and scheduler. The same is done with as many layers of hardly any width, where all of
-the time is overhead, natively and with torch: what a step costs in Python without a recorded program.
+``outside`` is the share of runner and scheduler. Tokens are streamed one by one, each after a step of its own, or told
+when the answer is whole, so that many steps follow one another in one call. The same is done with as many layers of
+hardly any width, where all of the time is overhead, natively and with torch: what a step costs in Python without a
+recorded program.
 
     python benchmarks/cpu_graphs.py [--threads N] [--running 1 8 32] [--quantization none int8 int4] [--output FILE]
 """
@@ -31,7 +33,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs, resolve
 from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerateReqInput
 from bough.kernels.program import Program
-from bough.kernels.structures import Step
+from bough.model_executor.cpu_graph_runner import MAX_STEPS
 from bough.model_executor.tp_worker import TpModelWorker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
@@ -76,18 +78,26 @@ class Stopwatch:
         return result
 
     def timed(self, run: Any) -> Any:
-        """``Program.run``, measured."""
+        """A method of ``Program`` that runs it, measured."""
 
-        def run_program(program: Program, step: Step) -> None:
+        def run_program(program: Program, *args: Any) -> Any:
             begin = time.perf_counter()
-            run(program, step)
+            result = run(program, *args)
             self.kernel_seconds += time.perf_counter() - begin
+            return result
 
         return run_program
 
 
 def measure(
-    shape: dict[str, Any], running: int, threads: int, steps: int, *, native: bool, quantization: Quantization = "none"
+    shape: dict[str, Any],
+    running: int,
+    threads: int,
+    steps: int,
+    *,
+    native: bool,
+    stream: bool = True,
+    quantization: Quantization = "none",
 ) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "config.json").write_text(json.dumps(shape))
@@ -101,7 +111,7 @@ def measure(
                 random_seed=0,
                 skip_tokenizer_init=True,
                 max_running_requests=running,
-                max_total_tokens=running * (PROMPT_TOKENS + steps + 64) // 16 * 16,
+                max_total_tokens=running * (PROMPT_TOKENS + steps + (WARM_UP + 2) * MAX_STEPS) // 16 * 16,
             )
         )
         config = ModelConfig.from_path(directory, device="cpu")
@@ -118,24 +128,27 @@ def measure(
 
     scheduler = Scheduler(args, config, stopwatch, None, send_deltas=send)
     rng = np.random.default_rng(0)
-    params = SamplingParams(temperature=0.0, max_new_tokens=steps + WARM_UP + 30, ignore_eos=True)
+    params = SamplingParams(temperature=0.0, max_new_tokens=steps + (WARM_UP + 1) * MAX_STEPS, ignore_eos=True)
     for index in range(running):
         ids = rng.integers(1, shape["vocab_size"], PROMPT_TOKENS).astype("<i4").tobytes()
-        scheduler.process_input_requests([TokenizedGenerateReqInput([f"{index:032d}"], ids, params, stream=True)])
+        scheduler.process_input_requests([TokenizedGenerateReqInput([f"{index:032d}"], ids, params, stream=stream)])
     while scheduler.requests.num_holding < running:
         scheduler.step()
     for _ in range(WARM_UP):
         scheduler.step()
     kernels, runner, host = [], [], []
-    with mock.patch.object(Program, "run", stopwatch.timed(Program.run)):
-        for _ in range(steps):
+    timed = {name: stopwatch.timed(getattr(Program, name)) for name in ("run", "decode")}
+    first = done = scheduler.log.steps
+    with mock.patch.multiple(Program, **timed):
+        while done < first + steps:
             stopwatch.worker_seconds = stopwatch.kernel_seconds = 0.0
             begin = time.perf_counter()
             scheduler.step()
             seconds = time.perf_counter() - begin
-            kernels.append(stopwatch.kernel_seconds)
-            runner.append(stopwatch.worker_seconds - stopwatch.kernel_seconds)
-            host.append(seconds - stopwatch.worker_seconds)
+            before, done = done, scheduler.log.steps
+            kernels.append(stopwatch.kernel_seconds / (done - before))
+            runner.append((stopwatch.worker_seconds - stopwatch.kernel_seconds) / (done - before))
+            host.append((seconds - stopwatch.worker_seconds) / (done - before))
     medians = [statistics.median(each) * 1e6 for each in (kernels, runner, host)]
     return {
         "running": running,
@@ -156,15 +169,22 @@ def main() -> None:
     args = parser.parse_args()
     rows: list[dict[str, Any]] = []
     print(f"{'model':<22} {'running':>8} {'kernels µs':>11} {'runner µs':>10} {'scheduler µs':>13} {'outside':>8}")
-    variants: list[tuple[str, dict[str, Any], bool, Quantization]] = [
-        *((f"0.5B, {'bf16' if each == 'none' else each}, native", SHAPE, True, each) for each in args.quantization),
-        ("24 layers, native", SHAPE | NARROW, True, "none"),
-        ("24 layers, torch", SHAPE | NARROW, False, "none"),
+    variants: list[tuple[str, dict[str, Any], bool, bool, Quantization]] = [
+        *(
+            (f"0.5B, {'bf16' if each == 'none' else each}, {told}", SHAPE, True, told == "streamed", each)
+            for each in args.quantization
+            for told in ("streamed", "whole")
+        ),
+        ("24 layers, streamed", SHAPE | NARROW, True, True, "none"),
+        ("24 layers, whole", SHAPE | NARROW, True, False, "none"),
+        ("24 layers, torch", SHAPE | NARROW, False, True, "none"),
     ]
-    for name, shape, native, quantization in variants:
+    for name, shape, native, stream, quantization in variants:
         for running in args.running:
             threads = args.threads if native and shape is SHAPE else 1
-            figures = measure(shape, running, threads, args.steps, native=native, quantization=quantization)
+            figures = measure(
+                shape, running, threads, args.steps, native=native, stream=stream, quantization=quantization
+            )
             row = {"model": name, **figures}
             rows.append(row)
             print(

@@ -189,6 +189,9 @@ BOUGH_API void bough_program_finish(Program* program, const NormCall* norm, cons
 BOUGH_API Status bough_program_run(Program* program, const Step* step, StepError* error) {
     return guarded([&] { *error = program->run(*step); });
 }
+BOUGH_API Status bough_program_decode(Program* program, const Step* step, DecodeRun* run, StepError* error) {
+    return guarded([&] { *error = program->decode(*step, *run); });
+}
 
 // For Step::masks_ready: what this thread has written before is there for whoever sees it.
 BOUGH_API void bough_set_ready(int32_t* ready) { __atomic_store_n(ready, 1, __ATOMIC_RELEASE); }
@@ -199,7 +202,7 @@ BOUGH_API int64_t bough_structure_size(int32_t index) {
         sizeof(PackedMatrix),  sizeof(GemmCall),      sizeof(Choice),          sizeof(AttentionCall),
         sizeof(NormCall),      sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
         sizeof(ProgramLimits), sizeof(Step),          sizeof(FiniteCall),      sizeof(SampleCall),
-        sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),
+        sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),     sizeof(DecodeRun),
     };
     constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
     return index >= 0 && index < count ? sizes[index] : 0;

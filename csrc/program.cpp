@@ -1,5 +1,7 @@
 #include "program.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -24,6 +26,14 @@ void wait_for(const int32_t* flag) {
     }
 }
 
+bool can_be_read(const int32_t* descriptors, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+        pollfd one{descriptors[i], POLLIN, 0};
+        if (poll(&one, 1, 0) > 0) return true;
+    }
+    return false;
+}
+
 constexpr size_t kAlignment = 64;
 
 template <class T>
@@ -44,7 +54,7 @@ int64_t gemm_floats(const ProgramLimits& limits, int num_threads) {
 }  // namespace
 
 int64_t Program::bytes(const ProgramLimits& limits, int num_threads) {
-    const int64_t per_row = 6 * sizeof(int32_t) + 1 + sizeof(void*) + num_threads * sizeof(Choice);
+    const int64_t per_row = 8 * sizeof(int32_t) + 2 + sizeof(void*) + sizeof(int64_t) + num_threads * sizeof(Choice);
     return gemm_floats(limits, num_threads) * sizeof(float) + limits.max_tokens * 3 * sizeof(int32_t) +
            limits.max_rows * per_row;
 }
@@ -69,7 +79,11 @@ Program::Program(ThreadPool& pool, const ProgramLimits& limits)
       end_rows_(limits.max_rows),
       end_finite_(limits.max_rows),
       end_allowed_(limits.max_rows),
-      choices_(limits.max_rows * pool.num_threads()) {}
+      choices_(limits.max_rows * pool.num_threads()),
+      run_lens_(limits.max_rows),
+      just_chosen_(limits.max_rows, -1),
+      drawn_(limits.max_rows),
+      drawn_finite_(limits.max_rows) {}
 
 // --- recording ---------------------------------------------------------------------------------------------------
 
@@ -100,7 +114,60 @@ void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const P
 
 StepError Program::run(const Step& step) {
     const StepError error = check(step);
+    if (error == StepError::none) compute(step);
+    return error;
+}
+
+StepError Program::decode(const Step& step, DecodeRun& run) {
+    run.num_done = 0;
+    StepError error = check(step);
+    if (error == StepError::none) error = check(step, run);
     if (error != StepError::none) return error;
+    Step next = step;
+    std::copy_n(step.prefix_lens, step.num_rows, run_lens_.begin());
+    next.prefix_lens = run_lens_.data();
+    for (;;) {
+        compute(next);
+        draw(next, run);
+        ++run.num_done;
+        for (int64_t row = 0; row < step.num_rows; ++row) next.last_tokens[step.req_slots[row]] = next.next_tokens[row];
+        if (!continues(next, run)) return StepError::none;
+        for (int64_t row = 0; row < step.num_rows; ++row) ++run_lens_[row];
+        next.input_ids = just_chosen_.data();
+        next.out_slots += step.num_rows;
+        next.next_tokens += step.num_rows;
+    }
+}
+
+// The tokens of rows whose logits were wanted.
+void Program::draw(const Step& step, const DecodeRun& run) {
+    const int64_t num_draws = std::count(step.wanted, step.wanted + step.num_rows, Wanted::logits);
+    if (num_draws == 0) return;
+    SampleCall call{};
+    call.logits = step.logits;
+    call.logits_stride = call.vocab_size = limits_.vocab_size;
+    call.rows = run.draws + run.num_done * num_draws;
+    call.num_rows = num_draws;
+    call.tokens = drawn_.data();
+    call.finite = drawn_finite_.data();
+    call.scratch = run.sampling_scratch;
+    pool_.run([&](int thread, int num_threads) { kernels().sampling.sample(call, thread, num_threads); });
+    for (int64_t row = 0, i = 0; row < step.num_rows; ++row) {
+        if (step.wanted[row] != Wanted::logits) continue;
+        step.next_tokens[row] = static_cast<int32_t>(drawn_[i]);
+        step.finite[row] = drawn_finite_[i++];
+    }
+}
+
+bool Program::continues(const Step& step, const DecodeRun& run) {
+    if (run.num_done == run.num_steps) return false;
+    for (int64_t row = 0; row < step.num_rows; ++row) {
+        if (step.finite[row] == 0 || (run.checks_end[row] != 0 && run.is_end[step.next_tokens[row]] != 0)) return false;
+    }
+    return !can_be_read(run.descriptors, run.num_descriptors);
+}
+
+void Program::compute(const Step& step) {
     int64_t num_tokens = 0;
     for (int64_t row = 0; row < step.num_rows; ++row) num_tokens += step.extend_lens[row];
     // Pieces of equal size: a small last one would read all weights for little.
@@ -118,7 +185,6 @@ StepError Program::run(const Step& step) {
         report(step);
         piece_.logits += piece_.num_logits * limits_.vocab_size;
     }
-    return StepError::none;
 }
 
 StepError Program::check(const Step& step) const {
@@ -133,6 +199,19 @@ StepError Program::check(const Step& step) const {
             if (step.input_ids[token] < -1 || step.input_ids[token] >= limits_.vocab_size) return StepError::bad_token;
             if (step.out_slots[token] < 0 || step.out_slots[token] >= limits_.num_slots) return StepError::bad_slot;
         }
+    }
+    return StepError::none;
+}
+
+// What a run of decode steps adds to a step that is sound.
+StepError Program::check(const Step& step, const DecodeRun& run) const {
+    if (run.num_steps < 1 || step.hidden_states != nullptr || step.allowed != nullptr) return StepError::no_decode;
+    for (int64_t row = 0; row < step.num_rows; ++row) {
+        if (step.extend_lens[row] != 1 || step.wanted[row] == Wanted::nothing) return StepError::no_decode;
+        if (step.prefix_lens[row] + run.num_steps > limits_.max_context) return StepError::bad_length;
+    }
+    for (int64_t i = 0; i < run.num_steps * step.num_rows; ++i) {
+        if (step.out_slots[i] < 0 || step.out_slots[i] >= limits_.num_slots) return StepError::bad_slot;
     }
     return StepError::none;
 }

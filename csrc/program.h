@@ -45,17 +45,33 @@ struct Step {
     const Wanted* wanted;        // [num_rows]
     int32_t* req_to_token;       // [request slots, table_stride]; the new tokens' slots are entered
     int64_t table_stride;
-    const int64_t* last_tokens;  // [request slots]
-    int32_t* next_tokens;        // [num_rows], set where a choice is wanted
-    uint8_t* finite;             // [num_rows], whether what was computed is; not set where logits are wanted
-    float* logits;               // [rows that want logits, vocab_size]
-    void* hidden_states;         // [num_tokens, hidden_size] after the final norm, in its output's dtype; null: no
+    int64_t* last_tokens;  // [request slots]
+    int32_t* next_tokens;  // [num_rows], set where a choice is wanted
+    uint8_t* finite;       // [num_rows], whether what was computed is; not set where logits are wanted
+    float* logits;         // [rows that want logits, vocab_size]
+    void* hidden_states;   // [num_tokens, hidden_size] after the final norm, in its output's dtype; null: no
     // [num_rows], a bit for each token, lowest first, that may be chosen; null, or null for a row: all
     const uint32_t* const* allowed;
     const int32_t* masks_ready;  // not 0 once `allowed` may be read, which another thread writes; null: it may
 };
 
-enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4 };
+// Decode steps one after the other, without the host in between: each row goes on with the token just chosen for it. Of
+// the Step, `out_slots` and `next_tokens` are [num_steps, num_rows] then, every row decodes and wants a choice or
+// logits, from which a token is drawn; `finite` is that of the last step done.
+struct DecodeRun {
+    int64_t num_steps;       // at least 1
+    const SampleRow* draws;  // [num_steps, rows that want logits], in the order of rows
+    void* sampling_scratch;  // sample_scratch_bytes
+    // A run ends early with a step in which a row is not finite or gets a token that ends it, or after which there is
+    // something to read from one of the descriptors.
+    const uint8_t* is_end;       // [vocab_size]
+    const uint8_t* checks_end;   // [num_rows]
+    const int32_t* descriptors;  // [num_descriptors]
+    int64_t num_descriptors;
+    int64_t num_done;  // set: steps that were run
+};
+
+enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4, no_decode = 5 };
 
 class Program {
 public:
@@ -85,6 +101,7 @@ public:
 
     // Unless this returns `none`, nothing has been computed.
     StepError run(const Step& step);
+    StepError decode(const Step& step, DecodeRun& run);
 
 private:
     struct PackedEmbedding {
@@ -122,6 +139,10 @@ private:
     };
 
     StepError check(const Step& step) const;
+    StepError check(const Step& step, const DecodeRun& run) const;
+    void compute(const Step& step);
+    void draw(const Step& step, const DecodeRun& run);
+    static bool continues(const Step& step, const DecodeRun& run);
     void fill_piece(const Step& step, int64_t num_tokens);
     void sort_ends(const Step& step);
     void find_allowed(const Step& step);
@@ -163,6 +184,10 @@ private:
     std::vector<uint8_t> end_finite_;
     std::vector<const uint32_t*> end_allowed_;
     std::vector<Choice> choices_;  // [num_threads, max_rows]
+    // Of a decode run, [max_rows]
+    std::vector<int32_t> run_lens_, just_chosen_;
+    std::vector<int64_t> drawn_;
+    std::vector<uint8_t> drawn_finite_;
 };
 
 }  // namespace bough

@@ -107,6 +107,19 @@ class RowPooling:
 
 
 @dataclass(frozen=True, slots=True)
+class FurtherSteps:
+    """Decode steps after a plan's own, without the scheduler in between: its rows, each with the token chosen last.
+
+    Attributes:
+        out_slots: [N, R], KV slots of the tokens of each of these steps.
+        checks_eos: [R], whether the model's end-of-sequence ids end the row's request.
+    """
+
+    out_slots: IntArray
+    checks_eos: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
 class StepPlan:
     """One step of the engine.
 
@@ -142,10 +155,27 @@ class StepPlan:
     """[T], which text of a pair a token belongs to, for models that want to know; ``None``: all to the first"""
     masks: TokenMasks | PendingMasks | None = None
     """Which tokens may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
+    further: FurtherSteps | None = None
+    """What may follow at once, if all rows are decode rows. A worker runs these steps as it would run the plans that
+    :meth:`following` makes, but stops after one in which a row fails or ends, and where the scheduler has got news."""
 
     def settled(self) -> StepPlan:
         """This plan as a plain value, to be sent, recorded or replayed: masks that are pending are computed."""
         return replace(self, masks=self.masks.computed()) if isinstance(self.masks, PendingMasks) else self
+
+    def following(self) -> StepPlan:
+        """The plan of the first of the further steps, and of those after it."""
+        assert self.further is not None, "none follow"
+        out_slots = self.further.out_slots
+        return replace(
+            self,
+            prefix_lens=self.prefix_lens + 1,
+            out_slots=out_slots[0],
+            new_requests=(),
+            table_writes=(),
+            forced=(),
+            further=replace(self.further, out_slots=out_slots[1:]) if len(out_slots) > 1 else None,
+        )
 
     def split(self) -> tuple[StepPlan, StepPlan]:
         """The forward pass of the decode rows and that of the extend rows: tokens and slots, nothing else."""
@@ -174,6 +204,11 @@ class StepPlan:
     def num_tokens(self) -> int:
         """New tokens in the step."""
         return len(self.input_ids)
+
+    @property
+    def num_steps(self) -> int:
+        """Steps in the plan: its own, and those that may follow."""
+        return 1 if self.further is None else 1 + len(self.further.out_slots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +245,8 @@ class RowEmbedding:
 class StepResult:
     """What a step produced.
 
-    ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``.
+    ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``. Where
+    further steps have followed, it is that of the last one, and so are ``failed_rows``.
     """
 
     step_id: int
@@ -220,5 +256,12 @@ class StepResult:
     """Rows whose logits were not finite; their requests are aborted and nothing else is."""
     embeddings: tuple[RowEmbedding, ...] = field(default=())
     """Ascending by row"""
+    earlier_token_ids: tuple[IntArray, ...] = ()
+    """The tokens ``[R]`` of the steps before the last one."""
     seconds: float = 0.0
-    """Time that the device took, measured around the forward pass."""
+    """Time that the device took, measured around the forward pass; of all steps together."""
+
+    @property
+    def num_steps(self) -> int:
+        """Steps that were run."""
+        return len(self.earlier_token_ids) + 1

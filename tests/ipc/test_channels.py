@@ -3,9 +3,11 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import select
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -97,6 +99,34 @@ def test_requests_arrive_in_order(ends, loop):
     loop.run_until_complete(send())
     assert receive(scheduler, len(sent)) == sent
     assert scheduler.recv() == []
+
+
+def test_descriptors_can_be_read_from_once_something_arrives(ends, loop):
+    scheduler, main, rpc = ends.scheduler(), ends.main(), ends.rpc()
+
+    def news(timeout: float) -> bool:
+        return bool(select.select(scheduler.descriptors, [], [], timeout)[0])
+
+    async def send() -> None:
+        main.send(REQUEST)
+
+    loop.run_until_complete(send())
+    assert receive(scheduler, 1) == [REQUEST]
+    assert scheduler.recv() == []
+    assert not news(0.0)
+    for _ in range(3):
+        loop.run_until_complete(send())
+        assert news(5.0)
+        assert receive(scheduler, 1) == [REQUEST]
+        assert scheduler.recv() == []
+        assert not news(0.0)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(rpc.call, "nothing", {}, timeout_s=1.0)
+        assert news(5.0)
+        assert [call.method for call in receive(scheduler, 1)] == ["nothing"]
+        assert not news(0.0)
+        with pytest.raises(RequestFailed):
+            answer.result()
 
 
 def test_what_was_sent_before_the_scheduler_exists_arrives(ends, loop):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from importlib.util import find_spec
 from pathlib import Path
@@ -137,3 +138,31 @@ def test_packages_have_what_they_need(tmp_path: Path) -> None:
         names = wheel.namelist()
     assert "bough/kernels/libbough.so" in names
     assert "bough/py.typed" in names
+
+
+@needs_compiler
+def test_what_is_compiled_is_kept_until_sources_or_compiler_change(tree: Path) -> None:
+    def objects() -> dict[str, int]:
+        made = (tree / "build/kernels").rglob("*.o")
+        return {str(each.relative_to(tree)): each.stat().st_mtime_ns for each in made}
+
+    def sources() -> bytes:
+        made = ctypes.CDLL(shutil.copy(library_of(tree), tree / f"copy-{time.monotonic_ns()}.so"))
+        made.sources.restype = ctypes.c_char_p
+        return made.sources()
+
+    shown = 'extern "C" __attribute__((visibility("default"))) const char* sources() { return BOUGH_SOURCES; }'
+    (tree / "csrc/table.cpp").write_text(shown)
+    assert build(tree).returncode == 0
+    first, named = objects(), sources()
+    assert first
+    library_of(tree).unlink()
+    assert build(tree).returncode == 0
+    assert (objects(), sources()) == (first, named)
+    (tree / "csrc/kernel.cpp").write_text("namespace BOUGH_ISA { int kernel() { return 2; } }\n")
+    assert build(tree).returncode == 0
+    second = objects()
+    assert not first.keys() & second.keys()
+    assert sources() != named
+    assert build(tree, CXX="g++ -DANOTHER", CC="g++ -DANOTHER").returncode == 0
+    assert not second.keys() & objects().keys()

@@ -213,6 +213,20 @@ class Allocations(RuleBasedStateMachine):
                 sequence.append(slot)
 
     @precondition(lambda self: self.sequences)
+    @rule(num_steps=st.integers(1, 40))
+    def decode_steps(self, num_steps: int) -> None:
+        seq_lens = np.array([len(sequence) for sequence in self.sequences], dtype=np.int32)
+        last_slots = np.array([s[-1] if s else -1 for s in self.sequences], dtype=np.int32)
+        needed = sum(self.page_count(length + num_steps) - self.page_count(length) for length in seq_lens.tolist())
+        available = self.allocator.available_size
+        slots = self.allocator.alloc_steps(num_steps, seq_lens, last_slots)
+        assert (slots is None) == (needed * self.page_size > available)
+        if slots is not None:
+            assert (slots.shape, slots.dtype) == ((num_steps, len(self.sequences)), np.int32)
+            for sequence, added in zip(self.sequences, slots.T.tolist(), strict=True):
+                sequence.extend(added)
+
+    @precondition(lambda self: self.sequences)
     @rule(pick=st.integers(0, 10), keep=st.integers(0, 12))
     def cut(self, pick: int, keep: int) -> None:
         """Give back what lies behind the first ``keep`` pages."""

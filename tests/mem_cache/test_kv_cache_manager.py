@@ -216,6 +216,21 @@ def test_decode_evicts_what_nobody_uses() -> None:
     manager.check_integrity()
 
 
+def test_only_a_request_s_own_slots_are_taken_back() -> None:
+    manager = build(page_size=4, num_tokens=64)
+    serve(manager, run_of(16))
+    kv = compute(manager, run_of(20))
+    rows = np.array([kv.req_slot], dtype=np.int32)
+    before = manager.usage()
+    for count in (-1, 5, 100):
+        with pytest.raises(ValueError, match=f"cannot take {count} of the 20 tokens of row"):
+            manager.shrink(rows, count)
+    assert manager.usage() == before
+    manager.shrink(rows, 0)
+    assert (kv.length, manager.usage()) == (20, before)
+    manager.check_integrity()
+
+
 def test_decoding_nothing_gives_nothing() -> None:
     slots = build().extend_decode(np.zeros(0, dtype=np.int32))
     assert slots is not None
@@ -475,6 +490,27 @@ class RequestsAgainstContent(RuleBasedStateMachine):
         for request, slot in zip(ready, slots, strict=True):
             request.token_ids = np.append(request.token_ids, np.int32(token))
             self.write(request, len(request.token_ids) - 1, np.array([slot]))
+
+    @precondition(lambda self: self.running)
+    @rule(token=st.integers(0, 1), num_steps=st.integers(1, 20), num_used=st.integers(0, 20))
+    def decode_steps(self, token: int, num_steps: int, num_used: int) -> None:
+        """Set places aside for several steps, of which not all are run."""
+        ready = [r for r in self.running if r.kv.length == len(r.token_ids) <= MAX_CONTEXT - num_steps]
+        rows = np.array([r.kv.req_slot for r in ready], dtype=np.int32)
+        lengths = self.manager.lengths[rows].tolist()
+        needed = sum(self.allocator.num_new_pages_extend(num_steps, length) for length in lengths) * self.page_size
+        possible, evicted = needed <= self.allocator.available_size, self.manager.evicted_tokens
+        slots = self.manager.extend_steps(num_steps, rows)
+        assert (slots is not None) == possible
+        assert self.manager.evicted_tokens == evicted
+        if slots is None:
+            return
+        used = min(num_used, num_steps)
+        self.manager.shrink(rows, num_steps - used)
+        for request, places in zip(ready, slots.T, strict=True):
+            start = len(request.token_ids)
+            request.token_ids = np.append(request.token_ids, np.full(used, token, dtype=np.int32))
+            self.write(request, start, places[:used])
 
     @precondition(lambda self: self.running)
     @rule(index=st.integers(0, 2), behind=st.integers(0, 3))

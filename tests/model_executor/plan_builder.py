@@ -10,12 +10,15 @@ import numpy as np
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.model_executor.cpu_graph_runner import CpuGraphRunner
+from bough.model_executor.launched_step import StepOutcome
 from bough.model_executor.model_runner import ModelRunner
 from bough.model_executor.runner_options import RunnerOptions
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
+    FurtherSteps,
     IntArray,
     NewRequest,
     ReqSlot,
@@ -42,6 +45,9 @@ class RecordingRunner(ModelRunner):
         if not self.recording:
             return super().rows_that_need_logits(plan, rows)
         return np.ones(len(rows), dtype=np.bool_)
+
+    def decode(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
+        return None if self.recording else super().decode(graph_runner, plan)
 
     def sample(self, plan: StepPlan, logits: torch.Tensor, rows: Any) -> Any:
         self.last_logits = logits.clone()
@@ -110,10 +116,13 @@ class PlanBuilder:
         new_params: SamplingParams = GREEDY,
         logprobs: tuple[RowLogprobs, ...] = (),
         guessed: bool = False,
+        further: int = 0,
+        checks_eos: bool = True,
     ) -> StepPlan:
         """A plan that advances each sequence by that many tokens: decode rows first.
 
-        With ``guessed``, a token that the step before has still to sample counts as known.
+        With ``guessed``, a token that the step before has still to sample counts as known. So many ``further`` steps
+        follow one that only decodes.
         """
         rows = sorted(work, key=lambda item: not self._is_decode(item[0], guessed))
         num_decode = sum(self._is_decode(sequence, guessed) for sequence, _ in rows)
@@ -143,12 +152,21 @@ class PlanBuilder:
             mode = ForwardMode.DECODE if num_decode else ForwardMode.EXTEND
         self._rows = [sequence for sequence, _ in rows]
         counts = [count for _, count in rows]
+        prefix_lens = int32(*(len(sequence.kv_slots) - count for sequence, count in rows))
+        following = None
+        if further:
+            assert num_decode == len(rows)
+            for sequence in self._rows:
+                for _ in range(further):
+                    sequence.kv_slots.append(self._next_slot(sequence))
+            places = [sequence.kv_slots[-further:] for sequence in self._rows]
+            following = FurtherSteps(np.array(places, dtype=np.int32).T.copy(), np.full(len(rows), checks_eos))
         return StepPlan(
             step_id=self.step_id,
             mode=mode,
             num_decode_rows=num_decode,
             req_slots=int32(*(sequence.slot for sequence, _ in rows)),
-            prefix_lens=int32(*(len(sequence.kv_slots) - count for sequence, count in rows)),
+            prefix_lens=prefix_lens,
             extend_lens=int32(*counts),
             input_ids=int32(*ids),
             out_slots=int32(*out_slots),
@@ -156,12 +174,20 @@ class PlanBuilder:
             new_requests=tuple(new_requests),
             table_writes=tuple(writes),
             logprobs=logprobs,
+            further=following,
         )
 
     def step(self, work: list[tuple[Sequence, int]], **options: Any) -> StepResult:
         """Plan, run and record a step."""
         plan = self.plan(work, **options)
         result = self.runner.forward_step(plan)
+        for sequence in self._rows if plan.further is not None else ():
+            # What was set aside for steps that did not run is taken again.
+            sequence.entered = len(sequence.kv_slots) - (plan.num_steps - result.num_steps)
+            del sequence.kv_slots[sequence.entered :]
+        for tokens in result.earlier_token_ids:
+            for sequence, token in zip(self._rows, tokens.tolist(), strict=True):
+                sequence.tokens.append(token)
         sampled = 0
         for row, sequence in enumerate(self._rows):
             token = int(result.next_token_ids[row])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -256,3 +258,108 @@ def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint) -> N
     assert result.failed_rows == (1,)
     assert healthy.output == checkpoint.greedy(healthy.tokens[:20], 2)
     assert np.isfinite(runner.kv_pool.get_value_buffer(1).numpy()).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
+    checkpoint: Checkpoint, dtype: str, threads: int
+) -> None:
+    def generate(further: int) -> tuple[list[list[int]], torch.Tensor]:
+        runner = make_runner(checkpoint.path, dtype=dtype, threads=threads)
+        runner.recording = False
+        builder = PlanBuilder(runner)
+        drawn = SamplingParams(temperature=1.5, top_p=0.9, top_k=40)
+        sequences = [builder.add(prompt(10 + row, seed=row)) for row in range(5)]
+        for row, sequence in enumerate(sequences):
+            builder.step([(sequence, 10 + row)], new_params=drawn if row % 2 else GREEDY)
+        while len(sequences[0].output) < 25:
+            result = builder.step([(sequence, 1) for sequence in sequences], further=further)
+            assert result.num_steps == further + 1
+        slots = [sequence.kv_slots for sequence in sequences]
+        keys = torch.cat([runner.kv_pool.get_key_buffer(1)[each] for each in slots])
+        return [sequence.output for sequence in sequences], keys
+
+    (tokens, keys), others = generate(0), [generate(further) for further in (1, 5, 23)]
+    assert tokens[0] == checkpoint.greedy(prompt(10, seed=0), 25) or dtype == "bfloat16"
+    for other_tokens, other_keys in others:
+        assert other_tokens == tokens
+        assert torch.equal(other_keys, keys)
+
+
+def test_steps_in_a_row_end_with_one_in_which_a_row_ends(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    # A row whose greedy answer takes a while to come to a token that it had not had before.
+    for seed in range(100):
+        tokens = checkpoint.greedy(prompt(20, seed), 8)
+        length = next((i + 1 for i in range(3, 8) if tokens[i] not in tokens[:i]), 0)
+        if length:
+            break
+    eos = tokens[length - 1]
+    with_end = save_checkpoint(tmp_path, "Qwen3", head_dim=16, seed=3, max_position_embeddings=4096, eos_token_id=eos)
+    for checks_eos in (True, False):
+        runner = make_runner(with_end.path)
+        runner.recording = False
+        builder = PlanBuilder(runner)
+        sequence, other = builder.add(prompt(20, seed)), builder.add(prompt(9, seed=1))
+        builder.step([(sequence, 20), (other, 9)])
+        result = builder.step([(sequence, 1), (other, 1)], further=15, checks_eos=checks_eos)
+        assert result.num_steps == (length - 1 if checks_eos else 16)
+        builder.step([(sequence, 1), (other, 1)], further=3, checks_eos=False)
+        for each in (sequence, other):
+            assert each.output == checkpoint.greedy(each.tokens[: each.prompt_len], len(each.output))
+
+
+def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path)
+    runner.recording = False
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt(20))
+    builder.step([(sequence, 20)])
+    (quiet, _), (reading, writing) = pipes = os.pipe(), os.pipe()
+    try:
+        runner.interrupt_on([quiet, reading])
+        assert builder.step([(sequence, 1)], further=3).num_steps == 4
+        os.write(writing, b"x")
+        assert builder.step([(sequence, 1)], further=3).num_steps == 1
+        os.read(reading, 1)
+        assert builder.step([(sequence, 1)], further=3).num_steps == 4
+        runner.interrupt_on([])
+    finally:
+        for each in (end for pipe in pipes for end in pipe):
+            os.close(each)
+    assert sequence.output == checkpoint.greedy(prompt(20), 10)
+
+
+def test_steps_in_a_row_end_with_one_in_which_a_row_fails(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path)
+    runner.recording = False
+    builder = PlanBuilder(runner)
+    healthy, sick = builder.add(prompt(20)), builder.add(prompt(20, seed=1))
+    builder.step([(healthy, 20), (sick, 20)])
+    runner.kv_pool.get_value_buffer(1)[sick.kv_slots[3]] = float("nan")
+    result = builder.step([(healthy, 1), (sick, 1)], further=7)
+    assert (result.num_steps, result.failed_rows) == (1, (1,))
+    assert builder.step([(healthy, 1)], further=7).num_steps == 8
+    assert healthy.output == checkpoint.greedy(healthy.tokens[:20], 10)
+
+
+def test_steps_in_a_row_that_do_not_fit_are_refused_and_change_nothing(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path, max_total_tokens=64, context_length=40)
+    runner.recording = False
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt(20))
+    builder.step([(sequence, 20)])
+    plan = builder.plan([(sequence, 1)], further=19)
+    assert plan.further is not None
+    before = runner.kv_pool.get_key_buffer(0).clone(), runner.req_to_token.clone()
+    out_slots = plan.further.out_slots
+    for slots, message in (
+        (np.full_like(out_slots, runner.kv_pool.num_slots), "slot that does not exist"),
+        (np.concatenate((out_slots, out_slots[:1])), "longer ones, than there is room for"),
+        (np.tile(out_slots, (2, 1)), "39 steps of 1 rows; there is room for 32"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            runner.forward_step(replace(plan, further=replace(plan.further, out_slots=slots)))
+    assert torch.equal(runner.kv_pool.get_key_buffer(0), before[0])
+    assert torch.equal(runner.req_to_token, before[1])
+    assert runner.forward_step(plan).num_steps == 20

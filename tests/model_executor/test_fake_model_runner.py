@@ -4,6 +4,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import (
     FUTURE_TOKEN,
     ForwardMode,
+    FurtherSteps,
     NewRequest,
     ReqSlot,
     RowLogprobs,
@@ -339,3 +341,40 @@ def _count_calls(function: Callable[[], object]) -> int:
     finally:
         sys.setprofile(None)
     return entered
+
+
+def test_further_steps_are_those_of_the_plans_that_follow() -> None:
+    worker, one_by_one = make_worker(), make_worker()
+    prompts = [[5, 6, 7], [8, 9, 10, 11]]
+    begin = plan([(0, 0, prompts[0], [1, 2, 3]), (1, 0, prompts[1], [4, 5, 6, 7])], new_requests=(new(0), new(1)))
+    for each in (worker, one_by_one):
+        each.forward_batch_generation(begin)
+    rows = [(0, 3, [FUTURE_TOKEN], [8]), (1, 4, [FUTURE_TOKEN], [9])]
+    further = FurtherSteps(np.array([[10, 11], [12, 13]], dtype=np.int32), np.ones(2, dtype=np.bool_))
+    run_of_three = plan(rows, num_decode_rows=2, further=further)
+    result = worker.forward_batch_generation(run_of_three)
+    assert (run_of_three.num_steps, result.num_steps) == (3, 3)
+    tokens = [each.tolist() for each in (*result.earlier_token_ids, result.next_token_ids)]
+    for row, prompt in enumerate(prompts):
+        assert [each[row] for each in tokens] == expected_tokens(prompt, 4, VOCAB_SIZE)[1:]
+    single, singles = replace(run_of_three, further=None), []
+    for number in range(3):
+        singles.append(one_by_one.forward_batch_generation(replace(single, further=None)).next_token_ids.tolist())
+        if number < 2:
+            run_of_three = single = run_of_three.following()
+    assert singles == tokens
+    assert run_of_three.further is None
+
+
+def test_further_steps_end_with_one_that_ends_a_row_or_when_there_is_news() -> None:
+    def steps(*, checks_eos: bool, news: bool) -> int:
+        worker = make_worker(eos_token_ids=(2,), eos_probability=1.0)
+        worker.model_runner.stops_early = lambda: news
+        worker.forward_batch_generation(plan([(0, 0, [5], [1])], new_requests=(new(0),)))
+        further = FurtherSteps(np.array([[3], [4]], dtype=np.int32), np.array([checks_eos]))
+        decode = plan([(0, 1, [FUTURE_TOKEN], [2])], num_decode_rows=1, further=further)
+        return worker.forward_batch_generation(decode).num_steps
+
+    assert steps(checks_eos=False, news=False) == 3
+    assert steps(checks_eos=True, news=False) == 1
+    assert steps(checks_eos=False, news=True) == 1

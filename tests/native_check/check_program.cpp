@@ -52,6 +52,7 @@ public:
     }
 
     StepError run(const Step& step) { return program_.run(step); }
+    StepError decode(const Step& step, DecodeRun& run) { return program_.decode(step, run); }
 
     // Logits of a sequence's last token.
     std::vector<double> logits(const std::vector<int32_t>& tokens) const {
@@ -295,6 +296,70 @@ struct Batch {
         }
     }
 
+    // Every row takes several steps in one run, the largest logit's token each time, with or without the sampler.
+    void decode(Model& model, ThreadPool& pool) {
+        constexpr int64_t kSteps = 4;
+        const size_t rows = sequences.size();
+        std::vector<int32_t> slots, prefixes, out_slots, ones(rows, 1), ids(rows, -1), next(rows * kSteps, -1);
+        std::vector<Wanted> wanted;
+        for (size_t row = 0; row < rows; ++row) {
+            slots.push_back(static_cast<int32_t>(row));
+            prefixes.push_back(static_cast<int32_t>(sequences[row].size()));
+            sequences[row].push_back(static_cast<int32_t>(last_tokens[row] = between(0, kVocab - 1)));
+            wanted.push_back(flip() ? Wanted::choice : Wanted::logits);
+        }
+        for (int64_t i = 0; i < kSteps; ++i) {
+            for (size_t row = 0; row < rows; ++row) {
+                out_slots.push_back(static_cast<int32_t>((prefixes[row] + i) * 7 % kContext * kRows + row));
+            }
+        }
+        SampleRow draw{};
+        draw.repetition_penalty = 1.0F;
+        std::vector<SampleRow> draws;
+        const int64_t num_logits = std::count(wanted.begin(), wanted.end(), Wanted::logits);
+        for (int64_t i = 0; i < kSteps * num_logits; ++i) {
+            draw.logits_row = i % num_logits;
+            draws.push_back(draw);
+        }
+        std::vector<float> logits(static_cast<size_t>(num_logits * kVocab));
+        std::vector<uint8_t> finite(rows), is_end(kVocab), checks_end(rows);
+        Aligned<unsigned char> scratch(static_cast<int64_t>(sample_scratch_bytes(kVocab, pool.num_threads())));
+        Step step{static_cast<int64_t>(rows),
+                  slots.data(),
+                  prefixes.data(),
+                  ones.data(),
+                  ids.data(),
+                  out_slots.data(),
+                  wanted.data(),
+                  table.data(),
+                  kContext,
+                  last_tokens.data(),
+                  next.data(),
+                  finite.data(),
+                  logits.data(),
+                  nullptr,
+                  nullptr,
+                  nullptr};
+        DecodeRun run{kSteps, draws.data(), scratch.data(), is_end.data(), checks_end.data(), nullptr, 0, 0};
+        expect(model.decode(step, run) == StepError::none, "run", 0, 1);
+        expect(run.num_done == kSteps, "steps of a run", static_cast<double>(run.num_done), kSteps);
+        for (size_t row = 0; row < rows; ++row) {
+            expect(finite[row] == 1, "finite row", finite[row], 1);
+            for (int64_t i = 0; i < kSteps; ++i) {
+                const int32_t token = next[i * rows + row];
+                expect(token >= 0 && token < kVocab, "token of a run", token, 0);
+                const std::vector<double> expected = model.logits(sequences[row]);
+                const double largest = *std::max_element(expected.begin(), expected.end());
+                expect_near(expected[token], largest, dtype == DType::f32 ? 2e-3 : 5, "logit of a run's token");
+                sequences[row].push_back(token);
+            }
+            expect(last_tokens[row] == sequences[row].back(), "last token", last_tokens[row], sequences[row].back());
+            sequences[row].pop_back();
+        }
+        run.num_steps = kContext;
+        expect(model.decode(step, run) == StepError::bad_length, "a run beyond the context", 0, 1);
+    }
+
     const DType dtype;
     std::vector<std::vector<int32_t>> sequences;
     std::vector<int32_t> table;
@@ -317,6 +382,7 @@ void check_program(ThreadPool& pool) {
         batch.step(model, counts, false);
         batch.step(model, ones, true);
     }
+    batch.decode(model, pool);
     const int32_t beyond = kVocab, zero = 0, one = 1;
     const Wanted nothing = Wanted::nothing;
     Step wrong{1,        &zero,

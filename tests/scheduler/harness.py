@@ -109,6 +109,7 @@ class Harness:
         verify: bool = True,
         duration: StepDuration | None = None,
         device: str = "cpu",
+        max_steps: int = 1,
         make_compiler: Callable[[], GrammarCompiler] | None = None,
         **options: Any,
     ) -> None:
@@ -123,6 +124,7 @@ class Harness:
                 verify=verify,
                 eos_token_ids=tuple(eos_token_ids) if eos_only_at_end else (),
                 duration=duration,
+                max_steps=max_steps,
             ),
             device,
         )

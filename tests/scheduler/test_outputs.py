@@ -7,12 +7,14 @@ overwritten changes the output.
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bough.errors import ConfigError
 from tests.scheduler.harness import Harness, prompt_of
 from tests.thoroughness import examples
 
@@ -162,7 +164,11 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
         disable_radix_cache=data.draw(st.booleans()),
         chunked_prefill_size=data.draw(st.sampled_from([None, 16, 50, -1])),
         schedule_conservativeness=data.draw(st.sampled_from([0.1, 1.0])),
+        max_steps=data.draw(st.sampled_from([1, 2, 7, 32])),
+        eos_token_ids=(ends := data.draw(st.sampled_from([range(0), range(5, 1000, 30)]))),
     )
+    stops_after = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
+    harness.worker.worker.model_runner.stops_early = lambda: rng.random() > stops_after
     bases = [prompt_of(rng.randint(1, 120), seed) for seed in range(3)]
     expected: dict[str, list[int]] = {}
     aborted: set[str] = set()
@@ -177,7 +183,9 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
             extra_key=rng.choice([None, "tenant"]),
             priority=rng.randint(-2, 2),
         ):
-            expected[rid] = harness.expected(prompt, count)
+            tokens = harness.expected(prompt, count)
+            until = next((i + 1 for i, token in enumerate(tokens) if token in ends), count)
+            expected[rid] = tokens[:until]
         for _ in range(rng.randint(0, 6)):
             harness.step()
         if rng.random() < 0.25:
@@ -192,7 +200,9 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
         if rid in aborted and output.finish_reason.type == "abort":
             assert output.token_ids == tokens[: len(output.token_ids)]
         else:
-            assert output.finish_reason.type == "length"
+            assert output.finish_reason.type == (
+                "stop" if output.token_ids[-1:] and output.token_ids[-1] in ends else "length"
+            )
             # A request that alone fills the pool may end early, never wrongly.
             assert output.token_ids == tokens[: len(output.token_ids)]
             assert len(output.token_ids) == len(tokens) or harness.scheduler.info.max_total_num_tokens <= 256
@@ -332,3 +342,95 @@ def test_an_interval_longer_than_any_output_holds_back_all_but_the_first_token()
         output = harness.outputs[f"{number}"]
         assert output.token_ids == harness.expected(prompt_of(8, seed=number), 40)
         assert [len(delta.token_ids) for delta in output.deltas] == [1, 39]
+
+
+def test_steps_follow_one_another_while_nobody_is_to_be_told_anything() -> None:
+    harness = Harness(max_steps=16)
+    prompts = [prompt_of(20, seed) for seed in range(3)]
+    rids = [harness.submit(prompt, max_new_tokens=50, stream=False)[0] for prompt in prompts]
+    harness.run()
+    assert [harness.outputs[rid].token_ids for rid in rids] == [harness.expected(prompt, 50) for prompt in prompts]
+    assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 16, 1]
+    assert harness.scheduler.stats().decode_tokens_total == 3 * 50
+
+
+def test_steps_come_one_by_one_where_each_token_is_somebody_s_business() -> None:
+    for fields in (
+        {"stream": True},
+        {"stop_token_ids": (1,)},
+        {"return_logprob": True},
+        {"frequency_penalty": 0.5},
+        {"min_new_tokens": 3, "stop_token_ids": (2,)},
+        {"logit_bias": {5: 1.0}},
+    ):
+        harness = Harness(max_steps=16)
+        harness.submit(prompt_of(20), max_new_tokens=30, **{"stream": False, **fields})
+        harness.run()
+        assert {plan.num_steps for plan, _ in harness.worker.steps} == {1}, fields
+
+
+def test_steps_follow_one_another_up_to_a_stream_s_next_delta() -> None:
+    harness = Harness(max_steps=16)
+    (streaming,) = harness.submit(prompt_of(20), max_new_tokens=31, stream_interval=5)
+    (whole,) = harness.submit(prompt_of(20, 1), max_new_tokens=31, stream=False)
+    harness.run()
+    assert [len(delta.token_ids) for delta in harness.outputs[streaming].deltas] == [1, *[5] * 6]
+    assert harness.outputs[whole].token_ids == harness.expected(prompt_of(20, 1), 31)
+    assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, *[5] * 6]
+
+
+def test_most_steps_in_a_row_are_those_of_the_option_and_none_with_overlap() -> None:
+    for fields, expected in (
+        ({"num_continuous_decode_steps": 4}, 4),
+        ({"overlap": True}, 1),
+        ({"overlap": "ahead"}, 1),
+    ):
+        harness = Harness(max_steps=16, **fields)
+        harness.submit(prompt_of(20), max_new_tokens=30, stream=False)
+        harness.run()
+        harness.close()
+        assert max(plan.num_steps for plan, _ in harness.worker.steps) == expected
+
+
+@pytest.mark.parametrize("fields", [{}, {"max_steps": 16, "overlap": True}])
+def test_several_steps_in_a_row_are_refused_where_there_can_be_but_one(fields: dict[str, Any]) -> None:
+    assert Harness(num_continuous_decode_steps=1, **fields).scheduler is not None
+    with pytest.raises(ConfigError, match="--num-continuous-decode-steps 2 is for text models on native CPU") as caught:
+        Harness(num_continuous_decode_steps=2, **fields)
+    assert caught.value.param == "num_continuous_decode_steps"
+
+
+def test_what_was_set_aside_for_steps_that_did_not_run_is_free_again() -> None:
+    for page_size in (1, 4):
+        harness = Harness(max_steps=16, page_size=page_size)
+        rids = [harness.submit(prompt_of(20, seed), max_new_tokens=40, stream=False)[0] for seed in range(2)]
+        harness.step()
+        harness.worker.worker.model_runner.stops_early = lambda: True
+        harness.step()
+        plan, result = harness.worker.steps[-1]
+        assert (plan.num_steps, result.num_steps) == (16, 1)
+        kv = harness.scheduler.kv
+        kv.check_integrity()
+        assert kv.usage().private + kv.usage().protected == 2 * -(-21 // page_size) * page_size
+        (late,) = harness.submit(prompt_of(30, 5), max_new_tokens=10)
+        harness.run()
+        for rid, prompt, count in (
+            (rids[0], prompt_of(20, 0), 40),
+            (rids[1], prompt_of(20, 1), 40),
+            (late, prompt_of(30, 5), 10),
+        ):
+            assert harness.outputs[rid].token_ids == harness.expected(prompt, count)
+
+
+def test_nothing_is_evicted_for_steps_that_may_follow() -> None:
+    harness = Harness(max_steps=16, max_total_num_tokens=64, page_size=1)
+    harness.submit(prompt_of(30, 1), max_new_tokens=1)
+    harness.run()
+    (rid,) = harness.submit(prompt_of(20), max_new_tokens=20, stream=False)
+    for _ in range(2):
+        harness.step()
+    assert harness.worker.steps[-1][0].num_steps == 14
+    assert harness.scheduler.kv.evicted_tokens == 0
+    harness.run()
+    assert harness.scheduler.kv.evicted_tokens > 0
+    assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 20)

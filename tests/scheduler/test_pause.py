@@ -158,6 +158,7 @@ def test_the_front_end_hears_of_a_pause_before_its_caller() -> None:
 
     class Messages:
         heartbeat_due = False
+        descriptors = ()
 
         def recv(self, timeout_s: float) -> list[ToScheduler]:
             return [coming.pop(0)] if coming else []

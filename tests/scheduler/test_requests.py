@@ -447,6 +447,7 @@ def test_flush_cache_needs_an_idle_engine_or_waits_for_it() -> None:
 def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
     class Flood:
         heartbeat_due = False
+        descriptors = ()
 
         def __init__(self, count: int) -> None:
             self.left = count
@@ -487,6 +488,7 @@ def test_a_queue_that_is_full_or_has_room_again_is_told_at_once() -> None:
 
     class Messages:
         heartbeat_due = False
+        descriptors = ()
 
         def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput]:
             scheduler.shutting_down = not scheduler.has_unfinished_requests()

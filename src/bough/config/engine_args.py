@@ -245,6 +245,18 @@ class EngineArgs(OptionTable):
         default_text="on for a CPU, where it makes no difference; else off",
     )
 
+    num_continuous_decode_steps: int | None = option(
+        None,
+        help="Most decode steps in a row that native CPU kernels run before the scheduler looks at their tokens. They "
+        "do so while no prompt waits, nothing arrives and nobody is to be told of a token: beside streams it takes a "
+        "stream interval of more than one token.",
+        group=MEMORY,
+        unit="steps",
+        default_text="32, within 0.1 s, on a CPU; elsewhere 1",
+        minimum=1,
+        maximum=32,
+    )
+
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
     attention_backend: AttentionBackendName | None = option(
         None,

@@ -120,6 +120,11 @@ class SchedulerChannels:
         """Whether it is time for the next :class:`Heartbeat`; cheap enough to ask at every turn of the loop."""
         return time.monotonic() >= self._next_heartbeat
 
+    @property
+    def descriptors(self) -> list[int]:
+        """Can be read from once messages have arrived after :meth:`recv` found none; also without any."""
+        return [self._input.fileno(), self._rpc.fileno()]
+
     def recv(self, timeout_s: float = 0.0) -> list[ToScheduler]:
         """Messages that have arrived, oldest first; calls over the RPC channel come as :class:`ControlReq`.
 

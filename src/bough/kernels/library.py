@@ -80,6 +80,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_program_attention": (_Status, (_POINTER, _POINTER)),
     "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "bough_program_run": (_Status, (_POINTER, _POINTER, _POINTER)),
+    "bough_program_decode": (_Status, (_POINTER, _POINTER, _POINTER, _POINTER)),
     "bough_set_ready": (None, (_POINTER,)),
 }
 

@@ -18,6 +18,7 @@ from bough.kernels.library import load_library
 from bough.kernels.structures import (
     AttentionCall,
     AttentionShape,
+    DecodeRun,
     DType,
     EmbeddingCall,
     Epilogue,
@@ -49,6 +50,7 @@ _STEP_ERRORS = {
     2: "has a token id that is not in the vocabulary",
     3: "has a slot that does not exist",
     4: "wants tokens or logits of a model without a head",
+    5: "has more than decode rows that want a token",
 }
 
 
@@ -332,6 +334,25 @@ class Program:
             ValueError: if the step does not fit the program; nothing has been computed.
         """
         self._library.bough_program_run(self._handle, ctypes.byref(step), ctypes.byref(self._error))
+        self._raise_error()
+
+    def decode(self, step: Step, run: DecodeRun) -> int:
+        """Run decode steps one after the other, the first of them ``step``, otherwise as :meth:`run`.
+
+        Returns:
+            how many; fewer than ``run.num_steps`` where a row failed or ended, or somebody has something to say.
+
+        Raises:
+            ValueError: if the steps do not fit the program; nothing has been computed.
+        """
+        self._library.bough_program_decode(
+            self._handle, ctypes.byref(step), ctypes.byref(run), ctypes.byref(self._error)
+        )
+        self._raise_error()
+        num_done: int = run.num_done
+        return num_done
+
+    def _raise_error(self) -> None:
         if self._error.value:
             raise ValueError(f"the step {_STEP_ERRORS[self._error.value]}")
 

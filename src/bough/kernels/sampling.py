@@ -27,6 +27,11 @@ class NativeSampler:
         # Never written, never taken: most rows look at few of their tokens.
         self._scratch = np.empty(size, dtype=np.uint8)
 
+    @property
+    def scratch(self) -> int:
+        """Address of the memory that sampling takes."""
+        return self._scratch.ctypes.data
+
     @staticmethod
     def scratch_bytes(vocab_size: int, num_threads: int) -> int:
         """Memory that sampling with so many threads takes, in bytes."""

@@ -318,6 +318,21 @@ class Step(ctypes.Structure):
     )
 
 
+class DecodeRun(ctypes.Structure):
+    """``program.h``"""
+
+    _fields_ = (
+        ("num_steps", _INT64),
+        ("draws", _POINTER),
+        ("sampling_scratch", _POINTER),
+        ("is_end", _POINTER),
+        ("checks_end", _POINTER),
+        ("descriptors", _POINTER),
+        ("num_descriptors", _INT64),
+        ("num_done", _INT64),
+    )
+
+
 _SHARED = (
     PackedMatrix,
     GemmCall,
@@ -334,6 +349,7 @@ _SHARED = (
     QuantizeCall,
     SampleRow,
     LogprobCall,
+    DecodeRun,
 )
 
 SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))

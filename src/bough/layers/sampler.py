@@ -130,6 +130,11 @@ class Sampler:
         # Zeros behind the last token id stay zeros.
         self._tile = torch.zeros(self._tile_rows, row_width, device=state.device)
 
+    @property
+    def native(self) -> NativeSampler | None:
+        """What chooses on a CPU with native kernels."""
+        return self._native
+
     def compile_kernels(self) -> None:
         """Compile the Triton kernels of this device now, if it has any, so that no request waits for that."""
         kernels = kernels_for(self._tile, "sampling")

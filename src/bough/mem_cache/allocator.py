@@ -121,6 +121,26 @@ class SlotAllocator:
             slots[starts_page] = self._pop(num_pages) << self._shift
         return slots
 
+    def alloc_steps(self, num_steps: int, seq_lens: IntArray, last_slots: IntArray) -> IntArray | None:
+        """Hand out slots for ``num_steps`` more tokens of each of R sequences, otherwise as :meth:`alloc_decode`.
+
+        Returns:
+            [num_steps, R], or ``None`` if there are not enough free pages for all; then nothing has changed.
+        """
+        positions = seq_lens + np.arange(num_steps, dtype=np.int32)[:, np.newaxis]
+        offsets = positions & (self.page_size - 1)
+        starts_page = offsets == 0
+        num_pages = int(np.count_nonzero(starts_page))
+        if num_pages > self._num_free:
+            return None
+        # The first slot of each token's page: that of the last one there is, until another page is begun.
+        first_slots = np.zeros_like(positions)
+        first_slots[0] = last_slots - ((seq_lens - 1) & (self.page_size - 1))
+        first_slots[starts_page] = self._pop(num_pages) << self._shift
+        begun = np.maximum.accumulate(np.where(starts_page, np.arange(num_steps)[:, np.newaxis], 0), axis=0)
+        slots: IntArray = np.take_along_axis(first_slots, begun, axis=0) + offsets
+        return slots
+
     def free(self, slots: IntArray) -> None:
         """Take back every page that has a slot in ``slots``, as a whole.
 

@@ -223,6 +223,41 @@ class KVCacheManager:
         self._last_slots[rows] = slots
         return slots
 
+    def extend_steps(self, num_steps: int, req_slots: IntArray) -> IntArray | None:
+        """Give each of R different requests ``num_steps`` more slots if they are free, evicting nothing.
+
+        Args:
+            num_steps: at least 1.
+            req_slots: [R], rows of requests that have begun, with room for so many tokens.
+
+        Returns:
+            [num_steps, R], or ``None`` if there is not room for all, then nothing has changed.
+        """
+        rows = req_slots.astype(np.intp)
+        lengths = self.lengths[rows]
+        slots = self.allocator.alloc_steps(num_steps, lengths, self._last_slots[rows])
+        if slots is None:
+            return None
+        self.req_to_token.table[rows, lengths + np.arange(num_steps)[:, np.newaxis]] = slots
+        self.lengths[rows] = lengths + num_steps
+        self._last_slots[rows] = slots[-1]
+        return slots
+
+    def shrink(self, req_slots: IntArray, num_tokens: int) -> None:
+        """Take the last ``num_tokens`` slots back from each of R different requests, which nothing was written to.
+
+        Raises:
+            ValueError: they are not all a request's own.
+        """
+        for req_slot in map(ReqSlot, req_slots.tolist()):
+            length = int(self.lengths[req_slot])
+            kept = length - num_tokens
+            if num_tokens < 0 or kept < self._live[req_slot].owned_len:
+                raise ValueError(f"cannot take {num_tokens} of the {length} tokens of row {req_slot}")
+            whole_pages = -(-kept // self.page_size) * self.page_size
+            self.allocator.free(self.req_to_token.table[req_slot, whole_pages:length])
+            self._set_length(req_slot, kept)
+
     def checkpoint(self, kv: RequestKV, token_ids: IntArray, num_computed: int) -> list[tuple[int, IntArray]]:
         """Give the cache the whole pages among the first ``num_computed`` tokens, so that others can use them.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from bough.config.model_config import ModelConfig
 from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
-from bough.kernels.structures import AttentionShape, ProgramLimits, Step
+from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ReplayResult, Wanted
@@ -23,6 +24,8 @@ MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
 make matrix products no faster, only their buffers larger."""
 
+MAX_STEPS = 32
+"""Most decode steps of one call."""
 
 # Plain numbers: a member of an enumeration takes a numpy comparison microseconds, once a step.
 _CHOICE, _LOGITS = int(Wanted.CHOICE), int(Wanted.LOGITS)
@@ -116,6 +119,20 @@ class CpuGraphRunner:
             finite=_address(self._finite),
         )
         self._step.req_slots, self._step.prefix_lens, self._step.extend_lens = self._addresses[:3]
+        self._run_slots = np.zeros(MAX_STEPS * max_rows, dtype=np.int32)
+        self._run_tokens = np.zeros(MAX_STEPS * max_rows, dtype=np.int32)
+        self._checks_eos = np.zeros(max_rows, dtype=np.bool_)
+        self._is_eos = np.zeros(config.vocab_size, dtype=np.bool_)
+        self._is_eos[[token for token in config.eos_token_ids if 0 <= token < config.vocab_size]] = True
+        self._run_addresses = _address(self._run_slots), _address(self._run_tokens)
+        self._decode_run = DecodeRun(is_end=_address(self._is_eos), checks_end=_address(self._checks_eos))
+        self.interrupt_on(())
+
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:
+        """From now on, begin no further step while one of these file descriptors can be read from."""
+        self._descriptors = np.array(descriptors, dtype=np.int32)
+        self._decode_run.descriptors = _address(self._descriptors)
+        self._decode_run.num_descriptors = len(descriptors)
 
     def can_run(self, plan: StepPlan) -> bool:
         """Whether :meth:`replay` can run this step: all steps with rows."""
@@ -163,6 +180,50 @@ class CpuGraphRunner:
         num_logits = int(np.count_nonzero(wanted == _LOGITS))
         logits = self._logits[:num_logits] if num_logits else None
         return ReplayResult(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
+
+    def decode(
+        self, plan: StepPlan, wanted: npt.NDArray[np.uint8], draws: npt.NDArray[Any], scratch: int
+    ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+        """Run a step of decode rows, and those that follow; choose the tokens of all of them.
+
+        Mutates the KV pool at the plan's slots, enters these into ``req_to_token``, and writes ``last_token``.
+
+        Args:
+            plan: the steps; without masks.
+            wanted: uint8 ``[R]``, ``CHOICE`` or ``LOGITS`` for each row.
+            draws: :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[num_steps, rows with LOGITS]``, contiguous.
+            scratch: address of the native sampler's memory.
+
+        Returns:
+            tokens ``[steps that were run, R]``, and which rows ``[R]`` were finite in the last of them.
+
+        Raises:
+            ValueError: as :meth:`replay`.
+        """
+        rows, num_steps, step, run = plan.num_rows, plan.num_steps, self._step, self._decode_run
+        _check_lengths(plan, np.ascontiguousarray(plan.extend_lens, dtype=np.int32), wanted)
+        if rows > len(self._wanted) or num_steps > MAX_STEPS:
+            raise ValueError(f"{num_steps} steps of {rows} rows; there is room for {MAX_STEPS} of {len(self._wanted)}")
+        inputs = self._inputs
+        inputs[0, :rows], inputs[1, :rows], inputs[2, :rows] = plan.req_slots, plan.prefix_lens, plan.extend_lens
+        inputs[3, :rows] = plan.input_ids
+        self._run_slots[:rows] = plan.out_slots
+        self._checks_eos[:rows] = False
+        if plan.further is not None:
+            self._run_slots[rows : num_steps * rows] = plan.further.out_slots.ravel()
+            self._checks_eos[:rows] = plan.further.checks_eos
+        self._wanted[:rows] = wanted
+        self._finite[:rows] = True
+        step.num_rows = rows
+        step.input_ids = self._addresses[3]
+        step.hidden_states = step.allowed = step.masks_ready = None
+        single_tokens, (step.out_slots, step.next_tokens) = step.next_tokens, self._run_addresses
+        run.num_steps, run.draws, run.sampling_scratch = num_steps, _address(draws), scratch
+        try:
+            num_done = self._program.decode(step, run)
+        finally:
+            step.next_tokens = single_tokens
+        return self._run_tokens[: num_done * rows].reshape(num_done, rows).copy(), self._finite[:rows].copy()
 
     def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
         """Run a step in which choices may not be among all tokens. The layers do not wait for that, only the head."""

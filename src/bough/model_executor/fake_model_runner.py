@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -24,6 +24,7 @@ from bough.model_executor.worker_info import WorkerInfo
 from bough.sampling.random_stream import mix64, stream_key, uniforms
 from bough.step_plan import (
     FUTURE_TOKEN,
+    FurtherSteps,
     IntArray,
     NewRequest,
     RowLogprobResult,
@@ -207,6 +208,7 @@ class FakeModelRunner:
     Attributes:
         model: the function that stands for the model.
         virtual_seconds: time that the simulated device has taken so far, where its clock is virtual.
+        stops_early: asked between two steps of a plan whether the scheduler has got news.
     """
 
     def __init__(
@@ -237,6 +239,7 @@ class FakeModelRunner:
         self.max_total_num_tokens = max_total_num_tokens
         self.max_req_len = max_req_len
         self.virtual_seconds = 0.0
+        self.stops_early: Callable[[], bool] = lambda: False
         self._duration = duration
         self._powers = model.powers(max_req_len)
         num_slots = max_total_num_tokens + page_size
@@ -252,11 +255,26 @@ class FakeModelRunner:
         self._length = np.zeros(max_running_requests, dtype=np.int64)
 
     def forward_step(self, plan: StepPlan) -> StepResult:
-        """Run one step.
+        """Run one step, and those that follow it; a run also stops as :attr:`stops_early` says.
 
         Raises:
             RuntimeError: the plan is wrong, if the runner verifies; it names the row and what is wrong with it.
         """
+        result = self._forward(plan)
+        earlier: list[IntArray] = []
+        seconds = result.seconds
+        while plan.further is not None and not self._stops(plan.further, result):
+            earlier.append(result.next_token_ids)
+            plan = plan.following()
+            result = self._forward(plan)
+            seconds += result.seconds
+        return replace(result, earlier_token_ids=tuple(earlier), seconds=seconds) if earlier else result
+
+    def _stops(self, further: FurtherSteps, result: StepResult) -> bool:
+        ends = np.isin(result.next_token_ids, self.model.eos_token_ids) & further.checks_eos
+        return bool(result.failed_rows) or bool(ends.any()) or self.stops_early()
+
+    def _forward(self, plan: StepPlan) -> StepResult:
         begin = time.perf_counter()
         for new in plan.new_requests:
             self._admit(new)
@@ -476,9 +494,11 @@ class FakeWorker:
         eos_token_ids: tuple[int, ...] = (),
         eos_probability: float = 0.0,
         duration: StepDuration | None = None,
+        max_steps: int = 1,
     ) -> None:
-        """Make the runner; arguments as of :class:`FakeModel` and :class:`FakeModelRunner`."""
+        """Make the runner; arguments as of :class:`FakeModel`, :class:`FakeModelRunner` and :class:`WorkerInfo`."""
         self.context_len = context_len
+        self.max_steps = max_steps
         self.model_runner = FakeModelRunner(
             FakeModel(vocab_size, eos_token_ids, eos_probability),
             max_running_requests=max_running_requests,
@@ -502,6 +522,7 @@ class FakeWorker:
             context_len=self.context_len,
             device="cpu",
             dtype="float32",
+            max_steps=self.max_steps,
         )
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:

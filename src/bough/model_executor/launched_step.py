@@ -49,6 +49,7 @@ class StepOutcome:
     targets: tuple[GatheredLogprobs | None, ...] = ()
     """One for each of the plan's requests for logprobs; ``None`` if it has no targets"""
     embeddings: tuple[RowEmbedding, ...] = ()
+    earlier_token_ids: tuple[IntArray, ...] = ()
 
     @classmethod
     def nothing(cls, num_rows: int) -> StepOutcome:
@@ -96,6 +97,7 @@ class LaunchedStep:
             logprobs=self._logprobs(arrays),
             failed_rows=tuple(failed),
             embeddings=outcome.embeddings,
+            earlier_token_ids=outcome.earlier_token_ids,
             seconds=self._readback.seconds,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, get_args
@@ -23,6 +23,7 @@ from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
 from bough.model_executor.core_binding import CoreBinding, bind_threads
+from bough.model_executor.cpu_graph_runner import MAX_STEPS, CpuGraphRunner
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
@@ -40,6 +41,7 @@ from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
+from bough.sampling.device_state import PLAIN_DRAW
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
@@ -240,9 +242,24 @@ class ModelRunner:
         if int((plan.prefix_lens + plan.extend_lens).max()) > self.max_req_len:
             # Written flat, the entry would land in the next request's row.
             raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
+        if isinstance(self.graph_runner, CpuGraphRunner) and plan.mode is ForwardMode.DECODE:
+            outcome = self.decode(self.graph_runner, plan)
+            if outcome is not None:
+                return self._launched(plan, outcome)
+        assert plan.further is None, "nothing here takes further steps"
         if self.graph_runner is not None and self.graph_runner.can_run(plan):
             return self._launched(plan, self._replay_step(self.graph_runner, plan))
         return self._launched(plan, self._run_step(plan))
+
+    @property
+    def max_steps(self) -> int:
+        """Most decode steps that a plan may have."""
+        return MAX_STEPS if isinstance(self.graph_runner, CpuGraphRunner) and self.config.is_generation else 1
+
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:
+        """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
+        if isinstance(self.graph_runner, CpuGraphRunner):
+            self.graph_runner.interrupt_on(descriptors)
 
     @property
     def runs_ahead(self) -> bool:
@@ -293,6 +310,21 @@ class ModelRunner:
         assert result.hidden_states is not None, "they were wanted"
         assert result.logits is not None, "they were wanted"
         return DecodedRows(result.hidden_states, result.logits, others)
+
+    def decode(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
+        """Run decode steps and choose their tokens in one native call; ``None`` if rows want anything else."""
+        if plan.logprobs or plan.masks is not None or not plan.sample.all():
+            return None
+        rows = self.sampling_state.rows(plan.req_slots)
+        if rows.union & ~PLAIN_DRAW:
+            return None
+        drawn = rows.needs != 0
+        draws = self.sampling_state.describe_plain(rows.slots[drawn], plan.num_steps)
+        assert self.sampler.native is not None, "there are native kernels"
+        wanted = _WANTED_OF_SAMPLING[drawn.view(np.uint8)]
+        tokens, finite = graph_runner.decode(plan, wanted, draws, self.sampler.native.scratch)
+        self.sampling_state.record_choices(plan.req_slots, tokens[-1], len(tokens))
+        return StepOutcome(tokens[-1], finite, earlier_token_ids=tuple(tokens[:-1]))
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = plan.sample.nonzero()[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import torch
 
@@ -94,12 +95,17 @@ class TpModelWorker:
             kv_bytes=runner.kv_pool.num_bytes,
             embedding_dim=None if pooling is None else pooling.dim,
             padding_id=None if pooling is None else pooling.padding_id,
+            max_steps=runner.max_steps,
             reuses_prefixes=pooling is None or pooling.method == "last",
         )
 
     def get_memory_pool(self) -> KVPool:
         """The pool that holds keys and values; slots ``range(page_size, num_slots)`` may be handed out."""
         return self.model_runner.kv_pool
+
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:
+        """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
+        self.model_runner.interrupt_on(descriptors)
 
     @property
     def runs_ahead(self) -> bool:

@@ -39,6 +39,8 @@ class WorkerInfo:
     keeps_kv: bool = True
     """Whether a sequence can be computed in several steps. If not, it comes in one piece, and the KV pool is a matter
     of accounting only: there is no memory behind its slots."""
+    max_steps: int = 1
+    """Most decode steps that one plan may have, the further ones included."""
     reuses_prefixes: bool = True
     """Whether the result for a prompt can be had without computing tokens whose KV is there already."""
 

@@ -43,6 +43,9 @@ class Needs:
     BANNED_SEQUENCES: Final = 128
 
 
+PLAIN_DRAW: Final = Needs.RANDOM | Needs.TEMPERATURE | Needs.TRUNCATION | Needs.TOP_P
+"""What does not depend on the tokens that a request has got."""
+
 _DRAW_FIELDS = ("inverse_temperature", "top_p", "top_k", "log_min_p")
 
 _EDITS = Needs.PENALTIES | Needs.MIN_TOKENS | Needs.LOGIT_BIAS
@@ -285,6 +288,23 @@ class SamplingState:
             described["edit_addends"][at] = addends.ctypes.data
         return described, kept
 
+    def describe_plain(self, slots: npt.NDArray[np.int64], num_steps: int) -> npt.NDArray[Any]:
+        """What the native sampler needs to know of requests that have nothing but a :data:`PLAIN_DRAW`.
+
+        Args:
+            slots: [n], of the requests.
+            num_steps: of each of which every request gets a token.
+
+        Returns:
+            :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[num_steps, n]``
+        """
+        described = np.empty((num_steps, len(slots)), dtype=SAMPLE_ROW)
+        described[:] = self._described[slots]
+        described["logits_row"] = np.arange(len(slots))
+        num_outputs = self._num_outputs[slots] + np.arange(num_steps)[:, np.newaxis]
+        described["uniform"] = uniforms(self._stream_key[slots], num_outputs)
+        return described
+
     def draw_params(self, rows: SamplingRows, at: npt.NDArray[np.int64]) -> DrawParams:
         """Parameters of the rows ``at`` ``[n]``, none of them greedy."""
         slots = rows.slots[at]
@@ -315,9 +335,9 @@ class SamplingState:
         random = (self._needs[slots] & Needs.RANDOM) != 0
         return np.where(random, self._shape_of_draw[0, slots], 1.0).astype(np.float32)
 
-    def record_choices(self, req_slots: IntArray, tokens: IntArray) -> None:
-        """Note the tokens ``[S]`` of rows without any :class:`Needs`, on a CPU."""
-        self._num_outputs[req_slots] += 1
+    def record_choices(self, req_slots: IntArray, tokens: IntArray, num_steps: int = 1) -> None:
+        """Note the last tokens ``[S]`` of rows with nothing but a :data:`PLAIN_DRAW`, after so many steps on a CPU."""
+        self._num_outputs[req_slots] += num_steps
         self._host_last_token[req_slots] = tokens
 
     def record(self, rows: SamplingRows, next_token_ids: torch.Tensor) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -48,6 +48,14 @@ class LaunchingWorker(Protocol):
         """Give the device a step."""
 
 
+@runtime_checkable
+class InterruptibleWorker(Protocol):
+    """A worker that runs several steps of a plan, and may be told to stop in between."""
+
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:
+        """From now on, begin no further step while one of these file descriptors can be read from."""
+
+
 def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
     """How to run the steps of ``worker``.
 
@@ -72,6 +80,11 @@ class TimedWorker:
     def get_worker_info(self) -> WorkerInfo:
         """Limits of the loaded model."""
         return self._worker.get_worker_info()
+
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:
+        """See :class:`InterruptibleWorker`; other workers run one step at a time."""
+        if isinstance(self._worker, InterruptibleWorker):
+            self._worker.interrupt_on(descriptors)
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step and measure it."""

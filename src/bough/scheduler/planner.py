@@ -38,6 +38,9 @@ LOGPROB_TOKEN_PRICE = 3
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
 
+MAX_RUN_SECONDS = 0.1
+"""A plan of several steps is given as many as are expected to take this long: deadlines and heartbeats wait."""
+
 MAX_UNFINISHED_PROMPTS = 2
 """Long prompts start only while fewer than this many prompts are unfinished."""
 
@@ -93,12 +96,13 @@ class StepPlanner:
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
-    def plan(self, now: float, *, in_flight: bool) -> PlanOutcome:
-        """Plan one step.
+    def plan(self, now: float, *, in_flight: bool, max_steps: int = 1) -> PlanOutcome:
+        """Plan one step, or several that only decode.
 
         Args:
             now: ``time.monotonic()``.
             in_flight: whether a step is running whose result is not processed; then nothing is retracted.
+            max_steps: most steps that the plan may have.
         """
         outcome = PlanOutcome()
         if in_flight and self.table.waits_for_token():
@@ -109,15 +113,18 @@ class StepPlanner:
             return outcome
         decode_context = float(self.table.planned_len[decode_slots].sum()) if len(decode_slots) else 0.0
         rows: list[tuple[Req, int, IntArray]] = []
+        further = None
         if len(jumping) or self.requests.unfinished or len(self.queue):
             budget = self._budget(len(decode_slots), decode_context)
             jumps = self._plan_jumps(jumping, budget)
             idle = len(decode_slots) == 0 and not jumps
             rows = self._allocate_chunks(self._plan_prefill(now, budget, idle, may_admit=not outcome.retracted)) + jumps
+        elif max_steps > 1 and len(decode_slots):
+            further = self._plan_further(decode_slots, decode_context, max_steps)
         if len(decode_slots) == 0 and not rows:
             self._resolve_standstill(outcome, now, in_flight)
             return outcome
-        outcome.planned = self._builder.build(decode_slots, decode_kv, rows, decode_context)
+        outcome.planned = self._builder.build(decode_slots, decode_kv, rows, decode_context, further)
         return outcome
 
     # --- decode ---------------------------------------------------------------------------------------------------
@@ -138,6 +145,29 @@ class StepPlanner:
                 outcome.needs_drain = True
                 return slots[:0], slots[:0], jumping[:0]
             self._make_room(outcome)
+
+    def _plan_further(self, slots: IntArray, decode_context: float, max_steps: int) -> IntArray | None:
+        """Places ``[N, n]`` for the tokens of steps that may follow that of ``slots``, for which it has places already.
+
+        As many as nobody has to be told anything in between, within a bounded time; nothing is evicted for them.
+        """
+        table = self.table
+        if not table.is_plain[slots].all():
+            return None
+        streaming = slots[table.streams[slots]]
+        if len(streaming):
+            max_steps = min(max_steps, int((table.next_send[streaming] - table.out_len[streaming]).min()))
+        if max_steps < 2:
+            return None
+        left = int((table.max_new[slots] - table.planned_out[slots]).min())
+        in_time = int(MAX_RUN_SECONDS / max(self.cost_model.seconds(len(slots), decode_context), 1e-6))
+        pages = self.kv.allocator.available_size // self.kv.page_size // len(slots)
+        count = min(max_steps, left, in_time, 1 + pages * self.kv.page_size) - 1
+        if count < 1:
+            return None
+        for _ in range(count):
+            self.ratio.on_decode_step()
+        return self.kv.extend_steps(count, slots)
 
     def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
         """Whether there is memory for one token of each, for all that is known without trying."""

@@ -31,6 +31,8 @@ class RequestTable:
         decoding: whether the request's prompt is wholly computed or planned.
         checks_eos: whether the model's end-of-sequence ids end the request.
         careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
+        is_plain: whether tokens can be chosen one after the other without knowing here what they are.
+        streams: whether somebody waits for each delta.
         logprobs: whether its tokens' logprobs are wanted.
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
         num_constrained: requests that have one.
@@ -56,6 +58,8 @@ class RequestTable:
         self.decoding = np.zeros(shape, dtype=np.bool_)
         self.checks_eos = np.zeros(shape, dtype=np.bool_)
         self.careful = np.zeros(shape, dtype=np.bool_)
+        self.is_plain = np.zeros(shape, dtype=np.bool_)
+        self.streams = np.zeros(shape, dtype=np.bool_)
         self.logprobs = np.zeros(shape, dtype=np.bool_)
         self.constrained = np.zeros(shape, dtype=np.bool_)
         self.masked = np.zeros(shape, dtype=np.bool_)
@@ -93,6 +97,8 @@ class RequestTable:
         self.has_mask[slot] = False
         self.edits_mask[slot] = bool(req.extra_ends) or req.allowed is not None
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
+        self.is_plain[slot] = not (self.careful[slot] or self.masked[slot] or req.edits_logits)
+        self.streams[slot] = req.stream
         self.logprobs[slot] = req.return_logprob
         self.reqs[slot] = req
 

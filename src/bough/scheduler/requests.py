@@ -260,6 +260,13 @@ class Requests:
         self.table.append(req.slot, token_ids)
         self._forced.append(ForcedTokens(ReqSlot(req.slot), tuple(token_ids)))
 
+    def take_back(self, planned: Planned, num_steps: int) -> None:
+        """The last so many steps of a plan were not run: what was set aside for them is free again."""
+        slots = planned.plan.req_slots[planned.alive]
+        self.table.planned_len[slots] -= num_steps
+        self.table.planned_out[slots] -= num_steps
+        self.kv.shrink(slots, num_steps)
+
     def take_new_requests(self) -> tuple[NewRequest, ...]:
         """Who has got a slot that the device has not heard of; it is told with the next plan."""
         new_requests, self._new_requests = self._new_requests, []

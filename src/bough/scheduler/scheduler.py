@@ -16,7 +16,7 @@ from bough.config.server_args import ServerArgs
 from bough.constrained.base import mask_words
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.masks import are_masks_late
-from bough.errors import BadRequest, BoughError
+from bough.errors import BadRequest, BoughError, ConfigError
 from bough.ipc.messages import (
     AbortReq,
     ControlReply,
@@ -82,6 +82,10 @@ class SchedulerMessages(Protocol):
     @property
     def heartbeat_due(self) -> bool:
         """Whether it is time to show that the loop turns."""
+
+    @property
+    def descriptors(self) -> Sequence[int]:
+        """File descriptors of which one can be read from once messages have arrived after :meth:`recv` found none."""
 
     def recv(self, timeout_s: float) -> Sequence[ToScheduler]:
         """Messages that have arrived; waits at most ``timeout_s`` seconds for the first."""
@@ -173,6 +177,7 @@ class Scheduler:
             disabled = server_args.disable_overlap_schedule
             make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
         self.executor = make_executor(timed)
+        self._max_steps = self._most_steps(server_args.num_continuous_decode_steps)
         start = time.perf_counter()
         # Here, since nothing else can run meanwhile: no stream is to wait for the vocabulary later.
         if make_compiler is not None:
@@ -197,11 +202,28 @@ class Scheduler:
             ShutdownReq: self._handle_shutdown,
         }
 
+    def _most_steps(self, wanted: int | None) -> int:
+        """Most steps of a plan.
+
+        Raises:
+            ConfigError: if more than one is wanted where there can be but one.
+        """
+        # Where steps overlap, the host has time to look at each.
+        possible = self.info.max_steps if self.executor.depth == 0 else 1
+        if wanted is not None and wanted > 1 and possible == 1:
+            raise ConfigError(
+                f"--num-continuous-decode-steps {wanted} is for text models on native CPU kernels without overlapping "
+                "steps; here it can only be 1, so leave it out",
+                param="num_continuous_decode_steps",
+            )
+        return possible if wanted is None else min(wanted, possible)
+
     # --- the loop -------------------------------------------------------------------------------------------------
 
     def run_event_loop(self, messages: SchedulerMessages) -> None:
         """Serve until a :class:`ShutdownReq` arrives."""
         busy = False
+        self._timed_worker.interrupt_on(messages.descriptors)
         while not self.shutting_down:
             self.recv_requests(messages, busy)
             busy = self.step()
@@ -314,7 +336,11 @@ class Scheduler:
     def get_next_batch_to_run(self) -> Planned | None:
         """Plan the next step; ends requests for which there is no way on."""
         while True:
-            outcome = self.planner.plan(time.monotonic(), in_flight=bool(self.requests.in_flight))
+            in_flight = bool(self.requests.in_flight)
+            # Whoever waits for something else than a step has it looked at after each.
+            busy_elsewhere = in_flight or self.trials.running or self._received or self.requests.compiling
+            max_steps = 1 if busy_elsewhere else self._max_steps
+            outcome = self.planner.plan(time.monotonic(), in_flight=in_flight, max_steps=max_steps)
             self.stream_output([self.output.finish(req, FinishReason("stop")) for req in outcome.complete])
             for req in outcome.exhausted:
                 reason = FinishReason("length", length=len(self.table.output_ids(req)))
@@ -349,8 +375,11 @@ class Scheduler:
         self._mark("process", planned, result.seconds)
         plan = planned.plan
         has_prompt = plan.num_decode_rows < plan.num_rows
-        self.cost_model.observe(plan.num_tokens, planned.token_context, result.seconds, has_prompt)
+        seconds = result.seconds / result.num_steps
+        self.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt)
         self.log.on_step(planned, result)
+        if result.num_steps < plan.num_steps:
+            self.requests.take_back(planned, plan.num_steps - result.num_steps)
         self.stream_output(self.output.process(planned, result))
         if self.trials.running and self.trials.clear(self.requests.num_computed):
             self._retract_all()
@@ -467,6 +496,8 @@ class Scheduler:
         unknown. A device that is broken ends the process.
         """
         self.requests.in_flight.popleft()
+        if planned.plan.further is not None:
+            self.requests.take_back(planned, len(planned.plan.further.out_slots))
         if planned.plan.masks is not None:
             planned.plan.masks.wait()
         reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]

@@ -14,6 +14,7 @@ from bough.step_plan import (
     FUTURE_TOKEN,
     ForcedTokens,
     ForwardMode,
+    FurtherSteps,
     IntArray,
     NewRequest,
     RowLogprobs,
@@ -77,6 +78,7 @@ class StepBuilder:
         decode_kv: IntArray,
         rows: list[tuple[Req, int, IntArray]],
         decode_context: float,
+        further: IntArray | None = None,
     ) -> Planned:
         """The next plan; takes what the worker has yet to be told of requests.
 
@@ -85,12 +87,14 @@ class StepBuilder:
             decode_kv: its KV slots ``[n]``.
             rows: requests that compute more: how many tokens, and their KV slots; prompts first.
             decode_context: tokens so far of ``decode_slots``, in all.
+            further: KV slots ``[N, n]`` for further steps, if there are no ``rows``.
         """
         table = self._table
         num_decode = len(decode_slots)
         decode_prefix = table.planned_len[decode_slots]
-        table.planned_len[decode_slots] += 1
-        table.planned_out[decode_slots] += 1
+        num_steps = 1 if further is None else 1 + len(further)
+        table.planned_len[decode_slots] += num_steps
+        table.planned_out[decode_slots] += num_steps
         logprobs = self._decode_logprobs(decode_slots)
         writes = self._requests.take_table_writes()
         new_requests = self._requests.take_new_requests()
@@ -111,6 +115,7 @@ class StepBuilder:
                 logprobs=tuple(logprobs),
                 forced=self._requests.take_forced(),
                 masks=self._masks(decode_slots, None),
+                further=None if further is None else FurtherSteps(further, table.checks_eos[decode_slots]),
             )
             return Planned(plan, [], [], decode_context)
 

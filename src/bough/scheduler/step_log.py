@@ -39,7 +39,8 @@ class StepLog:
     def on_step(self, planned: Planned, result: StepResult) -> None:
         """Account for a finished step."""
         plan = planned.plan
-        self.steps += 1
+        num_steps = result.num_steps
+        self.steps += num_steps
         self.step_seconds += result.seconds
         end = plan.num_decode_rows + len(planned.extend_reqs)
         new_tokens = int(plan.extend_lens[plan.num_decode_rows : end].sum())
@@ -63,14 +64,15 @@ class StepLog:
                     extra={"event": "prefill_batch"},
                 )
         if plan.num_decode_rows or planned.jump_reqs:
-            self._decode_steps += 1
-            decoded = plan.num_decode_rows + int(plan.extend_lens[end:].sum())
+            before, self._decode_steps = self._decode_steps, self._decode_steps + num_steps
+            decoded = plan.num_decode_rows * num_steps + int(plan.extend_lens[end:].sum())
             self._decoded += decoded
             if not new_tokens:
                 rows, micros = plan.num_decode_rows + len(planned.jump_reqs), result.seconds * 1e6
-                added = (1, rows, micros, rows * rows, rows * micros, decoded)
+                steps_rows = num_steps * rows
+                added = (num_steps, steps_rows, micros, steps_rows * rows, rows * micros, decoded)
                 self.decode_moments = [total + each for total, each in zip(self.decode_moments, added, strict=True)]
-            if self._decode_steps % self._interval == 0:
+            if self._decode_steps // self._interval != before // self._interval:
                 self._log_decode()
 
     def on_idle(self) -> None:
