@@ -167,9 +167,8 @@ define INSTALL
 @echo "Installing into $(VENV); what is there already takes no time."
 @echo "1/2 PyTorch: a download of $(TORCH_SIZE); meanwhile the kernels are compiled: one to three minutes"
 @$(PIP) setuptools
-@# Whatever keeps them from being compiled is told by the second step, which then does it again.
-@$(BIN)/python setup.py --quiet build_ext --inplace > /dev/null 2>&1 & compiling=$$!; \
-  { $(INSTALL_TORCH); } && { wait $$compiling || true; }
+@# The second step waits for what is being compiled, and tells whatever keeps it from being so.
+@$(BIN)/python setup.py --quiet build_ext --inplace > /dev/null 2>&1 & $(INSTALL_TORCH)
 @echo "2/2 Bough: a download of 50 MB, more with what the tests need"
 @$(PIP) --editable '.[$(1)]'
 endef

@@ -7,6 +7,7 @@ sources is an error: `CXX=false pip install ...` does without the kernels.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import platform
@@ -73,7 +74,7 @@ class BuildKernels(build_ext):
     def build_extension(self, ext: Extension) -> None:
         """Compile and link.
 
-        An installation in place keeps what it compiles, so that `make` can have begun before its environment is ready.
+        An installation in place keeps what it compiles, so that `make` can begin before its environment is ready.
 
         Raises:
             CompileError: if there is a compiler, and the sources do not compile.
@@ -97,7 +98,16 @@ class BuildKernels(build_ext):
 
     def compile_and_link(self, ext: Extension, target: Path, isas: dict[str, list[str]], link_flags: list[str]) -> None:
         """The library ``target`` with kernels for some instruction sets."""
-        kept = self.kept_objects(isas)
+        # Temporary directories of editable installations are not kept.
+        directory = Path("build" if self.keeps_objects else self.build_temp, "kernels")
+        directory.mkdir(parents=True, exist_ok=True)
+        with open(directory / "lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another build may be at it: what it makes is there then
+            objects = self.compile(ext, isas, self.kept_objects(directory, isas))
+        self.compiler.link_shared_object(objects, str(target), extra_postargs=link_flags, target_lang="c++")
+
+    def compile(self, ext: Extension, isas: dict[str, list[str]], kept: Path) -> list[str]:
+        """The objects of the library, in ``kept``, of which those that are there already are taken as they are."""
         common = [f'-DBOUGH_SOURCES="{sources_hash()}"', *(f"-DBOUGH_HAS_{isa}" for isa in isas)]
 
         def compile_one(job: tuple[str, str, list[str]]) -> Path:
@@ -121,19 +131,16 @@ class BuildKernels(build_ext):
         # What takes longest first, so that no core is left with it in the end.
         jobs.sort(key=lambda job: Path(job[0]).stat().st_size, reverse=True)
         with ThreadPoolExecutor(os.cpu_count()) as threads:
-            objects = [str(made) for made in threads.map(compile_one, jobs)]
-        self.compiler.link_shared_object(objects, str(target), extra_postargs=link_flags, target_lang="c++")
+            return [str(made) for made in threads.map(compile_one, jobs)]
 
-    def kept_objects(self, isas: dict[str, list[str]]) -> Path:
+    def kept_objects(self, directory: Path, isas: dict[str, list[str]]) -> Path:
         """Where what is compiled with these sources, flags and compiler is kept; what was kept for others goes."""
         command = [*self.compiler.compiler_so, *FLAGS, str(isas), sources_hash()]
         wanted = hashlib.sha256("\0".join(command).encode()).hexdigest()[:16]
-        # Temporary directories of editable installations are not kept.
-        kept = Path("build" if self.keeps_objects else self.build_temp, "kernels")
-        for other in kept.iterdir() if kept.exists() else ():
-            if other.name != wanted:
-                shutil.rmtree(other, ignore_errors=True)
-        return kept / wanted
+        for other in directory.iterdir():
+            if other.is_dir() and other.name != wanted:
+                shutil.rmtree(other)
+        return directory / wanted
 
     def works(self, flags: list[str], link_flags: list[str]) -> bool:
         """Whether the compiler makes a shared library of a small program with these flags."""
