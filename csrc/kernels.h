@@ -167,7 +167,7 @@ struct SampleRow {
     float presence_penalty;    // [0]
     float repetition_penalty;  // [1]
     int32_t num_history;       // entries of history; -1: visit the whole vocabulary
-    const int32_t* history;
+    int32_t* history;
     int32_t* counts;  // [vocab_size] or null
     // Numbers added to single logits after the penalties; -infinity bans a token.
     int32_t num_edits;

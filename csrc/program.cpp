@@ -154,8 +154,12 @@ void Program::draw(const Step& step, const DecodeRun& run) {
     pool_.run([&](int thread, int num_threads) { kernels().sampling.sample(call, thread, num_threads); });
     for (int64_t row = 0, i = 0; row < step.num_rows; ++row) {
         if (step.wanted[row] != Wanted::logits) continue;
-        step.next_tokens[row] = static_cast<int32_t>(drawn_[i]);
+        const SampleRow& draw = call.rows[i];
+        const int32_t token = step.next_tokens[row] = static_cast<int32_t>(drawn_[i]);
         step.finite[row] = drawn_finite_[i++];
+        if (draw.counts == nullptr) continue;
+        ++draw.counts[token];
+        if (draw.num_history >= 0 && draw.num_history < run.history_size) draw.history[draw.num_history] = token;
     }
 }
 

@@ -59,8 +59,10 @@ struct Step {
 // the Step, `out_slots` and `next_tokens` are [num_steps, num_rows] then, every row decodes and wants a choice or
 // logits, from which a token is drawn; `finite` is that of the last step done.
 struct DecodeRun {
-    int64_t num_steps;       // at least 1
-    const SampleRow* draws;  // [num_steps, rows that want logits], in the order of rows
+    int64_t num_steps;  // at least 1
+    const SampleRow*
+        draws;             // [num_steps, rows that want logits], in the order of rows; tokens are added to their counts
+    int64_t history_size;  // and to each history, as long as it has fewer than so many
     void* sampling_scratch;  // sample_scratch_bytes
     // A run ends early with a step in which a row is not finite or gets a token that ends it, or after which there is
     // something to read from one of the descriptors.

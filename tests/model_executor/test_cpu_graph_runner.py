@@ -265,23 +265,32 @@ def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint) -> N
 def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
     checkpoint: Checkpoint, dtype: str, threads: int
 ) -> None:
-    def generate(further: int) -> tuple[list[list[int]], torch.Tensor]:
+    params = [
+        GREEDY,
+        SamplingParams(temperature=1.5, top_p=0.9, top_k=40),
+        SamplingParams(temperature=0.0, repetition_penalty=1.5, logit_bias={7: 3.0}),
+        SamplingParams(temperature=1.2, frequency_penalty=0.7, presence_penalty=-0.3),
+        GREEDY,
+        SamplingParams(temperature=0.9, min_p=0.05, logit_bias={3: -5.0, 11: 2.0}),
+    ]
+
+    def generate(further: int, *, sampled_apart: bool = False) -> tuple[list[list[int]], torch.Tensor]:
         runner = make_runner(checkpoint.path, dtype=dtype, threads=threads)
-        runner.recording = False
+        runner.recording = sampled_apart
         builder = PlanBuilder(runner)
-        drawn = SamplingParams(temperature=1.5, top_p=0.9, top_k=40)
-        sequences = [builder.add(prompt(10 + row, seed=row)) for row in range(5)]
+        sequences = [builder.add(prompt(10 + row, seed=row)) for row in range(len(params))]
         for row, sequence in enumerate(sequences):
-            builder.step([(sequence, 10 + row)], new_params=drawn if row % 2 else GREEDY)
-        while len(sequences[0].output) < 25:
+            builder.step([(sequence, 10 + row)], new_params=params[row])
+        while len(sequences[0].output) < 49:
             result = builder.step([(sequence, 1) for sequence in sequences], further=further)
             assert result.num_steps == further + 1
         slots = [sequence.kv_slots for sequence in sequences]
         keys = torch.cat([runner.kv_pool.get_key_buffer(1)[each] for each in slots])
         return [sequence.output for sequence in sequences], keys
 
-    (tokens, keys), others = generate(0), [generate(further) for further in (1, 5, 23)]
-    assert tokens[0] == checkpoint.greedy(prompt(10, seed=0), 25) or dtype == "bfloat16"
+    # The vocabulary is small: histories of penalties end within the run.
+    (tokens, keys), others = generate(0, sampled_apart=True), [generate(further) for further in (0, 1, 5, 23)]
+    assert tokens[0] == checkpoint.greedy(prompt(10, seed=0), 49) or dtype == "bfloat16"
     for other_tokens, other_keys in others:
         assert other_tokens == tokens
         assert torch.equal(other_keys, keys)

@@ -359,14 +359,21 @@ def test_steps_come_one_by_one_where_each_token_is_somebody_s_business() -> None
         {"stream": True},
         {"stop_token_ids": (1,)},
         {"return_logprob": True},
-        {"frequency_penalty": 0.5},
-        {"min_new_tokens": 3, "stop_token_ids": (2,)},
-        {"logit_bias": {5: 1.0}},
+        {"bad_words": ("x",), "banned_sequences": ((1, 2),)},
     ):
         harness = Harness(max_steps=16)
         harness.submit(prompt_of(20), max_new_tokens=30, **{"stream": False, **fields})
         harness.run()
         assert {plan.num_steps for plan, _ in harness.worker.steps} == {1}, fields
+
+
+def test_steps_come_one_by_one_until_the_output_may_end() -> None:
+    for eos, expected in (([999], [1] * 10 + [16, 4]), ([], [1, 16, 13])):
+        harness = Harness(max_steps=16, eos_token_ids=eos)
+        (rid,) = harness.submit(prompt_of(20), max_new_tokens=30, min_new_tokens=10, stream=False)
+        harness.run()
+        assert [plan.num_steps for plan, _ in harness.worker.steps] == expected
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 30)
 
 
 def test_steps_follow_one_another_up_to_a_stream_s_next_delta() -> None:

@@ -324,6 +324,7 @@ class DecodeRun(ctypes.Structure):
     _fields_ = (
         ("num_steps", _INT64),
         ("draws", _POINTER),
+        ("history_size", _INT64),
         ("sampling_scratch", _POINTER),
         ("is_end", _POINTER),
         ("checks_end", _POINTER),

@@ -18,6 +18,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ReplayResult, Wanted
 from bough.models.base import CausalLM
+from bough.sampling.device_state import StepDraws
 from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 MAX_PIECE_TOKENS = 1024
@@ -182,7 +183,7 @@ class CpuGraphRunner:
         return ReplayResult(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
 
     def decode(
-        self, plan: StepPlan, wanted: npt.NDArray[np.uint8], draws: npt.NDArray[Any], scratch: int
+        self, plan: StepPlan, wanted: npt.NDArray[np.uint8], draws: StepDraws, scratch: int
     ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
         """Run a step of decode rows, and those that follow; choose the tokens of all of them.
 
@@ -191,7 +192,7 @@ class CpuGraphRunner:
         Args:
             plan: the steps; without masks.
             wanted: uint8 ``[R]``, ``CHOICE`` or ``LOGITS`` for each row.
-            draws: :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[num_steps, rows with LOGITS]``, contiguous.
+            draws: of the rows with ``LOGITS``.
             scratch: address of the native sampler's memory.
 
         Returns:
@@ -218,7 +219,8 @@ class CpuGraphRunner:
         step.input_ids = self._addresses[3]
         step.hidden_states = step.allowed = step.masks_ready = None
         single_tokens, (step.out_slots, step.next_tokens) = step.next_tokens, self._run_addresses
-        run.num_steps, run.draws, run.sampling_scratch = num_steps, _address(draws), scratch
+        run.num_steps, run.draws, run.history_size = num_steps, _address(draws.rows), draws.history_size
+        run.sampling_scratch = scratch
         try:
             num_done = self._program.decode(step, run)
         finally:

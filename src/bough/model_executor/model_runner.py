@@ -41,7 +41,7 @@ from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM, torch_dtype
 from bough.models.pooled import PooledCausalLM
-from bough.sampling.device_state import PLAIN_DRAW
+from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
@@ -316,10 +316,10 @@ class ModelRunner:
         if plan.logprobs or plan.masks is not None or not plan.sample.all():
             return None
         rows = self.sampling_state.rows(plan.req_slots)
-        if rows.union & ~PLAIN_DRAW:
+        if rows.union & Needs.BANNED_SEQUENCES:
             return None
         drawn = rows.needs != 0
-        draws = self.sampling_state.describe_plain(rows.slots[drawn], plan.num_steps)
+        draws = self.sampling_state.describe_steps(rows.of(drawn), plan.num_steps)
         assert self.sampler.native is not None, "there are native kernels"
         wanted = _WANTED_OF_SAMPLING[drawn.view(np.uint8)]
         tokens, finite = graph_runner.decode(plan, wanted, draws, self.sampler.native.scratch)

@@ -43,9 +43,6 @@ class Needs:
     BANNED_SEQUENCES: Final = 128
 
 
-PLAIN_DRAW: Final = Needs.RANDOM | Needs.TEMPERATURE | Needs.TRUNCATION | Needs.TOP_P
-"""What does not depend on the tokens that a request has got."""
-
 _DRAW_FIELDS = ("inverse_temperature", "top_p", "top_k", "log_min_p")
 
 _EDITS = Needs.PENALTIES | Needs.MIN_TOKENS | Needs.LOGIT_BIAS
@@ -64,10 +61,26 @@ class SamplingRows:
     union: int
     """Needs of all rows together"""
 
+    def of(self, at: BoolArray) -> SamplingRows:
+        """Those of some rows, of which none that has needs is left out."""
+        return SamplingRows(self.slots[at], self.num_outputs[at], self.needs[at], self.union)
+
     def having(self, needs: int) -> BoolArray:
         """[S], which rows have any of these needs."""
         having: BoolArray = (self.needs & needs) != 0
         return having
+
+
+@dataclass(frozen=True, slots=True)
+class StepDraws:
+    """What the native sampler is told of several steps."""
+
+    rows: npt.NDArray[Any]
+    """:data:`~bough.kernels.sampling.SAMPLE_ROW` [num_steps, S], whose addresses are valid until the state changes"""
+    history_size: int
+    """Tokens for which the histories of penalties have room."""
+    kept: list[npt.NDArray[Any]]
+    """What must live as long as the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,22 +301,26 @@ class SamplingState:
             described["edit_addends"][at] = addends.ctypes.data
         return described, kept
 
-    def describe_plain(self, slots: npt.NDArray[np.int64], num_steps: int) -> npt.NDArray[Any]:
-        """What the native sampler needs to know of requests that have nothing but a :data:`PLAIN_DRAW`.
+    def describe_steps(self, rows: SamplingRows, num_steps: int) -> StepDraws:
+        """The same for several steps, in each of which every row gets a token, and nothing that is banned is allowed.
 
-        Args:
-            slots: [n], of the requests.
-            num_steps: of each of which every request gets a token.
-
-        Returns:
-            :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[num_steps, n]``
+        The native code counts these tokens for penalties; of rows without banned sequences.
         """
-        described = np.empty((num_steps, len(slots)), dtype=SAMPLE_ROW)
-        described[:] = self._described[slots]
-        described["logits_row"] = np.arange(len(slots))
-        num_outputs = self._num_outputs[slots] + np.arange(num_steps)[:, np.newaxis]
-        described["uniform"] = uniforms(self._stream_key[slots], num_outputs)
-        return described
+        history_size = 0
+        if rows.union & Needs.PENALTIES:
+            history_size = self._penalties.reserve(int(rows.num_outputs.max()) + num_steps)
+        first, kept = self.describe(rows)
+        if num_steps == 1:
+            return StepDraws(first[np.newaxis], history_size, kept)
+        described = np.empty((num_steps, len(first)), dtype=SAMPLE_ROW)
+        described[:] = first
+        num_outputs = rows.num_outputs + np.arange(num_steps)[:, np.newaxis]
+        if rows.union & Needs.RANDOM:
+            described["uniform"] = uniforms(self._stream_key[rows.slots], num_outputs)
+        if rows.union & Needs.PENALTIES:
+            at = rows.having(Needs.PENALTIES)
+            described["num_history"][:, at] = self._penalties.history_lengths(num_outputs[:, at])
+        return StepDraws(described, history_size, kept)
 
     def draw_params(self, rows: SamplingRows, at: npt.NDArray[np.int64]) -> DrawParams:
         """Parameters of the rows ``at`` ``[n]``, none of them greedy."""
@@ -336,7 +353,7 @@ class SamplingState:
         return np.where(random, self._shape_of_draw[0, slots], 1.0).astype(np.float32)
 
     def record_choices(self, req_slots: IntArray, tokens: IntArray, num_steps: int = 1) -> None:
-        """Note the last tokens ``[S]`` of rows with nothing but a :data:`PLAIN_DRAW`, after so many steps on a CPU."""
+        """Note the last tokens ``[S]`` of rows that have got so many on a CPU, where their counts are right already."""
         self._num_outputs[req_slots] += num_steps
         self._host_last_token[req_slots] = tokens
 

@@ -132,9 +132,22 @@ class PenaltyTable:
             ("frequency_penalty", "presence_penalty", "repetition_penalty"), self._strengths[:, slots], strict=True
         ):
             target[name] = values
-        target["num_history"] = np.where(num_outputs > self._max_columns, -1, num_outputs)
+        target["num_history"] = self.history_lengths(num_outputs)
         target["counts"] = np.uint64(self._counts.data_ptr()) + rows * np.uint64(4 * self._counts.stride(0))
         target["history"] = np.uint64(self._history.data_ptr()) + rows * np.uint64(4 * self._history.stride(0))
+
+    def reserve(self, num_outputs: int) -> int:
+        """Make room for histories of so many tokens, as far as they are kept.
+
+        Returns:
+            tokens that each has room for.
+        """
+        self._grow_columns(min(num_outputs, self._max_columns))
+        return self._history.shape[1]
+
+    def history_lengths(self, num_outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """What the native sampler is told of the histories of requests with so many tokens, of any shape."""
+        return np.where(num_outputs > self._max_columns, -1, num_outputs)
 
     def record(self, batch_rows: SlotArray, slots: SlotArray, num_outputs: SlotArray, tokens: torch.Tensor) -> None:
         """Count one new token per slot.

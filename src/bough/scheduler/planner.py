@@ -152,7 +152,7 @@ class StepPlanner:
         As many as nobody has to be told anything in between, within a bounded time; nothing is evicted for them.
         """
         table = self.table
-        if not table.is_plain[slots].all():
+        if not (table.is_plain[slots] & (table.planned_out[slots] >= table.min_new[slots])).all():
             return None
         streaming = slots[table.streams[slots]]
         if len(streaming):

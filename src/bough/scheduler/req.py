@@ -192,12 +192,6 @@ class Req:
         return 1 + self.top_logprobs_num + len(self.token_ids_logprob)
 
     @property
-    def edits_logits(self) -> bool:
-        """Whether logits change before a token is chosen from them."""
-        params = self.sampling_params
-        return bool(params.has_penalties or params.logit_bias or self.masked_until_min or self.banned_sequences)
-
-    @property
     def fill_ids(self) -> IntArray:
         """Tokens to have in the KV cache before decoding goes on: the prompt and what retraction interrupted."""
         if len(self.output_before_slot) == 0:

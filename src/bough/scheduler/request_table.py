@@ -26,6 +26,7 @@ class RequestTable:
         planned_out: output tokens sampled or planned.
         out_len: output tokens processed.
         max_new: most output tokens.
+        min_new: output tokens before which some are banned.
         next_send: output length from which the next delta is due.
         send_interval: output tokens per delta.
         decoding: whether the request's prompt is wholly computed or planned.
@@ -53,6 +54,7 @@ class RequestTable:
         self.planned_out: IntArray = self._lengths[1]
         self.out_len: IntArray = self._lengths[2]
         self.max_new: IntArray = np.zeros(shape, dtype=np.int32)
+        self.min_new: IntArray = np.zeros(shape, dtype=np.int32)
         self.next_send: IntArray = np.zeros(shape, dtype=np.int32)
         self.send_interval: IntArray = np.ones(shape, dtype=np.int32)
         self.decoding = np.zeros(shape, dtype=np.bool_)
@@ -97,7 +99,8 @@ class RequestTable:
         self.has_mask[slot] = False
         self.edits_mask[slot] = bool(req.extra_ends) or req.allowed is not None
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
-        self.is_plain[slot] = not (self.careful[slot] or self.masked[slot] or req.edits_logits)
+        self.is_plain[slot] = not (self.careful[slot] or self.masked[slot] or req.banned_sequences)
+        self.min_new[slot] = req.sampling_params.min_new_tokens if req.masked_until_min else 0
         self.streams[slot] = req.stream
         self.logprobs[slot] = req.return_logprob
         self.reqs[slot] = req

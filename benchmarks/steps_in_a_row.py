@@ -1,0 +1,70 @@
+"""What whole answers gain from decode steps that follow one another in one native call, beside steps one by one.
+
+Two engines serve the same jobs in turns: prompts of 32 random tokens, answers of a given length, all at once, greedy or
+sampled as a model proposes. Reported are tokens per second, medians, and the median of the ratios of a turn; that their
+outputs are the same is checked.
+
+    python -m benchmarks.steps_in_a_row [--model PATH] [--running 1 8] [--tokens 200] [--turns 9] [--output FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from bough import Engine
+from bough.bench.report import write_json
+
+PROMPT_TOKENS = 32
+VOCABULARY = range(100, 1000)
+SAMPLING: dict[str, dict[str, Any]] = {
+    "greedy": {"temperature": 0},
+    "sampled": {"temperature": 0.7, "top_p": 0.9, "sampling_seed": 1},
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", help="directory of a checkpoint; default: the bundled model")
+    parser.add_argument("--running", type=int, nargs="+", default=[1, 8])
+    parser.add_argument("--tokens", type=int, default=200, help="of each answer")
+    parser.add_argument("--turns", type=int, default=9)
+    parser.add_argument("--output", type=Path)
+    args = parser.parse_args()
+    common: dict[str, Any] = {"log_level": "error", "disable_radix_cache": True}
+    if args.model:
+        common["model_path"] = args.model
+    rng = random.Random(0)
+    rows = []
+    print(f"{'':<8} {'running':>8} {'one by one, tokens/s':>21} {'in a row, tokens/s':>19} {'ratio':>6}")
+    with Engine(num_continuous_decode_steps=1, **common) as single, Engine(**common) as several:
+        for name, sampling in SAMPLING.items():
+            for running in args.running:
+                params = {**sampling, "max_new_tokens": args.tokens, "ignore_eos": True}
+                speeds: list[list[float]] = []
+                for turn in range(-1, args.turns):
+                    prompts = [rng.choices(VOCABULARY, k=PROMPT_TOKENS) for _ in range(running)]
+                    found, outputs = {}, []
+                    for engine in (single, several) if turn % 2 else (several, single):
+                        begin = time.perf_counter()
+                        answers = engine.generate(input_ids=prompts, sampling_params=params)
+                        found[engine] = running * args.tokens / (time.perf_counter() - begin)
+                        outputs.append([answer["output_ids"] for answer in answers])
+                    if outputs[0] != outputs[1]:
+                        raise SystemExit("the outputs differ")
+                    if turn >= 0:
+                        speeds.append([found[single], found[several]])
+                medians = [statistics.median(column) for column in zip(*speeds, strict=True)]
+                ratio = statistics.median(after / before for before, after in speeds)
+                rows.append({"sampling": name, "running": running, "tokens_per_second": medians, "ratio": ratio})
+                print(f"{name:<8} {running:8} {medians[0]:21.0f} {medians[1]:19.0f} {ratio:6.2f}", flush=True)
+    if args.output:
+        write_json(args.output, rows)
+
+
+if __name__ == "__main__":
+    main()
