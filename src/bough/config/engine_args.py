@@ -252,7 +252,7 @@ class EngineArgs(OptionTable):
         "stream interval of more than one token.",
         group=MEMORY,
         unit="steps",
-        default_text="32, within 0.1 s, on a CPU; elsewhere 1",
+        default_text="32, within 0.2 s, on a CPU; elsewhere 1",
         minimum=1,
         maximum=32,
     )

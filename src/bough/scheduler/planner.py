@@ -38,7 +38,7 @@ LOGPROB_TOKEN_PRICE = 3
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
 
-MAX_RUN_SECONDS = 0.1
+MAX_RUN_SECONDS = 0.2
 """A plan of several steps is given as many as are expected to take this long: deadlines and heartbeats wait."""
 
 MAX_UNFINISHED_PROMPTS = 2
