@@ -45,7 +45,7 @@ def test_cuda_takes_nine_tenths(config: ModelConfig) -> None:
 
 
 def test_small_model_on_a_cpu_stays_small(config: ModelConfig) -> None:
-    assert fit(config, weights=1024) == 512 * 2**20 // 1024
+    assert fit(config, weights=1024) == 256 * 2**20 // 1024
     assert fit(config, weights=GIB) == 2 * GIB // 1024
 
 

@@ -125,7 +125,7 @@ class EngineArgs(OptionTable):
         None,
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
         group=MEMORY,
-        default_text="0.9 on CUDA; 0.4 on a CPU, but at most twice the weights or 512 MiB, whichever is more",
+        default_text="0.9 on CUDA; 0.4 on a CPU, but at most twice the weights or 256 MiB, whichever is more",
         rule=rules.fraction,
     )
     max_running_requests: int | None = option(

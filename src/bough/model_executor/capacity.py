@@ -38,7 +38,7 @@ _BYTES_PER_RECORD = 8 << 20
 """What a driver may take for a recorded step of a few hundred kernels; what it did take is seen afterwards."""
 
 _MIN_POOL_TOKENS = 1024
-_MIN_CPU_POOL_BYTES = 512 << 20
+_MIN_CPU_POOL_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def fit_pool(
     """Tokens of the KV pool, a multiple of the page size.
 
     With nothing set: a share of what is left (40 % on a CPU, 90 % elsewhere), no more than all running requests can
-    fill, and on a CPU no more than twice the weights or 512 MiB, whichever is more.
+    fill, and on a CPU no more than twice the weights or 256 MiB, whichever is more.
 
     Args:
         config: of the model.
