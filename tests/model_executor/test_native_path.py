@@ -16,6 +16,7 @@ from bough.kernels.library import Isa, LibraryMissing
 from bough.kernels.program import Program
 from bough.model_executor import native_path
 from bough.model_executor.cpu_graph_runner import kernel_bytes
+from bough.model_executor.machine import Machine
 from bough.model_executor.native_path import native_threads
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.models.checkpoints import Checkpoint, save_checkpoint
@@ -85,15 +86,28 @@ def test_the_log_says_why_a_small_model_has_one_thread_on_a_machine_of_more_core
     monkeypatch.setattr(native_path, "ThreadPool", lambda num_threads: num_threads)
     for isa in ("current_isa", "best_isa", "machine_isa"):
         monkeypatch.setattr(native_path, isa, lambda: Isa.AVX2)
+    monkeypatch.setattr(Machine, "usable_threads", lambda self: 2)
     small = config_of(checkpoint)
     large = dataclasses.replace(small, intermediate_size=1_000_000)
     for config, num_threads in ((small, 1), (small, 2), (large, 1)):
         native_threads(config, CPU, num_threads)
     assert [record.getMessage() for record in caplog.records] == [
-        "native CPU kernels: AVX2, 1 thread, as by default for so small a model (--cpu-threads)",
+        "native CPU kernels: AVX2, 1 thread, which suits so small a model (--cpu-threads)",
         "native CPU kernels: AVX2, 2 threads",
         "native CPU kernels: AVX2, 1 thread",
     ]
+
+
+@needs_native
+def test_more_threads_than_cores_are_warned_of(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(Machine, "usable_threads", lambda self: 2)
+    for num_threads in (2, 3):
+        assert native_threads(config_of(checkpoint), CPU, num_threads) is not None
+    (warning,) = (record.getMessage() for record in caplog.records if "may use" in record.getMessage())
+    assert warning.startswith("3 threads are more than the cores that this process may use (2)")
+    assert warning.endswith("than with --cpu-threads 2.")
 
 
 @needs_native

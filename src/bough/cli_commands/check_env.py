@@ -160,7 +160,7 @@ def _torch_rows() -> list[tuple[str, str]]:
         import torch
     except ImportError as error:
         return [("threads", f"torch cannot be imported: {error}")]
-    rows = [("threads", str(torch.get_num_threads()))]
+    rows = [("threads", f"{torch.get_num_threads()} by default; a model of less than 16 million parameters gets 1")]
     if not torch.cuda.is_available():
         build = f"built for CUDA {torch.version.cuda}" if torch.version.cuda else "a build for the CPU only"
         return [*rows, ("cuda", f"not available ({build})")]

@@ -12,6 +12,7 @@ from bough.kernels.library import KernelError, LibraryMissing, best_isa, current
 from bough.kernels.program import KERNEL_DTYPES
 from bough.kernels.thread_pool import ThreadPool
 from bough.model_executor.capacity import default_threads
+from bough.model_executor.machine import Machine
 from bough.models.base import torch_dtype
 
 logger = logging.getLogger(__name__)
@@ -43,8 +44,17 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
         return None
     threads = f"{num_threads} thread{'' if num_threads == 1 else 's'}"
     if num_threads == default_threads(config, cores=2) == 1:
-        threads += ", as by default for so small a model (--cpu-threads)"
+        threads += ", which suits so small a model (--cpu-threads)"
     logger.info("native CPU kernels: %s, %s", current_isa().name, threads)
+    cores = Machine().usable_threads()
+    if num_threads > cores:
+        logger.warning(
+            "%s are more than the cores that this process may use (%d): they wait for each other, and the model is "
+            "far slower than with --cpu-threads %d.",
+            threads,
+            cores,
+            cores,
+        )
     if best_isa() < machine_isa():
         logger.warning(
             "This machine has %s, but the compiler that built the native kernels did not know it: a newer one makes "
