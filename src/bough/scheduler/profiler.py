@@ -261,5 +261,6 @@ def _described(planned: Planned) -> dict[str, Any]:
         "decode rows": plan.num_decode_rows,
         "prompts": len(planned.extend_reqs),
         "tokens": plan.num_tokens,
+        "steps at most": plan.num_steps,
         "context": planned.token_context,
     }
