@@ -168,9 +168,11 @@ define INSTALL
 @echo "1/2 PyTorch: a download of $(TORCH_SIZE); meanwhile the kernels are compiled: one to three minutes"
 @$(PIP) setuptools
 @# The second step waits for what is being compiled, and tells whatever keeps it from being so.
-@$(BIN)/python setup.py --quiet build_ext --inplace > /dev/null 2>&1 & $(INSTALL_TORCH)
-@echo "2/2 Bough: a download of 50 MB, more with what the tests need"
-@$(PIP) --editable '.[$(1)]'
+@$(BIN)/python setup.py --quiet build_ext --inplace > /dev/null 2>&1 & compiling=$$!; \
+  trap "kill $$compiling 2> /dev/null || true" EXIT; trap 'exit 130' INT TERM; \
+  { $(INSTALL_TORCH); } \
+  && echo "2/2 Bough: a download of 50 MB, more with what the tests need" \
+  && $(PIP) --editable '.[$(1)]' && { wait $$compiling || true; }
 endef
 
 INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE_SOURCES)

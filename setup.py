@@ -12,13 +12,14 @@ import hashlib
 import os
 import platform
 import shutil
+import subprocess
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import CCompilerError, ExecError
+from setuptools.errors import CCompilerError, CompileError, ExecError
 
 SOURCES = Path("csrc")
 
@@ -66,10 +67,13 @@ class BuildKernels(build_ext):
         """Build; whatever fails, no library of other sources stays behind."""
         # While it builds, setuptools does as if it did not do so in place.
         self.keeps_objects = bool(self.inplace or self.editable_mode)
-        if self.inplace:
-            package = self.get_finalized_command("build_py").get_package_dir("bough.kernels")
-            Path(package, "libbough.so").unlink(missing_ok=True)
-        super().run()
+        Path("build", "kernels").mkdir(parents=True, exist_ok=True)
+        with open(Path("build", "kernels", "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # another build may be at it: what it makes is there then
+            if self.inplace:
+                package = self.get_finalized_command("build_py").get_package_dir("bough.kernels")
+                Path(package, "libbough.so").unlink(missing_ok=True)
+            super().run()
 
     def build_extension(self, ext: Extension) -> None:
         """Compile and link.
@@ -98,17 +102,17 @@ class BuildKernels(build_ext):
 
     def compile_and_link(self, ext: Extension, target: Path, isas: dict[str, list[str]], link_flags: list[str]) -> None:
         """The library ``target`` with kernels for some instruction sets."""
-        # Temporary directories of editable installations are not kept.
-        directory = Path("build" if self.keeps_objects else self.build_temp, "kernels")
-        directory.mkdir(parents=True, exist_ok=True)
-        with open(directory / "lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)  # another build may be at it: what it makes is there then
-            objects = self.compile(ext, isas, self.kept_objects(directory, isas))
+        objects = self.compile(ext, isas, self.kept_objects(isas))
         self.compiler.link_shared_object(objects, str(target), extra_postargs=link_flags, target_lang="c++")
 
     def compile(self, ext: Extension, isas: dict[str, list[str]], kept: Path) -> list[str]:
-        """The objects of the library, in ``kept``, of which those that are there already are taken as they are."""
-        common = [f'-DBOUGH_SOURCES="{sources_hash()}"', *(f"-DBOUGH_HAS_{isa}" for isa in isas)]
+        """The objects of the library, in ``kept``, of which those that are there already are taken as they are.
+
+        Raises:
+            CompileError: if the sources do not compile, or change meanwhile.
+        """
+        sources = sources_hash()
+        common = [f'-DBOUGH_SOURCES="{sources}"', *(f"-DBOUGH_HAS_{isa}" for isa in isas)]
 
         def compile_one(job: tuple[str, str, list[str]]) -> Path:
             source, directory, flags = job
@@ -116,6 +120,8 @@ class BuildKernels(build_ext):
             if not made.exists():
                 unfinished = str(kept / directory / "unfinished")
                 (compiled,) = self.compiler.compile([source], output_dir=unfinished, extra_postargs=[*FLAGS, *flags])
+                if sources_hash() != sources:
+                    raise CompileError("csrc/ has changed while it was compiled; build again")
                 os.replace(compiled, made)
             return made
 
@@ -133,9 +139,14 @@ class BuildKernels(build_ext):
         with ThreadPoolExecutor(os.cpu_count()) as threads:
             return [str(made) for made in threads.map(compile_one, jobs)]
 
-    def kept_objects(self, directory: Path, isas: dict[str, list[str]]) -> Path:
+    def kept_objects(self, isas: dict[str, list[str]]) -> Path:
         """Where what is compiled with these sources, flags and compiler is kept; what was kept for others goes."""
-        command = [*self.compiler.compiler_so, *FLAGS, str(isas), sources_hash()]
+        # Temporary directories of editable installations are not kept.
+        directory = Path("build" if self.keeps_objects else self.build_temp, "kernels")
+        directory.mkdir(parents=True, exist_ok=True)
+        compiler = self.compiler.compiler_so_cxx
+        version = subprocess.run([compiler[0], "--version"], capture_output=True, text=True, check=False).stdout
+        command = [*compiler, version, *FLAGS, str(isas), sources_hash()]
         wanted = hashlib.sha256("\0".join(command).encode()).hexdigest()[:16]
         for other in directory.iterdir():
             if other.is_dir() and other.name != wanted:

@@ -28,12 +28,11 @@ from unittest import mock
 import msgspec
 import numpy as np
 
-from bough.config.engine_args import Quantization
+from bough.config.engine_args import MAX_STEPS_IN_A_ROW, Quantization
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs, resolve
 from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerateReqInput
 from bough.kernels.program import Program
-from bough.model_executor.cpu_graph_runner import MAX_STEPS
 from bough.model_executor.tp_worker import TpModelWorker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
@@ -111,7 +110,7 @@ def measure(
                 random_seed=0,
                 skip_tokenizer_init=True,
                 max_running_requests=running,
-                max_total_tokens=running * (PROMPT_TOKENS + steps + (WARM_UP + 2) * MAX_STEPS) // 16 * 16,
+                max_total_tokens=running * (PROMPT_TOKENS + steps + (WARM_UP + 2) * MAX_STEPS_IN_A_ROW) // 16 * 16,
             )
         )
         config = ModelConfig.from_path(directory, device="cpu")
@@ -128,7 +127,7 @@ def measure(
 
     scheduler = Scheduler(args, config, stopwatch, None, send_deltas=send)
     rng = np.random.default_rng(0)
-    params = SamplingParams(temperature=0.0, max_new_tokens=steps + (WARM_UP + 1) * MAX_STEPS, ignore_eos=True)
+    params = SamplingParams(temperature=0.0, max_new_tokens=steps + (WARM_UP + 1) * MAX_STEPS_IN_A_ROW, ignore_eos=True)
     for index in range(running):
         ids = rng.integers(1, shape["vocab_size"], PROMPT_TOKENS).astype("<i4").tobytes()
         scheduler.process_input_requests([TokenizedGenerateReqInput([f"{index:032d}"], ids, params, stream=stream)])

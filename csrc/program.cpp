@@ -27,11 +27,9 @@ void wait_for(const int32_t* flag) {
 }
 
 bool can_be_read(const int32_t* descriptors, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-        pollfd one{descriptors[i], POLLIN, 0};
-        if (poll(&one, 1, 0) > 0) return true;
-    }
-    return false;
+    pollfd polled[kMaxDescriptors];
+    for (int64_t i = 0; i < count; ++i) polled[i] = {descriptors[i], POLLIN, 0};
+    return count > 0 && poll(polled, static_cast<nfds_t>(count), 0) > 0;
 }
 
 constexpr size_t kAlignment = 64;
@@ -123,6 +121,7 @@ StepError Program::decode(const Step& step, DecodeRun& run) {
     StepError error = check(step);
     if (error == StepError::none) error = check(step, run);
     if (error != StepError::none) return error;
+    const auto begin = std::chrono::steady_clock::now();
     Step next = step;
     std::copy_n(step.prefix_lens, step.num_rows, run_lens_.begin());
     next.prefix_lens = run_lens_.data();
@@ -131,7 +130,8 @@ StepError Program::decode(const Step& step, DecodeRun& run) {
         draw(next, run);
         ++run.num_done;
         for (int64_t row = 0; row < step.num_rows; ++row) next.last_tokens[step.req_slots[row]] = next.next_tokens[row];
-        if (!continues(next, run)) return StepError::none;
+        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+        if (!goes_on(next, run, taken.count())) return StepError::none;
         for (int64_t row = 0; row < step.num_rows; ++row) ++run_lens_[row];
         next.input_ids = just_chosen_.data();
         next.out_slots += step.num_rows;
@@ -163,8 +163,10 @@ void Program::draw(const Step& step, const DecodeRun& run) {
     }
 }
 
-bool Program::continues(const Step& step, const DecodeRun& run) {
+bool Program::goes_on(const Step& step, const DecodeRun& run, double seconds) {
     if (run.num_done == run.num_steps) return false;
+    const double done = static_cast<double>(run.num_done);
+    if (seconds * (done + 1) / done > run.seconds) return false;
     for (int64_t row = 0; row < step.num_rows; ++row) {
         if (step.finite[row] == 0 || (run.checks_end[row] != 0 && run.is_end[step.next_tokens[row]] != 0)) return false;
     }
@@ -209,7 +211,8 @@ StepError Program::check(const Step& step) const {
 
 // What a run of decode steps adds to a step that is sound.
 StepError Program::check(const Step& step, const DecodeRun& run) const {
-    if (run.num_steps < 1 || step.hidden_states != nullptr || step.allowed != nullptr) return StepError::no_decode;
+    if (run.num_steps < 1 || run.num_descriptors > kMaxDescriptors) return StepError::no_decode;
+    if (step.hidden_states != nullptr || step.allowed != nullptr) return StepError::no_decode;
     for (int64_t row = 0; row < step.num_rows; ++row) {
         if (step.extend_lens[row] != 1 || step.wanted[row] == Wanted::nothing) return StepError::no_decode;
         if (step.prefix_lens[row] + run.num_steps > limits_.max_context) return StepError::bad_length;

@@ -58,20 +58,25 @@ struct Step {
 // Decode steps one after the other, without the host in between: each row goes on with the token just chosen for it. Of
 // the Step, `out_slots` and `next_tokens` are [num_steps, num_rows] then, every row decodes and wants a choice or
 // logits, from which a token is drawn; `finite` is that of the last step done.
+//
+// A run ends early after a step in which a row is not finite or gets a token that ends it, where the next step would
+// take it beyond its time, and where there is something to read from one of the descriptors.
 struct DecodeRun {
     int64_t num_steps;  // at least 1
-    const SampleRow*
-        draws;             // [num_steps, rows that want logits], in the order of rows; tokens are added to their counts
-    int64_t history_size;  // and to each history, as long as it has fewer than so many
-    void* sampling_scratch;  // sample_scratch_bytes
-    // A run ends early with a step in which a row is not finite or gets a token that ends it, or after which there is
-    // something to read from one of the descriptors.
+    // [num_steps, rows that want logits], in the order of rows. Each token is counted where there are counts, and added
+    // to a history that has fewer than history_size.
+    const SampleRow* draws;
+    int64_t history_size;
+    void* sampling_scratch;      // sample_scratch_bytes
     const uint8_t* is_end;       // [vocab_size]
-    const uint8_t* checks_end;   // [num_rows]
-    const int32_t* descriptors;  // [num_descriptors]
+    const uint8_t* checks_end;   // [num_rows], whether a token that is an end ends the row
+    const int32_t* descriptors;  // [num_descriptors], at most kMaxDescriptors
     int64_t num_descriptors;
+    double seconds;    // for the whole run
     int64_t num_done;  // set: steps that were run
 };
+
+constexpr int64_t kMaxDescriptors = 8;
 
 enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4, no_decode = 5 };
 
@@ -144,7 +149,7 @@ private:
     StepError check(const Step& step, const DecodeRun& run) const;
     void compute(const Step& step);
     void draw(const Step& step, const DecodeRun& run);
-    static bool continues(const Step& step, const DecodeRun& run);
+    static bool goes_on(const Step& step, const DecodeRun& run, double seconds);
     void fill_piece(const Step& step, int64_t num_tokens);
     void sort_ends(const Step& step);
     void find_allowed(const Step& step);

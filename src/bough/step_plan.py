@@ -113,10 +113,12 @@ class FurtherSteps:
     Attributes:
         out_slots: [N, R], KV slots of the tokens of each of these steps.
         checks_eos: [R], whether the model's end-of-sequence ids end the row's request.
+        seconds: that all steps together, the plan's own included, may take; none begins that would go beyond.
     """
 
     out_slots: IntArray
     checks_eos: npt.NDArray[np.bool_]
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +159,8 @@ class StepPlan:
     """Which tokens may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
     further: FurtherSteps | None = None
     """What may follow at once, if all rows are decode rows. A worker runs these steps as it would run the plans that
-    :meth:`following` makes, but stops after one in which a row fails or ends, and where the scheduler has got news."""
+    :meth:`following` makes, but stops after one in which a row fails or ends, when their time is over, and where the
+    scheduler has got news."""
 
     def settled(self) -> StepPlan:
         """This plan as a plain value, to be sent, recorded or replayed: masks that are pending are computed."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import glob
 import os
 import tempfile
@@ -55,8 +54,7 @@ def eventually(condition: Callable[[], bool], timeout: float = 10.0) -> bool:
 
 
 def own_resources() -> tuple[int, int, list[int]]:
-    """Descriptors, threads and children of this process; not those of what nobody refers to any more."""
-    gc.collect()
+    """Descriptors, threads and children of this process."""
     return len(os.listdir("/proc/self/fd")), threading.active_count(), children()
 
 

@@ -164,5 +164,20 @@ def test_what_is_compiled_is_kept_until_sources_or_compiler_change(tree: Path) -
     second = objects()
     assert not first.keys() & second.keys()
     assert sources() != named
-    assert build(tree, CXX="g++ -DANOTHER", CC="g++ -DANOTHER").returncode == 0
-    assert not second.keys() & objects().keys()
+    assert build(tree, CXX="g++ -DANOTHER").returncode == 0
+    third = objects()
+    assert not second.keys() & third.keys()
+    assert build(tree, CXX="g++", CXXFLAGS="-DOTHER").returncode == 0
+    assert not third.keys() & objects().keys()
+
+
+@needs_compiler
+def test_sources_that_change_while_they_are_compiled_fail_the_build(tree: Path) -> None:
+    compiler = tree / "slow-g++"
+    compiler.write_text(f'#!/bin/sh\ng++ "$@" && case "$*" in *kernel.cpp*) echo >> {tree}/csrc/table.cpp;; esac\n')
+    compiler.chmod(0o755)
+    done = build(tree, CXX=str(compiler))
+    assert done.returncode != 0
+    assert "csrc/ has changed while it was compiled" in done.stderr
+    assert not library_of(tree).exists()
+    assert not list((tree / "build/kernels").rglob("portable/kernel.o"))

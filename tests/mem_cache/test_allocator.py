@@ -218,6 +218,7 @@ class Allocations(RuleBasedStateMachine):
         seq_lens = np.array([len(sequence) for sequence in self.sequences], dtype=np.int32)
         last_slots = np.array([s[-1] if s else -1 for s in self.sequences], dtype=np.int32)
         needed = sum(self.page_count(length + num_steps) - self.page_count(length) for length in seq_lens.tolist())
+        assert self.allocator.num_new_pages_steps(num_steps, seq_lens)[-1] == needed
         available = self.allocator.available_size
         slots = self.allocator.alloc_steps(num_steps, seq_lens, last_slots)
         assert (slots is None) == (needed * self.page_size > available)

@@ -497,16 +497,19 @@ class RequestsAgainstContent(RuleBasedStateMachine):
         """Set places aside for several steps, of which not all are run."""
         ready = [r for r in self.running if r.kv.length == len(r.token_ids) <= MAX_CONTEXT - num_steps]
         rows = np.array([r.kv.req_slot for r in ready], dtype=np.int32)
-        lengths = self.manager.lengths[rows].tolist()
-        needed = sum(self.allocator.num_new_pages_extend(num_steps, length) for length in lengths) * self.page_size
-        possible, evicted = needed <= self.allocator.available_size, self.manager.evicted_tokens
-        slots = self.manager.extend_steps(num_steps, rows)
-        assert (slots is not None) == possible
-        assert self.manager.evicted_tokens == evicted
-        if slots is None:
+        if not ready:
             return
-        used = min(num_used, num_steps)
-        self.manager.shrink(rows, num_steps - used)
+        lengths = self.manager.lengths[rows].tolist()
+
+        def needed(count: int) -> int:
+            return sum(self.allocator.num_new_pages_extend(count, length) for length in lengths) * self.page_size
+
+        available = self.manager.available_tokens
+        possible = max(count for count in range(num_steps + 1) if needed(count) <= available)
+        slots = self.manager.extend_steps(num_steps, rows)
+        assert slots.shape == (possible, len(ready))
+        used = min(num_used, possible)
+        self.manager.shrink(rows, possible - used)
         for request, places in zip(ready, slots.T, strict=True):
             start = len(request.token_ids)
             request.token_ids = np.append(request.token_ids, np.full(used, token, dtype=np.int32))

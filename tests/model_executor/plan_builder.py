@@ -46,8 +46,8 @@ class RecordingRunner(ModelRunner):
             return super().rows_that_need_logits(plan, rows)
         return np.ones(len(rows), dtype=np.bool_)
 
-    def decode(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
-        return None if self.recording else super().decode(graph_runner, plan)
+    def decode(self, step_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
+        return None if self.recording else super().decode(step_runner, plan)
 
     def sample(self, plan: StepPlan, logits: torch.Tensor, rows: Any) -> Any:
         self.last_logits = logits.clone()
@@ -118,6 +118,7 @@ class PlanBuilder:
         guessed: bool = False,
         further: int = 0,
         checks_eos: bool = True,
+        seconds: float = 60.0,
     ) -> StepPlan:
         """A plan that advances each sequence by that many tokens: decode rows first.
 
@@ -160,7 +161,7 @@ class PlanBuilder:
                 for _ in range(further):
                     sequence.kv_slots.append(self._next_slot(sequence))
             places = [sequence.kv_slots[-further:] for sequence in self._rows]
-            following = FurtherSteps(np.array(places, dtype=np.int32).T.copy(), np.full(len(rows), checks_eos))
+            following = FurtherSteps(np.array(places, dtype=np.int32).T.copy(), np.full(len(rows), checks_eos), seconds)
         return StepPlan(
             step_id=self.step_id,
             mode=mode,

@@ -350,7 +350,7 @@ def test_further_steps_are_those_of_the_plans_that_follow() -> None:
     for each in (worker, one_by_one):
         each.forward_batch_generation(begin)
     rows = [(0, 3, [FUTURE_TOKEN], [8]), (1, 4, [FUTURE_TOKEN], [9])]
-    further = FurtherSteps(np.array([[10, 11], [12, 13]], dtype=np.int32), np.ones(2, dtype=np.bool_))
+    further = FurtherSteps(np.array([[10, 11], [12, 13]], dtype=np.int32), np.ones(2, dtype=np.bool_), 60.0)
     run_of_three = plan(rows, num_decode_rows=2, further=further)
     result = worker.forward_batch_generation(run_of_three)
     assert (run_of_three.num_steps, result.num_steps) == (3, 3)
@@ -371,7 +371,7 @@ def test_further_steps_end_with_one_that_ends_a_row_or_when_there_is_news() -> N
         worker = make_worker(eos_token_ids=(2,), eos_probability=1.0)
         worker.model_runner.stops_early = lambda: news
         worker.forward_batch_generation(plan([(0, 0, [5], [1])], new_requests=(new(0),)))
-        further = FurtherSteps(np.array([[3], [4]], dtype=np.int32), np.array([checks_eos]))
+        further = FurtherSteps(np.array([[3], [4]], dtype=np.int32), np.array([checks_eos]), 60.0)
         decode = plan([(0, 1, [FUTURE_TOKEN], [2])], num_decode_rows=1, further=further)
         return worker.forward_batch_generation(decode).num_steps
 

@@ -340,7 +340,7 @@ struct Batch {
                   nullptr,
                   nullptr,
                   nullptr};
-        DecodeRun run{kSteps, draws.data(), 0, scratch.data(), is_end.data(), checks_end.data(), nullptr, 0, 0};
+        DecodeRun run{kSteps, draws.data(), 0, scratch.data(), is_end.data(), checks_end.data(), nullptr, 0, 1e9, 0};
         expect(model.decode(step, run) == StepError::none, "run", 0, 1);
         expect(run.num_done == kSteps, "steps of a run", static_cast<double>(run.num_done), kSteps);
         for (size_t row = 0; row < rows; ++row) {

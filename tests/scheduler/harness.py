@@ -36,6 +36,9 @@ class RecordingWorker:
     def get_worker_info(self) -> Any:
         return replace(self.worker.get_worker_info(), device=self.device)
 
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:
+        self.worker.interrupt_on(descriptors)
+
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         result = self.worker.forward_batch_generation(plan)
         if self.recording:
@@ -128,6 +131,7 @@ class Harness:
             ),
             device,
         )
+        self.worker.worker.model_runner.end_token_ids = tuple(eos_token_ids)
         self.events: list[tuple[str, int]] = []
         self.outputs: dict[str, Output] = {}
         self.scheduler = Scheduler(

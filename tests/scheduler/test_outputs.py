@@ -7,6 +7,8 @@ overwritten changes the output.
 from __future__ import annotations
 
 import random
+import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bough.config.port_args import PortArgs
 from bough.errors import ConfigError
+from bough.ipc.channels import SchedulerChannels, TokenizerChannels
+from bough.ipc.messages import AbortReq, ShutdownReq, TokenizedGenerateReqInput
+from bough.model_executor.fake_model_runner import StepDuration
+from bough.sampling.sampling_params import SamplingParams
 from tests.scheduler.harness import Harness, prompt_of
 from tests.thoroughness import examples
 
@@ -167,6 +174,7 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
         max_steps=data.draw(st.sampled_from([1, 2, 7, 32])),
         eos_token_ids=(ends := data.draw(st.sampled_from([range(0), range(5, 1000, 30)]))),
     )
+    whole = data.draw(st.booleans())
     stops_after = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
     harness.worker.worker.model_runner.stops_early = lambda: rng.random() > stops_after
     bases = [prompt_of(rng.randint(1, 120), seed) for seed in range(3)]
@@ -179,7 +187,7 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
             prompt,
             max_new_tokens=count,
             n=rng.choice([1, 1, 1, 3]),
-            stream=rng.random() < 0.7,
+            stream=not whole and rng.random() < 0.7,
             extra_key=rng.choice([None, "tenant"]),
             priority=rng.randint(-2, 2),
         ):
@@ -429,15 +437,105 @@ def test_what_was_set_aside_for_steps_that_did_not_run_is_free_again() -> None:
             assert harness.outputs[rid].token_ids == harness.expected(prompt, count)
 
 
-def test_nothing_is_evicted_for_steps_that_may_follow() -> None:
-    harness = Harness(max_steps=16, max_total_num_tokens=64, page_size=1)
-    harness.submit(prompt_of(30, 1), max_new_tokens=1)
+def test_steps_follow_one_another_while_others_wait_for_a_place() -> None:
+    harness = Harness(max_steps=16, max_running_requests=2)
+    prompts = [prompt_of(20, seed) for seed in range(4)]
+    rids = [harness.submit(prompt, max_new_tokens=33, stream=False)[0] for prompt in prompts]
     harness.run()
-    (rid,) = harness.submit(prompt_of(20), max_new_tokens=20, stream=False)
+    assert [harness.outputs[rid].token_ids for rid in rids] == [harness.expected(prompt, 33) for prompt in prompts]
+    assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 1, 16, 16]
+
+
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_a_full_cache_does_not_keep_steps_from_following_one_another(page_size: int) -> None:
+    harness = Harness(max_steps=16, max_total_num_tokens=512, page_size=page_size)
+    for seed in range(16):
+        harness.submit(prompt_of(32, seed), max_new_tokens=1)
+    harness.run()
+    assert harness.scheduler.kv.allocator.available_size < 32
+    del harness.worker.steps[:]
+    rids = [harness.submit(prompt_of(20, 100 + seed), max_new_tokens=49, stream=False)[0] for seed in range(4)]
+    harness.run()
+    assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 16]
+    for seed, rid in enumerate(rids):
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20, 100 + seed), 49)
+
+
+@pytest.mark.parametrize("page_size", [1, 16])
+def test_as_many_steps_follow_one_another_as_there_is_memory_for(page_size: int) -> None:
+    harness = Harness(
+        max_steps=16, max_total_num_tokens=64, page_size=page_size, context_len=64, schedule_conservativeness=0.1
+    )
+    rids = [harness.submit(prompt_of(16, seed), max_new_tokens=40, stream=False)[0] for seed in range(2)]
+    harness.run()
+    # 64 tokens are 32 for each of two: 16 behind the prompt, and then one has to make room.
+    assert [plan.num_steps for plan, _ in harness.worker.steps][:2] == [1, 16]
+    assert harness.scheduler.requests.num_retracted > 0
+    for seed, rid in enumerate(rids):
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(16, seed), 40)
+
+
+def test_steps_in_a_row_end_when_their_time_is_over_and_before_a_deadline() -> None:
+    duration = StepDuration(per_step=0.01, clock="virtual")
+    harness = Harness(max_steps=32, duration=duration, context_len=4096, max_total_num_tokens=8192)
+    harness.submit(prompt_of(20), max_new_tokens=2000, stream=False)
+    for _ in range(20):
+        harness.step()
+    assert {result.num_steps for _, result in harness.worker.steps[2:]} <= {19, 20}
+    harness.worker.worker.model_runner._duration = StepDuration(per_step=0.15, clock="virtual")
+    for _ in range(20):
+        harness.step()
+    assert {result.num_steps for _, result in harness.worker.steps[-20:]} == {1}
+
+    harness = Harness(max_steps=32, duration=duration, request_timeout=60.0)
+    harness.submit(prompt_of(20), max_new_tokens=300, stream=False, timeout=0.05)
     for _ in range(2):
         harness.step()
-    assert harness.worker.steps[-1][0].num_steps == 14
-    assert harness.scheduler.kv.evicted_tokens == 0
-    harness.run()
-    assert harness.scheduler.kv.evicted_tokens > 0
-    assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 20)
+    plan, result = harness.worker.steps[-1]
+    assert plan.further is None or plan.further.seconds < 0.05
+    assert result.num_steps <= 5
+
+
+def test_estimates_of_memory_follow_the_steps_that_were_run() -> None:
+    ratios = []
+    for stops in (False, True):
+        harness = Harness(max_steps=16)
+        harness.worker.worker.model_runner.stops_early = lambda stops=stops: stops
+        harness.submit(prompt_of(20), max_new_tokens=33, stream=False)
+        while harness.scheduler.log.steps < 33:
+            harness.step()
+        ratios.append(harness.scheduler.ratio.value)
+    assert ratios[0] == pytest.approx(ratios[1])
+    assert ratios[0] < harness.scheduler.ratio._initial
+
+
+def test_what_arrives_ends_steps_in_a_row() -> None:
+    ports = PortArgs.create()
+    harness = Harness(max_steps=32, duration=StepDuration(per_step=0.005), context_len=4096, max_total_num_tokens=8192)
+    channels, main = SchedulerChannels(ports, has_detokenizer=False), TokenizerChannels(ports)
+    loop = threading.Thread(target=harness.scheduler.run_event_loop, args=(channels,))
+    try:
+        ids = np.array(prompt_of(20), dtype="<i4").tobytes()
+        params = SamplingParams(temperature=0.0, max_new_tokens=3000)
+        main.send(TokenizedGenerateReqInput(["long"], ids, params, stream=False))
+        loop.start()
+        ends: list[int] = []
+        for number in range(5):
+            while len(harness.worker.steps) < 4 + len(ends) * 3:
+                time.sleep(0.002)
+            known = len(harness.worker.steps)
+            main.send(AbortReq(f"nobody {number}"))
+            while len(harness.worker.steps) <= known:
+                time.sleep(0.002)
+            plan, result = harness.worker.steps[known]
+            ends.append(plan.num_steps - result.num_steps)
+        main.send(ShutdownReq())
+        loop.join(20)
+        assert not loop.is_alive()
+        assert sum(left > 0 for left in ends) >= 3, "a message may have come between two of them"
+    finally:
+        harness.scheduler.shutting_down = True
+        loop.join(20)
+        for each in (channels, main):
+            each.close()
+        ports.cleanup()

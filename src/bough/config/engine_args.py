@@ -22,6 +22,9 @@ PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 
 BUNDLED_MODEL_NAME = "sapling"
 
+MAX_STEPS_IN_A_ROW = 32
+"""Most decode steps that native kernels run in one call: Python between the steps costs a thirtieth then."""
+
 MODEL = "Model"
 MEMORY = "Memory and scheduling"
 DEVICE = "Device"
@@ -252,9 +255,9 @@ class EngineArgs(OptionTable):
         "stream interval of more than one token.",
         group=MEMORY,
         unit="steps",
-        default_text="32, within 0.2 s, on a CPU; elsewhere 1",
+        default_text=f"{MAX_STEPS_IN_A_ROW}, within 0.2 s, on a CPU; elsewhere 1",
         minimum=1,
-        maximum=32,
+        maximum=MAX_STEPS_IN_A_ROW,
     )
 
     device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)

@@ -185,7 +185,8 @@ class LLMEngine:
         self._outputs.update((rid, (result, output)) for rid, output in zip(request.rids, outputs, strict=True))
 
     def step(self) -> list[RequestOutput]:
-        """Compute one step; returns the requests that have news, with everything they have so far.
+        """Compute one step, or several in a row up to the next token that is to be told of; returns the requests that
+        have news, with everything they have so far.
 
         Raises:
             EngineDead: after :meth:`close`.

@@ -50,7 +50,7 @@ _STEP_ERRORS = {
     2: "has a token id that is not in the vocabulary",
     3: "has a slot that does not exist",
     4: "wants tokens or logits of a model without a head",
-    5: "has more than decode rows that want a token",
+    5: "is no run of decode rows that all want a token",
 }
 
 
@@ -340,7 +340,7 @@ class Program:
         """Run decode steps one after the other, the first of them ``step``, otherwise as :meth:`run`.
 
         Returns:
-            how many; fewer than ``run.num_steps`` where a row failed or ended, or somebody has something to say.
+            how many; fewer than ``run.num_steps`` where the run ended early, as ``program.h`` says.
 
         Raises:
             ValueError: if the steps do not fit the program; nothing has been computed.

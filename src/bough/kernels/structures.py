@@ -330,6 +330,7 @@ class DecodeRun(ctypes.Structure):
         ("checks_end", _POINTER),
         ("descriptors", _POINTER),
         ("num_descriptors", _INT64),
+        ("seconds", ctypes.c_double),
         ("num_done", _INT64),
     )
 

@@ -69,6 +69,12 @@ class SlotAllocator:
             return len(seq_lens)
         return len(seq_lens) - int(np.count_nonzero(seq_lens & (self.page_size - 1)))
 
+    def num_new_pages_steps(self, num_steps: int, seq_lens: IntArray) -> npt.NDArray[np.int64]:
+        """Pages that 1, 2, … ``num_steps`` more tokens for each of ``seq_lens`` [R] need: [num_steps], ascending."""
+        positions = seq_lens + np.arange(num_steps, dtype=np.int32)[:, np.newaxis]
+        pages: npt.NDArray[np.int64] = np.count_nonzero((positions & (self.page_size - 1)) == 0, axis=1).cumsum()
+        return pages
+
     def alloc_extend(self, num_new: int, seq_len: int, last_slot: int) -> IntArray | None:
         """Hand out slots for ``num_new`` tokens after ``seq_len`` existing ones, whose last is at ``last_slot``.
 

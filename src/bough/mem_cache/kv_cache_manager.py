@@ -223,21 +223,27 @@ class KVCacheManager:
         self._last_slots[rows] = slots
         return slots
 
-    def extend_steps(self, num_steps: int, req_slots: IntArray) -> IntArray | None:
-        """Give each of R different requests ``num_steps`` more slots if they are free, evicting nothing.
+    def extend_steps(self, max_steps: int, req_slots: IntArray) -> IntArray:
+        """Give each of R different requests as many slots, as :meth:`extend_decode` would step by step.
 
         Args:
-            num_steps: at least 1.
-            req_slots: [R], rows of requests that have begun, with room for so many tokens.
+            max_steps: most slots of each.
+            req_slots: [R], at least one, rows of requests that have begun, with room for so many tokens.
 
         Returns:
-            [num_steps, R], or ``None`` if there is not room for all, then nothing has changed.
+            [N, R], with as large an N as there is room for; perhaps 0.
         """
         rows = req_slots.astype(np.intp)
         lengths = self.lengths[rows]
+        num_steps = max_steps
+        pages = self.allocator.num_new_pages_steps(max_steps, lengths)
+        available = self.available_tokens // self.page_size
+        if pages[-1:].sum() > available:
+            num_steps = int(np.searchsorted(pages, available, side="right"))
+        if num_steps == 0 or not self._make_room(int(pages[num_steps - 1])):
+            return np.zeros((0, len(rows)), dtype=np.int32)
         slots = self.allocator.alloc_steps(num_steps, lengths, self._last_slots[rows])
-        if slots is None:
-            return None
+        assert slots is not None  # room was made above
         self.req_to_token.table[rows, lengths + np.arange(num_steps)[:, np.newaxis]] = slots
         self.lengths[rows] = lengths + num_steps
         self._last_slots[rows] = slots[-1]

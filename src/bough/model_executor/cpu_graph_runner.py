@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.config.engine_args import MAX_STEPS_IN_A_ROW
 from bough.config.model_config import ModelConfig
 from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.kernels.program import Program, scratch_bytes
@@ -24,9 +25,6 @@ from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
 make matrix products no faster, only their buffers larger."""
-
-MAX_STEPS = 32
-"""Most decode steps of one call."""
 
 # Plain numbers: a member of an enumeration takes a numpy comparison microseconds, once a step.
 _CHOICE, _LOGITS = int(Wanted.CHOICE), int(Wanted.LOGITS)
@@ -120,8 +118,8 @@ class CpuGraphRunner:
             finite=_address(self._finite),
         )
         self._step.req_slots, self._step.prefix_lens, self._step.extend_lens = self._addresses[:3]
-        self._run_slots = np.zeros(MAX_STEPS * max_rows, dtype=np.int32)
-        self._run_tokens = np.zeros(MAX_STEPS * max_rows, dtype=np.int32)
+        self._run_slots = np.zeros(MAX_STEPS_IN_A_ROW * max_rows, dtype=np.int32)
+        self._run_tokens = np.zeros(MAX_STEPS_IN_A_ROW * max_rows, dtype=np.int32)
         self._checks_eos = np.zeros(max_rows, dtype=np.bool_)
         self._is_eos = np.zeros(config.vocab_size, dtype=np.bool_)
         self._is_eos[[token for token in config.eos_token_ids if 0 <= token < config.vocab_size]] = True
@@ -154,22 +152,16 @@ class CpuGraphRunner:
                 fit together; nothing has been changed.
         """
         step, rows, tokens = self._step, plan.num_rows, plan.num_tokens
-        _check_lengths(plan, np.ascontiguousarray(plan.extend_lens, dtype=np.int32), wanted)
-        if rows > len(self._wanted):
-            raise ValueError(f"the step has {rows} rows, but there is room for {len(self._wanted)}")
+        self._fill_rows(plan, wanted)
         inputs = self._inputs
-        inputs[0, :rows], inputs[1, :rows], inputs[2, :rows] = plan.req_slots, plan.prefix_lens, plan.extend_lens
         if tokens <= inputs.shape[1]:
             inputs[3, :tokens], inputs[4, :tokens] = plan.input_ids, plan.out_slots
             step.input_ids, step.out_slots = self._addresses[3:]
         else:
             long = [np.ascontiguousarray(array, dtype=np.int32) for array in (plan.input_ids, plan.out_slots)]
             step.input_ids, step.out_slots = map(_address, long)
-        self._wanted[:rows] = wanted
         self._next_tokens[:rows] = FUTURE_TOKEN
-        self._finite[:rows] = True
         kept = torch.empty(tokens, self._hidden_size, dtype=self._dtype) if hidden_states else None
-        step.num_rows = rows
         step.hidden_states = None if kept is None else kept.data_ptr()
         if plan.masks is not None and (wanted == _CHOICE).any():
             self._run_masked(step, plan, plan.masks)
@@ -202,20 +194,16 @@ class CpuGraphRunner:
             ValueError: as :meth:`replay`.
         """
         rows, num_steps, step, run = plan.num_rows, plan.num_steps, self._step, self._decode_run
-        _check_lengths(plan, np.ascontiguousarray(plan.extend_lens, dtype=np.int32), wanted)
-        if rows > len(self._wanted) or num_steps > MAX_STEPS:
-            raise ValueError(f"{num_steps} steps of {rows} rows; there is room for {MAX_STEPS} of {len(self._wanted)}")
-        inputs = self._inputs
-        inputs[0, :rows], inputs[1, :rows], inputs[2, :rows] = plan.req_slots, plan.prefix_lens, plan.extend_lens
-        inputs[3, :rows] = plan.input_ids
+        if num_steps > MAX_STEPS_IN_A_ROW:
+            raise ValueError(f"{num_steps} steps in a row; there is room for {MAX_STEPS_IN_A_ROW}")
+        self._fill_rows(plan, wanted)
+        self._inputs[3, :rows] = plan.input_ids
         self._run_slots[:rows] = plan.out_slots
         self._checks_eos[:rows] = False
         if plan.further is not None:
             self._run_slots[rows : num_steps * rows] = plan.further.out_slots.ravel()
             self._checks_eos[:rows] = plan.further.checks_eos
-        self._wanted[:rows] = wanted
-        self._finite[:rows] = True
-        step.num_rows = rows
+            run.seconds = plan.further.seconds
         step.input_ids = self._addresses[3]
         step.hidden_states = step.allowed = step.masks_ready = None
         single_tokens, (step.out_slots, step.next_tokens) = step.next_tokens, self._run_addresses
@@ -226,6 +214,22 @@ class CpuGraphRunner:
         finally:
             step.next_tokens = single_tokens
         return self._run_tokens[: num_done * rows].reshape(num_done, rows).copy(), self._finite[:rows].copy()
+
+    def _fill_rows(self, plan: StepPlan, wanted: npt.NDArray[np.uint8]) -> None:
+        """What the native step is told of rows.
+
+        Raises:
+            ValueError: if the lengths of arrays do not fit together, or there are more rows than room.
+        """
+        rows = plan.num_rows
+        _check_lengths(plan, np.ascontiguousarray(plan.extend_lens, dtype=np.int32), wanted)
+        if rows > len(self._wanted):
+            raise ValueError(f"the step has {rows} rows, but there is room for {len(self._wanted)}")
+        inputs = self._inputs
+        inputs[0, :rows], inputs[1, :rows], inputs[2, :rows] = plan.req_slots, plan.prefix_lens, plan.extend_lens
+        self._wanted[:rows] = wanted
+        self._finite[:rows] = True
+        self._step.num_rows = rows
 
     def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
         """Run a step in which choices may not be among all tokens. The layers do not wait for that, only the head."""

@@ -8,6 +8,7 @@ wrongly, overwritten or left over, gets other tokens than :func:`expected_tokens
 from __future__ import annotations
 
 import math
+import select
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -209,6 +210,7 @@ class FakeModelRunner:
         model: the function that stands for the model.
         virtual_seconds: time that the simulated device has taken so far, where its clock is virtual.
         stops_early: asked between two steps of a plan whether the scheduler has got news.
+        end_token_ids: after which steps in a row stop; those of the model, unless somebody says otherwise.
     """
 
     def __init__(
@@ -240,6 +242,7 @@ class FakeModelRunner:
         self.max_req_len = max_req_len
         self.virtual_seconds = 0.0
         self.stops_early: Callable[[], bool] = lambda: False
+        self.end_token_ids: Sequence[int] = model.eos_token_ids
         self._duration = duration
         self._powers = model.powers(max_req_len)
         num_slots = max_total_num_tokens + page_size
@@ -255,7 +258,7 @@ class FakeModelRunner:
         self._length = np.zeros(max_running_requests, dtype=np.int64)
 
     def forward_step(self, plan: StepPlan) -> StepResult:
-        """Run one step, and those that follow it; a run also stops as :attr:`stops_early` says.
+        """Run one step, and those that follow it.
 
         Raises:
             RuntimeError: the plan is wrong, if the runner verifies; it names the row and what is wrong with it.
@@ -263,16 +266,17 @@ class FakeModelRunner:
         result = self._forward(plan)
         earlier: list[IntArray] = []
         seconds = result.seconds
-        while plan.further is not None and not self._stops(plan.further, result):
+        while plan.further is not None and not self._stops(plan.further, result, seconds, len(earlier) + 1):
             earlier.append(result.next_token_ids)
             plan = plan.following()
             result = self._forward(plan)
             seconds += result.seconds
         return replace(result, earlier_token_ids=tuple(earlier), seconds=seconds) if earlier else result
 
-    def _stops(self, further: FurtherSteps, result: StepResult) -> bool:
-        ends = np.isin(result.next_token_ids, self.model.eos_token_ids) & further.checks_eos
-        return bool(result.failed_rows) or bool(ends.any()) or self.stops_early()
+    def _stops(self, further: FurtherSteps, result: StepResult, seconds: float, done: int) -> bool:
+        ends = np.isin(result.next_token_ids, self.end_token_ids) & further.checks_eos
+        is_late = seconds * (done + 1) / done > further.seconds
+        return bool(result.failed_rows) or bool(ends.any()) or is_late or self.stops_early()
 
     def _forward(self, plan: StepPlan) -> StepResult:
         begin = time.perf_counter()
@@ -528,6 +532,10 @@ class FakeWorker:
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step."""
         return self.model_runner.forward_step(plan)
+
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:
+        """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
+        self.model_runner.stops_early = lambda: bool(select.select(descriptors, [], [], 0)[0])
 
 
 _CONFIG_KEY = "bough_fake"

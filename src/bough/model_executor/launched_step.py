@@ -61,7 +61,7 @@ class LaunchedStep:
     """A step that the device computes, or has computed."""
 
     def __init__(
-        self, plan: StepPlan, outcome: StepOutcome, lane: Lane, on_failed: Callable[[StepPlan, list[int]], None]
+        self, plan: StepPlan, outcome: StepOutcome, lane: Lane, on_failed: Callable[[StepPlan, list[int], int], None]
     ) -> None:
         """Begin to copy what the host wants; nothing is waited for.
 
@@ -69,7 +69,7 @@ class LaunchedStep:
             plan: the step.
             outcome: what it leaves.
             lane: of the device.
-            on_failed: told the rows that are not finite, if there are any.
+            on_failed: told the rows that are not finite, if there are any, and how many steps were run.
         """
         self._plan, self._outcome, self._on_failed = plan, outcome, on_failed
         self._readback = lane.read(_tensors(outcome))
@@ -90,7 +90,7 @@ class LaunchedStep:
             finite[outcome.checked.rows] = next(arrays)
         failed = (~finite).nonzero()[0].tolist()
         if failed:
-            self._on_failed(plan, failed)
+            self._on_failed(plan, failed, len(outcome.earlier_token_ids) + 1)
         return StepResult(
             step_id=plan.step_id,
             next_token_ids=next_token_ids,

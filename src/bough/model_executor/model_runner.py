@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.config.engine_args import AttentionBackendName, Quantization
+from bough.config.engine_args import MAX_STEPS_IN_A_ROW, AttentionBackendName, Quantization
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.kernels.host_memory import OutlineArena
@@ -23,7 +23,7 @@ from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
 from bough.model_executor.core_binding import CoreBinding, bind_threads
-from bough.model_executor.cpu_graph_runner import MAX_STEPS, CpuGraphRunner
+from bough.model_executor.cpu_graph_runner import CpuGraphRunner
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
@@ -89,6 +89,7 @@ class ModelRunner:
         activation_dtype: of hidden states between layers.
         recorded_bytes: what recorded decode steps take of a CUDA device.
         lane: brings results to the host.
+        step_runner: what runs decode steps in a row and chooses their tokens, if anything does.
     """
 
     def __init__(self, config: ModelConfig, device: torch.device, options: RunnerOptions) -> None:
@@ -168,6 +169,9 @@ class ModelRunner:
         tables = planner.fitted()
         self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table
         self.attn_backend, self.graph_runner = tables.attn_backend, tables.graph_runner
+        self.step_runner: CpuGraphRunner | None = None
+        if isinstance(self.graph_runner, CpuGraphRunner) and self.config.is_generation:
+            self.step_runner = self.graph_runner
         self.sampling_state, self.sampler = tables.sampling_state, tables.sampler
         self.recorded_bytes = tables.recorded_bytes
         self.page_size = self.kv_pool.page_size
@@ -242,8 +246,8 @@ class ModelRunner:
         if int((plan.prefix_lens + plan.extend_lens).max()) > self.max_req_len:
             # Written flat, the entry would land in the next request's row.
             raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
-        if isinstance(self.graph_runner, CpuGraphRunner) and plan.mode is ForwardMode.DECODE:
-            outcome = self.decode(self.graph_runner, plan)
+        if self.step_runner is not None and plan.mode is ForwardMode.DECODE:
+            outcome = self.decode(self.step_runner, plan)
             if outcome is not None:
                 return self._launched(plan, outcome)
         assert plan.further is None, "nothing here takes further steps"
@@ -254,12 +258,12 @@ class ModelRunner:
     @property
     def max_steps(self) -> int:
         """Most decode steps that a plan may have."""
-        return MAX_STEPS if isinstance(self.graph_runner, CpuGraphRunner) and self.config.is_generation else 1
+        return 1 if self.step_runner is None else MAX_STEPS_IN_A_ROW
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
         """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
-        if isinstance(self.graph_runner, CpuGraphRunner):
-            self.graph_runner.interrupt_on(descriptors)
+        if self.step_runner is not None:
+            self.step_runner.interrupt_on(descriptors)
 
     @property
     def runs_ahead(self) -> bool:
@@ -311,7 +315,7 @@ class ModelRunner:
         assert result.logits is not None, "they were wanted"
         return DecodedRows(result.hidden_states, result.logits, others)
 
-    def decode(self, graph_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
+    def decode(self, step_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
         """Run decode steps and choose their tokens in one native call; ``None`` if rows want anything else."""
         if plan.logprobs or plan.masks is not None or not plan.sample.all():
             return None
@@ -322,7 +326,7 @@ class ModelRunner:
         draws = self.sampling_state.describe_steps(rows.of(drawn), plan.num_steps)
         assert self.sampler.native is not None, "there are native kernels"
         wanted = _WANTED_OF_SAMPLING[drawn.view(np.uint8)]
-        tokens, finite = graph_runner.decode(plan, wanted, draws, self.sampler.native.scratch)
+        tokens, finite = step_runner.decode(plan, wanted, draws, self.sampler.native.scratch)
         self.sampling_state.record_choices(plan.req_slots, tokens[-1], len(tokens))
         return StepOutcome(tokens[-1], finite, earlier_token_ids=tuple(tokens[:-1]))
 
@@ -465,9 +469,9 @@ class ModelRunner:
             return hidden_states
         return hidden_states.index_select(0, to_device(tokens, self.device))
 
-    def _scrub(self, plan: StepPlan, rows: list[int]) -> None:
+    def _scrub(self, plan: StepPlan, rows: list[int], num_steps: int) -> None:
         """Leave nothing that is not finite in the pages of failed rows, which somebody else gets next."""
         for row in rows if self.attn_backend.reads_neighbours else ():
-            length = int(plan.prefix_lens[row] + plan.extend_lens[row])
+            length = int(plan.prefix_lens[row] + plan.extend_lens[row]) + num_steps - 1
             slots = self.req_to_token[int(plan.req_slots[row]), :length].long()
             self.kv_pool.scrub(slots)

@@ -302,13 +302,14 @@ class SamplingState:
         return described, kept
 
     def describe_steps(self, rows: SamplingRows, num_steps: int) -> StepDraws:
-        """The same for several steps, in each of which every row gets a token, and nothing that is banned is allowed.
+        """The same for several steps, in each of which every row gets a token; no ban of tokens runs out meanwhile.
 
-        The native code counts these tokens for penalties; of rows without banned sequences.
+        The native code counts these tokens for penalties. None of the rows has banned sequences.
         """
         history_size = 0
         if rows.union & Needs.PENALTIES:
-            history_size = self._penalties.reserve(int(rows.num_outputs.max()) + num_steps)
+            penalised = rows.num_outputs[rows.having(Needs.PENALTIES)]
+            history_size = self._penalties.reserve(int(penalised.max()) + num_steps)
         first, kept = self.describe(rows)
         if num_steps == 1:
             return StepDraws(first[np.newaxis], history_size, kept)

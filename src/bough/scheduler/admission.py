@@ -28,9 +28,9 @@ class NewTokenRatio:
         self._decay = (self._initial - self._minimum) / DECAY_STEPS
         self.value = self._initial
 
-    def on_decode_step(self) -> None:
-        """Another step in which all running requests got their slot."""
-        self.value = max(self.value - self._decay, self._minimum)
+    def on_decode_step(self, count: int = 1) -> None:
+        """So many more steps in which all running requests got their slot."""
+        self.value = max(self.value - count * self._decay, self._minimum)
 
     def on_retraction(self, decoded: int, max_new: int, num_running: int) -> None:
         """Memory ran out.

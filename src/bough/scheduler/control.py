@@ -79,6 +79,11 @@ class ControlCalls:
         self._waiting.append(_Waiting(handler, request, time.monotonic() + timeout))
         return []
 
+    @property
+    def are_waiting(self) -> bool:
+        """Whether a call waits for something."""
+        return bool(self._waiting)
+
     def poll(self) -> list[ControlReply]:
         """Replies to calls that waited and whose time has come, one way or the other."""
         if not self._waiting:

@@ -134,8 +134,10 @@ class CostModel:
         """Predicted duration of work that is added to a step."""
         return self.per_token * tokens + self.per_token_context * token_context
 
-    def observe(self, tokens: int, token_context: float, seconds: float, has_prompt: bool = False) -> None:
-        """Learn from a finished step."""
+    def observe(
+        self, tokens: int, token_context: float, seconds: float, has_prompt: bool = False, count: int = 1
+    ) -> None:
+        """Learn from a finished step, or from ``count`` of them that took so many seconds each."""
         if seconds <= 0.0:
             return
         overrun = seconds > 2 * self.seconds(tokens, token_context, has_prompt)
@@ -143,9 +145,11 @@ class CostModel:
         x, y, z = 1.0 / seconds, tokens / seconds, token_context / seconds
         p = x if has_prompt else 0.0
         added = (x * x, x * y, x * z, y * y, y * z, z * z, p * x, p * y, p * z, x, y, z, p)
-        self._sums = [_FORGETTING * total + each for total, each in zip(self._sums, added, strict=True)]
-        self._observed += 1
-        if overrun or self._observed % REFIT_INTERVAL_STEPS == 0:
+        kept = _FORGETTING**count
+        weight = (1.0 - kept) / (1.0 - _FORGETTING)
+        self._sums = [kept * total + weight * each for total, each in zip(self._sums, added, strict=True)]
+        before, self._observed = self._observed, self._observed + count
+        if overrun or self._observed // REFIT_INTERVAL_STEPS != before // REFIT_INTERVAL_STEPS:
             self._refit()
 
     def tokens_within(self, seconds: float, context: int) -> int:

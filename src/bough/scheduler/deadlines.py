@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 import time
 from collections.abc import Iterator
 from typing import Literal
@@ -46,6 +47,11 @@ class Deadlines:
             for req in self._requests.find(rid, exact=True):
                 if req.order == order and (limit == "request" or req.first_step_time is None):
                     yield req, limit
+
+    @property
+    def seconds_left(self) -> float:
+        """Until the next of these times, which may be that of a request that has ended; infinity if there is none."""
+        return self._heap[0][0] - time.monotonic() if self._heap else math.inf
 
     def _push(self, req: Req, seconds: float, limit: Limit) -> None:
         heapq.heappush(self._heap, (req.created_time + seconds, req.order, limit, req.rid))

@@ -46,7 +46,7 @@ class OutputProcessor:
         """
         deltas: list[OutputDelta] = []
         if result.earlier_token_ids:
-            self._process_earlier(planned, np.stack(result.earlier_token_ids), deltas)
+            self._process_earlier(planned, np.stack(result.earlier_token_ids))
         masks = planned.plan.masks
         if masks is not None:
             deltas += [self.finish(req, FinishReason("stop")) for req in self._leaving(planned, masks.ended)]
@@ -226,24 +226,16 @@ class OutputProcessor:
         req.input_logprobs = []
         return delta
 
-    def _process_earlier(self, planned: Planned, tokens: IntArray, deltas: list[OutputDelta]) -> None:
-        """The tokens ``[N, R]`` of the steps of a run but the last. Mostly there is nothing to say about them yet."""
+    def _process_earlier(self, planned: Planned, tokens: IntArray) -> None:
+        """The tokens ``[N, R]`` of steps in a row but the last: they end nothing, and nobody is told of them yet."""
         table = self.table
         rows = planned.alive.nonzero()[0]
         slots = planned.plan.req_slots[rows]
-        new_tokens, count = tokens[:, rows], len(tokens)
-        ended = (self._is_eos[new_tokens] & table.checks_eos[slots]).any() or (
-            (table.out_len[slots] + count >= table.max_new[slots]) | table.careful[slots]
-        ).any()
-        if not ended:
-            table.tokens[slots, table.known_len[slots] + np.arange(count)[:, np.newaxis]] = new_tokens
-            table.known_len[slots] += count
-            table.out_len[slots] += count
-            self.generated_tokens += new_tokens.size
-            return
-        for each in tokens:
-            self._process_tokens(planned, each, {}, deltas)
-            planned.alive &= [table.reqs[slot] is not None for slot in planned.plan.req_slots.tolist()]
+        count = len(tokens)
+        table.tokens[slots, table.known_len[slots] + np.arange(count)[:, np.newaxis]] = tokens[:, rows]
+        table.known_len[slots] += count
+        table.out_len[slots] += count
+        self.generated_tokens += count * len(rows)
 
     def _process_tokens(
         self, planned: Planned, tokens: IntArray, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]

@@ -27,7 +27,7 @@ from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import StepBudget, StepLimits, budget_of_step
 from bough.scheduler.step_builder import Planned, StepBuilder
-from bough.step_plan import IntArray
+from bough.step_plan import FurtherSteps, IntArray
 
 SHORT_PROMPT_TOKENS = 512
 """A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
@@ -39,7 +39,7 @@ OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
 
 MAX_RUN_SECONDS = 0.2
-"""A plan of several steps is given as many as are expected to take this long: deadlines and heartbeats wait."""
+"""That steps in a row may take: heartbeats and results that could not be sent wait for them."""
 
 MAX_UNFINISHED_PROMPTS = 2
 """Long prompts start only while fewer than this many prompts are unfinished."""
@@ -96,13 +96,14 @@ class StepPlanner:
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
-    def plan(self, now: float, *, in_flight: bool, max_steps: int = 1) -> PlanOutcome:
+    def plan(self, now: float, *, in_flight: bool, max_steps: int = 1, seconds: float = MAX_RUN_SECONDS) -> PlanOutcome:
         """Plan one step, or several that only decode.
 
         Args:
             now: ``time.monotonic()``.
             in_flight: whether a step is running whose result is not processed; then nothing is retracted.
             max_steps: most steps that the plan may have.
+            seconds: that several may take.
         """
         outcome = PlanOutcome()
         if in_flight and self.table.waits_for_token():
@@ -119,8 +120,10 @@ class StepPlanner:
             jumps = self._plan_jumps(jumping, budget)
             idle = len(decode_slots) == 0 and not jumps
             rows = self._allocate_chunks(self._plan_prefill(now, budget, idle, may_admit=not outcome.retracted)) + jumps
-        elif max_steps > 1 and len(decode_slots):
-            further = self._plan_further(decode_slots, decode_context, max_steps)
+        # Who waits has found no place, and finds one when somebody ends.
+        is_alone = not (rows or len(jumping) or self.requests.unfinished or outcome.retracted)
+        if max_steps > 1 and is_alone and len(decode_slots):
+            further = self._plan_further(decode_slots, decode_context, max_steps, min(seconds, MAX_RUN_SECONDS))
         if len(decode_slots) == 0 and not rows:
             self._resolve_standstill(outcome, now, in_flight)
             return outcome
@@ -146,10 +149,12 @@ class StepPlanner:
                 return slots[:0], slots[:0], jumping[:0]
             self._make_room(outcome)
 
-    def _plan_further(self, slots: IntArray, decode_context: float, max_steps: int) -> IntArray | None:
-        """Places ``[N, n]`` for the tokens of steps that may follow that of ``slots``, for which it has places already.
+    def _plan_further(
+        self, slots: IntArray, decode_context: float, max_steps: int, seconds: float
+    ) -> FurtherSteps | None:
+        """What may follow the step of ``slots``, for which there is a plan already.
 
-        As many as nobody has to be told anything in between, within a bounded time; nothing is evicted for them.
+        As many as nobody has to be told anything in between, within a bounded time.
         """
         table = self.table
         if not (table.is_plain[slots] & (table.planned_out[slots] >= table.min_new[slots])).all():
@@ -160,14 +165,12 @@ class StepPlanner:
         if max_steps < 2:
             return None
         left = int((table.max_new[slots] - table.planned_out[slots]).min())
-        in_time = int(MAX_RUN_SECONDS / max(self.cost_model.seconds(len(slots), decode_context), 1e-6))
-        pages = self.kv.allocator.available_size // self.kv.page_size // len(slots)
-        count = min(max_steps, left, in_time, 1 + pages * self.kv.page_size) - 1
+        in_time = int(seconds / max(self.cost_model.seconds(len(slots), decode_context), 1e-6))
+        count = min(max_steps, left, in_time) - 1
         if count < 1:
             return None
-        for _ in range(count):
-            self.ratio.on_decode_step()
-        return self.kv.extend_steps(count, slots)
+        out_slots = self.kv.extend_steps(count, slots)
+        return FurtherSteps(out_slots, table.checks_eos[slots], seconds) if len(out_slots) else None
 
     def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
         """Whether there is memory for one token of each, for all that is known without trying."""

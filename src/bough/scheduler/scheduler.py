@@ -177,7 +177,11 @@ class Scheduler:
             disabled = server_args.disable_overlap_schedule
             make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
         self.executor = make_executor(timed)
-        self._max_steps = self._most_steps(server_args.num_continuous_decode_steps)
+        try:
+            self._max_steps = self._most_steps(server_args.num_continuous_decode_steps)
+        except ConfigError:
+            self.executor.close()
+            raise
         start = time.perf_counter()
         # Here, since nothing else can run meanwhile: no stream is to wait for the vocabulary later.
         if make_compiler is not None:
@@ -193,6 +197,7 @@ class Scheduler:
         self.counters = Counters()
         self._is_unchecked = False
         self._received: deque[ToScheduler] = deque()
+        self._has_more = False
         self._told = (False, False)
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
             TokenizedGenerateReqInput: self.handle_generate_request,
@@ -249,6 +254,7 @@ class Scheduler:
     def recv_requests(self, messages: SchedulerMessages, busy: bool) -> None:
         """Take in the messages that have come, as many as there is time for; only an idle scheduler waits for them."""
         received = self._received
+        self._has_more = False
         if not received:
             received.extend(messages.recv(0.0 if busy else IDLE_POLL_SECONDS))
         deadline = time.monotonic() + INTAKE_SECONDS
@@ -257,7 +263,11 @@ class Scheduler:
             for reply in self.process_input_requests(at_most_one):
                 self._tell_news(messages)  # first: whoever is told that there is a pause is to find it so
                 messages.send(reply)
-            if not at_most_one or time.monotonic() >= deadline:
+            if not at_most_one:
+                return
+            if time.monotonic() >= deadline:
+                # Descriptors tell of what comes once nothing was found, and not of what was there.
+                self._has_more = True
                 return
             if not received:
                 received.extend(messages.recv(0.0))
@@ -336,11 +346,12 @@ class Scheduler:
     def get_next_batch_to_run(self) -> Planned | None:
         """Plan the next step; ends requests for which there is no way on."""
         while True:
-            in_flight = bool(self.requests.in_flight)
-            # Whoever waits for something else than a step has it looked at after each.
-            busy_elsewhere = in_flight or self.trials.running or self._received or self.requests.compiling
-            max_steps = 1 if busy_elsewhere else self._max_steps
-            outcome = self.planner.plan(time.monotonic(), in_flight=in_flight, max_steps=max_steps)
+            outcome = self.planner.plan(
+                time.monotonic(),
+                in_flight=bool(self.requests.in_flight),
+                max_steps=1 if self._has_other_work else self._max_steps,
+                seconds=self.deadlines.seconds_left,
+            )
             self.stream_output([self.output.finish(req, FinishReason("stop")) for req in outcome.complete])
             for req in outcome.exhausted:
                 reason = FinishReason("length", length=len(self.table.output_ids(req)))
@@ -354,6 +365,18 @@ class Scheduler:
                     self.process_batch_result()
             elif outcome.planned is not None or not outcome.exhausted:
                 return outcome.planned
+
+    @property
+    def _has_other_work(self) -> bool:
+        """Whether there is something to look at after each step, beside what steps yield."""
+        return bool(
+            self.requests.in_flight
+            or self.trials.running
+            or self.requests.compiling
+            or self._received
+            or self._has_more
+            or self.control.are_waiting
+        )
 
     def run_batch(self, planned: Planned) -> None:
         """Launch a step."""
@@ -372,14 +395,16 @@ class Scheduler:
             self._fail_step(planned)
             return
         self.requests.in_flight.popleft()
-        self._mark("process", planned, result.seconds)
         plan = planned.plan
+        planned.num_run = num_run = result.num_steps
+        if num_run < plan.num_steps:
+            self.requests.take_back(planned, plan.num_steps - num_run)
+        self._mark("process", planned, result.seconds)
         has_prompt = plan.num_decode_rows < plan.num_rows
-        seconds = result.seconds / result.num_steps
-        self.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt)
+        seconds = result.seconds / num_run
+        self.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt, num_run)
+        self.ratio.on_decode_step(num_run - 1)  # planning has told of the first
         self.log.on_step(planned, result)
-        if result.num_steps < plan.num_steps:
-            self.requests.take_back(planned, plan.num_steps - result.num_steps)
         self.stream_output(self.output.process(planned, result))
         if self.trials.running and self.trials.clear(self.requests.num_computed):
             self._retract_all()

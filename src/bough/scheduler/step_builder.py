@@ -38,6 +38,8 @@ class Planned:
     token_context: float
     alive: np.ndarray = field(init=False)
     """[R] bool; false for rows whose request ended while the step was in flight."""
+    num_run: int = 1
+    """Steps that were run, once it is known."""
     left: set[int] = field(default_factory=set)
     """Slots whose owner has ended or lost them since the step was planned."""
 
@@ -78,7 +80,7 @@ class StepBuilder:
         decode_kv: IntArray,
         rows: list[tuple[Req, int, IntArray]],
         decode_context: float,
-        further: IntArray | None = None,
+        further: FurtherSteps | None = None,
     ) -> Planned:
         """The next plan; takes what the worker has yet to be told of requests.
 
@@ -87,12 +89,12 @@ class StepBuilder:
             decode_kv: its KV slots ``[n]``.
             rows: requests that compute more: how many tokens, and their KV slots; prompts first.
             decode_context: tokens so far of ``decode_slots``, in all.
-            further: KV slots ``[N, n]`` for further steps, if there are no ``rows``.
+            further: what may follow, if there are no ``rows``.
         """
         table = self._table
         num_decode = len(decode_slots)
         decode_prefix = table.planned_len[decode_slots]
-        num_steps = 1 if further is None else 1 + len(further)
+        num_steps = 1 if further is None else 1 + len(further.out_slots)
         table.planned_len[decode_slots] += num_steps
         table.planned_out[decode_slots] += num_steps
         logprobs = self._decode_logprobs(decode_slots)
@@ -115,7 +117,7 @@ class StepBuilder:
                 logprobs=tuple(logprobs),
                 forced=self._requests.take_forced(),
                 masks=self._masks(decode_slots, None),
-                further=None if further is None else FurtherSteps(further, table.checks_eos[decode_slots]),
+                further=further,
             )
             return Planned(plan, [], [], decode_context)
 
