@@ -247,17 +247,19 @@ def test_arrays_of_lengths_that_do_not_fit_together_are_refused(
     assert not runner.req_to_token.any()
 
 
-def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint) -> None:
+@pytest.mark.parametrize("further", [0, 7])
+def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint, further: int) -> None:
     runner = make_runner(checkpoint.path)
     runner.recording = False
     builder = PlanBuilder(runner)
     healthy, sick = builder.add(prompt(20)), builder.add(prompt(20, seed=1))
     builder.step([(healthy, 20), (sick, 20)])
     runner.kv_pool.get_value_buffer(1)[sick.kv_slots[3]] = float("nan")
-    result = builder.step([(healthy, 1), (sick, 1)])
-    assert result.failed_rows == (1,)
-    assert healthy.output == checkpoint.greedy(healthy.tokens[:20], 2)
+    result = builder.step([(healthy, 1), (sick, 1)], further=further)
+    assert (result.num_steps, result.failed_rows) == (1, (1,))
     assert np.isfinite(runner.kv_pool.get_value_buffer(1).numpy()).all()
+    assert builder.step([(healthy, 1)], further=further).num_steps == further + 1
+    assert healthy.output == checkpoint.greedy(healthy.tokens[:20], further + 3)
 
 
 @pytest.mark.parametrize(
@@ -348,19 +350,6 @@ def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoi
         for each in (end for pipe in pipes for end in pipe):
             os.close(each)
     assert sequence.output == checkpoint.greedy(prompt(20), 10)
-
-
-def test_steps_in_a_row_end_with_one_in_which_a_row_fails(checkpoint: Checkpoint) -> None:
-    runner = make_runner(checkpoint.path)
-    runner.recording = False
-    builder = PlanBuilder(runner)
-    healthy, sick = builder.add(prompt(20)), builder.add(prompt(20, seed=1))
-    builder.step([(healthy, 20), (sick, 20)])
-    runner.kv_pool.get_value_buffer(1)[sick.kv_slots[3]] = float("nan")
-    result = builder.step([(healthy, 1), (sick, 1)], further=7)
-    assert (result.num_steps, result.failed_rows) == (1, (1,))
-    assert builder.step([(healthy, 1)], further=7).num_steps == 8
-    assert healthy.output == checkpoint.greedy(healthy.tokens[:20], 10)
 
 
 def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(tmp_path: Path) -> None:

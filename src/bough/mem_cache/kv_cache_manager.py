@@ -235,11 +235,8 @@ class KVCacheManager:
         """
         rows = req_slots.astype(np.intp)
         lengths = self.lengths[rows]
-        num_steps = max_steps
         pages = self.allocator.num_new_pages_steps(max_steps, lengths)
-        available = self.available_tokens // self.page_size
-        if pages[-1:].sum() > available:
-            num_steps = int(np.searchsorted(pages, available, side="right"))
+        num_steps = int(np.searchsorted(pages, self.available_tokens // self.page_size, side="right"))
         if num_steps == 0 or not self._make_room(int(pages[num_steps - 1])):
             return np.zeros((0, len(rows)), dtype=np.int32)
         slots = self.allocator.alloc_steps(num_steps, lengths, self._last_slots[rows])
