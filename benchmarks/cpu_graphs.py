@@ -69,10 +69,17 @@ class Stopwatch:
         self._worker = worker
         self.worker_seconds = self.kernel_seconds = 0.0
         self.get_worker_info = worker.get_worker_info
+        self.interrupt_on = worker.interrupt_on
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         begin = time.perf_counter()
         result = self._worker.forward_batch_generation(plan)
+        self.worker_seconds += time.perf_counter() - begin
+        return result
+
+    def forward_further(self) -> StepResult:
+        begin = time.perf_counter()
+        result = self._worker.forward_further()
         self.worker_seconds += time.perf_counter() - begin
         return result
 
@@ -126,6 +133,7 @@ def measure(
         encoder.encode(BatchTokenIDOutput(deltas))
 
     scheduler = Scheduler(args, config, stopwatch, None, send_deltas=send)
+    scheduler.tells_between_steps = True
     rng = np.random.default_rng(0)
     params = SamplingParams(temperature=0.0, max_new_tokens=steps + (WARM_UP + 1) * MAX_STEPS_IN_A_ROW, ignore_eos=True)
     for index in range(running):

@@ -1,8 +1,10 @@
-"""What whole answers gain from decode steps that follow one another in one native call, beside steps one by one.
+"""What answers gain from plans of several decode steps, beside plans of one.
 
 Two engines serve the same jobs in turns: prompts of 32 random tokens, answers of a given length, all at once, greedy or
-sampled as a model proposes. Their prefix caches are full, as those of servers are after a while. Reported are tokens
-per second, medians, and the median of the ratios of a turn; that their outputs are the same is checked.
+sampled as a model proposes; told whole, which takes one native call for several steps; with a stop string that does not
+occur, so that the scheduler looks at each token; or streamed token by token. Their prefix caches are full, as those of
+servers are after a while. Reported are tokens per second, medians, and the median of the ratios of a turn; that their
+outputs are the same is checked.
 
     python -m benchmarks.steps_in_a_row [--model PATH] [--running 1 8] [--tokens 200] [--turns 9] [--output FILE]
 """
@@ -22,10 +24,13 @@ from bough.bench.report import write_json
 PROMPT_TOKENS = 32
 VOCABULARY = range(100, 1000)
 POOL_TOKENS = 1 << 14
-SAMPLING: dict[str, dict[str, Any]] = {
-    "greedy": {"temperature": 0},
-    "sampled": {"temperature": 0.7, "top_p": 0.9, "sampling_seed": 1},
+JOBS: dict[str, tuple[dict[str, Any], bool]] = {
+    "greedy": ({"temperature": 0}, False),
+    "sampled": ({"temperature": 0.7, "top_p": 0.9, "sampling_seed": 1}, False),
+    "stop string": ({"temperature": 0, "stop": "\0 no text has this \0"}, False),
+    "streamed": ({"temperature": 0}, True),
 }
+"""Sampling parameters, and whether the answer is streamed."""
 
 
 def main() -> None:
@@ -41,12 +46,12 @@ def main() -> None:
         common["model_path"] = args.model
     rng = random.Random(0)
     rows = []
-    print(f"{'':<8} {'running':>8} {'one by one, tokens/s':>21} {'in a row, tokens/s':>19} {'ratio':>6}")
+    print(f"{'':<11} {'running':>8} {'one by one, tokens/s':>21} {'in a row, tokens/s':>19} {'ratio':>6}")
     with Engine(num_continuous_decode_steps=1, **common) as single, Engine(**common) as several:
         for engine in (single, several):
             filling = [rng.choices(VOCABULARY, k=256) for _ in range(POOL_TOKENS // 256 + 1)]
             engine.generate(input_ids=filling, sampling_params={"max_new_tokens": 1})
-        for name, sampling in SAMPLING.items():
+        for name, (sampling, stream) in JOBS.items():
             for running in args.running:
                 params = {**sampling, "max_new_tokens": args.tokens, "ignore_eos": True}
                 speeds: list[list[float]] = []
@@ -55,19 +60,26 @@ def main() -> None:
                     found, outputs = {}, []
                     for engine in (single, several) if turn % 2 else (several, single):
                         begin = time.perf_counter()
-                        answers = engine.generate(input_ids=prompts, sampling_params=params)
+                        outputs.append(_output_ids(engine, prompts, params, stream=stream))
                         found[engine] = running * args.tokens / (time.perf_counter() - begin)
-                        outputs.append([answer["output_ids"] for answer in answers])
                     if outputs[0] != outputs[1]:
                         raise SystemExit("the outputs differ")
                     if turn >= 0:
                         speeds.append([found[single], found[several]])
                 medians = [statistics.median(column) for column in zip(*speeds, strict=True)]
                 ratio = statistics.median(after / before for before, after in speeds)
-                rows.append({"sampling": name, "running": running, "tokens_per_second": medians, "ratio": ratio})
-                print(f"{name:<8} {running:8} {medians[0]:21.0f} {medians[1]:19.0f} {ratio:6.2f}", flush=True)
+                rows.append({"job": name, "running": running, "tokens_per_second": medians, "ratio": ratio})
+                print(f"{name:<11} {running:8} {medians[0]:21.0f} {medians[1]:19.0f} {ratio:6.2f}", flush=True)
     if args.output:
         write_json(args.output, rows)
+
+
+def _output_ids(engine: Engine, prompts: list[list[int]], params: dict[str, Any], *, stream: bool) -> list[list[int]]:
+    answers: Any = engine.generate(input_ids=prompts, sampling_params=params, stream=stream)
+    if not stream:
+        return [answer["output_ids"] for answer in answers]
+    last = {event["index"]: event["output_ids"] for event in answers}
+    return [last[index] for index in range(len(prompts))]
 
 
 if __name__ == "__main__":

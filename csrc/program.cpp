@@ -26,6 +26,8 @@ void wait_for(const int32_t* flag) {
     }
 }
 
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 bool can_be_read(const int32_t* descriptors, int64_t count) {
     pollfd polled[kMaxDescriptors];
     for (int64_t i = 0; i < count; ++i) polled[i] = {descriptors[i], POLLIN, 0};
@@ -117,26 +119,37 @@ StepError Program::run(const Step& step) {
 }
 
 StepError Program::decode(const Step& step, DecodeRun& run) {
-    run.num_done = 0;
-    StepError error = check(step);
-    if (error == StepError::none) error = check(step, run);
-    if (error != StepError::none) return error;
-    const auto begin = std::chrono::steady_clock::now();
-    Step next = step;
-    std::copy_n(step.prefix_lens, step.num_rows, run_lens_.begin());
-    next.prefix_lens = run_lens_.data();
-    for (;;) {
+    if (run.num_done == 0) {
+        StepError error = check(step);
+        if (error == StepError::none) error = check(step, run);
+        if (error != StepError::none) return error;
+        run.begin = now();
+        run.has_ended = 0;
+    }
+    if (run.has_ended != 0 || run.max_at_once < 1) return StepError::no_decode;
+    const int64_t until = std::min(run.num_steps, run.num_done + run.max_at_once);
+    while (run.num_done < until && run.has_ended == 0) {
+        const Step next = step_of_run(step, run.num_done);
         compute(next);
         draw(next, run);
         ++run.num_done;
         for (int64_t row = 0; row < step.num_rows; ++row) next.last_tokens[step.req_slots[row]] = next.next_tokens[row];
-        const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
-        if (!goes_on(next, run, taken.count())) return StepError::none;
-        for (int64_t row = 0; row < step.num_rows; ++row) ++run_lens_[row];
-        next.input_ids = just_chosen_.data();
-        next.out_slots += step.num_rows;
-        next.next_tokens += step.num_rows;
+        run.has_ended = goes_on(next, run) ? 0 : 1;
     }
+    return StepError::none;
+}
+
+// The step of a run that so many come before.
+Step Program::step_of_run(const Step& first, int64_t num_done) {
+    Step step = first;
+    for (int64_t row = 0; row < first.num_rows; ++row) {
+        run_lens_[row] = first.prefix_lens[row] + static_cast<int32_t>(num_done);
+    }
+    step.prefix_lens = run_lens_.data();
+    if (num_done > 0) step.input_ids = just_chosen_.data();
+    step.out_slots += num_done * first.num_rows;
+    step.next_tokens += num_done * first.num_rows;
+    return step;
 }
 
 // The tokens of rows whose logits were wanted.
@@ -163,10 +176,10 @@ void Program::draw(const Step& step, const DecodeRun& run) {
     }
 }
 
-bool Program::goes_on(const Step& step, const DecodeRun& run, double seconds) {
+bool Program::goes_on(const Step& step, const DecodeRun& run) {
     if (run.num_done == run.num_steps) return false;
     const double done = static_cast<double>(run.num_done);
-    if (seconds * (done + 1) / done > run.seconds) return false;
+    if ((now() - run.begin) * (done + 1) / done > run.seconds) return false;
     for (int64_t row = 0; row < step.num_rows; ++row) {
         if (step.finite[row] == 0 || (run.checks_end[row] != 0 && run.is_end[step.next_tokens[row]] != 0)) return false;
     }

@@ -60,9 +60,11 @@ struct Step {
 // logits, from which a token is drawn; `finite` is that of the last step done.
 //
 // A run ends early after a step in which a row is not finite or gets a token that ends it, where the next step would
-// take it beyond its time, and where there is something to read from one of the descriptors.
+// take it beyond its time, and where there is something to read from one of the descriptors. Until then the same call
+// goes on with it, if it returned because of max_at_once.
 struct DecodeRun {
-    int64_t num_steps;  // at least 1
+    int64_t num_steps;    // at least 1
+    int64_t max_at_once;  // steps after which to return, at least 1
     // [num_steps, rows that want logits], in the order of rows. Each token is counted where there are counts, and added
     // to a history that has fewer than history_size.
     const SampleRow* draws;
@@ -72,8 +74,10 @@ struct DecodeRun {
     const uint8_t* checks_end;   // [num_rows], whether a token that is an end ends the row
     const int32_t* descriptors;  // [num_descriptors], at most kMaxDescriptors
     int64_t num_descriptors;
-    double seconds;    // for the whole run
-    int64_t num_done;  // set: steps that were run
+    double seconds;     // for the whole run
+    double begin;       // set: when it has begun, in seconds
+    int64_t num_done;   // steps that were run: 0 for a new run, then as it was set
+    int32_t has_ended;  // set: whether there is nothing to go on with
 };
 
 constexpr int64_t kMaxDescriptors = 8;
@@ -149,7 +153,8 @@ private:
     StepError check(const Step& step, const DecodeRun& run) const;
     void compute(const Step& step);
     void draw(const Step& step, const DecodeRun& run);
-    static bool goes_on(const Step& step, const DecodeRun& run, double seconds);
+    Step step_of_run(const Step& first, int64_t num_done);
+    static bool goes_on(const Step& step, const DecodeRun& run);
     void fill_piece(const Step& step, int64_t num_tokens);
     void sort_ends(const Step& step);
     void find_allowed(const Step& step);

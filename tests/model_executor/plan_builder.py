@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,7 @@ class PlanBuilder:
         further: int = 0,
         checks_eos: bool = True,
         seconds: float = 60.0,
+        one_by_one: bool = False,
     ) -> StepPlan:
         """A plan that advances each sequence by that many tokens: decode rows first.
 
@@ -161,7 +162,8 @@ class PlanBuilder:
                 for _ in range(further):
                     sequence.kv_slots.append(self._next_slot(sequence))
             places = [sequence.kv_slots[-further:] for sequence in self._rows]
-            following = FurtherSteps(np.array(places, dtype=np.int32).T.copy(), np.full(len(rows), checks_eos), seconds)
+            out_slots_of_steps = np.array(places, dtype=np.int32).T.copy()
+            following = FurtherSteps(out_slots_of_steps, np.full(len(rows), checks_eos), seconds, one_by_one)
         return StepPlan(
             step_id=self.step_id,
             mode=mode,
@@ -179,9 +181,14 @@ class PlanBuilder:
         )
 
     def step(self, work: list[tuple[Sequence, int]], **options: Any) -> StepResult:
-        """Plan, run and record a step."""
+        """Plan, run and record a step, and those that follow; what comes one by one is put together."""
         plan = self.plan(work, **options)
         result = self.runner.forward_step(plan)
+        while result.goes_on:
+            assert plan.further is not None
+            assert plan.further.one_by_one
+            earlier = (*result.earlier_token_ids, result.next_token_ids)
+            result = replace(self.runner.forward_further(), earlier_token_ids=earlier)
         for sequence in self._rows if plan.further is not None else ():
             # What was set aside for steps that did not run is taken again.
             sequence.entered = len(sequence.kv_slots) - (plan.num_steps - result.num_steps)

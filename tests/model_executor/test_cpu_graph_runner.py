@@ -247,15 +247,15 @@ def test_arrays_of_lengths_that_do_not_fit_together_are_refused(
     assert not runner.req_to_token.any()
 
 
-@pytest.mark.parametrize("further", [0, 7])
-def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint, further: int) -> None:
+@pytest.mark.parametrize(("further", "one_by_one"), [(0, False), (7, False), (7, True)])
+def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint, further: int, one_by_one: bool) -> None:
     runner = make_runner(checkpoint.path)
     runner.recording = False
     builder = PlanBuilder(runner)
     healthy, sick = builder.add(prompt(20)), builder.add(prompt(20, seed=1))
     builder.step([(healthy, 20), (sick, 20)])
     runner.kv_pool.get_value_buffer(1)[sick.kv_slots[3]] = float("nan")
-    result = builder.step([(healthy, 1), (sick, 1)], further=further)
+    result = builder.step([(healthy, 1), (sick, 1)], further=further, one_by_one=one_by_one)
     assert (result.num_steps, result.failed_rows) == (1, (1,))
     assert np.isfinite(runner.kv_pool.get_value_buffer(1).numpy()).all()
     assert builder.step([(healthy, 1)], further=further).num_steps == further + 1
@@ -286,7 +286,9 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
         SamplingParams(temperature=0.9, min_p=0.05, logit_bias={3: -5.0, 11: 2.0}),
     ]
 
-    def generate(further: int, *, sampled_apart: bool = False) -> tuple[list[list[int]], torch.Tensor]:
+    def generate(
+        further: int, *, sampled_apart: bool = False, one_by_one: bool = False
+    ) -> tuple[list[list[int]], torch.Tensor]:
         runner = make_runner(checkpoint.path, **options)
         runner.recording = sampled_apart
         builder = PlanBuilder(runner)
@@ -294,7 +296,7 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
         for row, sequence in enumerate(sequences):
             builder.step([(sequence, 10 + row)], new_params=params[row])
         while len(sequences[0].output) < 49:
-            result = builder.step([(sequence, 1) for sequence in sequences], further=further)
+            result = builder.step([(each, 1) for each in sequences], further=further, one_by_one=one_by_one)
             assert result.num_steps == further + 1
         slots = [sequence.kv_slots for sequence in sequences]
         keys = torch.cat([runner.kv_pool.get_key_buffer(1)[each] for each in slots])
@@ -302,6 +304,7 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
 
     # The vocabulary is small: histories of penalties end within the run.
     (tokens, keys), others = generate(0, sampled_apart=True), [generate(further) for further in (0, 1, 5, 23)]
+    others += [generate(further, one_by_one=True) for further in (1, 23)]
     if options == {"dtype": "float32"}:
         assert tokens[0] == checkpoint.greedy(prompt(10, seed=0), 49)
     for other_tokens, other_keys in others:
@@ -309,7 +312,10 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
         assert torch.equal(other_keys, keys)
 
 
-def test_steps_in_a_row_end_with_one_in_which_a_row_ends(checkpoint: Checkpoint, tmp_path: Path) -> None:
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_steps_in_a_row_end_with_one_in_which_a_row_ends(
+    checkpoint: Checkpoint, tmp_path: Path, one_by_one: bool
+) -> None:
     # A row whose greedy answer takes a while to come to a token that it had not had before.
     for seed in range(100):
         tokens = checkpoint.greedy(prompt(20, seed), 8)
@@ -324,7 +330,8 @@ def test_steps_in_a_row_end_with_one_in_which_a_row_ends(checkpoint: Checkpoint,
         builder = PlanBuilder(runner)
         sequence, other = builder.add(prompt(20, seed)), builder.add(prompt(9, seed=1))
         builder.step([(sequence, 20), (other, 9)])
-        result = builder.step([(sequence, 1), (other, 1)], further=15, checks_eos=checks_eos)
+        options = {"further": 15, "checks_eos": checks_eos, "one_by_one": one_by_one}
+        result = builder.step([(sequence, 1), (other, 1)], **options)
         assert result.num_steps == (length - 1 if checks_eos else 16)
         builder.step([(sequence, 1), (other, 1)], further=3, checks_eos=False)
         for each in (sequence, other):
@@ -352,7 +359,8 @@ def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoi
     assert sequence.output == checkpoint.greedy(prompt(20), 10)
 
 
-def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(tmp_path: Path) -> None:
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(tmp_path: Path, one_by_one: bool) -> None:
     checkpoint = save_checkpoint(tmp_path, "Qwen3", head_dim=16, seed=3, tie_word_embeddings=False)
     for seed in range(100):
         tokens = checkpoint.greedy(prompt(20, seed), 8)
@@ -367,10 +375,24 @@ def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(tmp_path: P
     builder = PlanBuilder(runner)
     sequence = builder.add(prompt(20, seed))
     builder.step([(sequence, 20)])
-    result = builder.step([(sequence, 1)], further=15)
+    result = builder.step([(sequence, 1)], further=15, one_by_one=one_by_one)
     assert (result.num_steps, result.failed_rows) == (length, (0,))
     assert np.isfinite(runner.kv_pool.get_value_buffer(1).numpy()).all()
     assert np.isfinite(runner.kv_pool.get_key_buffer(0).numpy()).all()
+
+
+def test_no_step_follows_but_one_of_the_plan_that_was_run_last(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path)
+    runner.recording = False
+    builder = PlanBuilder(runner)
+    sequence, other = builder.add(prompt(20)), builder.add(prompt(9))
+    builder.step([(sequence, 20)])
+    assert runner.forward_step(builder.plan([(sequence, 1)], further=3, one_by_one=True)).goes_on
+    assert not runner.forward_step(builder.plan([(other, 9)])).goes_on
+    before = runner.kv_pool.get_key_buffer(0).clone()
+    with pytest.raises(RuntimeError, match="no step is to follow"):
+        runner.forward_further()
+    assert torch.equal(runner.kv_pool.get_key_buffer(0), before)
 
 
 def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint) -> None:

@@ -366,6 +366,17 @@ def test_further_steps_are_those_of_the_plans_that_follow() -> None:
     assert run_of_three.further is None
 
 
+def test_further_steps_come_one_by_one_if_that_is_wanted() -> None:
+    worker = make_worker()
+    worker.forward_batch_generation(plan([(0, 0, [5, 6], [1, 2])], new_requests=(new(0),)))
+    further = FurtherSteps(np.array([[4], [5]], dtype=np.int32), np.ones(1, dtype=np.bool_), 60.0, one_by_one=True)
+    results = [worker.forward_batch_generation(plan([(0, 2, [FUTURE_TOKEN], [3])], num_decode_rows=1, further=further))]
+    while results[-1].goes_on:
+        results.append(worker.forward_further())
+    assert [each.num_steps for each in results] == [1, 1, 1]
+    assert [int(each.next_token_ids[0]) for each in results] == expected_tokens([5, 6], 4, VOCAB_SIZE)[1:]
+
+
 def test_further_steps_end_with_one_that_ends_a_row_or_when_there_is_news() -> None:
     def steps(*, checks_eos: bool, news: bool) -> int:
         worker = make_worker(eos_token_ids=(2,), eos_probability=1.0)

@@ -340,9 +340,17 @@ struct Batch {
                   nullptr,
                   nullptr,
                   nullptr};
-        DecodeRun run{kSteps, draws.data(), 0, scratch.data(), is_end.data(), checks_end.data(), nullptr, 0, 1e9, 0};
-        expect(model.decode(step, run) == StepError::none, "run", 0, 1);
+        DecodeRun run{};
+        run.num_steps = kSteps;
+        run.max_at_once = between(1, kSteps);
+        run.draws = draws.data();
+        run.sampling_scratch = scratch.data();
+        run.is_end = is_end.data();
+        run.checks_end = checks_end.data();
+        run.seconds = 1e9;
+        while (run.has_ended == 0) expect(model.decode(step, run) == StepError::none, "run", 0, 1);
         expect(run.num_done == kSteps, "steps of a run", static_cast<double>(run.num_done), kSteps);
+        expect(model.decode(step, run) == StepError::no_decode, "a run that has ended", 0, 1);
         for (size_t row = 0; row < rows; ++row) {
             expect(finite[row] == 1, "finite row", finite[row], 1);
             for (int64_t i = 0; i < kSteps; ++i) {
@@ -356,6 +364,7 @@ struct Batch {
             expect(last_tokens[row] == sequences[row].back(), "last token", last_tokens[row], sequences[row].back());
             sequences[row].pop_back();
         }
+        run.num_done = 0;
         run.num_steps = kContext;
         expect(model.decode(step, run) == StepError::bad_length, "a run beyond the context", 0, 1);
     }

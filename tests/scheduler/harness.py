@@ -45,6 +45,12 @@ class RecordingWorker:
             self.steps.append((plan, result))
         return result
 
+    def forward_further(self) -> StepResult:
+        result = self.worker.forward_further()
+        if self.recording:
+            self.steps.append((self.steps[-1][0], result))
+        return result
+
 
 class LateWorker:
     """Launches steps whose results somebody has to ask for."""

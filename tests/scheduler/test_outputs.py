@@ -22,6 +22,7 @@ from bough.ipc.channels import SchedulerChannels, TokenizerChannels
 from bough.ipc.messages import AbortReq, ShutdownReq, TokenizedGenerateReqInput
 from bough.model_executor.fake_model_runner import StepDuration
 from bough.sampling.sampling_params import SamplingParams
+from bough.step_plan import StepResult
 from tests.scheduler.harness import Harness, prompt_of
 from tests.thoroughness import examples
 
@@ -174,11 +175,14 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
         max_steps=data.draw(st.sampled_from([1, 2, 7, 32])),
         eos_token_ids=(ends := data.draw(st.sampled_from([range(0), range(5, 1000, 30)]))),
     )
+    harness.scheduler.tells_between_steps = data.draw(st.booleans())
     whole = data.draw(st.booleans())
+    own_stops = data.draw(st.sampled_from([(), tuple(range(20, 1000, 40))]))
     stops_after = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
     harness.worker.worker.model_runner.stops_early = lambda: rng.random() > stops_after
     bases = [prompt_of(rng.randint(1, 120), seed) for seed in range(3)]
     expected: dict[str, list[int]] = {}
+    all_stops: dict[str, set[int]] = {}
     aborted: set[str] = set()
     for _ in range(rng.randint(1, 14)):
         prompt = rng.choice(bases)[: rng.randint(1, 120)] + prompt_of(rng.randint(0, 30), rng.randint(0, 5))
@@ -190,10 +194,11 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
             stream=not whole and rng.random() < 0.7,
             extra_key=rng.choice([None, "tenant"]),
             priority=rng.randint(-2, 2),
+            stop_token_ids=(stops := rng.choice([(), own_stops])),
         ):
             tokens = harness.expected(prompt, count)
-            until = next((i + 1 for i, token in enumerate(tokens) if token in ends), count)
-            expected[rid] = tokens[:until]
+            until = next((i + 1 for i, token in enumerate(tokens) if token in ends or token in stops), count)
+            expected[rid], all_stops[rid] = tokens[:until], {*ends, *stops}
         for _ in range(rng.randint(0, 6)):
             harness.step()
         if rng.random() < 0.25:
@@ -209,7 +214,7 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
             assert output.token_ids == tokens[: len(output.token_ids)]
         else:
             assert output.finish_reason.type == (
-                "stop" if output.token_ids[-1:] and output.token_ids[-1] in ends else "length"
+                "stop" if output.token_ids[-1:] and output.token_ids[-1] in all_stops[rid] else "length"
             )
             # A request that alone fills the pool may end early, never wrongly.
             assert output.token_ids == tokens[: len(output.token_ids)]
@@ -362,10 +367,9 @@ def test_steps_follow_one_another_while_nobody_is_to_be_told_anything() -> None:
     assert harness.scheduler.stats().decode_tokens_total == 3 * 50
 
 
-def test_steps_come_one_by_one_where_each_token_is_somebody_s_business() -> None:
+def test_plans_have_one_step_where_others_need_what_it_yields() -> None:
     for fields in (
-        {"stream": True},
-        {"stop_token_ids": (1,)},
+        {"stream": True},  # to be told of outside, between two calls of step
         {"return_logprob": True},
         {"bad_words": ("x",), "banned_sequences": ((1, 2),)},
     ):
@@ -373,6 +377,55 @@ def test_steps_come_one_by_one_where_each_token_is_somebody_s_business() -> None
         harness.submit(prompt_of(20), max_new_tokens=30, **{"stream": False, **fields})
         harness.run()
         assert {plan.num_steps for plan, _ in harness.worker.steps} == {1}, fields
+
+
+@pytest.mark.parametrize("own_stops", [False, True])
+def test_streams_are_told_of_each_token_before_the_next_step_of_a_run(own_stops: bool) -> None:
+    harness = Harness(max_steps=16)
+    harness.scheduler.tells_between_steps = True
+    expected = [harness.expected(prompt_of(20, seed), 50) for seed in range(3)]
+    fields: dict[str, Any] = {"stop_token_ids": (min(set(range(1000)).difference(*expected)),)} if own_stops else {}
+    rids = [harness.submit(prompt_of(20, seed), max_new_tokens=50, stream_interval=1, **fields)[0] for seed in range(2)]
+    (whole,) = harness.submit(prompt_of(20, 2), max_new_tokens=50, stream=False)
+    told: list[int] = []
+    run_further = harness.worker.worker.forward_further
+
+    def forward_further() -> StepResult:
+        told.append(len(harness.outputs[rids[0]].token_ids))
+        return run_further()
+
+    harness.worker.worker.forward_further = forward_further  # type: ignore[method-assign]
+    harness.run()
+    assert [harness.outputs[rid].token_ids for rid in (*rids, whole)] == expected
+    assert {len(delta.token_ids) for rid in rids for delta in harness.outputs[rid].deltas} == {1}
+    assert told == [count for count in range(1, 50) if count % 16 != 1]
+    assert harness.scheduler.stats().decode_tokens_total == 3 * 50
+    assert harness.scheduler.log.steps == 50
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("page_size", [1, 4])
+def test_a_run_ends_with_a_stop_token_of_a_request_s_own(stream: bool, page_size: int) -> None:
+    harness = Harness(max_steps=16, page_size=page_size)
+    harness.scheduler.tells_between_steps = True
+    tokens = harness.expected(prompt_of(20), 40)
+    length = next(count for count in range(6, 16) if tokens[count] not in tokens[:count])
+    fields = {"max_new_tokens": 40, "stream": stream}
+    (stopping,) = harness.submit(prompt_of(20), stop_token_ids=(tokens[length],), **fields)
+    (other,) = harness.submit(prompt_of(20, 1), **fields)
+    harness.step()
+    harness.step()
+    assert harness.outputs[stopping].token_ids == tokens[: length + 1]
+    reason = harness.outputs[stopping].finish_reason
+    assert reason is not None
+    assert (reason.type, reason.matched) == ("stop", tokens[length])
+    assert harness.worker.steps[-1][0].num_steps == 16
+    assert len(harness.worker.steps) == 1 + length, "no step more than it takes"
+    kv = harness.scheduler.kv
+    kv.check_integrity()
+    assert kv.usage().private + kv.usage().protected == -(-(20 + length) // page_size) * page_size
+    harness.run()
+    assert harness.outputs[other].token_ids == harness.expected(prompt_of(20, 1), 40)
 
 
 def test_steps_come_one_by_one_until_the_output_may_end() -> None:

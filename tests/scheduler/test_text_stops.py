@@ -43,8 +43,9 @@ def generated(prompt: list[int]) -> tuple[list[int], str]:
     return ids, tokenizer().decode(ids, skip_special_tokens=True, spaces_between_special_tokens=True)
 
 
-def run(prompt: list[int], **fields: object) -> Output:
-    harness = harness_with_text()
+def run(prompt: list[int], *, max_steps: int = 1, **fields: object) -> Output:
+    harness = harness_with_text(max_steps=max_steps)
+    harness.scheduler.tells_between_steps = True
     (rid,) = harness.submit(prompt, max_new_tokens=COUNT, **fields)
     harness.run()
     return harness.outputs[rid]
@@ -58,11 +59,14 @@ def test_text_is_cut_before_the_stop_and_streams_as_a_whole(seed: int) -> None:
     ids, text = generated(prompt)
     start = rng.randrange(len(text))
     stop = text[start : start + rng.randint(1, 6)]
-    streamed = run(prompt, stop=(stop,))
-    whole = run(prompt, stop=(stop,), stream=False)
-    assert streamed.text == whole.text == text[: text.index(stop)]
-    assert streamed.token_ids == whole.token_ids == ids[: len(streamed.token_ids)]
-    for output in (streamed, whole):
+    outputs = [
+        run(prompt, stop=(stop,), stream=stream, max_steps=steps) for stream in (True, False) for steps in (1, 9)
+    ]
+    streamed, *others = outputs
+    assert streamed.text == text[: text.index(stop)]
+    assert streamed.token_ids == ids[: len(streamed.token_ids)]
+    assert [(other.text, other.token_ids) for other in others] == [(streamed.text, streamed.token_ids)] * 3
+    for output in outputs:
         assert output.finish_reason is not None
         assert (output.finish_reason.type, output.finish_reason.matched) == ("stop", stop)
 

@@ -86,6 +86,30 @@ def test_what_fails_in_the_middle_of_decoding_fails_alone(overlap: bool) -> None
     assert outcome(harness, rids[-1]) in ("abort", "length")
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("fails_at", [1, 2, 7, 15])
+def test_what_fails_in_the_middle_of_a_run_goes_on_where_it_was(fails_at: int, stream: bool) -> None:
+    harness = Harness(max_steps=16)
+    harness.scheduler.tells_between_steps = True
+    run_further, calls = harness.worker.worker.forward_further, []
+
+    def forward_further() -> StepResult:
+        calls.append(None)
+        if len(calls) == fails_at:
+            raise RuntimeError("injected")
+        return run_further()
+
+    harness.worker.worker.forward_further = forward_further  # type: ignore[method-assign]
+    prompts = [clean_prompt(20, seed) for seed in range(3)]
+    expected = [harness.expected(prompt, 40) for prompt in prompts]
+    # A stop token has each step looked at, though it never comes.
+    unused = min(set(range(1000)).difference(*expected))
+    rids = [harness.submit(each, max_new_tokens=40, stream=stream, stop_token_ids=(unused,))[0] for each in prompts]
+    harness.run()
+    assert harness.scheduler.stats().failed_steps_total == 1
+    assert [harness.outputs[rid].token_ids for rid in rids] == expected
+
+
 def test_nobody_fails_if_smaller_steps_do_not() -> None:
     harness = Harness(max_running_requests=16)
     failed = fail_when(harness, lambda plan: plan.num_rows > 8)

@@ -250,9 +250,8 @@ class EngineArgs(OptionTable):
 
     num_continuous_decode_steps: int | None = option(
         None,
-        help="Most decode steps in a row that native CPU kernels run before the scheduler looks at their tokens. They "
-        "do so while no prompt waits, nothing arrives and nobody is to be told of a token: beside streams it takes a "
-        "stream interval of more than one token.",
+        help="Most decode steps that native CPU kernels run before the scheduler makes another plan, while no prompt "
+        "waits and nothing arrives. Streams are told of each token in between.",
         group=MEMORY,
         unit="steps",
         default_text=f"{MAX_STEPS_IN_A_ROW}, within 0.2 s, on a CPU; elsewhere 1",

@@ -337,13 +337,13 @@ class Program:
         self._raise_error()
 
     def decode(self, step: Step, run: DecodeRun) -> int:
-        """Run decode steps one after the other, the first of them ``step``, otherwise as :meth:`run`.
+        """Run decode steps one after the other, the first of a new run ``step``, otherwise as :meth:`run`.
 
         Returns:
-            how many; fewer than ``run.num_steps`` where the run ended early, as ``program.h`` says.
+            how many of the run have been done, now and before; ``program.h`` says when it ends.
 
         Raises:
-            ValueError: if the steps do not fit the program; nothing has been computed.
+            ValueError: if the steps do not fit the program, or the run has ended; nothing has been computed.
         """
         self._library.bough_program_decode(
             self._handle, ctypes.byref(step), ctypes.byref(run), ctypes.byref(self._error)

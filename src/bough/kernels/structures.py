@@ -323,6 +323,7 @@ class DecodeRun(ctypes.Structure):
 
     _fields_ = (
         ("num_steps", _INT64),
+        ("max_at_once", _INT64),
         ("draws", _POINTER),
         ("history_size", _INT64),
         ("sampling_scratch", _POINTER),
@@ -331,7 +332,9 @@ class DecodeRun(ctypes.Structure):
         ("descriptors", _POINTER),
         ("num_descriptors", _INT64),
         ("seconds", ctypes.c_double),
+        ("begin", ctypes.c_double),
         ("num_done", _INT64),
+        ("has_ended", ctypes.c_int32),
     )
 
 

@@ -123,8 +123,12 @@ class CpuGraphRunner:
         self._checks_eos = np.zeros(max_rows, dtype=np.bool_)
         self._is_eos = np.zeros(config.vocab_size, dtype=np.bool_)
         self._is_eos[[token for token in config.eos_token_ids if 0 <= token < config.vocab_size]] = True
-        self._run_addresses = _address(self._run_slots), _address(self._run_tokens)
         self._decode_run = DecodeRun(is_end=_address(self._is_eos), checks_end=_address(self._checks_eos))
+        self._first_of_run = Step.from_buffer_copy(self._step)
+        self._first_of_run.input_ids = self._addresses[3]
+        self._first_of_run.out_slots = _address(self._run_slots)
+        self._first_of_run.next_tokens = _address(self._run_tokens)
+        self._draws: StepDraws | None = None
         self.interrupt_on(())
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
@@ -174,46 +178,65 @@ class CpuGraphRunner:
         logits = self._logits[:num_logits] if num_logits else None
         return ReplayResult(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
 
-    def decode(
-        self, plan: StepPlan, wanted: npt.NDArray[np.uint8], draws: StepDraws, scratch: int
-    ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-        """Run a step of decode rows, and those that follow; choose the tokens of all of them.
+    def decode(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], draws: StepDraws, scratch: int) -> IntArray:
+        """Run a step of decode rows, and those that follow unless they come one by one; choose the tokens of all.
 
         Mutates the KV pool at the plan's slots, enters these into ``req_to_token``, and writes ``last_token``.
 
         Args:
             plan: the steps; without masks.
             wanted: uint8 ``[R]``, ``CHOICE`` or ``LOGITS`` for each row.
-            draws: of the rows with ``LOGITS``.
+            draws: of the rows with ``LOGITS``, in all steps.
             scratch: address of the native sampler's memory.
 
         Returns:
-            tokens ``[steps that were run, R]``, and which rows ``[R]`` were finite in the last of them.
+            tokens ``[steps that were run, R]``.
 
         Raises:
             ValueError: as :meth:`replay`.
         """
-        rows, num_steps, step, run = plan.num_rows, plan.num_steps, self._step, self._decode_run
+        rows, num_steps, run = plan.num_rows, plan.num_steps, self._decode_run
         if num_steps > MAX_STEPS_IN_A_ROW:
             raise ValueError(f"{num_steps} steps in a row; there is room for {MAX_STEPS_IN_A_ROW}")
         self._fill_rows(plan, wanted)
+        self._first_of_run.num_rows = rows
         self._inputs[3, :rows] = plan.input_ids
         self._run_slots[:rows] = plan.out_slots
         self._checks_eos[:rows] = False
+        run.max_at_once = num_steps
         if plan.further is not None:
             self._run_slots[rows : num_steps * rows] = plan.further.out_slots.ravel()
             self._checks_eos[:rows] = plan.further.checks_eos
             run.seconds = plan.further.seconds
-        step.input_ids = self._addresses[3]
-        step.hidden_states = step.allowed = step.masks_ready = None
-        single_tokens, (step.out_slots, step.next_tokens) = step.next_tokens, self._run_addresses
+            if plan.further.one_by_one:
+                run.max_at_once = 1
         run.num_steps, run.draws, run.history_size = num_steps, _address(draws.rows), draws.history_size
-        run.sampling_scratch = scratch
-        try:
-            num_done = self._program.decode(step, run)
-        finally:
-            step.next_tokens = single_tokens
-        return self._run_tokens[: num_done * rows].reshape(num_done, rows).copy(), self._finite[:rows].copy()
+        run.sampling_scratch, self._draws = scratch, draws
+        run.num_done = 0
+        return self.decode_further()
+
+    def decode_further(self) -> IntArray:
+        """Run the next step of what :meth:`decode` has begun, with nothing in between; returns the same.
+
+        Raises:
+            ValueError: if there is none.
+        """
+        run, rows = self._decode_run, self._first_of_run.num_rows
+        before = run.num_done
+        done = self._program.decode(self._first_of_run, run)
+        tokens: IntArray = self._run_tokens[before * rows : done * rows].reshape(done - before, rows).copy()
+        return tokens
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether another of the steps that :meth:`decode` has begun may follow."""
+        return not self._decode_run.has_ended
+
+    @property
+    def finite(self) -> npt.NDArray[np.bool_]:
+        """Which rows ``[R]`` were, in the last step of :meth:`decode`; all where another may follow."""
+        finite: npt.NDArray[np.bool_] = self._finite[: self._first_of_run.num_rows].copy()
+        return finite
 
     def _fill_rows(self, plan: StepPlan, wanted: npt.NDArray[np.uint8]) -> None:
         """What the native step is told of rows.

@@ -243,6 +243,8 @@ class FakeModelRunner:
         self.virtual_seconds = 0.0
         self.stops_early: Callable[[], bool] = lambda: False
         self.end_token_ids: Sequence[int] = model.eos_token_ids
+        self._next: StepPlan | None = None
+        self._done, self._seconds = 0, 0.0
         self._duration = duration
         self._powers = model.powers(max_req_len)
         num_slots = max_total_num_tokens + page_size
@@ -258,20 +260,32 @@ class FakeModelRunner:
         self._length = np.zeros(max_running_requests, dtype=np.int64)
 
     def forward_step(self, plan: StepPlan) -> StepResult:
-        """Run one step, and those that follow it.
+        """Run one step, and those that follow it unless they come one by one.
 
         Raises:
             RuntimeError: the plan is wrong, if the runner verifies; it names the row and what is wrong with it.
         """
-        result = self._forward(plan)
+        self._done, self._seconds = 0, 0.0
+        result = self._forward_one(plan)
         earlier: list[IntArray] = []
-        seconds = result.seconds
-        while plan.further is not None and not self._stops(plan.further, result, seconds, len(earlier) + 1):
+        while result.goes_on and plan.further is not None and not plan.further.one_by_one:
             earlier.append(result.next_token_ids)
-            plan = plan.following()
-            result = self._forward(plan)
-            seconds += result.seconds
-        return replace(result, earlier_token_ids=tuple(earlier), seconds=seconds) if earlier else result
+            result = self.forward_further()
+        return replace(result, earlier_token_ids=tuple(earlier), seconds=self._seconds) if earlier else result
+
+    def forward_further(self) -> StepResult:
+        """Run the next step of the plan whose last result goes on."""
+        assert self._next is not None, "none follows"
+        return self._forward_one(self._next)
+
+    def _forward_one(self, plan: StepPlan) -> StepResult:
+        result = self._forward(plan)
+        self._done += 1
+        self._seconds += result.seconds
+        self._next = None
+        if plan.further is not None and not self._stops(plan.further, result, self._seconds, self._done):
+            self._next = plan.following()
+        return replace(result, goes_on=True) if self._next is not None else result
 
     def _stops(self, further: FurtherSteps, result: StepResult, seconds: float, done: int) -> bool:
         ends = np.isin(result.next_token_ids, self.end_token_ids) & further.checks_eos
@@ -532,6 +546,10 @@ class FakeWorker:
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step."""
         return self.model_runner.forward_step(plan)
+
+    def forward_further(self) -> StepResult:
+        """Run the next step of the plan whose last result goes on."""
+        return self.model_runner.forward_further()
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
         """From now on, begin no further step of a plan while one of these file descriptors can be read from."""

@@ -50,6 +50,7 @@ class StepOutcome:
     """One for each of the plan's requests for logprobs; ``None`` if it has no targets"""
     embeddings: tuple[RowEmbedding, ...] = ()
     earlier_token_ids: tuple[IntArray, ...] = ()
+    goes_on: bool = False
 
     @classmethod
     def nothing(cls, num_rows: int) -> StepOutcome:
@@ -99,6 +100,7 @@ class LaunchedStep:
             embeddings=outcome.embeddings,
             earlier_token_ids=outcome.earlier_token_ids,
             seconds=self._readback.seconds,
+            goes_on=outcome.goes_on,
         )
 
     def _logprobs(self, arrays: _Arrived) -> tuple[RowLogprobResult, ...]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, get_args
 
@@ -72,6 +73,15 @@ class DecodedRows(NamedTuple):
     """float32 [n, vocab_size]"""
     others: StepPlan
     """The forward pass of the step's other rows, which is still to be computed"""
+
+
+@dataclass(slots=True)
+class RunningSteps:
+    """A plan whose steps come one by one, of which the first is done."""
+
+    plan: StepPlan
+    step_runner: CpuGraphRunner
+    num_further: int = 0
 
 
 class ModelRunner:
@@ -172,6 +182,7 @@ class ModelRunner:
         self.step_runner: CpuGraphRunner | None = None
         if isinstance(self.graph_runner, CpuGraphRunner) and self.config.is_generation:
             self.step_runner = self.graph_runner
+        self._running: RunningSteps | None = None
         self.sampling_state, self.sampler = tables.sampling_state, tables.sampler
         self.recorded_bytes = tables.recorded_bytes
         self.page_size = self.kv_pool.page_size
@@ -240,6 +251,7 @@ class ModelRunner:
         if self.threads is not None and plan.num_rows:
             self.threads.expect_run()
         self.lane.begin()
+        self._end_running()
         self._admit(plan)
         if plan.num_rows == 0:
             return self._launched(plan, StepOutcome.nothing(0))
@@ -326,9 +338,42 @@ class ModelRunner:
         draws = self.sampling_state.describe_steps(rows.of(drawn), plan.num_steps)
         assert self.sampler.native is not None, "there are native kernels"
         wanted = _WANTED_OF_SAMPLING[drawn.view(np.uint8)]
-        tokens, finite = step_runner.decode(plan, wanted, draws, self.sampler.native.scratch)
-        self.sampling_state.record_choices(plan.req_slots, tokens[-1], len(tokens))
-        return StepOutcome(tokens[-1], finite, earlier_token_ids=tuple(tokens[:-1]))
+        tokens = step_runner.decode(plan, wanted, draws, self.sampler.native.scratch)
+        goes_on = step_runner.goes_on
+        if goes_on:
+            self._running = RunningSteps(plan, step_runner)
+        self.sampling_state.count_outputs(plan.req_slots, len(tokens))
+        return StepOutcome(tokens[-1], step_runner.finite, earlier_token_ids=tuple(tokens[:-1]), goes_on=goes_on)
+
+    def forward_further(self) -> StepResult:
+        """Run the next step of the plan whose last result goes on.
+
+        Raises:
+            RuntimeError: if there is none.
+        """
+        running = self._running
+        if running is None:
+            raise RuntimeError("no step is to follow")
+        if self.threads is not None:
+            self.threads.expect_run()
+        begin = time.perf_counter()
+        tokens = running.step_runner.decode_further()[0]
+        running.num_further += 1
+        seconds = time.perf_counter() - begin
+        step_id = running.plan.step_id
+        if running.step_runner.goes_on:
+            return StepResult(step_id, tokens, seconds=seconds, goes_on=True)
+        failed = (~running.step_runner.finite).nonzero()[0].tolist()
+        if failed:
+            self._scrub(running.plan, failed, 1 + running.num_further)
+        self._end_running()
+        return StepResult(step_id, tokens, failed_rows=tuple(failed), seconds=seconds)
+
+    def _end_running(self) -> None:
+        """Note what the further steps of a plan have come to, if there were any. Nothing has asked for it before."""
+        if self._running is not None:
+            self.sampling_state.count_outputs(self._running.plan.req_slots, self._running.num_further)
+            self._running = None
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = plan.sample.nonzero()[0]

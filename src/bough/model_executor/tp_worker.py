@@ -120,6 +120,10 @@ class TpModelWorker:
         """Run one step and wait for its result. Plans must come in order."""
         return self.model_runner.forward_step(plan)
 
+    def forward_further(self) -> StepResult:
+        """Run the next step of the plan whose last result goes on; no other plan may have come in between."""
+        return self.model_runner.forward_further()
+
 
 def resolve_device(name: str) -> torch.device:
     """The torch device of an option's value; ``auto`` is CUDA if there is one.

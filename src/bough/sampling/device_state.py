@@ -353,10 +353,14 @@ class SamplingState:
         random = (self._needs[slots] & Needs.RANDOM) != 0
         return np.where(random, self._shape_of_draw[0, slots], 1.0).astype(np.float32)
 
-    def record_choices(self, req_slots: IntArray, tokens: IntArray, num_steps: int = 1) -> None:
-        """Note the last tokens ``[S]`` of rows that have got so many on a CPU, where their counts are right already."""
-        self._num_outputs[req_slots] += num_steps
+    def record_choices(self, req_slots: IntArray, tokens: IntArray) -> None:
+        """Note the tokens ``[S]`` that rows without penalties have got on a CPU."""
+        self._num_outputs[req_slots] += 1
         self._host_last_token[req_slots] = tokens
+
+    def count_outputs(self, req_slots: IntArray, num_steps: int) -> None:
+        """Note that rows have got so many tokens; which, native code has noted in ``last_token`` and for penalties."""
+        self._num_outputs[req_slots] += num_steps
 
     def record(self, rows: SamplingRows, next_token_ids: torch.Tensor) -> None:
         """Note that each row's request has produced one more token, ``next_token_ids`` int64 ``[S]``."""

@@ -23,7 +23,10 @@ class StepExecutor(Protocol):
         """Start a step."""
 
     def resolve_batch_result(self) -> StepResult:
-        """Result of the oldest submitted step; waits for it and raises what it raised."""
+        """Result of the oldest submitted step; waits for it and raises what it raised.
+
+        If nothing has been submitted since a result that goes on, that of its plan's next step.
+        """
 
     def close(self) -> None:
         """End what runs beside the scheduler."""
@@ -49,11 +52,14 @@ class LaunchingWorker(Protocol):
 
 
 @runtime_checkable
-class InterruptibleWorker(Protocol):
+class MultiStepWorker(Protocol):
     """A worker that runs several steps of a plan, and may be told to stop in between."""
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
-        """From now on, begin no further step while one of these file descriptors can be read from."""
+        """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
+
+    def forward_further(self) -> StepResult:
+        """Run the next step of the plan whose last result goes on; no other plan may have come in between."""
 
 
 def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
@@ -76,21 +82,31 @@ class TimedWorker:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._multi_step = worker if isinstance(worker, MultiStepWorker) else None
 
     def get_worker_info(self) -> WorkerInfo:
         """Limits of the loaded model."""
         return self._worker.get_worker_info()
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
-        """See :class:`InterruptibleWorker`; other workers run one step at a time."""
-        if isinstance(self._worker, InterruptibleWorker):
-            self._worker.interrupt_on(descriptors)
+        """See :class:`MultiStepWorker`; other workers run one step at a time."""
+        if self._multi_step is not None:
+            self._multi_step.interrupt_on(descriptors)
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step and measure it."""
         start = time.perf_counter()
-        result = self._worker.forward_batch_generation(plan)
-        return result if result.seconds else replace(result, seconds=time.perf_counter() - start)
+        return _timed(self._worker.forward_batch_generation(plan), start)
+
+    def forward_further(self) -> StepResult:
+        """See :class:`MultiStepWorker`, whose result says that a step follows."""
+        assert self._multi_step is not None, "other workers run one step at a time"
+        start = time.perf_counter()
+        return _timed(self._multi_step.forward_further(), start)
+
+
+def _timed(result: StepResult, start: float) -> StepResult:
+    return result if result.seconds else replace(result, seconds=time.perf_counter() - start)
 
 
 class InlineExecutor:
@@ -100,6 +116,7 @@ class InlineExecutor:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._multi_step = worker if isinstance(worker, MultiStepWorker) else None
         self._results: deque[StepResult | Exception] = deque()
 
     def submit(self, plan: StepPlan) -> None:
@@ -110,7 +127,10 @@ class InlineExecutor:
             self._results.append(error)
 
     def resolve_batch_result(self) -> StepResult:
-        """Result of the oldest step."""
+        """Result of the oldest step, or of the one that follows the last result, which is run now."""
+        if not self._results:
+            assert self._multi_step is not None, "a step was submitted, or one follows"
+            return self._multi_step.forward_further()
         result = self._results.popleft()
         if isinstance(result, Exception):
             raise result

@@ -261,13 +261,14 @@ class OutputProcessor:
         speaking = (ended | due | careful).nonzero()[0]
 
         reqs = table.reqs
-        for slot in slots[out_len == 1].tolist():
+        for slot in slots[out_len == 1].tolist() if planned.extend_reqs else ():
             reqs[slot].first_token_time = time.monotonic()
         slot_list, token_list, out_list = slots.tolist(), new_tokens.tolist(), out_len.tolist()
         ended_list, careful_list, eos_list, due_list = ended.tolist(), careful.tolist(), at_eos.tolist(), due.tolist()
         append, mask_places = deltas.append, table.mask_places
         masked: list[int] = []
-        table.has_mask[slots] = False
+        if table.num_constrained:
+            table.has_mask[slots] = False
         for i in speaking.tolist():
             req = reqs[slot_list[i]]
             token, length = token_list[i], out_list[i]
@@ -300,7 +301,8 @@ class OutputProcessor:
                 raise
             except BaseException:  # a panic of the grammar engine is not an Exception
                 append(self._fail_after_error(req, "judging a token"))
-        table.has_mask[masked] = True
+        if masked:
+            table.has_mask[masked] = True
 
     def _look_closely(
         self,

@@ -96,7 +96,15 @@ class StepPlanner:
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
-    def plan(self, now: float, *, in_flight: bool, max_steps: int = 1, seconds: float = MAX_RUN_SECONDS) -> PlanOutcome:
+    def plan(
+        self,
+        now: float,
+        *,
+        in_flight: bool,
+        max_steps: int = 1,
+        seconds: float = MAX_RUN_SECONDS,
+        tells_between: bool = False,
+    ) -> PlanOutcome:
         """Plan one step, or several that only decode.
 
         Args:
@@ -104,6 +112,7 @@ class StepPlanner:
             in_flight: whether a step is running whose result is not processed; then nothing is retracted.
             max_steps: most steps that the plan may have.
             seconds: that several may take.
+            tells_between: whether streams can be told of tokens between the steps of a plan.
         """
         outcome = PlanOutcome()
         if in_flight and self.table.waits_for_token():
@@ -123,7 +132,8 @@ class StepPlanner:
         # Who waits has found no place, and finds one when somebody ends.
         is_alone = not (rows or len(jumping) or self.requests.unfinished or outcome.retracted)
         if max_steps > 1 and is_alone and len(decode_slots):
-            further = self._plan_further(decode_slots, decode_context, max_steps, min(seconds, MAX_RUN_SECONDS))
+            seconds = min(seconds, MAX_RUN_SECONDS)
+            further = self._plan_further(decode_slots, decode_context, max_steps, seconds, tells_between)
         if len(decode_slots) == 0 and not rows:
             self._resolve_standstill(outcome, now, in_flight)
             return outcome
@@ -150,18 +160,23 @@ class StepPlanner:
             self._make_room(outcome)
 
     def _plan_further(
-        self, slots: IntArray, decode_context: float, max_steps: int, seconds: float
+        self, slots: IntArray, decode_context: float, max_steps: int, seconds: float, tells_between: bool
     ) -> FurtherSteps | None:
-        """What may follow the step of ``slots``, for which there is a plan already.
+        """What may follow the step of ``slots``, for which there is a plan already, within a bounded time.
 
-        As many as nobody has to be told anything in between, within a bounded time.
+        They come one by one where tokens are to be looked at or told of, else as many as nobody has to be told of.
         """
         table = self.table
         if not (table.is_plain[slots] & (table.planned_out[slots] >= table.min_new[slots])).all():
             return None
+        one_by_one = bool(table.careful[slots].any())
         streaming = slots[table.streams[slots]]
         if len(streaming):
-            max_steps = min(max_steps, int((table.next_send[streaming] - table.out_len[streaming]).min()))
+            untold = int((table.next_send[streaming] - table.out_len[streaming]).min())
+            if tells_between and (one_by_one or untold == 1):
+                one_by_one = True
+            else:
+                max_steps = min(max_steps, untold)
         if max_steps < 2:
             return None
         left = int((table.max_new[slots] - table.planned_out[slots]).min())
@@ -170,7 +185,7 @@ class StepPlanner:
         if count < 1:
             return None
         out_slots = self.kv.extend_steps(count, slots)
-        return FurtherSteps(out_slots, table.checks_eos[slots], seconds) if len(out_slots) else None
+        return FurtherSteps(out_slots, table.checks_eos[slots], seconds, one_by_one) if len(out_slots) else None
 
     def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
         """Whether there is memory for one token of each, for all that is known without trying."""

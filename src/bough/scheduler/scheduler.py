@@ -194,6 +194,8 @@ class Scheduler:
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
         self.paused = False
+        self.tells_between_steps = False
+        """Whether what is streamed may be the matter of one :meth:`step` for several tokens, sent one by one."""
         self.counters = Counters()
         self._is_unchecked = False
         self._received: deque[ToScheduler] = deque()
@@ -228,6 +230,7 @@ class Scheduler:
     def run_event_loop(self, messages: SchedulerMessages) -> None:
         """Serve until a :class:`ShutdownReq` arrives."""
         busy = False
+        self.tells_between_steps = True
         self._timed_worker.interrupt_on(messages.descriptors)
         while not self.shutting_down:
             self.recv_requests(messages, busy)
@@ -351,6 +354,7 @@ class Scheduler:
                 in_flight=bool(self.requests.in_flight),
                 max_steps=1 if self._has_other_work else self._max_steps,
                 seconds=self.deadlines.seconds_left,
+                tells_between=self.tells_between_steps,
             )
             self.stream_output([self.output.finish(req, FinishReason("stop")) for req in outcome.complete])
             for req in outcome.exhausted:
@@ -386,7 +390,7 @@ class Scheduler:
         self._mark("launched", planned)
 
     def process_batch_result(self) -> None:
-        """Wait for the oldest step in flight and apply its result."""
+        """Wait for the oldest step in flight and apply its result; another of the same plan may follow."""
         planned = self.requests.in_flight[0]
         self._mark("wait", planned)
         try:
@@ -394,21 +398,31 @@ class Scheduler:
         except Exception:
             self._fail_step(planned)
             return
+        planned.num_run += result.num_steps
+        planned.seconds += result.seconds
+        if result.goes_on:
+            self.stream_output(self.output.process(planned, result))
+            if planned.alive.all():
+                return
         self.requests.in_flight.popleft()
-        plan = planned.plan
-        planned.num_run = num_run = result.num_steps
-        if num_run < plan.num_steps:
-            self.requests.take_back(planned, plan.num_steps - num_run)
-        self._mark("process", planned, result.seconds)
-        has_prompt = plan.num_decode_rows < plan.num_rows
-        seconds = result.seconds / num_run
-        self.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt, num_run)
-        self.ratio.on_decode_step(num_run - 1)  # planning has told of the first
-        self.log.on_step(planned, result)
-        self.stream_output(self.output.process(planned, result))
+        self._account_for(planned)
+        if not result.goes_on:
+            self.stream_output(self.output.process(planned, result))
         if self.trials.running and self.trials.clear(self.requests.num_computed):
             self._retract_all()
         self._mark("processed", planned)
+
+    def _account_for(self, planned: Planned) -> None:
+        """The last step of a plan that is to be run has been."""
+        plan, num_run = planned.plan, planned.num_run
+        if num_run < plan.num_steps:
+            self.requests.take_back(planned, plan.num_steps - num_run)
+        self._mark("process", planned, planned.seconds)
+        has_prompt = plan.num_decode_rows < plan.num_rows
+        seconds = planned.seconds / num_run
+        self.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt, num_run)
+        self.ratio.on_decode_step(num_run - 1)  # planning has told of the first
+        self.log.on_plan(planned)
 
     def _mark(self, event: str, planned: Planned | None = None, seconds: float = 0.0) -> None:
         if self.on_event is not None:
@@ -521,8 +535,8 @@ class Scheduler:
         unknown. A device that is broken ends the process.
         """
         self.requests.in_flight.popleft()
-        if planned.plan.further is not None:
-            self.requests.take_back(planned, len(planned.plan.further.out_slots))
+        if planned.plan.num_steps > 1:  # all but the one that failed, and those before it
+            self.requests.take_back(planned, planned.plan.num_steps - planned.num_run - 1)
         if planned.plan.masks is not None:
             planned.plan.masks.wait()
         reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]

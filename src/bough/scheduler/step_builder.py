@@ -38,8 +38,10 @@ class Planned:
     token_context: float
     alive: np.ndarray = field(init=False)
     """[R] bool; false for rows whose request ended while the step was in flight."""
-    num_run: int = 1
-    """Steps that were run, once it is known."""
+    num_run: int = 0
+    """Steps that were run, as far as it is known."""
+    seconds: float = 0.0
+    """What they have taken on the device."""
     left: set[int] = field(default_factory=set)
     """Slots whose owner has ended or lost them since the step was planned."""
 

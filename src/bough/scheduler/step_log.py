@@ -7,7 +7,6 @@ import time
 
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_builder import Planned
-from bough.step_plan import StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +35,11 @@ class StepLog:
         self._decoded = 0
         self._since = time.monotonic()
 
-    def on_step(self, planned: Planned, result: StepResult) -> None:
-        """Account for a finished step."""
-        plan = planned.plan
-        num_steps = result.num_steps
+    def on_plan(self, planned: Planned) -> None:
+        """Account for a plan whose steps are done."""
+        plan, num_steps, seconds = planned.plan, planned.num_run, planned.seconds
         self.steps += num_steps
-        self.step_seconds += result.seconds
+        self.step_seconds += seconds
         end = plan.num_decode_rows + len(planned.extend_reqs)
         new_tokens = int(plan.extend_lens[plan.num_decode_rows : end].sum())
         if new_tokens:
@@ -50,7 +48,7 @@ class StepLog:
                 (self._requests.num_cached_tokens),
             )
             self.prefill_tokens += new_tokens
-            self.prefill_seconds += result.seconds
+            self.prefill_seconds += seconds
             if logger.isEnabledFor(logging.INFO):
                 logger.info(
                     "Prefill batch. #new-seq: %(new_seq)d, #new-token: %(new_token)d, #cached-token: %(cached_token)d, "
@@ -68,7 +66,7 @@ class StepLog:
             decoded = plan.num_decode_rows * num_steps + int(plan.extend_lens[end:].sum())
             self._decoded += decoded
             if not new_tokens:
-                rows, micros = plan.num_decode_rows + len(planned.jump_reqs), result.seconds * 1e6
+                rows, micros = plan.num_decode_rows + len(planned.jump_reqs), seconds * 1e6
                 steps_rows = num_steps * rows
                 added = (num_steps, steps_rows, micros, steps_rows * rows, rows * micros, decoded)
                 self.decode_moments = [total + each for total, each in zip(self.decode_moments, added, strict=True)]
