@@ -46,7 +46,7 @@ def main() -> None:
         common["model_path"] = args.model
     rng = random.Random(0)
     rows = []
-    print(f"{'':<11} {'running':>8} {'one by one, tokens/s':>21} {'in a row, tokens/s':>19} {'ratio':>6}")
+    print(f"{'':<11} {'running':>8} {'plans of one step, tokens/s':>28} {'of several':>11} {'ratio':>6}")
     with Engine(num_continuous_decode_steps=1, **common) as single, Engine(**common) as several:
         for engine in (single, several):
             filling = [rng.choices(VOCABULARY, k=256) for _ in range(POOL_TOKENS // 256 + 1)]
@@ -69,7 +69,7 @@ def main() -> None:
                 medians = [statistics.median(column) for column in zip(*speeds, strict=True)]
                 ratio = statistics.median(after / before for before, after in speeds)
                 rows.append({"job": name, "running": running, "tokens_per_second": medians, "ratio": ratio})
-                print(f"{name:<11} {running:8} {medians[0]:21.0f} {medians[1]:19.0f} {ratio:6.2f}", flush=True)
+                print(f"{name:<11} {running:8} {medians[0]:28.0f} {medians[1]:11.0f} {ratio:6.2f}", flush=True)
     if args.output:
         write_json(args.output, rows)
 

@@ -133,7 +133,11 @@ StepError Program::decode(const Step& step, DecodeRun& run) {
         compute(next);
         draw(next, run);
         ++run.num_done;
-        for (int64_t row = 0; row < step.num_rows; ++row) next.last_tokens[step.req_slots[row]] = next.next_tokens[row];
+        for (int64_t row = 0; row < step.num_rows; ++row) {
+            const int32_t req_slot = step.req_slots[row];
+            next.last_tokens[req_slot] = next.next_tokens[row];
+            ++run.num_outputs[req_slot];
+        }
         run.has_ended = goes_on(next, run) ? 0 : 1;
     }
     return StepError::none;

@@ -63,8 +63,9 @@ struct Step {
 // take it beyond its time, and where there is something to read from one of the descriptors. Until then the same call
 // goes on with it, if it returned because of max_at_once.
 struct DecodeRun {
-    int64_t num_steps;    // at least 1
-    int64_t max_at_once;  // steps after which to return, at least 1
+    int64_t num_steps;     // at least 1
+    int64_t max_at_once;   // steps after which to return, at least 1
+    int64_t* num_outputs;  // [request slots], where the tokens of each are counted
     // [num_steps, rows that want logits], in the order of rows. Each token is counted where there are counts, and added
     // to a history that has fewer than history_size.
     const SampleRow* draws;

@@ -114,13 +114,13 @@ class FurtherSteps:
         out_slots: [N, R], KV slots of the tokens of each of these steps.
         checks_eos: [R], whether the model's end-of-sequence ids end the row's request.
         seconds: that all steps together, the plan's own included, may take; none begins that would go beyond.
-        one_by_one: whether each step's result is wanted before the next one begins.
+        reports_each: whether each step's result is wanted before the next one begins.
     """
 
     out_slots: IntArray
     checks_eos: npt.NDArray[np.bool_]
     seconds: float
-    one_by_one: bool = False
+    reports_each: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +251,8 @@ class StepResult:
     """What a step produced.
 
     ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``. Where
-    further steps have followed, it is that of the last one, and so are ``failed_rows``. Of a plan whose further steps
-    come one by one, each has a result.
+    further steps have followed, it is that of the last one, and so are ``failed_rows``. Where each step is to be
+    reported, each has a result.
     """
 
     step_id: int

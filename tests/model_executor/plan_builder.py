@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -119,7 +120,7 @@ class PlanBuilder:
         further: int = 0,
         checks_eos: bool = True,
         seconds: float = 60.0,
-        one_by_one: bool = False,
+        reports_each: bool = False,
     ) -> StepPlan:
         """A plan that advances each sequence by that many tokens: decode rows first.
 
@@ -163,7 +164,7 @@ class PlanBuilder:
                     sequence.kv_slots.append(self._next_slot(sequence))
             places = [sequence.kv_slots[-further:] for sequence in self._rows]
             out_slots_of_steps = np.array(places, dtype=np.int32).T.copy()
-            following = FurtherSteps(out_slots_of_steps, np.full(len(rows), checks_eos), seconds, one_by_one)
+            following = FurtherSteps(out_slots_of_steps, np.full(len(rows), checks_eos), seconds, reports_each)
         return StepPlan(
             step_id=self.step_id,
             mode=mode,
@@ -180,13 +181,13 @@ class PlanBuilder:
             further=following,
         )
 
-    def step(self, work: list[tuple[Sequence, int]], **options: Any) -> StepResult:
-        """Plan, run and record a step, and those that follow; what comes one by one is put together."""
+    def step(self, work: list[tuple[Sequence, int]], *, most_reports: int = sys.maxsize, **options: Any) -> StepResult:
+        """Plan, run and record a step, and those that follow; of what is reported each, so many are put together."""
         plan = self.plan(work, **options)
         result = self.runner.forward_step(plan)
-        while result.goes_on:
+        while result.goes_on and result.num_steps < most_reports:
             assert plan.further is not None
-            assert plan.further.one_by_one
+            assert plan.further.reports_each
             earlier = (*result.earlier_token_ids, result.next_token_ids)
             result = replace(self.runner.forward_further(), earlier_token_ids=earlier)
         for sequence in self._rows if plan.further is not None else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -247,15 +248,15 @@ def test_arrays_of_lengths_that_do_not_fit_together_are_refused(
     assert not runner.req_to_token.any()
 
 
-@pytest.mark.parametrize(("further", "one_by_one"), [(0, False), (7, False), (7, True)])
-def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint, further: int, one_by_one: bool) -> None:
+@pytest.mark.parametrize(("further", "reports_each"), [(0, False), (7, False), (7, True)])
+def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint, further: int, reports_each: bool) -> None:
     runner = make_runner(checkpoint.path)
     runner.recording = False
     builder = PlanBuilder(runner)
     healthy, sick = builder.add(prompt(20)), builder.add(prompt(20, seed=1))
     builder.step([(healthy, 20), (sick, 20)])
     runner.kv_pool.get_value_buffer(1)[sick.kv_slots[3]] = float("nan")
-    result = builder.step([(healthy, 1), (sick, 1)], further=further, one_by_one=one_by_one)
+    result = builder.step([(healthy, 1), (sick, 1)], further=further, reports_each=reports_each)
     assert (result.num_steps, result.failed_rows) == (1, (1,))
     assert np.isfinite(runner.kv_pool.get_value_buffer(1).numpy()).all()
     assert builder.step([(healthy, 1)], further=further).num_steps == further + 1
@@ -287,7 +288,7 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
     ]
 
     def generate(
-        further: int, *, sampled_apart: bool = False, one_by_one: bool = False
+        further: int, *, sampled_apart: bool = False, reports_each: bool = False, given_up: int = 0
     ) -> tuple[list[list[int]], torch.Tensor]:
         runner = make_runner(checkpoint.path, **options)
         runner.recording = sampled_apart
@@ -296,15 +297,17 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
         for row, sequence in enumerate(sequences):
             builder.step([(sequence, 10 + row)], new_params=params[row])
         while len(sequences[0].output) < 49:
-            result = builder.step([(each, 1) for each in sequences], further=further, one_by_one=one_by_one)
-            assert result.num_steps == further + 1
+            num_steps = further + 1 - given_up
+            way = {"further": further, "reports_each": reports_each, "most_reports": num_steps}
+            assert builder.step([(each, 1) for each in sequences], **way).num_steps == num_steps
         slots = [sequence.kv_slots for sequence in sequences]
         keys = torch.cat([runner.kv_pool.get_key_buffer(1)[each] for each in slots])
         return [sequence.output for sequence in sequences], keys
 
     # The vocabulary is small: histories of penalties end within the run.
     (tokens, keys), others = generate(0, sampled_apart=True), [generate(further) for further in (0, 1, 5, 23)]
-    others += [generate(further, one_by_one=True) for further in (1, 23)]
+    others += [generate(further, reports_each=True) for further in (1, 23)]
+    others += [generate(7, reports_each=True, given_up=4)]
     if options == {"dtype": "float32"}:
         assert tokens[0] == checkpoint.greedy(prompt(10, seed=0), 49)
     for other_tokens, other_keys in others:
@@ -312,9 +315,9 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
         assert torch.equal(other_keys, keys)
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
+@pytest.mark.parametrize("reports_each", [False, True])
 def test_steps_in_a_row_end_with_one_in_which_a_row_ends(
-    checkpoint: Checkpoint, tmp_path: Path, one_by_one: bool
+    checkpoint: Checkpoint, tmp_path: Path, reports_each: bool
 ) -> None:
     # A row whose greedy answer takes a while to come to a token that it had not had before.
     for seed in range(100):
@@ -330,7 +333,7 @@ def test_steps_in_a_row_end_with_one_in_which_a_row_ends(
         builder = PlanBuilder(runner)
         sequence, other = builder.add(prompt(20, seed)), builder.add(prompt(9, seed=1))
         builder.step([(sequence, 20), (other, 9)])
-        options = {"further": 15, "checks_eos": checks_eos, "one_by_one": one_by_one}
+        options: dict[str, Any] = {"further": 15, "checks_eos": checks_eos, "reports_each": reports_each}
         result = builder.step([(sequence, 1), (other, 1)], **options)
         assert result.num_steps == (length - 1 if checks_eos else 16)
         builder.step([(sequence, 1), (other, 1)], further=3, checks_eos=False)
@@ -338,7 +341,8 @@ def test_steps_in_a_row_end_with_one_in_which_a_row_ends(
             assert each.output == checkpoint.greedy(each.tokens[: each.prompt_len], len(each.output))
 
 
-def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoint) -> None:
+@pytest.mark.parametrize("reports_each", [False, True])
+def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoint, reports_each: bool) -> None:
     runner = make_runner(checkpoint.path)
     runner.recording = False
     builder = PlanBuilder(runner)
@@ -347,11 +351,11 @@ def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoi
     (quiet, _), (reading, writing) = pipes = os.pipe(), os.pipe()
     try:
         runner.interrupt_on([quiet, reading])
-        assert builder.step([(sequence, 1)], further=3).num_steps == 4
+        assert builder.step([(sequence, 1)], further=3, reports_each=reports_each).num_steps == 4
         os.write(writing, b"x")
-        assert builder.step([(sequence, 1)], further=3).num_steps == 1
+        assert builder.step([(sequence, 1)], further=3, reports_each=reports_each).num_steps == 1
         os.read(reading, 1)
-        assert builder.step([(sequence, 1)], further=3).num_steps == 4
+        assert builder.step([(sequence, 1)], further=3, reports_each=reports_each).num_steps == 4
         runner.interrupt_on([])
     finally:
         for each in (end for pipe in pipes for end in pipe):
@@ -359,8 +363,8 @@ def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoi
     assert sequence.output == checkpoint.greedy(prompt(20), 10)
 
 
-@pytest.mark.parametrize("one_by_one", [False, True])
-def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(tmp_path: Path, one_by_one: bool) -> None:
+@pytest.mark.parametrize("reports_each", [False, True])
+def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(tmp_path: Path, reports_each: bool) -> None:
     checkpoint = save_checkpoint(tmp_path, "Qwen3", head_dim=16, seed=3, tie_word_embeddings=False)
     for seed in range(100):
         tokens = checkpoint.greedy(prompt(20, seed), 8)
@@ -375,7 +379,7 @@ def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(tmp_path: P
     builder = PlanBuilder(runner)
     sequence = builder.add(prompt(20, seed))
     builder.step([(sequence, 20)])
-    result = builder.step([(sequence, 1)], further=15, one_by_one=one_by_one)
+    result = builder.step([(sequence, 1)], further=15, reports_each=reports_each)
     assert (result.num_steps, result.failed_rows) == (length, (0,))
     assert np.isfinite(runner.kv_pool.get_value_buffer(1).numpy()).all()
     assert np.isfinite(runner.kv_pool.get_key_buffer(0).numpy()).all()
@@ -387,7 +391,7 @@ def test_no_step_follows_but_one_of_the_plan_that_was_run_last(checkpoint: Check
     builder = PlanBuilder(runner)
     sequence, other = builder.add(prompt(20)), builder.add(prompt(9))
     builder.step([(sequence, 20)])
-    assert runner.forward_step(builder.plan([(sequence, 1)], further=3, one_by_one=True)).goes_on
+    assert runner.forward_step(builder.plan([(sequence, 1)], further=3, reports_each=True)).goes_on
     assert not runner.forward_step(builder.plan([(other, 9)])).goes_on
     before = runner.kv_pool.get_key_buffer(0).clone()
     with pytest.raises(RuntimeError, match="no step is to follow"):
@@ -395,15 +399,28 @@ def test_no_step_follows_but_one_of_the_plan_that_was_run_last(checkpoint: Check
     assert torch.equal(runner.kv_pool.get_key_buffer(0), before)
 
 
-def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint) -> None:
+@pytest.mark.parametrize("reports_each", [False, True])
+def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint, reports_each: bool) -> None:
     runner = make_runner(checkpoint.path)
     runner.recording = False
     builder = PlanBuilder(runner)
     sequence = builder.add(prompt(20))
     builder.step([(sequence, 20)])
-    assert builder.step([(sequence, 1)], further=15, seconds=0.0).num_steps == 1
-    assert builder.step([(sequence, 1)], further=15, seconds=60.0).num_steps == 16
+    options = {"further": 15, "reports_each": reports_each}
+    assert builder.step([(sequence, 1)], seconds=0.0, **options).num_steps == 1
+    assert builder.step([(sequence, 1)], seconds=60.0, **options).num_steps == 16
     assert sequence.output == checkpoint.greedy(prompt(20), 18)
+
+
+def test_the_time_of_steps_that_are_reported_is_that_since_the_first_began(checkpoint: Checkpoint) -> None:
+    runner = make_runner(checkpoint.path)
+    runner.recording = False
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt(20))
+    builder.step([(sequence, 20)])
+    assert runner.forward_step(builder.plan([(sequence, 1)], further=15, seconds=0.5, reports_each=True)).goes_on
+    time.sleep(0.6)
+    assert not runner.forward_further().goes_on
 
 
 def test_steps_in_a_row_that_do_not_fit_are_refused_and_change_nothing(checkpoint: Checkpoint) -> None:

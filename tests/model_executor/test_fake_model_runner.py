@@ -366,13 +366,15 @@ def test_further_steps_are_those_of_the_plans_that_follow() -> None:
     assert run_of_three.further is None
 
 
-def test_further_steps_come_one_by_one_if_that_is_wanted() -> None:
+def test_further_steps_are_reported_each_if_that_is_wanted() -> None:
     worker = make_worker()
     worker.forward_batch_generation(plan([(0, 0, [5, 6], [1, 2])], new_requests=(new(0),)))
-    further = FurtherSteps(np.array([[4], [5]], dtype=np.int32), np.ones(1, dtype=np.bool_), 60.0, one_by_one=True)
+    further = FurtherSteps(np.array([[4], [5]], dtype=np.int32), np.ones(1, dtype=np.bool_), 60.0, reports_each=True)
     results = [worker.forward_batch_generation(plan([(0, 2, [FUTURE_TOKEN], [3])], num_decode_rows=1, further=further))]
     while results[-1].goes_on:
         results.append(worker.forward_further())
+    with pytest.raises(RuntimeError, match="no step is to follow"):
+        worker.forward_further()
     assert [each.num_steps for each in results] == [1, 1, 1]
     assert [int(each.next_token_ids[0]) for each in results] == expected_tokens([5, 6], 4, VOCAB_SIZE)[1:]
 

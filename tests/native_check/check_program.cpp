@@ -321,6 +321,7 @@ struct Batch {
             draw.logits_row = i % num_logits;
             draws.push_back(draw);
         }
+        std::vector<int64_t> num_outputs(rows, 7);
         std::vector<float> logits(static_cast<size_t>(num_logits * kVocab));
         std::vector<uint8_t> finite(rows), is_end(kVocab), checks_end(rows);
         Aligned<unsigned char> scratch(static_cast<int64_t>(sample_scratch_bytes(kVocab, pool.num_threads())));
@@ -343,6 +344,7 @@ struct Batch {
         DecodeRun run{};
         run.num_steps = kSteps;
         run.max_at_once = between(1, kSteps);
+        run.num_outputs = num_outputs.data();
         run.draws = draws.data();
         run.sampling_scratch = scratch.data();
         run.is_end = is_end.data();
@@ -361,6 +363,7 @@ struct Batch {
                 expect_near(expected[token], largest, dtype == DType::f32 ? 2e-3 : 5, "logit of a run's token");
                 sequences[row].push_back(token);
             }
+            expect(num_outputs[row] == 7 + kSteps, "counted tokens", static_cast<double>(num_outputs[row]), 7 + kSteps);
             expect(last_tokens[row] == sequences[row].back(), "last token", last_tokens[row], sequences[row].back());
             sequences[row].pop_back();
         }

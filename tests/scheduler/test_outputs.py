@@ -175,7 +175,6 @@ def test_random_traffic_is_answered_exactly_and_leaves_nothing_behind(data: st.D
         max_steps=data.draw(st.sampled_from([1, 2, 7, 32])),
         eos_token_ids=(ends := data.draw(st.sampled_from([range(0), range(5, 1000, 30)]))),
     )
-    harness.scheduler.tells_between_steps = data.draw(st.booleans())
     whole = data.draw(st.booleans())
     own_stops = data.draw(st.sampled_from([(), tuple(range(20, 1000, 40))]))
     stops_after = data.draw(st.sampled_from([1.0, 0.7, 0.0]))
@@ -367,9 +366,8 @@ def test_steps_follow_one_another_while_nobody_is_to_be_told_anything() -> None:
     assert harness.scheduler.stats().decode_tokens_total == 3 * 50
 
 
-def test_plans_have_one_step_where_others_need_what_it_yields() -> None:
+def test_plans_have_one_step_where_tokens_cannot_be_chosen_natively_alone() -> None:
     for fields in (
-        {"stream": True},  # to be told of outside, between two calls of step
         {"return_logprob": True},
         {"bad_words": ("x",), "banned_sequences": ((1, 2),)},
     ):
@@ -382,7 +380,6 @@ def test_plans_have_one_step_where_others_need_what_it_yields() -> None:
 @pytest.mark.parametrize("own_stops", [False, True])
 def test_streams_are_told_of_each_token_before_the_next_step_of_a_run(own_stops: bool) -> None:
     harness = Harness(max_steps=16)
-    harness.scheduler.tells_between_steps = True
     expected = [harness.expected(prompt_of(20, seed), 50) for seed in range(3)]
     fields: dict[str, Any] = {"stop_token_ids": (min(set(range(1000)).difference(*expected)),)} if own_stops else {}
     rids = [harness.submit(prompt_of(20, seed), max_new_tokens=50, stream_interval=1, **fields)[0] for seed in range(2)]
@@ -407,7 +404,6 @@ def test_streams_are_told_of_each_token_before_the_next_step_of_a_run(own_stops:
 @pytest.mark.parametrize("page_size", [1, 4])
 def test_a_run_ends_with_a_stop_token_of_a_request_s_own(stream: bool, page_size: int) -> None:
     harness = Harness(max_steps=16, page_size=page_size)
-    harness.scheduler.tells_between_steps = True
     tokens = harness.expected(prompt_of(20), 40)
     length = next(count for count in range(6, 16) if tokens[count] not in tokens[:count])
     fields = {"max_new_tokens": 40, "stream": stream}
@@ -415,6 +411,8 @@ def test_a_run_ends_with_a_stop_token_of_a_request_s_own(stream: bool, page_size
     (other,) = harness.submit(prompt_of(20, 1), **fields)
     harness.step()
     harness.step()
+    while harness.scheduler.plan_goes_on:
+        harness.step()
     assert harness.outputs[stopping].token_ids == tokens[: length + 1]
     reason = harness.outputs[stopping].finish_reason
     assert reason is not None
@@ -428,7 +426,80 @@ def test_a_run_ends_with_a_stop_token_of_a_request_s_own(stream: bool, page_size
     assert harness.outputs[other].token_ids == harness.expected(prompt_of(20, 1), 40)
 
 
-def test_steps_come_one_by_one_until_the_output_may_end() -> None:
+def test_a_message_between_two_steps_ends_their_plan() -> None:
+    harness = Harness(max_steps=16)
+    (first,) = harness.submit(prompt_of(20), max_new_tokens=40)
+    for _ in range(5):
+        harness.step()
+    assert harness.scheduler.plan_goes_on
+    assert len(harness.outputs[first].token_ids) == 5
+    (second,) = harness.submit(prompt_of(30, 1), max_new_tokens=40)
+    assert not harness.scheduler.plan_goes_on
+    assert harness.scheduler.kv.usage().private + harness.scheduler.kv.usage().protected == 24
+    harness.scheduler.kv.check_integrity()
+    harness.step()
+    assert len(harness.outputs[second].token_ids) == 1, "it is in the very next step"
+    for _ in range(4):
+        harness.step()
+    harness.abort(first)
+    harness.run()
+    assert harness.outputs[first].token_ids == harness.expected(prompt_of(20), 40)[:10]
+    assert harness.outputs[second].token_ids == harness.expected(prompt_of(30, 1), 40)
+    assert harness.scheduler.log.steps == 5 + 40
+
+
+def test_a_server_looks_for_messages_between_plans_and_not_between_their_steps() -> None:
+    harness = Harness(max_steps=16)
+    looked: list[int] = []
+
+    class Messages:
+        heartbeat_due = False
+        descriptors = ()
+
+        def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput | ShutdownReq]:
+            done = harness.scheduler.log.steps
+            looked.append(done)
+            if not done:
+                params = SamplingParams(temperature=0.0, max_new_tokens=33)
+                ids = np.array(prompt_of(20), dtype="<i4").tobytes()
+                return [TokenizedGenerateReqInput(["a"], ids, params, stream=True)] if len(looked) == 1 else []
+            return [ShutdownReq()] if done == 33 else []
+
+        def send(self, message: object) -> None:
+            pass
+
+    harness.scheduler.run_event_loop(Messages())
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(20), 33)
+    assert sorted(set(looked)) == [0, 1, 17, 33]
+
+
+def test_steps_and_their_time_are_counted_once() -> None:
+    for fields in ({}, {"stream": False}, {"stop_token_ids": (999,)}):
+        harness = Harness(max_steps=16, duration=StepDuration(per_step=0.01, clock="virtual"))
+        (rid,) = harness.submit(prompt_of(20), max_new_tokens=100, **fields)
+        harness.run()
+        assert len(harness.outputs[rid].token_ids) == 100
+        assert harness.scheduler.log.steps == 100
+        assert harness.scheduler.stats().step_seconds_total == pytest.approx(1.0)
+        assert harness.scheduler.cost_model.seconds(1, 100.0) == pytest.approx(0.01, rel=0.1)
+
+
+def test_who_waits_for_memory_beside_streams_gets_it_soon() -> None:
+    firsts = []
+    for max_steps in (1, 32):
+        harness = Harness(max_steps=max_steps, max_total_num_tokens=1320, context_len=1024, max_running_requests=8)
+        for seed in range(2):
+            harness.submit(prompt_of(20, seed), max_new_tokens=900)
+        for _ in range(3):
+            harness.step()
+        (late,) = harness.submit(prompt_of(300, 9), max_new_tokens=200)
+        while late not in harness.outputs:
+            harness.step()
+        firsts.append(harness.scheduler.log.steps)
+    assert firsts[0] < firsts[1] + 1 <= firsts[0] + 5, "once there is memory, the plan that runs has at most four steps"
+
+
+def test_plans_have_one_step_until_the_output_may_end() -> None:
     for eos, expected in (([999], [1] * 10 + [16, 4]), ([], [1, 16, 13])):
         harness = Harness(max_steps=16, eos_token_ids=eos)
         (rid,) = harness.submit(prompt_of(20), max_new_tokens=30, min_new_tokens=10, stream=False)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from bough.ipc.messages import ControlReply, ControlReq
+from bough.model_executor.fake_model_runner import StepDuration
 from bough.scheduler.profiler import _SPANS, MAX_STEPS, Timeline
 from tests.scheduler.harness import Harness
 
@@ -52,6 +53,22 @@ def test_every_step_is_on_the_track_of_the_device(tmp_path: Path, overlap: bool 
             assert before["ts"] + before["dur"] <= after["ts"] + 1e-3, "two at a time"
     assert {span["name"] for span in spans if span["tid"] == 1} <= {*_SPANS.values(), "idle"}
     assert [event["args"]["running"] for event in events if event["name"] == "requests"][-1] >= 0
+
+
+def test_steps_of_one_plan_are_on_both_tracks_as_they_come(tmp_path: Path) -> None:
+    harness = Harness(max_steps=16, duration=StepDuration(per_step=0.002))
+    start(harness, tmp_path)
+    harness.submit(range(1, 9), max_new_tokens=17)
+    harness.run()
+    (path,) = call(harness, "stop_profile").data["paths"]
+    spans = [event for event in events_of(path) if event["ph"] == "X"]
+    device = [span for span in spans if span["tid"] == 2]
+    assert [span["args"]["step"] - device[0]["args"]["step"] for span in device] == [0, *[1] * 16]
+    assert [span["args"]["steps"] for span in device] == [1] * 17
+    assert all(1_900 < span["dur"] < 10_000 for span in device)
+    (launch,) = [span for span in spans if span["name"] == _SPANS["launch"] and span["args"]["decode rows"]]
+    assert launch["args"]["steps"] == 16
+    assert sum(span["name"] == _SPANS["process"] for span in spans) == 17
 
 
 def test_idle_turns_are_one_span() -> None:

@@ -45,7 +45,6 @@ def generated(prompt: list[int]) -> tuple[list[int], str]:
 
 def run(prompt: list[int], *, max_steps: int = 1, **fields: object) -> Output:
     harness = harness_with_text(max_steps=max_steps)
-    harness.scheduler.tells_between_steps = True
     (rid,) = harness.submit(prompt, max_new_tokens=COUNT, **fields)
     harness.run()
     return harness.outputs[rid]

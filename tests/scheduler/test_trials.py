@@ -90,7 +90,6 @@ def test_what_fails_in_the_middle_of_decoding_fails_alone(overlap: bool) -> None
 @pytest.mark.parametrize("fails_at", [1, 2, 7, 15])
 def test_what_fails_in_the_middle_of_a_run_goes_on_where_it_was(fails_at: int, stream: bool) -> None:
     harness = Harness(max_steps=16)
-    harness.scheduler.tells_between_steps = True
     run_further, calls = harness.worker.worker.forward_further, []
 
     def forward_further() -> StepResult:
@@ -107,6 +106,8 @@ def test_what_fails_in_the_middle_of_a_run_goes_on_where_it_was(fails_at: int, s
     rids = [harness.submit(each, max_new_tokens=40, stream=stream, stop_token_ids=(unused,))[0] for each in prompts]
     harness.run()
     assert harness.scheduler.stats().failed_steps_total == 1
+    num_probes = 1
+    assert harness.scheduler.log.steps == sum(result.num_steps for _, result in harness.worker.steps) - num_probes
     assert [harness.outputs[rid].token_ids for rid in rids] == expected
 
 

@@ -324,6 +324,7 @@ class DecodeRun(ctypes.Structure):
     _fields_ = (
         ("num_steps", _INT64),
         ("max_at_once", _INT64),
+        ("num_outputs", _POINTER),
         ("draws", _POINTER),
         ("history_size", _INT64),
         ("sampling_scratch", _POINTER),

@@ -179,9 +179,10 @@ class CpuGraphRunner:
         return ReplayResult(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
 
     def decode(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], draws: StepDraws, scratch: int) -> IntArray:
-        """Run a step of decode rows, and those that follow unless they come one by one; choose the tokens of all.
+        """Run a step of decode rows, and those that follow unless each is to be reported; choose their tokens.
 
-        Mutates the KV pool at the plan's slots, enters these into ``req_to_token``, and writes ``last_token``.
+        Mutates the KV pool at the plan's slots, enters these into ``req_to_token``, writes ``last_token`` and counts
+        the tokens where ``draws`` says.
 
         Args:
             plan: the steps; without masks.
@@ -208,19 +209,26 @@ class CpuGraphRunner:
             self._run_slots[rows : num_steps * rows] = plan.further.out_slots.ravel()
             self._checks_eos[:rows] = plan.further.checks_eos
             run.seconds = plan.further.seconds
-            if plan.further.one_by_one:
+            if plan.further.reports_each:
                 run.max_at_once = 1
-        run.num_steps, run.draws, run.history_size = num_steps, _address(draws.rows), draws.history_size
-        run.sampling_scratch, self._draws = scratch, draws
-        run.num_done = 0
-        return self.decode_further()
+        run.num_steps, run.num_done, run.sampling_scratch = num_steps, 0, scratch
+        run.draws, run.history_size, run.num_outputs = _address(draws.rows), draws.history_size, draws.num_outputs
+        self._draws = draws
+        return self._run_on()
 
     def decode_further(self) -> IntArray:
-        """Run the next step of what :meth:`decode` has begun, with nothing in between; returns the same.
+        """Run the next of the steps that :meth:`decode` was given; no other step may have been run since.
+
+        Returns:
+            tokens ``[R]``.
 
         Raises:
             ValueError: if there is none.
         """
+        tokens: IntArray = self._run_on()[0]
+        return tokens
+
+    def _run_on(self) -> IntArray:
         run, rows = self._decode_run, self._first_of_run.num_rows
         before = run.num_done
         done = self._program.decode(self._first_of_run, run)

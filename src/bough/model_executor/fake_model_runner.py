@@ -260,22 +260,27 @@ class FakeModelRunner:
         self._length = np.zeros(max_running_requests, dtype=np.int64)
 
     def forward_step(self, plan: StepPlan) -> StepResult:
-        """Run one step, and those that follow it unless they come one by one.
+        """Run one step, and those that follow it unless each is to be reported.
 
         Raises:
             RuntimeError: the plan is wrong, if the runner verifies; it names the row and what is wrong with it.
         """
-        self._done, self._seconds = 0, 0.0
+        self._next, self._done, self._seconds = None, 0, 0.0
         result = self._forward_one(plan)
         earlier: list[IntArray] = []
-        while result.goes_on and plan.further is not None and not plan.further.one_by_one:
+        while result.goes_on and plan.further is not None and not plan.further.reports_each:
             earlier.append(result.next_token_ids)
             result = self.forward_further()
         return replace(result, earlier_token_ids=tuple(earlier), seconds=self._seconds) if earlier else result
 
     def forward_further(self) -> StepResult:
-        """Run the next step of the plan whose last result goes on."""
-        assert self._next is not None, "none follows"
+        """Run the next step of the plan whose last result goes on.
+
+        Raises:
+            RuntimeError: as :meth:`forward_step`; or there is none.
+        """
+        if self._next is None:
+            raise RuntimeError("no step is to follow")
         return self._forward_one(self._next)
 
     def _forward_one(self, plan: StepPlan) -> StepResult:

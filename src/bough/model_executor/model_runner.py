@@ -77,7 +77,7 @@ class DecodedRows(NamedTuple):
 
 @dataclass(slots=True)
 class RunningSteps:
-    """A plan whose steps come one by one, of which the first is done."""
+    """A plan whose steps are reported each, of which the first is done."""
 
     plan: StepPlan
     step_runner: CpuGraphRunner
@@ -251,7 +251,7 @@ class ModelRunner:
         if self.threads is not None and plan.num_rows:
             self.threads.expect_run()
         self.lane.begin()
-        self._end_running()
+        self._running = None
         self._admit(plan)
         if plan.num_rows == 0:
             return self._launched(plan, StepOutcome.nothing(0))
@@ -328,7 +328,11 @@ class ModelRunner:
         return DecodedRows(result.hidden_states, result.logits, others)
 
     def decode(self, step_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
-        """Run decode steps and choose their tokens in one native call; ``None`` if rows want anything else."""
+        """Run a plan's decode steps and choose their tokens natively, or the first if each is to be reported.
+
+        Returns:
+            ``None`` if rows want anything else.
+        """
         if plan.logprobs or plan.masks is not None or not plan.sample.all():
             return None
         rows = self.sampling_state.rows(plan.req_slots)
@@ -342,7 +346,6 @@ class ModelRunner:
         goes_on = step_runner.goes_on
         if goes_on:
             self._running = RunningSteps(plan, step_runner)
-        self.sampling_state.count_outputs(plan.req_slots, len(tokens))
         return StepOutcome(tokens[-1], step_runner.finite, earlier_token_ids=tuple(tokens[:-1]), goes_on=goes_on)
 
     def forward_further(self) -> StepResult:
@@ -354,10 +357,8 @@ class ModelRunner:
         running = self._running
         if running is None:
             raise RuntimeError("no step is to follow")
-        if self.threads is not None:
-            self.threads.expect_run()
         begin = time.perf_counter()
-        tokens = running.step_runner.decode_further()[0]
+        tokens = running.step_runner.decode_further()
         running.num_further += 1
         seconds = time.perf_counter() - begin
         step_id = running.plan.step_id
@@ -366,14 +367,8 @@ class ModelRunner:
         failed = (~running.step_runner.finite).nonzero()[0].tolist()
         if failed:
             self._scrub(running.plan, failed, 1 + running.num_further)
-        self._end_running()
+        self._running = None
         return StepResult(step_id, tokens, failed_rows=tuple(failed), seconds=seconds)
-
-    def _end_running(self) -> None:
-        """Note what the further steps of a plan have come to, if there were any. Nothing has asked for it before."""
-        if self._running is not None:
-            self.sampling_state.count_outputs(self._running.plan.req_slots, self._running.num_further)
-            self._running = None
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = plan.sample.nonzero()[0]

@@ -77,6 +77,8 @@ class StepDraws:
 
     rows: npt.NDArray[Any]
     """:data:`~bough.kernels.sampling.SAMPLE_ROW` [num_steps, S], whose addresses are valid until the state changes"""
+    num_outputs: int
+    """Address of int64 ``[max_running_requests]``, where the tokens of each request slot are counted."""
     history_size: int
     """Tokens for which the histories of penalties have room."""
     kept: list[npt.NDArray[Any]]
@@ -149,6 +151,7 @@ class SamplingState:
             self._host_last_token = self.last_token.numpy()
         self._needs = np.zeros(max_running_requests, dtype=np.uint8)
         self._num_outputs = np.zeros(max_running_requests, dtype=np.int64)
+        self._num_outputs_address = self._num_outputs.ctypes.data
         self._min_new_tokens = np.zeros(max_running_requests, dtype=np.int64)
         self._stream_key = np.zeros(max_running_requests, dtype=np.uint64)
         # [4, slots]: inverse temperature, top-p, top-k, log(min-p); float64 holds every top-k exactly
@@ -304,7 +307,7 @@ class SamplingState:
     def describe_steps(self, rows: SamplingRows, num_steps: int) -> StepDraws:
         """The same for several steps, in each of which every row gets a token; no ban of tokens runs out meanwhile.
 
-        The native code counts these tokens for penalties. None of the rows has banned sequences.
+        Native code notes all there is to note of these tokens. None of the rows has banned sequences.
         """
         history_size = 0
         if rows.union & Needs.PENALTIES:
@@ -312,7 +315,7 @@ class SamplingState:
             history_size = self._penalties.reserve(int(penalised.max()) + num_steps)
         first, kept = self.describe(rows)
         if num_steps == 1:
-            return StepDraws(first[np.newaxis], history_size, kept)
+            return StepDraws(first[np.newaxis], self._num_outputs_address, history_size, kept)
         described = np.empty((num_steps, len(first)), dtype=SAMPLE_ROW)
         described[:] = first
         num_outputs = rows.num_outputs + np.arange(num_steps)[:, np.newaxis]
@@ -321,7 +324,7 @@ class SamplingState:
         if rows.union & Needs.PENALTIES:
             at = rows.having(Needs.PENALTIES)
             described["num_history"][:, at] = self._penalties.history_lengths(num_outputs[:, at])
-        return StepDraws(described, history_size, kept)
+        return StepDraws(described, self._num_outputs_address, history_size, kept)
 
     def draw_params(self, rows: SamplingRows, at: npt.NDArray[np.int64]) -> DrawParams:
         """Parameters of the rows ``at`` ``[n]``, none of them greedy."""
@@ -357,10 +360,6 @@ class SamplingState:
         """Note the tokens ``[S]`` that rows without penalties have got on a CPU."""
         self._num_outputs[req_slots] += 1
         self._host_last_token[req_slots] = tokens
-
-    def count_outputs(self, req_slots: IntArray, num_steps: int) -> None:
-        """Note that rows have got so many tokens; which, native code has noted in ``last_token`` and for penalties."""
-        self._num_outputs[req_slots] += num_steps
 
     def record(self, rows: SamplingRows, next_token_ids: torch.Tensor) -> None:
         """Note that each row's request has produced one more token, ``next_token_ids`` int64 ``[S]``."""

@@ -83,6 +83,8 @@ class TimedWorker:
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
         self._multi_step = worker if isinstance(worker, MultiStepWorker) else None
+        if worker.get_worker_info().max_steps > 1 and self._multi_step is None:
+            raise TypeError(f"a {type(worker).__name__} is no MultiStepWorker, but takes plans of several steps")
 
     def get_worker_info(self) -> WorkerInfo:
         """Limits of the loaded model."""

@@ -41,6 +41,12 @@ OTHER_PROMPTS_SHARE = 0.25
 MAX_RUN_SECONDS = 0.2
 """That steps in a row may take: heartbeats and results that could not be sent wait for them."""
 
+MIN_UNTOLD_STEPS = 4
+"""Where a stream is to be told sooner, it costs less to report each step of a longer plan than to plan so few."""
+
+MAX_STEPS_BESIDE_WAITING = 4
+"""While a slot is free and somebody waits for memory: there may be enough for them after any step."""
+
 MAX_UNFINISHED_PROMPTS = 2
 """Long prompts start only while fewer than this many prompts are unfinished."""
 
@@ -96,15 +102,7 @@ class StepPlanner:
 
     # --- the plan -------------------------------------------------------------------------------------------------
 
-    def plan(
-        self,
-        now: float,
-        *,
-        in_flight: bool,
-        max_steps: int = 1,
-        seconds: float = MAX_RUN_SECONDS,
-        tells_between: bool = False,
-    ) -> PlanOutcome:
+    def plan(self, now: float, *, in_flight: bool, max_steps: int = 1, seconds: float = MAX_RUN_SECONDS) -> PlanOutcome:
         """Plan one step, or several that only decode.
 
         Args:
@@ -112,7 +110,6 @@ class StepPlanner:
             in_flight: whether a step is running whose result is not processed; then nothing is retracted.
             max_steps: most steps that the plan may have.
             seconds: that several may take.
-            tells_between: whether streams can be told of tokens between the steps of a plan.
         """
         outcome = PlanOutcome()
         if in_flight and self.table.waits_for_token():
@@ -129,11 +126,12 @@ class StepPlanner:
             jumps = self._plan_jumps(jumping, budget)
             idle = len(decode_slots) == 0 and not jumps
             rows = self._allocate_chunks(self._plan_prefill(now, budget, idle, may_admit=not outcome.retracted)) + jumps
-        # Who waits has found no place, and finds one when somebody ends.
+        # Who waits has found no place now.
         is_alone = not (rows or len(jumping) or self.requests.unfinished or outcome.retracted)
+        if len(self.queue) and self.kv.req_to_token.available_size:
+            max_steps = min(max_steps, MAX_STEPS_BESIDE_WAITING)
         if max_steps > 1 and is_alone and len(decode_slots):
-            seconds = min(seconds, MAX_RUN_SECONDS)
-            further = self._plan_further(decode_slots, decode_context, max_steps, seconds, tells_between)
+            further = self._plan_further(decode_slots, decode_context, max_steps, min(seconds, MAX_RUN_SECONDS))
         if len(decode_slots) == 0 and not rows:
             self._resolve_standstill(outcome, now, in_flight)
             return outcome
@@ -160,22 +158,21 @@ class StepPlanner:
             self._make_room(outcome)
 
     def _plan_further(
-        self, slots: IntArray, decode_context: float, max_steps: int, seconds: float, tells_between: bool
+        self, slots: IntArray, decode_context: float, max_steps: int, seconds: float
     ) -> FurtherSteps | None:
         """What may follow the step of ``slots``, for which there is a plan already, within a bounded time.
 
-        They come one by one where tokens are to be looked at or told of, else as many as nobody has to be told of.
+        Where tokens are to be looked at or told of, each is reported; else as many as nobody is to be told of.
         """
         table = self.table
         if not (table.is_plain[slots] & (table.planned_out[slots] >= table.min_new[slots])).all():
             return None
-        one_by_one = bool(table.careful[slots].any())
+        reports_each = bool(table.careful[slots].any())
         streaming = slots[table.streams[slots]]
-        if len(streaming):
+        if len(streaming) and not reports_each:
             untold = int((table.next_send[streaming] - table.out_len[streaming]).min())
-            if tells_between and (one_by_one or untold == 1):
-                one_by_one = True
-            else:
+            reports_each = untold < MIN_UNTOLD_STEPS
+            if not reports_each:
                 max_steps = min(max_steps, untold)
         if max_steps < 2:
             return None
@@ -185,7 +182,7 @@ class StepPlanner:
         if count < 1:
             return None
         out_slots = self.kv.extend_steps(count, slots)
-        return FurtherSteps(out_slots, table.checks_eos[slots], seconds, one_by_one) if len(out_slots) else None
+        return FurtherSteps(out_slots, table.checks_eos[slots], seconds, reports_each) if len(out_slots) else None
 
     def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
         """Whether there is memory for one token of each, for all that is known without trying."""

@@ -103,7 +103,7 @@ class Timeline:
             begin = max(self._launched.pop(step_id, now - seconds), self._device_free)
             self._device_free = min(begin + seconds, now)
             self._span(_kind(planned), _DEVICE, begin, self._device_free, arguments)
-            self.num_steps += planned.num_run
+            self.num_steps += planned.num_new
             requests, kv = self._requests, self._requests.kv
             self._counter("requests", {"running": requests.num_holding, "waiting": requests.num_waiting}, now)
             self._counter("KV tokens", {"used": kv.allocator.total_size - kv.available_tokens}, now)
@@ -261,6 +261,6 @@ def _described(planned: Planned) -> dict[str, Any]:
         "decode rows": plan.num_decode_rows,
         "prompts": len(planned.extend_reqs),
         "tokens": plan.num_tokens,
-        "steps": planned.num_run,
+        "steps": planned.num_new or plan.num_steps,
         "context": planned.token_context,
     }

@@ -32,7 +32,7 @@ class RequestTable:
         decoding: whether the request's prompt is wholly computed or planned.
         checks_eos: whether the model's end-of-sequence ids end the request.
         careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
-        is_plain: whether tokens can be chosen one after the other, without anything to be told of in between.
+        is_plain: whether native code can choose token after token (no logprobs, masks, banned sequences).
         streams: whether somebody waits for each delta.
         logprobs: whether its tokens' logprobs are wanted.
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.

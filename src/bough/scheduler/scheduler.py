@@ -194,8 +194,6 @@ class Scheduler:
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
         self.paused = False
-        self.tells_between_steps = False
-        """Whether what is streamed may be the matter of one :meth:`step` for several tokens, sent one by one."""
         self.counters = Counters()
         self._is_unchecked = False
         self._received: deque[ToScheduler] = deque()
@@ -230,11 +228,12 @@ class Scheduler:
     def run_event_loop(self, messages: SchedulerMessages) -> None:
         """Serve until a :class:`ShutdownReq` arrives."""
         busy = False
-        self.tells_between_steps = True
         self._timed_worker.interrupt_on(messages.descriptors)
         while not self.shutting_down:
             self.recv_requests(messages, busy)
             busy = self.step()
+            while self.plan_goes_on:  # what arrives meanwhile ends it
+                self.step()
             self._tell_news(messages)
         self.close()
 
@@ -277,6 +276,8 @@ class Scheduler:
 
     def process_input_requests(self, received: Sequence[ToScheduler]) -> list[ControlReply]:
         """Handle messages in order; returns the replies to control calls that are due."""
+        if received and self.plan_goes_on:
+            self._end_plan(self.requests.in_flight[0])
         replies: list[ControlReply] = []
         for message in received:
             try:
@@ -285,6 +286,11 @@ class Scheduler:
                 logger.exception("Could not handle a %s", type(message).__name__)
         replies.extend(self.control.poll())
         return replies
+
+    @property
+    def plan_goes_on(self) -> bool:
+        """Whether the next :meth:`step` is another one of the last plan, unless there are messages before."""
+        return self.executor.depth == 0 and bool(self.requests.in_flight)
 
     def step(self) -> bool:
         """Launch the next step, and process the results of those that may no longer be in flight.
@@ -295,6 +301,9 @@ class Scheduler:
         Returns:
             Whether there was anything to do.
         """
+        if self.plan_goes_on:
+            self.process_batch_result()
+            return True
         self.end_late()
         self.admit_compiled()
         self._mark("plan")
@@ -306,6 +315,8 @@ class Scheduler:
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()
+            if self.plan_goes_on:
+                break
         if not busy and self.trials.running and not self.paused:
             if not self.trials.clear(self.requests.num_computed):
                 self.trials.adjourn()
@@ -354,7 +365,6 @@ class Scheduler:
                 in_flight=bool(self.requests.in_flight),
                 max_steps=1 if self._has_other_work else self._max_steps,
                 seconds=self.deadlines.seconds_left,
-                tells_between=self.tells_between_steps,
             )
             self.stream_output([self.output.finish(req, FinishReason("stop")) for req in outcome.complete])
             for req in outcome.exhausted:
@@ -398,26 +408,31 @@ class Scheduler:
         except Exception:
             self._fail_step(planned)
             return
-        planned.num_run += result.num_steps
-        planned.seconds += result.seconds
-        if result.goes_on:
-            self.stream_output(self.output.process(planned, result))
-            if planned.alive.all():
-                return
-        self.requests.in_flight.popleft()
-        self._account_for(planned)
+        planned.add(result)
+        self._mark("process", planned, result.seconds)
         if not result.goes_on:
-            self.stream_output(self.output.process(planned, result))
+            self._end_plan(planned)
+        self.stream_output(self.output.process(planned, result))
+        if result.goes_on and not planned.alive.all():
+            self._end_plan(planned)
         if self.trials.running and self.trials.clear(self.requests.num_computed):
             self._retract_all()
         self._mark("processed", planned)
 
-    def _account_for(self, planned: Planned) -> None:
-        """The last step of a plan that is to be run has been."""
+    def _end_plan(self, planned: Planned, *, num_failed: int = 0) -> None:
+        """No further step of the oldest plan is run.
+
+        Args:
+            planned: the plan.
+            num_failed: steps, 0 or 1, that were begun and have failed.
+        """
+        self.requests.in_flight.popleft()
         plan, num_run = planned.plan, planned.num_run
-        if num_run < plan.num_steps:
-            self.requests.take_back(planned, plan.num_steps - num_run)
-        self._mark("process", planned, planned.seconds)
+        num_left = plan.num_steps - num_run - num_failed
+        if num_left:
+            self.requests.take_back(planned, num_left)
+        if num_run == 0:
+            return
         has_prompt = plan.num_decode_rows < plan.num_rows
         seconds = planned.seconds / num_run
         self.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt, num_run)
@@ -534,9 +549,7 @@ class Scheduler:
         Concerned are also those that it did not compute for but had news of: what the device knows of them now is
         unknown. A device that is broken ends the process.
         """
-        self.requests.in_flight.popleft()
-        if planned.plan.num_steps > 1:  # all but the one that failed, and those before it
-            self.requests.take_back(planned, planned.plan.num_steps - planned.num_run - 1)
+        self._end_plan(planned, num_failed=1)
         if planned.plan.masks is not None:
             planned.plan.masks.wait()
         reqs = [req for req in (self.table.reqs[slot] for slot in planned.concerned_slots) if req is not None]

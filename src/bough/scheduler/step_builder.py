@@ -20,6 +20,7 @@ from bough.step_plan import (
     RowLogprobs,
     RowPooling,
     StepPlan,
+    StepResult,
     TableWrite,
 )
 
@@ -39,14 +40,22 @@ class Planned:
     alive: np.ndarray = field(init=False)
     """[R] bool; false for rows whose request ended while the step was in flight."""
     num_run: int = 0
-    """Steps that were run, as far as it is known."""
+    """Steps that were run, as far as results are here."""
+    num_new: int = 0
+    """Those of them that the last result is about."""
     seconds: float = 0.0
-    """What they have taken on the device."""
+    """What all of them have taken on the device."""
     left: set[int] = field(default_factory=set)
     """Slots whose owner has ended or lost them since the step was planned."""
 
     def __post_init__(self) -> None:
         self.alive = np.ones(self.plan.num_rows, dtype=np.bool_)
+
+    def add(self, result: StepResult) -> None:
+        """Count the steps of a result."""
+        self.num_new = result.num_steps
+        self.num_run += result.num_steps
+        self.seconds += result.seconds
 
     def drop_slot(self, slot: int) -> None:
         """Ignore this step's result for the request in ``slot``."""
