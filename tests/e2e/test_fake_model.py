@@ -24,15 +24,14 @@ CONFIG = {
     "num_hidden_layers": 1,
     "num_attention_heads": 1,
     "max_position_embeddings": 1024,
-    "bough_fake": {"seconds_per_step": 0.02},
 }
-"""Its steps take so long that all clients have come before the first of them leaves."""
 
 
-def make_checkpoint(directory: Path) -> int:
+def make_checkpoint(directory: Path, *, seconds_per_step: float = 0.0) -> int:
     tokenizer = byte_level_bpe()
     vocab_size = tokenizer.get_vocab_size()
-    directory.joinpath("config.json").write_text(json.dumps({**CONFIG, "vocab_size": vocab_size}))
+    fake = {"seconds_per_step": seconds_per_step}
+    directory.joinpath("config.json").write_text(json.dumps({**CONFIG, "vocab_size": vocab_size, "bough_fake": fake}))
     tokenizer.save(str(directory / "tokenizer.json"))
     return vocab_size
 
@@ -52,7 +51,8 @@ async def stream_all(url: str, prompts: list[list[int]]) -> list[list[int]]:
 
 
 def test_many_streams_of_a_real_server_are_exact_in_a_tiny_pool(tmp_path: Path) -> None:
-    vocab_size = make_checkpoint(tmp_path)
+    # So long that all clients have come before the first of them leaves.
+    vocab_size = make_checkpoint(tmp_path, seconds_per_step=0.02)
     shared = prompt_of(64, 0, vocab_size)
     prompts = [shared[: 16 * (i % 5)] + prompt_of(5 + i % 7, i, vocab_size) for i in range(STREAMS)]
     flags = ["--model-path", str(tmp_path), "--max-total-tokens", "4096", "--schedule-conservativeness", "0.1"]
