@@ -103,3 +103,34 @@ def test_a_string_that_never_ends_is_read_once() -> None:
         SamplingParams(json_schema=text).validate(None)
     assert json_problem('{"a": "[[{\\"", "b": [[1]]}', may_be_boolean=False, max_depth=3) is None
     assert json_problem('{"b": [[[1]]]}', may_be_boolean=False, max_depth=3) is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("max_tokens", "; did you mean max_new_tokens?"),
+        ("min_tokens", "; did you mean min_new_tokens?"),
+        ("seed", "; did you mean sampling_seed?"),
+        ("temprature", "; did you mean temperature?"),
+        ("colour", ""),
+    ],
+)
+def test_an_unknown_field_is_refused_with_what_it_may_mean(name: str, hint: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        SamplingParams.from_dict({name: 1})
+    assert caught.value.message == f"sampling_params.{name} is not a known sampling parameter{hint}"
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "shown"),
+    [
+        ("stop_token_ids", (3, 999), "[3, 999]"),
+        ("allowed_token_ids", (999,), "[999]"),
+        ("logit_bias", {3: 1.0, 999: 2.0}, '{"3": 1.0, "999": 2.0}'),
+    ],
+)
+def test_a_token_that_does_not_exist_is_named_in_words_of_json(field: str, value: Any, shown: str) -> None:
+    with pytest.raises(BadRequest) as caught:
+        SamplingParams(**{field: value}).validate(vocab_size=100)
+    expected = f"sampling_params.{field} must be token ids in [0, 100), which 999 is not, got {shown}"
+    assert caught.value.message == expected

@@ -251,7 +251,8 @@ class EngineArgs(OptionTable):
     num_continuous_decode_steps: int | None = option(
         None,
         help="Most decode steps that native CPU kernels run before the scheduler makes another plan, while no prompt "
-        "waits and nothing arrives. Streams are told of each token in between.",
+        "waits and nothing arrives. Streams are told of each token in between. At most "
+        f"{MAX_STEPS_IN_A_ROW}.",
         group=MEMORY,
         unit="steps",
         default_text=f"{MAX_STEPS_IN_A_ROW}, within 0.2 s, on a CPU; elsewhere 1",

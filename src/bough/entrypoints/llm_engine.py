@@ -169,7 +169,10 @@ class LLMEngine:
             cache_salt=cache_salt,
         )
         if given.is_batch:
-            raise BadRequest("give one prompt at a time", param="input_ids" if prompt is None else "prompt")
+            raise BadRequest(
+                "give one prompt at a time: text as prompt, or token ids as input_ids",
+                param="input_ids" if prompt is None else "prompt",
+            )
         (request,) = given.expand(preferred=self.server_args.preferred_sampling_params, text_name="prompt")
         taken = next((rid for rid in request.rids if rid in self._outputs or rid in self._given_up), None)
         if taken is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate, count
 from operator import sub
@@ -201,7 +203,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
         def refuse(field: str, rule: str) -> BadRequest:
             value = getattr(self, field)
-            shown = repr(value) if len(repr(value)) <= 80 else f"{repr(value)[:77]}..."
+            shown = json.dumps(value, ensure_ascii=False) if isinstance(value, (tuple, dict)) else repr(value)
+            shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
             return BadRequest(f"{named(field)} must be {rule}, got {shown}", param=named(field))
 
         if self.max_new_tokens is not None and self.max_new_tokens < 0:
@@ -266,8 +269,9 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             raise refuse("allowed_token_ids", f"1 to {MAX_ALLOWED_TOKEN_IDS} ids")
         if vocab_size is not None:
             for field in ("stop_token_ids", "logit_bias", "allowed_token_ids"):
-                if not all(0 <= token < vocab_size for token in getattr(self, field) or ()):
-                    raise refuse(field, f"token ids in [0, {vocab_size})")
+                wrong = next((token for token in getattr(self, field) or () if not 0 <= token < vocab_size), None)
+                if wrong is not None:
+                    raise refuse(field, f"token ids in [0, {vocab_size}), which {wrong} is not")
 
     def _validate_grammar(self, named: ClientName, *, tag_is_ours: bool) -> None:
         """Check what can be said of a grammar without compiling it."""
@@ -306,7 +310,9 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         values: dict[str, Any] = {}
         for name, value in data.items():
             if name not in _FIELD_TYPES:
-                raise BadRequest(f"{named(name)} is not a known sampling parameter", param=named(name))
+                meant = _OPENAI_NAMES.get(name) or next(iter(get_close_matches(name[:64], _FIELD_TYPES, 1, 0.7)), None)
+                hint = "" if meant is None else f"; did you mean {meant}?"
+                raise BadRequest(f"{named(name)} is not a known sampling parameter{hint}", param=named(name))
             if value is None and name != "max_new_tokens":
                 continue
             if name in GRAMMAR_KINDS and value in ("", [], ()):
@@ -328,6 +334,12 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
 
 _FIELD_TYPES: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(SamplingParams)}
+_OPENAI_NAMES = {
+    "max_tokens": "max_new_tokens",
+    "max_completion_tokens": "max_new_tokens",
+    "min_tokens": "min_new_tokens",
+    "seed": "sampling_seed",
+}
 _SCALAR_OR_LIST = frozenset({"stop", "stop_token_ids", "stop_regex"})
 
 _HALF_PAIR = "holds half a surrogate pair, which no text can match"

@@ -31,7 +31,10 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
         "integer, at least 0, or null: until the context is full",
         "Most tokens to generate; what is more than the context has room for is lowered to that.",
     ),
-    "min_new_tokens": ("integer, 0 to `max_new_tokens`", "The output does not end by itself before."),
+    "min_new_tokens": (
+        "integer, 0 to `max_new_tokens`",
+        "Tokens before which the model and `stop_token_ids` do not end the output; `stop` may.",
+    ),
     "stop": (
         f"string or array of at most {MAX_STOP_STRINGS} strings of 1 to {MAX_STOP_STRING_CHARS} characters",
         "Strings that end the output; they are not part of it.",

@@ -84,7 +84,8 @@ class SharedFields(SamplingFields, kw_only=True):
         Meta(description="Regular expressions (RE2 syntax) that end the output when they match."),
     ] = None
     min_tokens: Annotated[
-        TokenCount, Meta(description="The output does not end by itself before it has so many tokens.")
+        TokenCount,
+        Meta(description="Tokens before which the model and `stop_token_ids` do not end the output; `stop` may."),
     ] = 0
     no_stop_trim: Annotated[bool, Meta(description="Keep what ended the output in the text.")] = False
     ignore_eos: Annotated[bool, Meta(description="Go on after an end-of-sequence token.")] = False
