@@ -18,7 +18,7 @@ from bough.constrained.masks import PendingMasks, TokenMasks, mask_of
 from bough.kernels.library import Isa, best_isa, set_isa
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import RowLogprobs, StepResult
-from tests.model_executor.plan_builder import GREEDY, PlanBuilder, RecordingRunner, int32, make_runner
+from tests.model_executor.plan_builder import GREEDY, PlanBuilder, RecordingRunner, Sequence, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.native import needs_native
 
@@ -248,6 +248,16 @@ def test_arrays_of_lengths_that_do_not_fit_together_are_refused(
     assert not runner.req_to_token.any()
 
 
+def decoding(checkpoint: Checkpoint) -> tuple[RecordingRunner, PlanBuilder, Sequence]:
+    """A runner that chooses tokens natively, and a sequence whose prompt it has computed."""
+    runner = make_runner(checkpoint.path)
+    runner.recording = False
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt(20))
+    builder.step([(sequence, 20)])
+    return runner, builder, sequence
+
+
 @pytest.mark.parametrize(("further", "reports_each"), [(0, False), (7, False), (7, True)])
 def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint, further: int, reports_each: bool) -> None:
     runner = make_runner(checkpoint.path)
@@ -343,11 +353,7 @@ def test_steps_in_a_row_end_with_one_in_which_a_row_ends(
 
 @pytest.mark.parametrize("reports_each", [False, True])
 def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoint, reports_each: bool) -> None:
-    runner = make_runner(checkpoint.path)
-    runner.recording = False
-    builder = PlanBuilder(runner)
-    sequence = builder.add(prompt(20))
-    builder.step([(sequence, 20)])
+    runner, builder, sequence = decoding(checkpoint)
     (quiet, _), (reading, writing) = pipes = os.pipe(), os.pipe()
     try:
         runner.interrupt_on([quiet, reading])
@@ -401,11 +407,7 @@ def test_no_step_follows_but_one_of_the_plan_that_was_run_last(checkpoint: Check
 
 @pytest.mark.parametrize("reports_each", [False, True])
 def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint, reports_each: bool) -> None:
-    runner = make_runner(checkpoint.path)
-    runner.recording = False
-    builder = PlanBuilder(runner)
-    sequence = builder.add(prompt(20))
-    builder.step([(sequence, 20)])
+    runner, builder, sequence = decoding(checkpoint)
     options = {"further": 15, "reports_each": reports_each}
     assert builder.step([(sequence, 1)], seconds=0.0, **options).num_steps == 1
     assert builder.step([(sequence, 1)], seconds=60.0, **options).num_steps == 16
@@ -413,11 +415,7 @@ def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint, repo
 
 
 def test_the_time_of_steps_that_are_reported_is_that_since_the_first_began(checkpoint: Checkpoint) -> None:
-    runner = make_runner(checkpoint.path)
-    runner.recording = False
-    builder = PlanBuilder(runner)
-    sequence = builder.add(prompt(20))
-    builder.step([(sequence, 20)])
+    runner, builder, sequence = decoding(checkpoint)
     assert runner.forward_step(builder.plan([(sequence, 1)], further=15, seconds=0.5, reports_each=True)).goes_on
     time.sleep(0.6)
     assert not runner.forward_further().goes_on
