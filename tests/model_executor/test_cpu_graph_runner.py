@@ -407,7 +407,7 @@ def test_no_step_follows_but_one_of_the_plan_that_was_run_last(checkpoint: Check
 
 @pytest.mark.parametrize("reports_each", [False, True])
 def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint, reports_each: bool) -> None:
-    runner, builder, sequence = decoding(checkpoint)
+    _, builder, sequence = decoding(checkpoint)
     options = {"further": 15, "reports_each": reports_each}
     assert builder.step([(sequence, 1)], seconds=0.0, **options).num_steps == 1
     assert builder.step([(sequence, 1)], seconds=60.0, **options).num_steps == 16
