@@ -95,7 +95,7 @@ determinism: $(DEV_STAMP) ## Compare outputs bit by bit: every type, number of t
 faults: $(DEV_STAMP) ## Every fault of every process in every state of a server: about 100 servers that end badly
 	$(BIN)/python -m pytest tests/faults -m '' $(ARGS)
 
-soak: $(DEV_STAMP) ## Long runs: 100,000 requests, 2,000 clients that leave, hostile grammars, overload; prints what it measures
+soak: $(DEV_STAMP) ## Long runs: 200,000 requests, 2,000 clients that leave, hostile grammars, overload; prints what it measures
 	$(BIN)/python -m pytest tests/soak -m soak -s $(ARGS)
 
 fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, then fuzz-properties and fuzz-code shortly

@@ -2,9 +2,9 @@
 
 Two engines serve the same jobs in turns: prompts of 32 random tokens, answers of a given length, all at once, greedy or
 sampled as a model proposes; told whole, which takes one native call for several steps; with a stop string that does not
-occur, so that the scheduler looks at each token; or streamed token by token. Their prefix caches are full, as those of
-servers are after a while. Reported are tokens per second, medians, and the median of the ratios of a turn; that their
-outputs are the same is checked.
+occur, so that the scheduler looks at each token; streamed token by token; or with logprobs. Their prefix caches are
+full, as those of servers are after a while. Reported are tokens per second, medians, and the median of the ratios of a
+turn; that their outputs are the same is checked.
 
     python -m benchmarks.steps_in_a_row [--model PATH] [--running 1 8] [--tokens 200] [--turns 9] [--output FILE]
 """
@@ -24,13 +24,15 @@ from bough.bench.report import write_json
 PROMPT_TOKENS = 32
 VOCABULARY = range(100, 1000)
 POOL_TOKENS = 1 << 14
-JOBS: dict[str, tuple[dict[str, Any], bool]] = {
-    "greedy": ({"temperature": 0}, False),
-    "sampled": ({"temperature": 0.7, "top_p": 0.9, "sampling_seed": 1}, False),
-    "stop string": ({"temperature": 0, "stop": "\0 no text has this \0"}, False),
-    "streamed": ({"temperature": 0}, True),
+JOBS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "greedy": ({"temperature": 0}, {}),
+    "sampled": ({"temperature": 0.7, "top_p": 0.9, "sampling_seed": 1}, {}),
+    "stop string": ({"temperature": 0, "stop": "\0 no text has this \0"}, {}),
+    "streamed": ({"temperature": 0}, {"stream": True}),
+    "logprobs": ({"temperature": 1, "sampling_seed": 1}, {"return_logprob": True}),
+    "5 likeliest": ({"temperature": 0}, {"return_logprob": True, "top_logprobs_num": 5}),
 }
-"""Sampling parameters, and whether the answer is streamed."""
+"""Sampling parameters, and what else is asked of the engine."""
 
 
 def main() -> None:
@@ -51,7 +53,7 @@ def main() -> None:
         for engine in (single, several):
             filling = [rng.choices(VOCABULARY, k=256) for _ in range(POOL_TOKENS // 256 + 1)]
             engine.generate(input_ids=filling, sampling_params={"max_new_tokens": 1})
-        for name, (sampling, stream) in JOBS.items():
+        for name, (sampling, others) in JOBS.items():
             for running in args.running:
                 params = {**sampling, "max_new_tokens": args.tokens, "ignore_eos": True}
                 speeds: list[list[float]] = []
@@ -60,7 +62,7 @@ def main() -> None:
                     found, outputs = {}, []
                     for engine in (single, several) if turn % 2 else (several, single):
                         begin = time.perf_counter()
-                        outputs.append(_output_ids(engine, prompts, params, stream=stream))
+                        outputs.append(_outputs(engine, prompts, params, **others))
                         found[engine] = running * args.tokens / (time.perf_counter() - begin)
                     if outputs[0] != outputs[1]:
                         raise SystemExit("the outputs differ")
@@ -74,12 +76,12 @@ def main() -> None:
         write_json(args.output, rows)
 
 
-def _output_ids(engine: Engine, prompts: list[list[int]], params: dict[str, Any], *, stream: bool) -> list[list[int]]:
-    answers: Any = engine.generate(input_ids=prompts, sampling_params=params, stream=stream)
-    if not stream:
-        return [answer["output_ids"] for answer in answers]
-    last = {event["index"]: event["output_ids"] for event in answers}
-    return [last[index] for index in range(len(prompts))]
+def _outputs(engine: Engine, prompts: list[list[int]], params: dict[str, Any], **others: Any) -> list[Any]:
+    """The tokens of each answer, and the logprobs that it has."""
+    answers: Any = engine.generate(input_ids=prompts, sampling_params=params, **others)
+    last = {event["index"]: event for event in answers} if others.get("stream") else dict(enumerate(answers))
+    told = ("output_token_logprobs", "output_top_logprobs")
+    return [(answer["output_ids"], *map(answer["meta_info"].get, told)) for _, answer in sorted(last.items())]
 
 
 if __name__ == "__main__":

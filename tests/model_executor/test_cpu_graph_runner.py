@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -323,6 +323,56 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
     for other_tokens, other_keys in others:
         assert other_tokens == tokens
         assert torch.equal(other_keys, keys)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"dtype": "float32"}, {"dtype": "bfloat16", "quantization": "int4", "kv_cache_dtype": "int8", "threads": 2}],
+    ids=str,
+)
+def test_steps_in_a_row_tell_logprobs_as_steps_one_by_one(checkpoint: Checkpoint, options: dict[str, Any]) -> None:
+    params = [
+        GREEDY,
+        SamplingParams(temperature=1.5, top_p=0.9),
+        GREEDY,
+        SamplingParams(temperature=0.0, repetition_penalty=1.5, logit_bias={7: 3.0}),
+        SamplingParams(temperature=0.8, frequency_penalty=0.7),
+    ]
+    # Neither all rows ask, nor all that draw, nor all alike.
+    asked = (
+        RowLogprobs(0, 0, int32(), 3, ()),
+        RowLogprobs(1, 0, int32(), 0, (4, 9)),
+        RowLogprobs(3, 0, int32(), 1, (7,)),
+    )
+
+    def results(*, natively: bool, further: int) -> list[StepResult]:
+        runner = make_runner(checkpoint.path, **options)
+        builder = PlanBuilder(runner)
+        sequences = [builder.add(prompt(10 + row, seed=row)) for row in range(len(params))]
+        for row, sequence in enumerate(sequences):
+            builder.step([(sequence, 10 + row)], new_params=params[row])
+        runner.recording = not natively
+        found: list[StepResult] = []
+        while len(found) < 12:
+            work = [(each, 1) for each in sequences]
+            plan = builder.plan(work, logprobs=asked, further=further, checks_eos=False, reports_each=True)
+            new = [runner.forward_step(plan)]
+            while new[-1].goes_on:
+                new.append(runner.forward_further())
+            assert len(new) == further + 1
+            for result in new:
+                for sequence, token in zip(sequences, result.next_token_ids.tolist(), strict=True):
+                    sequence.tokens.append(token)
+            found += new
+        return found
+
+    apart = results(natively=False, further=0)
+    for others in (results(natively=True, further=0), results(natively=True, further=5)):
+        for result, other in zip(apart, others, strict=True):
+            assert other.next_token_ids.tolist() == result.next_token_ids.tolist()
+            assert [each.row for each in other.logprobs] == [0, 1, 3]
+            for told, other_told in zip(result.logprobs, other.logprobs, strict=True):
+                np.testing.assert_equal(asdict(other_told), asdict(told))
 
 
 @pytest.mark.parametrize("reports_each", [False, True])

@@ -23,7 +23,7 @@ from bough.ipc.messages import AbortReq, ShutdownReq, TokenizedGenerateReqInput
 from bough.model_executor.fake_model_runner import StepDuration
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import StepResult
-from tests.scheduler.harness import Harness, prompt_of
+from tests.scheduler.harness import Harness, Output, prompt_of
 from tests.thoroughness import examples
 
 POLICIES = ["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
@@ -367,14 +367,29 @@ def test_steps_follow_one_another_while_nobody_is_to_be_told_anything() -> None:
 
 
 def test_plans_have_one_step_where_tokens_cannot_be_chosen_natively_alone() -> None:
-    for fields in (
-        {"return_logprob": True},
-        {"bad_words": ("x",), "banned_sequences": ((1, 2),)},
-    ):
-        harness = Harness(max_steps=16)
-        harness.submit(prompt_of(20), max_new_tokens=30, **{"stream": False, **fields})
+    harness = Harness(max_steps=16)
+    harness.submit(prompt_of(20), max_new_tokens=30, stream=False, bad_words=("x",), banned_sequences=((1, 2),))
+    harness.run()
+    assert {plan.num_steps for plan, _ in harness.worker.steps} == {1}
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_steps_of_a_run_tell_the_logprobs_of_each(stream: bool) -> None:
+    def outputs(max_steps: int) -> list[Output]:
+        harness = Harness(max_steps=max_steps)
+        fields = {"max_new_tokens": 40, "stream": stream, "stream_interval": 3 if stream else 100}
+        asking = {"return_logprob": True, "top_logprobs_num": 2, "token_ids_logprob": [5, 7]}
+        (told,) = harness.submit(prompt_of(20), **asking, **fields)
+        (other,) = harness.submit(prompt_of(20, 1), **fields)
         harness.run()
-        assert {plan.num_steps for plan, _ in harness.worker.steps} == {1}, fields
+        assert {plan.num_steps for plan, _ in harness.worker.steps[1:-1]} == {max_steps}
+        return [harness.outputs[told], harness.outputs[other]]
+
+    one_by_one, in_a_row = outputs(1), outputs(13)
+    assert len(in_a_row[0].logprobs) == 40
+    assert [position.token_id for position in in_a_row[0].logprobs] == in_a_row[0].token_ids
+    assert [each.logprobs for each in in_a_row] == [each.logprobs for each in one_by_one]
+    assert [each.token_ids for each in in_a_row] == [each.token_ids for each in one_by_one]
 
 
 @pytest.mark.parametrize("own_stops", [False, True])

@@ -176,7 +176,7 @@ class Sampler:
                 # Before all else: nothing that follows makes a number of minus infinity.
                 masks.apply(logits)
             next_token_ids, finite = self._choose(logits, rows)
-        answers = self._read_logprobs(logits, rows, next_token_ids, logprobs) if logprobs else None
+        answers = self.logprob_reader(rows.slots, logprobs).read(logits, next_token_ids) if logprobs else None
         self._state.record(rows, next_token_ids)
         return SampleOutput(next_token_ids, finite, answers)
 
@@ -289,25 +289,56 @@ class Sampler:
             torch.sum(tile.view(end - start, -1, BLOCK), dim=-1, out=block_sums[start:end])
         return block_sums
 
-    def _read_logprobs(
-        self, logits: torch.Tensor, rows: SamplingRows, tokens: torch.Tensor, requests: tuple[RowLogprobs, ...]
-    ) -> SampledLogprobs:
-        top_n = max(request.top_n for request in requests)
-        ids = np.zeros((len(requests), max(len(request.token_ids) for request in requests)), dtype=np.int64)
+    def logprob_reader(self, slots: RowIndices, requests: tuple[RowLogprobs, ...]) -> LogprobReader:
+        """What reads logprobs in every step of the same rows.
+
+        Args:
+            slots: int64 ``[S]``, their request slots.
+            requests: as for :meth:`sample`; at least one.
+        """
+        return LogprobReader(self._state, slots, requests, self._tile_rows, self._threads)
+
+
+class LogprobReader:
+    """Reads what rows want to know of the tokens that were chosen for them."""
+
+    def __init__(
+        self,
+        state: SamplingState,
+        slots: RowIndices,
+        requests: tuple[RowLogprobs, ...],
+        tile_rows: int,
+        threads: ThreadPool | None,
+    ) -> None:
+        """See :meth:`Sampler.logprob_reader`; so many rows of logits are copied at a time."""
+        self._requests = requests
+        self._top_n = max(request.top_n for request in requests)
+        self._ids = np.zeros((len(requests), max(len(request.token_ids) for request in requests)), dtype=np.int64)
         for i, request in enumerate(requests):
-            ids[i, : len(request.token_ids)] = request.token_ids
-        at = np.array([request.row for request in requests], dtype=np.int64)
-        scales = self._state.inverse_temperatures(rows.slots[at])
-        parts = []
-        for start in range(0, len(requests), self._tile_rows):
+            self._ids[i, : len(request.token_ids)] = request.token_ids
+        self._at = np.array([request.row for request in requests], dtype=np.int64)
+        self._scales = state.inverse_temperatures(slots[self._at])
+        self._tile_rows = tile_rows
+        self._threads = threads
+
+    def read(self, logits: torch.Tensor, tokens: torch.Tensor) -> SampledLogprobs:
+        """Logprobs of a step.
+
+        Args:
+            logits: float32 ``[S, V]``, penalties, bans, biases and masks applied; not modified.
+            tokens: int64 ``[S]``, those chosen.
+        """
+        device, parts = logits.device, []
+        for start in range(0, len(self._at), self._tile_rows):
             part = slice(start, start + self._tile_rows)
-            places = to_device(at[part], logits.device)
-            wanted = logits.index_select(0, places).mul_(to_device(scales[part], logits.device).unsqueeze(1))
-            chosen = to_device(ids[part], logits.device)
+            places = to_device(self._at[part], device)
+            wanted = logits.index_select(0, places).mul_(to_device(self._scales[part], device).unsqueeze(1))
             targets = tokens.index_select(0, places)
-            parts.append(gather_logprobs(wanted, targets, top_n, chosen, self._threads))
+            parts.append(
+                gather_logprobs(wanted, targets, self._top_n, to_device(self._ids[part], device), self._threads)
+            )
         return SampledLogprobs(
-            requests=requests,
+            requests=self._requests,
             sampled=torch.cat([part.targets for part in parts]),
             top_values=torch.cat([part.top_values for part in parts]),
             top_ids=torch.cat([part.top_ids for part in parts]),

@@ -246,6 +246,11 @@ class CpuGraphRunner:
         finite: npt.NDArray[np.bool_] = self._finite[: self._first_of_run.num_rows].copy()
         return finite
 
+    @property
+    def logits(self) -> torch.Tensor:
+        """Those of the last step: float32, of the rows that wanted some. The next step overwrites them."""
+        return self._logits[: int(np.count_nonzero(self._wanted[: self._first_of_run.num_rows] == _LOGITS))]
+
     def _fill_rows(self, plan: StepPlan, wanted: npt.NDArray[np.uint8]) -> None:
         """What the native step is told of rows.
 

@@ -48,6 +48,8 @@ class StepOutcome:
     checked: CheckedRows | None = None
     targets: tuple[GatheredLogprobs | None, ...] = ()
     """One for each of the plan's requests for logprobs; ``None`` if it has no targets"""
+    logprobs: tuple[RowLogprobResult, ...] = ()
+    """Answers to all of the plan's requests, where the host knows them already"""
     embeddings: tuple[RowEmbedding, ...] = ()
     earlier_token_ids: tuple[IntArray, ...] = ()
     goes_on: bool = False
@@ -95,7 +97,7 @@ class LaunchedStep:
         return StepResult(
             step_id=plan.step_id,
             next_token_ids=next_token_ids,
-            logprobs=self._logprobs(arrays),
+            logprobs=outcome.logprobs or self._logprobs(arrays),
             failed_rows=tuple(failed),
             embeddings=outcome.embeddings,
             earlier_token_ids=outcome.earlier_token_ids,

@@ -14,7 +14,7 @@ from bough.layers.logprobs import GatheredLogprobs, gather_logprobs
 from bough.layers.sampler import SampledLogprobs
 from bough.model_executor.readback import HostArrays
 from bough.sampling.transfer import to_device
-from bough.step_plan import IntArray, RowLogprobs
+from bough.step_plan import IntArray, RowLogprobResult, RowLogprobs
 
 LOGIT_CHUNK_ELEMENTS = 2**24
 """Logits of prompt tokens are computed this many at a time: 64 MiB in float32."""
@@ -55,6 +55,15 @@ def sampled_fields(requests: Sequence[RowLogprobs], arrays: HostArrays) -> list[
         )
         for index, request in enumerate(requests)
     ]
+
+
+def sampled_results(requests: Sequence[RowLogprobs], answers: SampledLogprobs) -> tuple[RowLogprobResult, ...]:
+    """Results of rows that want to know of nothing but their sampled tokens; ``answers`` are in host memory."""
+    fields = sampled_fields(requests, [tensor.numpy() for tensor in sampled_tensors(answers)])
+    return tuple(
+        RowLogprobResult(request.row, *target_fields(request, None), **each)
+        for request, each in zip(requests, fields, strict=True)
+    )
 
 
 def gather_targets(

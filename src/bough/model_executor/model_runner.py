@@ -19,7 +19,7 @@ from bough.errors import ConfigError
 from bough.kernels.host_memory import OutlineArena
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.quantized_rows import QuantizedRows
-from bough.layers.sampler import SampleOutput
+from bough.layers.sampler import LogprobReader, SampleOutput
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
@@ -29,7 +29,7 @@ from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
-from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets
+from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets, sampled_results
 from bough.model_executor.machine import Machine
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
@@ -45,7 +45,7 @@ from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
-from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
+from bough.step_plan import ForwardMode, IntArray, RowLogprobResult, RowLogprobs, StepPlan, StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,17 @@ class RunningSteps:
 
     plan: StepPlan
     step_runner: CpuGraphRunner
+    drawn: npt.NDArray[np.bool_]
+    """[R], rows that have logits"""
+    logprob_reader: LogprobReader | None
     num_further: int = 0
+
+    def logprobs(self, tokens: IntArray) -> tuple[RowLogprobResult, ...]:
+        """What rows want to know of the ``tokens`` ``[R]`` of the last step."""
+        if self.logprob_reader is None:
+            return ()
+        chosen = torch.from_numpy(tokens[self.drawn].astype(np.int64))
+        return sampled_results(self.plan.logprobs, self.logprob_reader.read(self.step_runner.logits, chosen))
 
 
 class ModelRunner:
@@ -333,21 +343,35 @@ class ModelRunner:
         Returns:
             ``None`` if rows want anything else.
         """
-        if plan.logprobs or plan.masks is not None or not plan.sample.all():
+        if plan.masks is not None or not plan.sample.all():
             return None
         rows = self.sampling_state.rows(plan.req_slots)
         if rows.union & Needs.BANNED_SEQUENCES:
             return None
         drawn = rows.needs != 0
+        if plan.logprobs:
+            drawn[[request.row for request in plan.logprobs]] = True
         draws = self.sampling_state.describe_steps(rows.of(drawn), plan.num_steps)
         assert self.sampler.native is not None, "there are native kernels"
         wanted = _WANTED_OF_SAMPLING[drawn.view(np.uint8)]
         tokens = step_runner.decode(plan, wanted, draws, self.sampler.native.scratch)
-        goes_on = step_runner.goes_on
-        if goes_on:
-            self._running = RunningSteps(plan, step_runner)
-        return StepOutcome(tokens[-1], step_runner.finite, earlier_token_ids=tuple(tokens[:-1]), goes_on=goes_on)
+        reader = None
+        if plan.logprobs:
+            assert len(tokens) == 1, "each step of rows with logprobs is reported"
+            requests = _among(drawn.nonzero()[0], plan.logprobs)
+            reader = self.sampler.logprob_reader(rows.slots[drawn], requests)
+        running = RunningSteps(plan, step_runner, drawn, reader)
+        if step_runner.goes_on:
+            self._running = running
+        return StepOutcome(
+            tokens[-1],
+            step_runner.finite,
+            logprobs=running.logprobs(tokens[-1]),
+            earlier_token_ids=tuple(tokens[:-1]),
+            goes_on=step_runner.goes_on,
+        )
 
+    @torch.inference_mode()
     def forward_further(self) -> StepResult:
         """Run the next step of the plan whose last result goes on.
 
@@ -360,15 +384,16 @@ class ModelRunner:
         begin = time.perf_counter()
         tokens = running.step_runner.decode_further()
         running.num_further += 1
+        logprobs = running.logprobs(tokens)
         seconds = time.perf_counter() - begin
         step_id = running.plan.step_id
         if running.step_runner.goes_on:
-            return StepResult(step_id, tokens, seconds=seconds, goes_on=True)
+            return StepResult(step_id, tokens, logprobs, seconds=seconds, goes_on=True)
         failed = (~running.step_runner.finite).nonzero()[0].tolist()
         if failed:
             self._scrub(running.plan, failed, 1 + running.num_further)
         self._running = None
-        return StepResult(step_id, tokens, failed_rows=tuple(failed), seconds=seconds)
+        return StepResult(step_id, tokens, logprobs, failed_rows=tuple(failed), seconds=seconds)
 
     def _replay_step(self, graph_runner: GraphRunner, plan: StepPlan) -> StepOutcome:
         sampling_rows = plan.sample.nonzero()[0]
@@ -434,12 +459,7 @@ class ModelRunner:
         """
         requests: tuple[RowLogprobs, ...] = ()
         if plan.logprobs:
-            sampled_row = {row: index for index, row in enumerate(rows.tolist())}
-            requests = tuple(
-                RowLogprobs(sampled_row[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
-                for each in plan.logprobs
-                if each.row in sampled_row
-            )
+            requests = _among(rows, plan.logprobs)
         masks = None
         if plan.masks is not None:
             at, bits = plan.masks.rows.astype(np.int64), plan.masks.bits
@@ -515,3 +535,13 @@ class ModelRunner:
             length = int(plan.prefix_lens[row] + plan.extend_lens[row]) + num_steps - 1
             slots = self.req_to_token[int(plan.req_slots[row]), :length].long()
             self.kv_pool.scrub(slots)
+
+
+def _among(rows: IndexArray, requests: tuple[RowLogprobs, ...]) -> tuple[RowLogprobs, ...]:
+    """The requests about ``rows`` ``[S]``, naming these by their index, without targets."""
+    index_of = {row: index for index, row in enumerate(rows.tolist())}
+    return tuple(
+        RowLogprobs(index_of[each.row], 0, each.targets[:0], each.top_n, each.token_ids)
+        for each in requests
+        if each.row in index_of
+    )

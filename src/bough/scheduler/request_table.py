@@ -32,7 +32,7 @@ class RequestTable:
         decoding: whether the request's prompt is wholly computed or planned.
         checks_eos: whether the model's end-of-sequence ids end the request.
         careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
-        is_plain: whether native code can choose token after token (no logprobs, masks, banned sequences).
+        is_plain: whether native code can choose token after token (no masks, no banned sequences).
         streams: whether somebody waits for each delta.
         logprobs: whether its tokens' logprobs are wanted.
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
@@ -99,7 +99,7 @@ class RequestTable:
         self.has_mask[slot] = False
         self.edits_mask[slot] = bool(req.extra_ends) or req.allowed is not None
         self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
-        self.is_plain[slot] = not (req.return_logprob or self.masked[slot] or req.banned_sequences)
+        self.is_plain[slot] = not (self.masked[slot] or req.banned_sequences)
         self.min_new[slot] = req.sampling_params.min_new_tokens if req.masked_until_min else 0
         self.streams[slot] = req.stream
         self.logprobs[slot] = req.return_logprob
