@@ -195,13 +195,15 @@ size_t sample_scratch_bytes(int64_t vocab_size, int num_threads);
 
 // Log-softmax of each row, read at some of its tokens. All ids are below vocab_size.
 struct LogprobCall {
-    const float* logits;  // [num_rows, logits_stride]
+    const float* logits;  // [.., logits_stride]
     int64_t logits_stride;
     int64_t vocab_size;
     int64_t num_rows;
-    const int64_t* targets;  // [num_rows]
-    int64_t top_n;           // likeliest tokens, at most vocab_size
-    const int64_t* chosen;   // [num_rows, chosen_stride]; stride 0: the same ids for all rows
+    const int64_t* logits_rows;  // [num_rows], where the logits of each are; null: the first, one after the other
+    const float* scales;         // [num_rows], factors above 0 on the logits; null: none
+    const int64_t* targets;      // [num_rows]
+    int64_t top_n;               // likeliest tokens, at most vocab_size
+    const int64_t* chosen;       // [num_rows, chosen_stride]; stride 0: the same ids for all rows
     int64_t chosen_stride;
     int64_t num_chosen;
     float* targets_read;  // [num_rows]

@@ -90,8 +90,8 @@ BOUGH_INLINE float look_through(const float* logits, int64_t vocab_size, int64_t
     return largest;
 }
 
-// log(sum(exp(logit - largest))), summed per block, then over the blocks.
-BOUGH_INLINE float log_total_weight(const float* logits, int64_t vocab_size, float largest) {
+// log(sum(exp((logit - largest) * scale))), summed per block, then over the blocks.
+BOUGH_INLINE float log_total_weight(const float* logits, int64_t vocab_size, float largest, float scale) {
     double total = 0.0;
     for (int64_t start = 0; start < vocab_size; start += kVocabBlock) {
         const int64_t size = at_most(kVocabBlock, vocab_size - start);
@@ -103,7 +103,7 @@ BOUGH_INLINE float log_total_weight(const float* logits, int64_t vocab_size, flo
         }
         Vec sum = splat(0.0F);
         for (int64_t i = 0; i < kVocabBlock; i += kLanes) {
-            sum = add(sum, exp_bounded(sub(load(x + i), splat(largest))));
+            sum = add(sum, exp_bounded(mul(sub(load(x + i), splat(largest)), splat(scale))));
         }
         total += static_cast<double>(sum_lanes(sum));
     }
@@ -113,13 +113,15 @@ BOUGH_INLINE float log_total_weight(const float* logits, int64_t vocab_size, flo
 static void logprobs(const LogprobCall& call, int thread, int num_threads) {
     const Share share = share_of(call.num_rows, thread, num_threads);
     for (int64_t row = share.first; row < share.end; ++row) {
-        const float* logits = call.logits + row * call.logits_stride;
+        const int64_t logits_row = call.logits_rows != nullptr ? call.logits_rows[row] : row;
+        const float* logits = call.logits + logits_row * call.logits_stride;
+        const float scale = call.scales != nullptr ? call.scales[row] : 1.0F;
         int64_t* top_ids = call.top_ids + row * call.top_n;
         Largest top(call.top_keys + row * call.top_n, call.top_n);
         const float largest = look_through(logits, call.vocab_size, call.top_n, top);
-        const float log_total = log_total_weight(logits, call.vocab_size, largest);
+        const float log_total = log_total_weight(logits, call.vocab_size, largest, scale);
         // The largest logit goes first, because subtracting close numbers is exact.
-        const auto read = [&](int64_t id) { return (logits[id] - largest) - log_total; };
+        const auto read = [&](int64_t id) { return (logits[id] - largest) * scale - log_total; };
         call.targets_read[row] = read(call.targets[row]);
         top.sort(top_ids);
         for (int64_t i = 0; i < call.top_n; ++i) call.top_read[row * call.top_n + i] = read(top_ids[i]);

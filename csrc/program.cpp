@@ -54,7 +54,8 @@ int64_t gemm_floats(const ProgramLimits& limits, int num_threads) {
 }  // namespace
 
 int64_t Program::bytes(const ProgramLimits& limits, int num_threads) {
-    const int64_t per_row = 8 * sizeof(int32_t) + 2 + sizeof(void*) + sizeof(int64_t) + num_threads * sizeof(Choice);
+    const int64_t per_row =
+        8 * sizeof(int32_t) + 2 + sizeof(void*) + 2 * sizeof(int64_t) + num_threads * sizeof(Choice);
     return gemm_floats(limits, num_threads) * sizeof(float) + limits.max_tokens * 3 * sizeof(int32_t) +
            limits.max_rows * per_row;
 }
@@ -83,6 +84,7 @@ Program::Program(ThreadPool& pool, const ProgramLimits& limits)
       run_lens_(limits.max_rows),
       just_chosen_(limits.max_rows, -1),
       drawn_(limits.max_rows),
+      targets_(limits.max_rows),
       drawn_finite_(limits.max_rows) {}
 
 // --- recording ---------------------------------------------------------------------------------------------------
@@ -132,6 +134,7 @@ StepError Program::decode(const Step& step, DecodeRun& run) {
         const Step next = step_of_run(step, run.num_done);
         compute(next);
         draw(next, run);
+        read_logprobs(next, run);
         ++run.num_done;
         for (int64_t row = 0; row < step.num_rows; ++row) {
             const int32_t req_slot = step.req_slots[row];
@@ -178,6 +181,21 @@ void Program::draw(const Step& step, const DecodeRun& run) {
         ++draw.counts[token];
         if (draw.num_history >= 0 && draw.num_history < run.history_size) draw.history[draw.num_history] = token;
     }
+}
+
+void Program::read_logprobs(const Step& step, const DecodeRun& run) {
+    if (run.logprobs == nullptr) return;
+    LogprobCall call = *run.logprobs;
+    call.logits = step.logits;
+    call.logits_stride = call.vocab_size = limits_.vocab_size;
+    for (int64_t i = 0; i < call.num_rows; ++i) targets_[i] = drawn_[call.logits_rows[i]];
+    call.targets = targets_.data();
+    const int64_t done = run.num_done * call.num_rows;
+    call.targets_read += done;
+    call.top_read += done * call.top_n;
+    call.top_ids += done * call.top_n;
+    call.chosen_read += done * call.num_chosen;
+    pool_.run([&](int thread, int num_threads) { kernels().logprobs.logprobs(call, thread, num_threads); });
 }
 
 bool Program::goes_on(const Step& step, const DecodeRun& run) {
@@ -233,6 +251,14 @@ StepError Program::check(const Step& step, const DecodeRun& run) const {
     for (int64_t row = 0; row < step.num_rows; ++row) {
         if (step.extend_lens[row] != 1 || step.wanted[row] == Wanted::nothing) return StepError::no_decode;
         if (step.prefix_lens[row] + run.num_steps > limits_.max_context) return StepError::bad_length;
+    }
+    if (run.logprobs != nullptr) {
+        const LogprobCall& call = *run.logprobs;
+        const int64_t num_logits = std::count(step.wanted, step.wanted + step.num_rows, Wanted::logits);
+        if (call.num_rows > limits_.max_rows || call.top_n > limits_.vocab_size) return StepError::no_decode;
+        for (int64_t i = 0; i < call.num_rows; ++i) {
+            if (call.logits_rows[i] < 0 || call.logits_rows[i] >= num_logits) return StepError::no_decode;
+        }
     }
     for (int64_t i = 0; i < run.num_steps * step.num_rows; ++i) {
         if (step.out_slots[i] < 0 || step.out_slots[i] >= limits_.num_slots) return StepError::bad_slot;

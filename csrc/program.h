@@ -70,7 +70,10 @@ struct DecodeRun {
     // to a history that has fewer than history_size.
     const SampleRow* draws;
     int64_t history_size;
-    void* sampling_scratch;      // sample_scratch_bytes
+    void* sampling_scratch;  // sample_scratch_bytes
+    // What to read of tokens that were drawn: `logits_rows` are among the rows that want logits, what is read is
+    // [num_steps, ..] but for `top_keys`; logits and targets are filled in. Null: nothing.
+    const LogprobCall* logprobs;
     const uint8_t* is_end;       // [vocab_size]
     const uint8_t* checks_end;   // [num_rows], whether a token that is an end ends the row
     const int32_t* descriptors;  // [num_descriptors], at most kMaxDescriptors
@@ -154,6 +157,7 @@ private:
     StepError check(const Step& step, const DecodeRun& run) const;
     void compute(const Step& step);
     void draw(const Step& step, const DecodeRun& run);
+    void read_logprobs(const Step& step, const DecodeRun& run);
     Step step_of_run(const Step& first, int64_t num_done);
     static bool goes_on(const Step& step, const DecodeRun& run);
     void fill_piece(const Step& step, int64_t num_tokens);
@@ -199,7 +203,7 @@ private:
     std::vector<Choice> choices_;  // [num_threads, max_rows]
     // Of a decode run, [max_rows]
     std::vector<int32_t> run_lens_, just_chosen_;
-    std::vector<int64_t> drawn_;
+    std::vector<int64_t> drawn_, targets_;
     std::vector<uint8_t> drawn_finite_;
 };
 

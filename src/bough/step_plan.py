@@ -251,8 +251,8 @@ class StepResult:
     """What a step produced.
 
     ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``. Where
-    further steps have followed, it is that of the last one, and so are ``failed_rows``. Where each step is to be
-    reported, each has a result.
+    further steps have followed, it is that of the last one, and so are ``logprobs`` and ``failed_rows``. Where each
+    step is to be reported, each has a result.
     """
 
     step_id: int
@@ -264,6 +264,8 @@ class StepResult:
     """Ascending by row"""
     earlier_token_ids: tuple[IntArray, ...] = ()
     """The tokens ``[R]`` of the steps before the last one."""
+    earlier_logprobs: tuple[tuple[RowLogprobResult, ...], ...] = ()
+    """``logprobs`` of the steps before the last one; empty if there are none."""
     seconds: float = 0.0
     """Time that the device took, measured around the forward pass; of all steps together."""
     goes_on: bool = False

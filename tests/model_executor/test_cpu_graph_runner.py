@@ -345,34 +345,38 @@ def test_steps_in_a_row_tell_logprobs_as_steps_one_by_one(checkpoint: Checkpoint
         RowLogprobs(3, 0, int32(), 1, (7,)),
     )
 
-    def results(*, natively: bool, further: int) -> list[StepResult]:
+    def results(*, natively: bool, further: int, reports_each: bool = True) -> list[Any]:
         runner = make_runner(checkpoint.path, **options)
         builder = PlanBuilder(runner)
         sequences = [builder.add(prompt(10 + row, seed=row)) for row in range(len(params))]
         for row, sequence in enumerate(sequences):
             builder.step([(sequence, 10 + row)], new_params=params[row])
         runner.recording = not natively
-        found: list[StepResult] = []
+        found: list[Any] = []
         while len(found) < 12:
             work = [(each, 1) for each in sequences]
-            plan = builder.plan(work, logprobs=asked, further=further, checks_eos=False, reports_each=True)
+            way = {"further": further, "checks_eos": False, "reports_each": reports_each}
+            plan = builder.plan(work, logprobs=asked, **way)
             new = [runner.forward_step(plan)]
             while new[-1].goes_on:
                 new.append(runner.forward_further())
-            assert len(new) == further + 1
             for result in new:
-                for sequence, token in zip(sequences, result.next_token_ids.tolist(), strict=True):
-                    sequence.tokens.append(token)
-            found += new
+                tokens_of = [*result.earlier_token_ids, result.next_token_ids]
+                logprobs_of = [*result.earlier_logprobs, result.logprobs]
+                for tokens, logprobs in zip(tokens_of, logprobs_of, strict=True):
+                    found.append((tokens.tolist(), [asdict(each) for each in logprobs]))
+                    for sequence, token in zip(sequences, tokens.tolist(), strict=True):
+                        sequence.tokens.append(token)
         return found
 
     apart = results(natively=False, further=0)
-    for others in (results(natively=True, further=0), results(natively=True, further=5)):
-        for result, other in zip(apart, others, strict=True):
-            assert other.next_token_ids.tolist() == result.next_token_ids.tolist()
-            assert [each.row for each in other.logprobs] == [0, 1, 3]
-            for told, other_told in zip(result.logprobs, other.logprobs, strict=True):
-                np.testing.assert_equal(asdict(other_told), asdict(told))
+    assert [row["row"] for row in apart[0][1]] == [0, 1, 3]
+    for others in (
+        results(natively=True, further=0),
+        results(natively=True, further=5),
+        results(natively=True, further=5, reports_each=False),
+    ):
+        np.testing.assert_equal(others, apart)
 
 
 @pytest.mark.parametrize("reports_each", [False, True])

@@ -341,7 +341,23 @@ struct Batch {
                   nullptr,
                   nullptr,
                   nullptr};
+        // Every other row that draws, the last one first.
+        std::vector<int64_t> asked;
+        for (int64_t i = num_logits - 1; i >= 0; i -= 2) asked.push_back(i);
+        const int64_t num_asked = static_cast<int64_t>(asked.size()), top_n = 2;
+        std::vector<float> read(kSteps * num_asked), top_read(kSteps * num_asked * top_n);
+        std::vector<int64_t> top_ids(kSteps * num_asked * top_n);
+        std::vector<uint64_t> top_keys(num_asked * top_n);
+        LogprobCall logprobs{};
+        logprobs.num_rows = num_asked;
+        logprobs.logits_rows = asked.data();
+        logprobs.top_n = top_n;
+        logprobs.targets_read = read.data();
+        logprobs.top_read = top_read.data();
+        logprobs.top_ids = top_ids.data();
+        logprobs.top_keys = top_keys.data();
         DecodeRun run{};
+        run.logprobs = &logprobs;
         run.num_steps = kSteps;
         run.max_at_once = between(1, kSteps);
         run.num_outputs = num_outputs.data();
@@ -353,6 +369,17 @@ struct Batch {
         while (run.has_ended == 0) expect(model.decode(step, run) == StepError::none, "run", 0, 1);
         expect(run.num_done == kSteps, "steps of a run", static_cast<double>(run.num_done), kSteps);
         expect(model.decode(step, run) == StepError::no_decode, "a run that has ended", 0, 1);
+        std::vector<size_t> drawing;
+        for (size_t row = 0; row < rows; ++row) {
+            if (wanted[row] == Wanted::logits) drawing.push_back(row);
+        }
+        for (int64_t i = 0; i < kSteps * num_asked; ++i) {
+            // Rows take their likeliest token.
+            const int32_t token = next[i / num_asked * rows + drawing[asked[i % num_asked]]];
+            expect(top_ids[i * top_n] == token, "likeliest of a run", static_cast<double>(top_ids[i * top_n]), token);
+            expect(read[i] == top_read[i * top_n], "its logprob", read[i], top_read[i * top_n]);
+            expect(read[i] <= 0 && top_read[i * top_n + 1] <= read[i], "order of logprobs", read[i], 0);
+        }
         for (size_t row = 0; row < rows; ++row) {
             expect(finite[row] == 1, "finite row", finite[row], 1);
             for (int64_t i = 0; i < kSteps; ++i) {
@@ -370,6 +397,10 @@ struct Batch {
         run.num_done = 0;
         run.num_steps = kContext;
         expect(model.decode(step, run) == StepError::bad_length, "a run beyond the context", 0, 1);
+        if (num_asked == 0) return;
+        run.num_steps = 1;
+        asked[0] = num_logits;
+        expect(model.decode(step, run) == StepError::no_decode, "logprobs of no logits", 0, 1);
     }
 
     const DType dtype;

@@ -22,6 +22,7 @@ from bough.ipc.channels import SchedulerChannels, TokenizerChannels
 from bough.ipc.messages import AbortReq, ShutdownReq, TokenizedGenerateReqInput
 from bough.model_executor.fake_model_runner import StepDuration
 from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.step_budget import LOGPROBS_AT_ONCE
 from bough.step_plan import StepResult
 from tests.scheduler.harness import Harness, Output, prompt_of
 from tests.thoroughness import examples
@@ -373,16 +374,16 @@ def test_plans_have_one_step_where_tokens_cannot_be_chosen_natively_alone() -> N
     assert {plan.num_steps for plan, _ in harness.worker.steps} == {1}
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_steps_of_a_run_tell_the_logprobs_of_each(stream: bool) -> None:
+@pytest.mark.parametrize("stream_interval", [None, 3, 10])
+def test_steps_in_a_row_have_the_logprobs_of_steps_one_by_one(stream_interval: int | None) -> None:
     def outputs(max_steps: int) -> list[Output]:
         harness = Harness(max_steps=max_steps)
-        fields = {"max_new_tokens": 40, "stream": stream, "stream_interval": 3 if stream else 100}
+        fields = {"max_new_tokens": 40, "stream": stream_interval is not None, "stream_interval": stream_interval or 1}
         asking = {"return_logprob": True, "top_logprobs_num": 2, "token_ids_logprob": [5, 7]}
         (told,) = harness.submit(prompt_of(20), **asking, **fields)
         (other,) = harness.submit(prompt_of(20, 1), **fields)
         harness.run()
-        assert {plan.num_steps for plan, _ in harness.worker.steps[1:-1]} == {max_steps}
+        assert (max(plan.num_steps for plan, _ in harness.worker.steps) > 1) == (max_steps > 1)
         return [harness.outputs[told], harness.outputs[other]]
 
     one_by_one, in_a_row = outputs(1), outputs(13)
@@ -390,6 +391,16 @@ def test_steps_of_a_run_tell_the_logprobs_of_each(stream: bool) -> None:
     assert [position.token_id for position in in_a_row[0].logprobs] == in_a_row[0].token_ids
     assert [each.logprobs for each in in_a_row] == [each.logprobs for each in one_by_one]
     assert [each.token_ids for each in in_a_row] == [each.token_ids for each in one_by_one]
+
+
+def test_a_plan_has_no_more_logprobs_than_their_receivers_take_at_once() -> None:
+    harness = Harness(max_steps=100)
+    fields = {"max_new_tokens": 60, "stream": False, "return_logprob": True}
+    harness.submit(prompt_of(20), top_logprobs_num=999, **fields)
+    harness.submit(prompt_of(20, 1), top_logprobs_num=23, **fields)
+    harness.run()
+    assert LOGPROBS_AT_ONCE // 1024 == 16
+    assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 16, 11]
 
 
 @pytest.mark.parametrize("own_stops", [False, True])

@@ -20,7 +20,7 @@ from bough.scheduler import requests as requests_module
 from bough.scheduler import scheduler as scheduler_module
 from bough.scheduler.cost_model import CostModel
 from bough.scheduler.req import Req
-from bough.scheduler.step_budget import PROMPT_LOGPROBS_PER_STEP
+from bough.scheduler.step_budget import LOGPROBS_AT_ONCE
 from bough.step_plan import StepPlan, StepResult
 from tests.constrained.following import bundled_tokenizer
 from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
@@ -416,7 +416,7 @@ def test_logprobs_of_prompts_come_in_pieces_that_hold_nobody_up(per_token: int, 
         assert [entry.token_id for entry in harness.outputs[rid].input_logprobs or []] == prompt
     sizes = [[len(item.targets) for item in plan.logprobs] for plan, _ in harness.worker.steps]
     assert max(map(max, sizes)) == most_tokens
-    assert max(map(sum, sizes)) <= max(PROMPT_LOGPROBS_PER_STEP // per_token, 1)
+    assert max(map(sum, sizes)) <= max(LOGPROBS_AT_ONCE // per_token, 1)
 
 
 def test_logprobs_travel_with_their_tokens() -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from bough.kernels.library import load_library
@@ -11,42 +14,76 @@ from bough.kernels.structures import LogprobCall
 from bough.kernels.thread_pool import ThreadPool
 
 
-def read_logprobs(
-    threads: ThreadPool, logits: torch.Tensor, targets: torch.Tensor, top_n: int, token_ids: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """What :func:`bough.layers.logprobs.gather_logprobs` returns, in the order of its fields.
+class LogprobReads:
+    """What the kernel is asked about ``k`` rows, and room for what it reads in so many steps.
+
+    Attributes:
+        call: the kernel's call for the first step; where the logits are and which token each row is asked about is for
+            others to fill in. It names memory of this object.
+    """
+
+    def __init__(
+        self,
+        top_n: int,
+        token_ids: npt.NDArray[np.int64],
+        *,
+        num_steps: int = 1,
+        logits_rows: npt.NDArray[np.int64] | None = None,
+        scales: npt.NDArray[np.float32] | None = None,
+    ) -> None:
+        """See :func:`bough.layers.logprobs.gather_logprobs`.
+
+        Args:
+            top_n: at most the size of the vocabulary.
+            token_ids: ``[k, c]``; may repeat one row without memory of its own.
+            num_steps: at least 1.
+            logits_rows: ``[k]``, which rows of the logits; ``None``: all.
+            scales: ``[k]``, what each row's logits are multiplied by, above 0; ``None``: nothing.
+        """
+        rows, num_chosen = token_ids.shape
+        if num_chosen and token_ids.strides[1] != token_ids.itemsize:
+            token_ids = np.ascontiguousarray(token_ids)
+        self._targets = np.empty((num_steps, rows), dtype=np.float32)
+        self._top_values = np.empty((num_steps, rows, top_n), dtype=np.float32)
+        self._top_ids = np.empty((num_steps, rows, top_n), dtype=np.int64)
+        self._chosen = np.empty((num_steps, rows, num_chosen), dtype=np.float32)
+        top_keys = np.empty((rows, top_n), dtype=np.uint64)
+        self._kept = (token_ids, logits_rows, scales, top_keys)
+        self.call = LogprobCall(
+            num_rows=rows,
+            logits_rows=_address(logits_rows),
+            scales=_address(scales),
+            top_n=top_n,
+            chosen=_address(token_ids),
+            chosen_stride=token_ids.strides[0] // token_ids.itemsize,
+            num_chosen=num_chosen,
+            targets_read=_address(self._targets),
+            top_read=_address(self._top_values),
+            top_ids=_address(self._top_ids),
+            top_keys=_address(top_keys),
+            chosen_read=_address(self._chosen),
+        )
+
+    def of_step(self, step: int) -> list[npt.NDArray[Any]]:
+        """What was read: the fields of :class:`bough.layers.logprobs.GatheredLogprobs`, in their order."""
+        return [self._targets[step], self._top_values[step], self._top_ids[step], self._chosen[step]]
+
+
+def read_logprobs(threads: ThreadPool, logits: torch.Tensor, targets: torch.Tensor, reads: LogprobReads) -> None:
+    """Read what :class:`LogprobReads` asks, as its first step.
 
     Args:
         threads: run the kernel.
-        logits: float32 ``[k, V]``, contiguous.
-        targets: int64 ``[k]``.
-        top_n: at most ``V``.
-        token_ids: int64 ``[k, c]``; may repeat one row.
+        logits: float32 ``[.., V]``, contiguous.
+        targets: int64 ``[k]``, the token that each row is asked about.
+        reads: gets what is read.
     """
-    rows, num_chosen = token_ids.shape
-    if num_chosen and token_ids.stride(1) != 1:
-        token_ids = token_ids.contiguous()
     targets = targets.contiguous()
-    targets_read = torch.empty(rows)
-    top_read = torch.empty(rows, top_n)
-    top_ids = torch.empty(rows, top_n, dtype=torch.int64)
-    top_keys = torch.empty(rows, top_n, dtype=torch.int64)
-    chosen_read = torch.empty(rows, num_chosen)
-    call = LogprobCall(
-        logits=logits.data_ptr(),
-        logits_stride=logits.stride(0),
-        vocab_size=logits.shape[1],
-        num_rows=rows,
-        targets=targets.data_ptr(),
-        top_n=top_n,
-        chosen=token_ids.data_ptr(),
-        chosen_stride=token_ids.stride(0),
-        num_chosen=num_chosen,
-        targets_read=targets_read.data_ptr(),
-        top_read=top_read.data_ptr(),
-        top_ids=top_ids.data_ptr(),
-        top_keys=top_keys.data_ptr(),
-        chosen_read=chosen_read.data_ptr(),
-    )
+    call = reads.call
+    call.logits, call.logits_stride, call.vocab_size = logits.data_ptr(), logits.stride(0), logits.shape[1]
+    call.targets = targets.data_ptr()
     load_library().bough_logprobs(threads.handle, ctypes.byref(call))
-    return targets_read, top_read, top_ids, chosen_read
+
+
+def _address(array: npt.NDArray[Any] | None) -> int | None:
+    return None if array is None else array.ctypes.data

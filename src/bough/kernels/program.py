@@ -50,7 +50,7 @@ _STEP_ERRORS = {
     2: "has a token id that is not in the vocabulary",
     3: "has a slot that does not exist",
     4: "wants tokens or logits of a model without a head",
-    5: "is no run of decode rows that all want a token",
+    5: "is no run of decode rows that all want a token, or wants logprobs of rows that have no logits",
 }
 
 

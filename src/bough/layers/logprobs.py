@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from bough.kernels.logprobs import read_logprobs
+from bough.kernels.logprobs import LogprobReads, read_logprobs
 from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import kernels_for
 from bough.sampling.transfer import to_device
@@ -51,7 +51,9 @@ def gather_logprobs(
         token_ids = to_device(np.array(token_ids, dtype=np.int64), logits.device).expand(len(logits), -1)
     top_n = min(top_n, logits.shape[1])
     if threads is not None:
-        return GatheredLogprobs(*read_logprobs(threads, logits, targets, top_n, token_ids))
+        reads = LogprobReads(top_n, token_ids.numpy())
+        read_logprobs(threads, logits, targets, reads)
+        return GatheredLogprobs(*map(torch.from_numpy, reads.of_step(0)))
     maxima = block_maxima(logits)
     largest = maxima.amax(-1, keepdim=True)
     log_total = _log_total_weights(logits, largest)

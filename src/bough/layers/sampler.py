@@ -24,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.kernels.logprobs import LogprobReads, read_logprobs
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import kernels_for
@@ -310,7 +311,7 @@ class LogprobReader:
         tile_rows: int,
         threads: ThreadPool | None,
     ) -> None:
-        """See :meth:`Sampler.logprob_reader`; so many rows of logits are copied at a time."""
+        """See :meth:`Sampler.logprob_reader`; where torch computes, so many rows of logits are copied at a time."""
         self._requests = requests
         self._top_n = max(request.top_n for request in requests)
         self._ids = np.zeros((len(requests), max(len(request.token_ids) for request in requests)), dtype=np.int64)
@@ -321,6 +322,10 @@ class LogprobReader:
         self._tile_rows = tile_rows
         self._threads = threads
 
+    def native_reads(self, num_steps: int) -> LogprobReads:
+        """What the native kernel is to be asked in so many steps, and room for its answers."""
+        return LogprobReads(self._top_n, self._ids, num_steps=num_steps, logits_rows=self._at, scales=self._scales)
+
     def read(self, logits: torch.Tensor, tokens: torch.Tensor) -> SampledLogprobs:
         """Logprobs of a step.
 
@@ -328,15 +333,18 @@ class LogprobReader:
             logits: float32 ``[S, V]``, penalties, bans, biases and masks applied; not modified.
             tokens: int64 ``[S]``, those chosen.
         """
-        device, parts = logits.device, []
+        device = logits.device
+        if self._threads is not None:
+            reads = self.native_reads(1)
+            read_logprobs(self._threads, logits, tokens.index_select(0, to_device(self._at, device)), reads)
+            return SampledLogprobs(self._requests, *map(torch.from_numpy, reads.of_step(0)))
+        parts = []
         for start in range(0, len(self._at), self._tile_rows):
             part = slice(start, start + self._tile_rows)
             places = to_device(self._at[part], device)
             wanted = logits.index_select(0, places).mul_(to_device(self._scales[part], device).unsqueeze(1))
             targets = tokens.index_select(0, places)
-            parts.append(
-                gather_logprobs(wanted, targets, self._top_n, to_device(self._ids[part], device), self._threads)
-            )
+            parts.append(gather_logprobs(wanted, targets, self._top_n, to_device(self._ids[part], device)))
         return SampledLogprobs(
             requests=self._requests,
             sampled=torch.cat([part.targets for part in parts]),

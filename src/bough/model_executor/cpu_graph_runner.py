@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 from bough.config.engine_args import MAX_STEPS_IN_A_ROW
 from bough.config.model_config import ModelConfig
 from bough.constrained.masks import PendingMasks, TokenMasks
+from bough.kernels.logprobs import LogprobReads
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step
@@ -128,7 +130,7 @@ class CpuGraphRunner:
         self._first_of_run.input_ids = self._addresses[3]
         self._first_of_run.out_slots = _address(self._run_slots)
         self._first_of_run.next_tokens = _address(self._run_tokens)
-        self._draws: StepDraws | None = None
+        self._read_by_run: tuple[StepDraws, LogprobReads | None] | None = None
         self.interrupt_on(())
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
@@ -178,7 +180,14 @@ class CpuGraphRunner:
         logits = self._logits[:num_logits] if num_logits else None
         return ReplayResult(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
 
-    def decode(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], draws: StepDraws, scratch: int) -> IntArray:
+    def decode(
+        self,
+        plan: StepPlan,
+        wanted: npt.NDArray[np.uint8],
+        draws: StepDraws,
+        scratch: int,
+        reads: LogprobReads | None = None,
+    ) -> IntArray:
         """Run a step of decode rows, and those that follow unless each is to be reported; choose their tokens.
 
         Mutates the KV pool at the plan's slots, enters these into ``req_to_token``, writes ``last_token`` and counts
@@ -189,6 +198,7 @@ class CpuGraphRunner:
             wanted: uint8 ``[R]``, ``CHOICE`` or ``LOGITS`` for each row.
             draws: of the rows with ``LOGITS``, in all steps.
             scratch: address of the native sampler's memory.
+            reads: gets logprobs of rows with ``LOGITS``, in all steps.
 
         Returns:
             tokens ``[steps that were run, R]``.
@@ -213,7 +223,8 @@ class CpuGraphRunner:
                 run.max_at_once = 1
         run.num_steps, run.num_done, run.sampling_scratch = num_steps, 0, scratch
         run.draws, run.history_size, run.num_outputs = _address(draws.rows), draws.history_size, draws.num_outputs
-        self._draws = draws
+        run.logprobs = None if reads is None else ctypes.addressof(reads.call)
+        self._read_by_run = (draws, reads)
         return self._run_on()
 
     def decode_further(self) -> IntArray:
@@ -245,11 +256,6 @@ class CpuGraphRunner:
         """Which rows ``[R]`` were, in the last step of :meth:`decode`; all where another may follow."""
         finite: npt.NDArray[np.bool_] = self._finite[: self._first_of_run.num_rows].copy()
         return finite
-
-    @property
-    def logits(self) -> torch.Tensor:
-        """Those of the last step: float32, of the rows that wanted some. The next step overwrites them."""
-        return self._logits[: int(np.count_nonzero(self._wanted[: self._first_of_run.num_rows] == _LOGITS))]
 
     def _fill_rows(self, plan: StepPlan, wanted: npt.NDArray[np.uint8]) -> None:
         """What the native step is told of rows.

@@ -267,11 +267,18 @@ class FakeModelRunner:
         """
         self._next, self._done, self._seconds = None, 0, 0.0
         result = self._forward_one(plan)
-        earlier: list[IntArray] = []
+        earlier: list[StepResult] = []
         while result.goes_on and plan.further is not None and not plan.further.reports_each:
-            earlier.append(result.next_token_ids)
+            earlier.append(result)
             result = self.forward_further()
-        return replace(result, earlier_token_ids=tuple(earlier), seconds=self._seconds) if earlier else result
+        if not earlier:
+            return result
+        return replace(
+            result,
+            earlier_token_ids=tuple(each.next_token_ids for each in earlier),
+            earlier_logprobs=tuple(each.logprobs for each in earlier) if plan.logprobs else (),
+            seconds=self._seconds,
+        )
 
     def forward_further(self) -> StepResult:
         """Run the next step of the plan whose last result goes on.

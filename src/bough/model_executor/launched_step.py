@@ -52,6 +52,7 @@ class StepOutcome:
     """Answers to all of the plan's requests, where the host knows them already"""
     embeddings: tuple[RowEmbedding, ...] = ()
     earlier_token_ids: tuple[IntArray, ...] = ()
+    earlier_logprobs: tuple[tuple[RowLogprobResult, ...], ...] = ()
     goes_on: bool = False
 
     @classmethod
@@ -101,6 +102,7 @@ class LaunchedStep:
             failed_rows=tuple(failed),
             embeddings=outcome.embeddings,
             earlier_token_ids=outcome.earlier_token_ids,
+            earlier_logprobs=outcome.earlier_logprobs,
             seconds=self._readback.seconds,
             goes_on=outcome.goes_on,
         )

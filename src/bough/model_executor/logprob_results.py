@@ -57,12 +57,11 @@ def sampled_fields(requests: Sequence[RowLogprobs], arrays: HostArrays) -> list[
     ]
 
 
-def sampled_results(requests: Sequence[RowLogprobs], answers: SampledLogprobs) -> tuple[RowLogprobResult, ...]:
-    """Results of rows that want to know of nothing but their sampled tokens; ``answers`` are in host memory."""
-    fields = sampled_fields(requests, [tensor.numpy() for tensor in sampled_tensors(answers)])
+def sampled_results(requests: Sequence[RowLogprobs], arrays: HostArrays) -> tuple[RowLogprobResult, ...]:
+    """Results of rows that want to know of nothing but their sampled tokens; for ``arrays``, :func:`sampled_fields`."""
     return tuple(
-        RowLogprobResult(request.row, *target_fields(request, None), **each)
-        for request, each in zip(requests, fields, strict=True)
+        RowLogprobResult(request.row, *target_fields(request, None), **fields)
+        for request, fields in zip(requests, sampled_fields(requests, arrays), strict=True)
     )
 
 

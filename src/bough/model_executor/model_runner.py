@@ -17,9 +17,10 @@ from bough.config.engine_args import MAX_STEPS_IN_A_ROW, AttentionBackendName, Q
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.kernels.host_memory import OutlineArena
+from bough.kernels.logprobs import LogprobReads
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.quantized_rows import QuantizedRows
-from bough.layers.sampler import LogprobReader, SampleOutput
+from bough.layers.sampler import SampleOutput
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
@@ -45,7 +46,7 @@ from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
-from bough.step_plan import ForwardMode, IntArray, RowLogprobResult, RowLogprobs, StepPlan, StepResult
+from bough.step_plan import ForwardMode, RowLogprobResult, RowLogprobs, StepPlan, StepResult
 
 logger = logging.getLogger(__name__)
 
@@ -81,17 +82,12 @@ class RunningSteps:
 
     plan: StepPlan
     step_runner: CpuGraphRunner
-    drawn: npt.NDArray[np.bool_]
-    """[R], rows that have logits"""
-    logprob_reader: LogprobReader | None
+    reads: LogprobReads | None
     num_further: int = 0
 
-    def logprobs(self, tokens: IntArray) -> tuple[RowLogprobResult, ...]:
-        """What rows want to know of the ``tokens`` ``[R]`` of the last step."""
-        if self.logprob_reader is None:
-            return ()
-        chosen = torch.from_numpy(tokens[self.drawn].astype(np.int64))
-        return sampled_results(self.plan.logprobs, self.logprob_reader.read(self.step_runner.logits, chosen))
+    def logprobs_of(self, step: int) -> tuple[RowLogprobResult, ...]:
+        """What rows want to know of the tokens of a step that was run."""
+        return () if self.reads is None else sampled_results(self.plan.logprobs, self.reads.of_step(step))
 
 
 class ModelRunner:
@@ -354,24 +350,24 @@ class ModelRunner:
         draws = self.sampling_state.describe_steps(rows.of(drawn), plan.num_steps)
         assert self.sampler.native is not None, "there are native kernels"
         wanted = _WANTED_OF_SAMPLING[drawn.view(np.uint8)]
-        tokens = step_runner.decode(plan, wanted, draws, self.sampler.native.scratch)
-        reader = None
+        reads = None
         if plan.logprobs:
-            assert len(tokens) == 1, "each step of rows with logprobs is reported"
-            requests = _among(drawn.nonzero()[0], plan.logprobs)
-            reader = self.sampler.logprob_reader(rows.slots[drawn], requests)
-        running = RunningSteps(plan, step_runner, drawn, reader)
+            reader = self.sampler.logprob_reader(rows.slots[drawn], _among(drawn.nonzero()[0], plan.logprobs))
+            reads = reader.native_reads(plan.num_steps)
+        tokens = step_runner.decode(plan, wanted, draws, self.sampler.native.scratch, reads)
+        running = RunningSteps(plan, step_runner, reads)
         if step_runner.goes_on:
             self._running = running
+        *earlier, last = map(running.logprobs_of, range(len(tokens)))
         return StepOutcome(
             tokens[-1],
             step_runner.finite,
-            logprobs=running.logprobs(tokens[-1]),
+            logprobs=last,
             earlier_token_ids=tuple(tokens[:-1]),
+            earlier_logprobs=tuple(earlier) if plan.logprobs else (),
             goes_on=step_runner.goes_on,
         )
 
-    @torch.inference_mode()
     def forward_further(self) -> StepResult:
         """Run the next step of the plan whose last result goes on.
 
@@ -384,7 +380,7 @@ class ModelRunner:
         begin = time.perf_counter()
         tokens = running.step_runner.decode_further()
         running.num_further += 1
-        logprobs = running.logprobs(tokens)
+        logprobs = running.logprobs_of(running.num_further)
         seconds = time.perf_counter() - begin
         step_id = running.plan.step_id
         if running.step_runner.goes_on:

@@ -46,7 +46,7 @@ class OutputProcessor:
         """
         deltas: list[OutputDelta] = []
         if result.earlier_token_ids:
-            self._process_earlier(planned, np.stack(result.earlier_token_ids))
+            self._process_earlier(planned, np.stack(result.earlier_token_ids), result.earlier_logprobs)
         masks = planned.plan.masks
         if masks is not None:
             deltas += [self.finish(req, FinishReason("stop")) for req in self._leaving(planned, masks.ended)]
@@ -226,7 +226,9 @@ class OutputProcessor:
         req.input_logprobs = []
         return delta
 
-    def _process_earlier(self, planned: Planned, tokens: IntArray) -> None:
+    def _process_earlier(
+        self, planned: Planned, tokens: IntArray, logprobs: Sequence[Sequence[RowLogprobResult]]
+    ) -> None:
         """The tokens ``[N, R]`` of steps in a row but the last: they end nothing, and nobody is told of them yet."""
         table = self.table
         rows = planned.alive.nonzero()[0]
@@ -236,6 +238,11 @@ class OutputProcessor:
         table.known_len[slots] += count
         table.out_len[slots] += count
         self.generated_tokens += count * len(rows)
+        for of_step, results in zip(tokens, logprobs, strict=True) if logprobs else ():
+            for result in results:
+                req = table.reqs[planned.plan.req_slots[result.row]]
+                if planned.alive[result.row] and req is not None:
+                    req.pending_logprobs.append(_sampled_logprobs(req, int(of_step[result.row]), result))
 
     def _process_tokens(
         self, planned: Planned, tokens: IntArray, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]

@@ -25,7 +25,7 @@ from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
 from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_budget import StepBudget, StepLimits, budget_of_step
+from bough.scheduler.step_budget import LOGPROBS_AT_ONCE, StepBudget, StepLimits, budget_of_step
 from bough.scheduler.step_builder import Planned, StepBuilder
 from bough.step_plan import FurtherSteps, IntArray
 
@@ -167,7 +167,9 @@ class StepPlanner:
         table = self.table
         if not (table.is_plain[slots] & (table.planned_out[slots] >= table.min_new[slots])).all():
             return None
-        reports_each = bool(table.careful[slots].any())
+        reports_each = bool(table.judged[slots].any())
+        # Whoever receives them is busy for a while.
+        max_steps = min(max_steps, LOGPROBS_AT_ONCE // max(int(table.logprobs[slots].sum()), 1))
         streaming = slots[table.streams[slots]]
         if len(streaming) and not reports_each:
             untold = int((table.next_send[streaming] - table.out_len[streaming]).min())

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from bough.mem_cache.kv_cache_manager import KVCacheManager
 from bough.scheduler.req import Req, ReqState
-from bough.scheduler.step_budget import LOGPROB_CHUNK_TOKENS, PROMPT_LOGPROBS_PER_STEP
+from bough.scheduler.step_budget import LOGPROB_CHUNK_TOKENS, LOGPROBS_AT_ONCE
 from bough.step_plan import IntArray
 
 MIN_SHARED_TOKENS = 32
@@ -122,7 +122,7 @@ def _quick_len(leader: Req) -> int:
 
     With few of them it is mostly time that bounds the pieces, of which whoever computes beside it would take some.
     """
-    has_many = leader.logprobs_per_token * LOGPROB_CHUNK_TOKENS > PROMPT_LOGPROBS_PER_STEP
+    has_many = leader.logprobs_per_token * LOGPROB_CHUNK_TOKENS > LOGPROBS_AT_ONCE
     return leader.logprob_next - 1 if has_many and leader.logprob_next < leader.prompt_len else leader.fill_len
 
 

@@ -31,10 +31,11 @@ class RequestTable:
         send_interval: output tokens per delta.
         decoding: whether the request's prompt is wholly computed or planned.
         checks_eos: whether the model's end-of-sequence ids end the request.
-        careful: whether each token needs a look by Python (own stop tokens, text stops, logprobs, a grammar).
+        judged: whether each token may end the request as only Python can tell (own stop tokens, text stops, a grammar).
+        careful: whether each token needs a look by Python: it is judged, or has logprobs.
         is_plain: whether native code can choose token after token (no masks, no banned sequences).
         streams: whether somebody waits for each delta.
-        logprobs: whether its tokens' logprobs are wanted.
+        logprobs: how many are wanted of each token, those of alternatives included.
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
         num_constrained: requests that have one.
         masked: whether not all tokens may be sampled, because of a grammar or otherwise.
@@ -59,10 +60,11 @@ class RequestTable:
         self.send_interval: IntArray = np.ones(shape, dtype=np.int32)
         self.decoding = np.zeros(shape, dtype=np.bool_)
         self.checks_eos = np.zeros(shape, dtype=np.bool_)
+        self.judged = np.zeros(shape, dtype=np.bool_)
         self.careful = np.zeros(shape, dtype=np.bool_)
         self.is_plain = np.zeros(shape, dtype=np.bool_)
         self.streams = np.zeros(shape, dtype=np.bool_)
-        self.logprobs = np.zeros(shape, dtype=np.bool_)
+        self.logprobs = np.zeros(shape, dtype=np.int64)
         self.constrained = np.zeros(shape, dtype=np.bool_)
         self.masked = np.zeros(shape, dtype=np.bool_)
         self.masks: MaskWords = np.zeros((max_running_requests, mask_words), dtype=np.int32)
@@ -98,11 +100,12 @@ class RequestTable:
         self.masked[slot] = constrained or req.allowed is not None
         self.has_mask[slot] = False
         self.edits_mask[slot] = bool(req.extra_ends) or req.allowed is not None
-        self.careful[slot] = own_stops or req.text_stops is not None or req.return_logprob or constrained
+        self.judged[slot] = judged = own_stops or req.text_stops is not None or constrained
+        self.careful[slot] = judged or req.return_logprob
         self.is_plain[slot] = not (self.masked[slot] or req.banned_sequences)
         self.min_new[slot] = req.sampling_params.min_new_tokens if req.masked_until_min else 0
         self.streams[slot] = req.stream
-        self.logprobs[slot] = req.return_logprob
+        self.logprobs[slot] = req.logprobs_per_token if req.return_logprob else 0
         self.reqs[slot] = req
 
     def vacate(self, slot: int) -> None:

@@ -27,9 +27,10 @@ LOGPROB_CHUNK_TOKENS = 512
 LOGPROB_CHUNK_BESIDE_DECODE = 64
 """The same while other requests generate."""
 
-PROMPT_LOGPROBS_PER_STEP = 16_384
-"""Most logprobs of prompt tokens and of their alternatives in a step: whoever receives them is busy for half a
-microsecond with each, all at once. That is enough for 20 alternatives of every token that one prompt may have."""
+LOGPROBS_AT_ONCE = 16_384
+"""Most logprobs, those of alternatives included, that a step has of prompt tokens, or a plan of several steps of their
+output: whoever receives them is busy for half a microsecond with each, all at once. That is enough for 20 alternatives
+of every token that one prompt may have."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class StepBudget:
         self._total_seconds = self._seconds = seconds
         self._total_tokens = self._tokens = tokens
         self._logprob_tokens = logprob_tokens
-        self._logprobs = PROMPT_LOGPROBS_PER_STEP
+        self._logprobs = LOGPROBS_AT_ONCE
 
     @property
     def is_spent(self) -> bool:
@@ -166,7 +167,7 @@ class StepBudget:
             per_token: logprobs that each of them has, those of alternatives included.
             given: how many of them the prompt has in this step.
         """
-        is_first = self._logprobs == PROMPT_LOGPROBS_PER_STEP
+        is_first = self._logprobs == LOGPROBS_AT_ONCE
         return min(self._logprob_tokens - given, max(self._logprobs // per_token, int(is_first)))
 
     def spend_logprobs(self, count: int) -> None:

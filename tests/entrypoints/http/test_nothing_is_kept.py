@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gc
 import itertools
+import socket
+import struct
 import sys
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -60,6 +63,32 @@ def test_requests_of_all_kinds_leave_no_memory_allocated(server: RunningServer, 
     levels.append(server.run(allocated))
     growth = min(after - before for before, after in itertools.pairwise(levels))
     assert growth < ROUNDS / 2, "something is kept of all requests of a kind"
+
+
+PAGE = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
+
+
+@pytest.mark.parametrize("resets", [False, True])
+@pytest.mark.parametrize("sent", [b"", PAGE[:20], PAGE, PAGE + PAGE[:20]])
+def test_connection_of_a_client_that_has_left_is_forgotten_at_once(
+    server: RunningServer, sent: bytes, resets: bool
+) -> None:
+    connections: set[Any] = server.server.server_state.connections
+    others = server.run(connections.copy)
+    with server.connect() as client:
+        client.sendall(sent)
+        server.wait_until(lambda: connections - others)
+        if sent.startswith(PAGE):
+            assert client.recv(4096).startswith(b"HTTP/1.1 200")
+        (protocol,) = server.run(lambda: [weakref.ref(each) for each in connections - others])
+        if resets:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def is_forgotten() -> bool:
+        gc.collect()
+        return protocol() is None
+
+    server.wait_until(is_forgotten)
 
 
 SAID = {"messages": [{"role": "user", "content": "Hi"}]}

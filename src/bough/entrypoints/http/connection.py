@@ -170,6 +170,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 if writer.on_left is not None:
                     writer.on_left()
         super().connection_lost(exc)
+        # After a reset, uvicorn would wait for the client's next request and keep all of this for that long.
+        self._unset_keepalive_if_required()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # the event loop asks, uvicorn never says
         """The client sends no more: it has left, or has closed its side and waits for the answer.
