@@ -199,7 +199,7 @@ struct LogprobCall {
     int64_t logits_stride;
     int64_t vocab_size;
     int64_t num_rows;
-    const int64_t* logits_rows;  // [num_rows], where the logits of each are; null: the first, one after the other
+    const int64_t* logits_rows;  // [num_rows], which logits each has; null: row i has the logits i
     const float* scales;         // [num_rows], factors above 0 on the logits; null: none
     const int64_t* targets;      // [num_rows]
     int64_t top_n;               // likeliest tokens, at most vocab_size

@@ -1,4 +1,5 @@
-// Reading log-probabilities out of logits, a row at a time: what bough/layers/logprobs.py defines.
+// Reading log-probabilities out of logits, a row at a time: what bough/layers/logprobs.py defines. Scales are applied
+// to distances from the largest logit, which are exact where that matters.
 #include <cmath>
 
 #include "kernels.h"

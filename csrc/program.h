@@ -72,7 +72,7 @@ struct DecodeRun {
     int64_t history_size;
     void* sampling_scratch;  // sample_scratch_bytes
     // What to read of tokens that were drawn: `logits_rows` are among the rows that want logits, what is read is
-    // [num_steps, ..] but for `top_keys`; logits and targets are filled in. Null: nothing.
+    // [num_steps, ..] but for `top_keys`; what tells of logits and targets is filled in. Null: nothing.
     const LogprobCall* logprobs;
     const uint8_t* is_end;       // [vocab_size]
     const uint8_t* checks_end;   // [num_rows], whether a token that is an end ends the row

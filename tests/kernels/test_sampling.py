@@ -142,7 +142,12 @@ def test_rows_that_may_have_no_token_or_a_broken_one_are_reported(isa: Isa, thre
 
 def test_logprobs_are_of_the_tokens_that_are_allowed(isa: Isa, threads: ThreadPool) -> None:
     rng = np.random.default_rng(3)
-    twins = Twins(threads, 200, [new_request(slot, SamplingParams(), seed=slot) for slot in range(3)])
+    temperatures = (0.3, 1.0, 1.7)
+    twins = Twins(
+        threads,
+        200,
+        [new_request(slot, SamplingParams(temperature=t), seed=slot) for slot, t in enumerate(temperatures)],
+    )
     allowed = random_masks(rng, 2, 200)
     allowed[:, 7] = False
     requests = tuple(RowLogprobs(row, 0, np.zeros(0, dtype=np.int32), 5, (7,)) for row in (0, 2))
@@ -159,6 +164,17 @@ def test_logprobs_are_of_the_tokens_that_are_allowed(isa: Isa, threads: ThreadPo
     assert found.top_ids.tolist() == expected.top_ids.tolist()
     assert found.chosen[0].item() == -np.inf
     assert np.isfinite(found.chosen[1].item())
+
+
+def test_more_logprobs_than_tokens_are_those_of_all_tokens(isa: Isa, threads: ThreadPool) -> None:
+    twins = Twins(threads, 20, [new_request(0, SamplingParams(temperature=0.0), seed=0)])
+    logits = torch.from_numpy(random_logits(np.random.default_rng(3), 1, 20))
+    request = RowLogprobs(0, 0, np.zeros(0, dtype=np.int32), 30, ())
+    found = twins.native.sample(logits.clone(), twins.slots, (request,)).logprobs
+    assert found is not None
+    expected = torch.log_softmax(logits, -1).sort(descending=True)
+    assert found.top_ids.tolist() == expected.indices.tolist()
+    torch.testing.assert_close(found.top_values, expected.values)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -19,11 +19,13 @@ from hypothesis import strategies as st
 from bough.config.port_args import PortArgs
 from bough.errors import ConfigError
 from bough.ipc.channels import SchedulerChannels, TokenizerChannels
-from bough.ipc.messages import AbortReq, ShutdownReq, TokenizedGenerateReqInput
+from bough.ipc.messages import AbortReq, PositionLogprobs, ShutdownReq, TokenizedGenerateReqInput
 from bough.model_executor.fake_model_runner import StepDuration
 from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler import output_processor
+from bough.scheduler.req import Req
 from bough.scheduler.step_budget import LOGPROBS_AT_ONCE
-from bough.step_plan import StepResult
+from bough.step_plan import RowLogprobResult, StepResult
 from tests.scheduler.harness import Harness, Output, prompt_of
 from tests.thoroughness import examples
 
@@ -393,7 +395,27 @@ def test_steps_in_a_row_have_the_logprobs_of_steps_one_by_one(stream_interval: i
     assert [each.token_ids for each in in_a_row] == [each.token_ids for each in one_by_one]
 
 
-def test_a_plan_has_no_more_logprobs_than_their_receivers_take_at_once() -> None:
+def test_an_error_in_the_logprobs_of_earlier_steps_ends_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = Harness(max_steps=13)
+    fields = {"max_new_tokens": 40, "stream": False, "return_logprob": True}
+    (bad,), (good,) = (harness.submit(prompt_of(20, seed), **fields) for seed in (1, 2))
+    read = output_processor._sampled_logprobs
+
+    def raise_for_one(req: Req, token: int, result: RowLogprobResult) -> PositionLogprobs:
+        if req.rid == bad and len(req.pending_logprobs) == 5:
+            raise ValueError("a wrong number of ids")
+        return read(req, token, result)
+
+    monkeypatch.setattr(output_processor, "_sampled_logprobs", raise_for_one)
+    harness.run()
+    reason = harness.outputs[bad].finish_reason
+    assert reason is not None
+    assert (reason.type, reason.status_code) == ("abort", 500)
+    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20, 2), 40)
+    assert len(harness.outputs[good].logprobs) == 40
+
+
+def test_steps_that_are_reported_together_have_no_more_logprobs_than_are_handled_at_once() -> None:
     harness = Harness(max_steps=100)
     fields = {"max_new_tokens": 60, "stream": False, "return_logprob": True}
     harness.submit(prompt_of(20), top_logprobs_num=999, **fields)

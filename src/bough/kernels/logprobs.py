@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from bough.kernels.library import load_library
-from bough.kernels.structures import LogprobCall
+from bough.kernels.structures import LogprobCall, address_of
 from bough.kernels.thread_pool import ThreadPool
 
 
@@ -35,7 +35,7 @@ class LogprobReads:
 
         Args:
             top_n: at most the size of the vocabulary.
-            token_ids: ``[k, c]``; may repeat one row without memory of its own.
+            token_ids: ``[k, c]``; may have stride 0, the same ids for all rows.
             num_steps: at least 1.
             logits_rows: ``[k]``, which rows of the logits; ``None``: all.
             scales: ``[k]``, what each row's logits are multiplied by, above 0; ``None``: nothing.
@@ -51,17 +51,17 @@ class LogprobReads:
         self._kept = (token_ids, logits_rows, scales, top_keys)
         self.call = LogprobCall(
             num_rows=rows,
-            logits_rows=_address(logits_rows),
-            scales=_address(scales),
+            logits_rows=None if logits_rows is None else address_of(logits_rows),
+            scales=None if scales is None else address_of(scales),
             top_n=top_n,
-            chosen=_address(token_ids),
+            chosen=address_of(token_ids),
             chosen_stride=token_ids.strides[0] // token_ids.itemsize,
             num_chosen=num_chosen,
-            targets_read=_address(self._targets),
-            top_read=_address(self._top_values),
-            top_ids=_address(self._top_ids),
-            top_keys=_address(top_keys),
-            chosen_read=_address(self._chosen),
+            targets_read=address_of(self._targets),
+            top_read=address_of(self._top_values),
+            top_ids=address_of(self._top_ids),
+            top_keys=address_of(top_keys),
+            chosen_read=address_of(self._chosen),
         )
 
     def of_step(self, step: int) -> list[npt.NDArray[Any]]:
@@ -83,7 +83,3 @@ def read_logprobs(threads: ThreadPool, logits: torch.Tensor, targets: torch.Tens
     call.logits, call.logits_stride, call.vocab_size = logits.data_ptr(), logits.stride(0), logits.shape[1]
     call.targets = targets.data_ptr()
     load_library().bough_logprobs(threads.handle, ctypes.byref(call))
-
-
-def _address(array: npt.NDArray[Any] | None) -> int | None:
-    return None if array is None else array.ctypes.data

@@ -313,7 +313,7 @@ class LogprobReader:
     ) -> None:
         """See :meth:`Sampler.logprob_reader`; where torch computes, so many rows of logits are copied at a time."""
         self._requests = requests
-        self._top_n = max(request.top_n for request in requests)
+        self._top_n = min(max(request.top_n for request in requests), state.vocab_size)
         self._ids = np.zeros((len(requests), max(len(request.token_ids) for request in requests)), dtype=np.int64)
         for i, request in enumerate(requests):
             self._ids[i, : len(request.token_ids)] = request.token_ids

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from bough.constrained.masks import PendingMasks, TokenMasks
 from bough.kernels.logprobs import LogprobReads
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
-from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step
+from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step, address_of
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ReplayResult, Wanted
@@ -109,15 +108,15 @@ class CpuGraphRunner:
         self._wanted = np.zeros(max_rows, dtype=np.uint8)
         self._next_tokens = np.zeros(max_rows, dtype=np.int32)
         self._finite = np.zeros(max_rows, dtype=np.bool_)
-        self._addresses = [_address(row) for row in self._inputs]
+        self._addresses = [address_of(row) for row in self._inputs]
         self._step = Step(
             req_to_token=req_to_token.data_ptr(),
             table_stride=req_to_token.stride(0),
             last_tokens=last_token.data_ptr(),
             logits=self._logits.data_ptr(),
-            wanted=_address(self._wanted),
-            next_tokens=_address(self._next_tokens),
-            finite=_address(self._finite),
+            wanted=address_of(self._wanted),
+            next_tokens=address_of(self._next_tokens),
+            finite=address_of(self._finite),
         )
         self._step.req_slots, self._step.prefix_lens, self._step.extend_lens = self._addresses[:3]
         self._run_slots = np.zeros(MAX_STEPS_IN_A_ROW * max_rows, dtype=np.int32)
@@ -125,18 +124,18 @@ class CpuGraphRunner:
         self._checks_eos = np.zeros(max_rows, dtype=np.bool_)
         self._is_eos = np.zeros(config.vocab_size, dtype=np.bool_)
         self._is_eos[[token for token in config.eos_token_ids if 0 <= token < config.vocab_size]] = True
-        self._decode_run = DecodeRun(is_end=_address(self._is_eos), checks_end=_address(self._checks_eos))
+        self._decode_run = DecodeRun(is_end=address_of(self._is_eos), checks_end=address_of(self._checks_eos))
         self._first_of_run = Step.from_buffer_copy(self._step)
         self._first_of_run.input_ids = self._addresses[3]
-        self._first_of_run.out_slots = _address(self._run_slots)
-        self._first_of_run.next_tokens = _address(self._run_tokens)
+        self._first_of_run.out_slots = address_of(self._run_slots)
+        self._first_of_run.next_tokens = address_of(self._run_tokens)
         self._read_by_run: tuple[StepDraws, LogprobReads | None] | None = None
         self.interrupt_on(())
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
         """From now on, begin no further step while one of these file descriptors can be read from."""
         self._descriptors = np.array(descriptors, dtype=np.int32)
-        self._decode_run.descriptors = _address(self._descriptors)
+        self._decode_run.descriptors = address_of(self._descriptors)
         self._decode_run.num_descriptors = len(descriptors)
 
     def can_run(self, plan: StepPlan) -> bool:
@@ -165,7 +164,7 @@ class CpuGraphRunner:
             step.input_ids, step.out_slots = self._addresses[3:]
         else:
             long = [np.ascontiguousarray(array, dtype=np.int32) for array in (plan.input_ids, plan.out_slots)]
-            step.input_ids, step.out_slots = map(_address, long)
+            step.input_ids, step.out_slots = map(address_of, long)
         self._next_tokens[:rows] = FUTURE_TOKEN
         kept = torch.empty(tokens, self._hidden_size, dtype=self._dtype) if hidden_states else None
         step.hidden_states = None if kept is None else kept.data_ptr()
@@ -222,7 +221,7 @@ class CpuGraphRunner:
             if plan.further.reports_each:
                 run.max_at_once = 1
         run.num_steps, run.num_done, run.sampling_scratch = num_steps, 0, scratch
-        run.draws, run.history_size, run.num_outputs = _address(draws.rows), draws.history_size, draws.num_outputs
+        run.draws, run.history_size, run.num_outputs = address_of(draws.rows), draws.history_size, draws.num_outputs
         run.logprobs = None if reads is None else ctypes.addressof(reads.call)
         self._read_by_run = (draws, reads)
         return self._run_on()
@@ -276,16 +275,16 @@ class CpuGraphRunner:
     def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
         """Run a step in which choices may not be among all tokens. The layers do not wait for that, only the head."""
         bits = masks.memory
-        first, stride = _address(bits), bits.strides[0]
+        first, stride = address_of(bits), bits.strides[0]
         allowed = np.arange(first, first + len(bits) * stride, stride, dtype=np.uint64)
         if len(bits) < plan.num_rows:
             of_masked, allowed = allowed, np.zeros(plan.num_rows, dtype=np.uint64)
             allowed[masks.rows] = of_masked
-        step.allowed = _address(allowed)
+        step.allowed = address_of(allowed)
         # As late as can be: the kernels release the GIL, which a thread that wakes before would wait for once more.
         masks.begin()
         ready = masks.ready
-        step.masks_ready = None if ready is None else _address(ready)
+        step.masks_ready = None if ready is None else address_of(ready)
         self._program.run(step)
         _ = masks.bits  # raises what computing them has raised
 
@@ -303,8 +302,3 @@ def _check_lengths(plan: StepPlan, extend_lens: IntArray, wanted: npt.NDArray[np
     total = int(np.add.reduce(extend_lens.view(np.uint32)))
     if not total == tokens == slots:
         raise ValueError(f"the step's rows have {total} new tokens, but it has {tokens} ids and {slots} slots for them")
-
-
-def _address(array: npt.NDArray[Any]) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address

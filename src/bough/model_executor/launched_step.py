@@ -48,8 +48,8 @@ class StepOutcome:
     checked: CheckedRows | None = None
     targets: tuple[GatheredLogprobs | None, ...] = ()
     """One for each of the plan's requests for logprobs; ``None`` if it has no targets"""
-    logprobs: tuple[RowLogprobResult, ...] = ()
-    """Answers to all of the plan's requests, where the host knows them already"""
+    logprobs: tuple[RowLogprobResult, ...] | None = None
+    """Answers to all of the plan's requests; ``None`` if the host does not know them yet"""
     embeddings: tuple[RowEmbedding, ...] = ()
     earlier_token_ids: tuple[IntArray, ...] = ()
     earlier_logprobs: tuple[tuple[RowLogprobResult, ...], ...] = ()
@@ -98,7 +98,7 @@ class LaunchedStep:
         return StepResult(
             step_id=plan.step_id,
             next_token_ids=next_token_ids,
-            logprobs=outcome.logprobs or self._logprobs(arrays),
+            logprobs=self._logprobs(arrays) if outcome.logprobs is None else outcome.logprobs,
             failed_rows=tuple(failed),
             embeddings=outcome.embeddings,
             earlier_token_ids=outcome.earlier_token_ids,

@@ -85,10 +85,6 @@ class RunningSteps:
     reads: LogprobReads | None
     num_further: int = 0
 
-    def logprobs_of(self, step: int) -> tuple[RowLogprobResult, ...]:
-        """What rows want to know of the tokens of a step that was run."""
-        return () if self.reads is None else sampled_results(self.plan.logprobs, self.reads.of_step(step))
-
 
 class ModelRunner:
     """A loaded model with its KV pool, request table and sampler.
@@ -355,10 +351,9 @@ class ModelRunner:
             reader = self.sampler.logprob_reader(rows.slots[drawn], _among(drawn.nonzero()[0], plan.logprobs))
             reads = reader.native_reads(plan.num_steps)
         tokens = step_runner.decode(plan, wanted, draws, self.sampler.native.scratch, reads)
-        running = RunningSteps(plan, step_runner, reads)
         if step_runner.goes_on:
-            self._running = running
-        *earlier, last = map(running.logprobs_of, range(len(tokens)))
+            self._running = RunningSteps(plan, step_runner, reads)
+        *earlier, last = (_logprobs_of(plan, reads, step) for step in range(len(tokens)))
         return StepOutcome(
             tokens[-1],
             step_runner.finite,
@@ -380,7 +375,7 @@ class ModelRunner:
         begin = time.perf_counter()
         tokens = running.step_runner.decode_further()
         running.num_further += 1
-        logprobs = running.logprobs_of(running.num_further)
+        logprobs = _logprobs_of(running.plan, running.reads, running.num_further)
         seconds = time.perf_counter() - begin
         step_id = running.plan.step_id
         if running.step_runner.goes_on:
@@ -531,6 +526,11 @@ class ModelRunner:
             length = int(plan.prefix_lens[row] + plan.extend_lens[row]) + num_steps - 1
             slots = self.req_to_token[int(plan.req_slots[row]), :length].long()
             self.kv_pool.scrub(slots)
+
+
+def _logprobs_of(plan: StepPlan, reads: LogprobReads | None, step: int) -> tuple[RowLogprobResult, ...]:
+    """What a plan's rows want to know of the tokens of one of its steps, which was run."""
+    return () if reads is None else sampled_results(plan.logprobs, reads.of_step(step))
 
 
 def _among(rows: IndexArray, requests: tuple[RowLogprobs, ...]) -> tuple[RowLogprobs, ...]:

@@ -46,7 +46,7 @@ class OutputProcessor:
         """
         deltas: list[OutputDelta] = []
         if result.earlier_token_ids:
-            self._process_earlier(planned, np.stack(result.earlier_token_ids), result.earlier_logprobs)
+            self._process_earlier(planned, np.stack(result.earlier_token_ids), result.earlier_logprobs, deltas)
         masks = planned.plan.masks
         if masks is not None:
             deltas += [self.finish(req, FinishReason("stop")) for req in self._leaving(planned, masks.ended)]
@@ -227,7 +227,11 @@ class OutputProcessor:
         return delta
 
     def _process_earlier(
-        self, planned: Planned, tokens: IntArray, logprobs: Sequence[Sequence[RowLogprobResult]]
+        self,
+        planned: Planned,
+        tokens: IntArray,
+        logprobs: Sequence[Sequence[RowLogprobResult]],
+        deltas: list[OutputDelta],
     ) -> None:
         """The tokens ``[N, R]`` of steps in a row but the last: they end nothing, and nobody is told of them yet."""
         table = self.table
@@ -241,8 +245,13 @@ class OutputProcessor:
         for of_step, results in zip(tokens, logprobs, strict=True) if logprobs else ():
             for result in results:
                 req = table.reqs[planned.plan.req_slots[result.row]]
-                if planned.alive[result.row] and req is not None:
+                if not planned.alive[result.row] or req is None:
+                    continue
+                try:
                     req.pending_logprobs.append(_sampled_logprobs(req, int(of_step[result.row]), result))
+                except Exception:
+                    planned.alive[result.row] = False
+                    deltas.append(self._fail_after_error(req, "reading the logprobs of a token"))
 
     def _process_tokens(
         self, planned: Planned, tokens: IntArray, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]

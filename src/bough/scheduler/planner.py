@@ -168,14 +168,14 @@ class StepPlanner:
         if not (table.is_plain[slots] & (table.planned_out[slots] >= table.min_new[slots])).all():
             return None
         reports_each = bool(table.judged[slots].any())
-        # Whoever receives them is busy for a while.
-        max_steps = min(max_steps, LOGPROBS_AT_ONCE // max(int(table.logprobs[slots].sum()), 1))
         streaming = slots[table.streams[slots]]
         if len(streaming) and not reports_each:
             untold = int((table.next_send[streaming] - table.out_len[streaming]).min())
             reports_each = untold < MIN_UNTOLD_STEPS
             if not reports_each:
                 max_steps = min(max_steps, untold)
+        if not reports_each:
+            max_steps = min(max_steps, LOGPROBS_AT_ONCE // max(int(table.logprobs[slots].sum()), 1))
         if max_steps < 2:
             return None
         left = int((table.max_new[slots] - table.planned_out[slots]).min())

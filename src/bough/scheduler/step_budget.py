@@ -28,9 +28,10 @@ LOGPROB_CHUNK_BESIDE_DECODE = 64
 """The same while other requests generate."""
 
 LOGPROBS_AT_ONCE = 16_384
-"""Most logprobs, those of alternatives included, that a step has of prompt tokens, or a plan of several steps of their
-output: whoever receives them is busy for half a microsecond with each, all at once. That is enough for 20 alternatives
-of every token that one prompt may have."""
+"""Most logprobs, those of alternatives included, of prompt tokens in a step, or of output in steps that are reported
+together: the scheduler makes records of all of them before it looks at anything else, and whoever receives those of a
+prompt is busy for half a microsecond with each. That is enough for 20 alternatives of every token that one prompt may
+have."""
 
 
 @dataclass(frozen=True)
