@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any
-
-import numpy.typing as npt
 
 _INT32 = ctypes.c_int32
 _INT64 = ctypes.c_int64
@@ -366,9 +363,3 @@ _SHARED = (
 
 SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))
 """Bytes of each structure, in the order in which the library reports them: one of another version is not used."""
-
-
-def address_of(array: npt.NDArray[Any]) -> int:
-    """Where the elements of an array begin, for the field of a structure; who keeps that keeps the array."""
-    address: int = array.__array_interface__["data"][0]
-    return address
