@@ -80,7 +80,7 @@ def is_quiet(server: Server) -> bool:
 )
 def test_nothing_is_left_of_clients_that_leave(tmp_path: Path, count: int) -> None:
     with server_without_model(tmp_path, "--max-queued-requests", "256") as server:
-        asyncio.run(storm(server.port, 200, 1))  # whatever is made once is made now
+        asyncio.run(storm(server.port, 2 * count, 1))  # whatever is made once is made now, and allocators settle
         assert eventually(lambda: is_quiet(server), 30)
         time.sleep(1)
         before, memory = descriptors(server), [resident_bytes(server)]
