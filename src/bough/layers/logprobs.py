@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from bough.kernels.logprobs import LogprobReads, read_logprobs
@@ -12,6 +13,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import kernels_for
 from bough.sampling.transfer import to_device
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, top_tokens
+from bough.step_plan import RowLogprobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,25 @@ class GatheredLogprobs:
     """int64 [k, top_n]"""
     chosen: torch.Tensor
     """[k, c]"""
+
+
+@dataclass(frozen=True, slots=True)
+class SampledLogprobs:
+    """Logprobs of the sampling rows that asked for them, on the device; entry ``i`` belongs to ``requests[i]``.
+
+    ``C`` and ``N`` are the most ``token_ids`` and the largest ``top_n`` of any request; what an entry has beyond its
+    own request's is to be ignored.
+    """
+
+    requests: tuple[RowLogprobs, ...]
+    sampled: torch.Tensor
+    """float32 [k]"""
+    top_values: torch.Tensor
+    """float32 [k, N], descending, ties by ascending id"""
+    top_ids: torch.Tensor
+    """int64 [k, N]"""
+    chosen: torch.Tensor
+    """float32 [k, C]"""
 
 
 def gather_logprobs(
@@ -83,3 +104,65 @@ def _log_total_weights(logits: torch.Tensor, largest: torch.Tensor) -> torch.Ten
     total = sums.sum(-1, keepdim=True, dtype=torch.float64)
     total += weights[:, whole * BLOCK :].sum(-1, keepdim=True)
     return total.log_().to(torch.float32)
+
+
+class LogprobReader:
+    """Reads what rows want to know of the tokens that were chosen for them."""
+
+    def __init__(
+        self,
+        requests: tuple[RowLogprobs, ...],
+        scales: npt.NDArray[np.float32],
+        vocab_size: int,
+        tile_rows: int,
+        threads: ThreadPool | None,
+    ) -> None:
+        """Of the same rows in every step.
+
+        Args:
+            requests: what rows want to know; ``row`` is an index into the ``S`` rows of the logits. At least one.
+            scales: ``[k]``, what the logits of each are multiplied by, above 0.
+            vocab_size: of the logits.
+            tile_rows: where torch computes, so many rows of logits are copied at a time.
+            threads: run the native kernel, on logits in host memory.
+        """
+        self._requests = requests
+        self._scales = scales
+        self._top_n = min(max(request.top_n for request in requests), vocab_size)
+        self._ids = np.zeros((len(requests), max(len(request.token_ids) for request in requests)), dtype=np.int64)
+        for i, request in enumerate(requests):
+            self._ids[i, : len(request.token_ids)] = request.token_ids
+        self._at = np.array([request.row for request in requests], dtype=np.int64)
+        self._tile_rows = tile_rows
+        self._threads = threads
+
+    def native_reads(self, num_steps: int) -> LogprobReads:
+        """What the native kernel is to be asked in so many steps, and room for its answers."""
+        return LogprobReads(self._top_n, self._ids, num_steps=num_steps, logits_rows=self._at, scales=self._scales)
+
+    def read(self, logits: torch.Tensor, tokens: torch.Tensor) -> SampledLogprobs:
+        """Logprobs of a step.
+
+        Args:
+            logits: float32 ``[S, V]``, penalties, bans, biases and masks applied; not modified.
+            tokens: int64 ``[S]``, those chosen.
+        """
+        device = logits.device
+        if self._threads is not None:
+            reads = self.native_reads(1)
+            read_logprobs(self._threads, logits, tokens.index_select(0, to_device(self._at, device)), reads)
+            return SampledLogprobs(self._requests, *map(torch.from_numpy, reads.of_step(0)))
+        parts = []
+        for start in range(0, len(self._at), self._tile_rows):
+            part = slice(start, start + self._tile_rows)
+            places = to_device(self._at[part], device)
+            wanted = logits.index_select(0, places).mul_(to_device(self._scales[part], device).unsqueeze(1))
+            targets = tokens.index_select(0, places)
+            parts.append(gather_logprobs(wanted, targets, self._top_n, to_device(self._ids[part], device)))
+        return SampledLogprobs(
+            requests=self._requests,
+            sampled=torch.cat([part.targets for part in parts]),
+            top_values=torch.cat([part.top_values for part in parts]),
+            top_ids=torch.cat([part.top_ids for part in parts]),
+            chosen=torch.cat([part.chosen for part in parts]),
+        )

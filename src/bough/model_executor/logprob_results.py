@@ -10,8 +10,7 @@ import numpy.typing as npt
 import torch
 
 from bough.kernels.thread_pool import ThreadPool
-from bough.layers.logprobs import GatheredLogprobs, gather_logprobs
-from bough.layers.sampler import SampledLogprobs
+from bough.layers.logprobs import GatheredLogprobs, SampledLogprobs, gather_logprobs
 from bough.model_executor.readback import HostArrays
 from bough.sampling.transfer import to_device
 from bough.step_plan import IntArray, RowLogprobResult, RowLogprobs
