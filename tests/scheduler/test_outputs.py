@@ -6,9 +6,10 @@ overwritten changes the output.
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
-import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from bough.scheduler import output_processor
 from bough.scheduler.req import Req
 from bough.scheduler.step_budget import LOGPROBS_AT_ONCE
 from bough.step_plan import RowLogprobResult, StepResult
+from tests.entrypoints.leftovers import eventually
 from tests.scheduler.harness import Harness, Output, prompt_of
 from tests.thoroughness import examples
 
@@ -683,28 +685,39 @@ def test_estimates_of_memory_follow_the_steps_that_were_run() -> None:
 
 def test_what_arrives_ends_steps_in_a_row() -> None:
     ports = PortArgs.create()
-    harness = Harness(max_steps=32, duration=StepDuration(per_step=0.005), context_len=4096, max_total_num_tokens=8192)
+    harness = Harness(max_steps=32)
     channels, main = SchedulerChannels(ports, has_detokenizer=False), TokenizerChannels(ports)
     loop = threading.Thread(target=harness.scheduler.run_event_loop, args=(channels,))
+    fake = harness.worker.worker
+    interrupt_on, looks = fake.interrupt_on, itertools.count(1)
+    sent_during: list[int] = []
+
+    def interrupt_on_and_send(descriptors: Sequence[int]) -> None:
+        interrupt_on(descriptors)
+        has_news = fake.model_runner.stops_early
+
+        def stops_early() -> bool:
+            if next(looks) in (5, 40, 80):
+                sent_during.append(len(harness.worker.steps))
+                main.send(AbortReq("nobody"))
+                eventually(has_news, 20)
+            return has_news()
+
+        fake.model_runner.stops_early = stops_early
+
+    fake.interrupt_on = interrupt_on_and_send  # type: ignore[method-assign]
     try:
         ids = np.array(prompt_of(20), dtype="<i4").tobytes()
-        params = SamplingParams(temperature=0.0, max_new_tokens=3000)
+        params = SamplingParams(temperature=0.0, max_new_tokens=300)
         main.send(TokenizedGenerateReqInput(["long"], ids, params, stream=False))
         loop.start()
-        ends: list[int] = []
-        for number in range(5):
-            while len(harness.worker.steps) < 4 + len(ends) * 3:
-                time.sleep(0.002)
-            known = len(harness.worker.steps)
-            main.send(AbortReq(f"nobody {number}"))
-            while len(harness.worker.steps) <= known:
-                time.sleep(0.002)
-            plan, result = harness.worker.steps[known]
-            ends.append(plan.num_steps - result.num_steps)
+        assert eventually(lambda: sum(result.num_steps for _, result in harness.worker.steps) == 300, 20)
         main.send(ShutdownReq())
         loop.join(20)
         assert not loop.is_alive()
-        assert sum(left > 0 for left in ends) >= 3, "a message may have come between two of them"
+        shortened = [i for i, (plan, result) in enumerate(harness.worker.steps) if result.num_steps < plan.num_steps]
+        assert len(shortened) == 3
+        assert shortened == sent_during
     finally:
         harness.scheduler.shutting_down = True
         loop.join(20)
