@@ -22,6 +22,8 @@ from bough.scheduler.step_builder import Planned
 from bough.step_plan import StepPlan, StepResult
 
 VOCAB_SIZE = 1000
+SHORT_STEPS = StepDuration(per_step=1e-4, clock="virtual")
+"""By a clock of the device's own: how a prompt is cut must not depend on how busy the machine is."""
 
 
 class RecordingWorker:
@@ -116,7 +118,7 @@ class Harness:
         vocab_size: int = VOCAB_SIZE,
         page_size: int = 1,
         verify: bool = True,
-        duration: StepDuration | None = None,
+        duration: StepDuration | None = SHORT_STEPS,
         device: str = "cpu",
         max_steps: int = 1,
         make_compiler: Callable[[], GrammarCompiler] | None = None,
