@@ -81,7 +81,9 @@ def work(arguments: argparse.Namespace) -> None:
     from bough import LLMEngine
 
     (precision,), (running,) = arguments.precisions, arguments.running
-    wanted = arguments.context + WARM_UP + arguments.steps * (arguments.turns + 1)
+    # While the last prompts are computed the first sequences go on, perhaps one step for every few tokens.
+    meanwhile = arguments.context * running // 32
+    wanted = arguments.context + meanwhile + WARM_UP + arguments.steps * (arguments.turns + 1)
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "config.json").write_text(json.dumps(SHAPES[arguments.shape]))
         engine = LLMEngine(
@@ -113,6 +115,8 @@ def work(arguments: argparse.Namespace) -> None:
             begin = time.perf_counter()
             engine.step()
             seconds.append(time.perf_counter() - begin)
+        if engine.scheduler.requests.num_holding < running:
+            raise SystemExit("a sequence has ended: too few tokens were planned for the time that prompts take")
         print(statistics.median(seconds), flush=True)
     # Of the steps that both versions have made: before, prompts may have gone together in other ways.
     print(json.dumps([found[str(index)][:WARM_UP] for index in range(running)]), flush=True)

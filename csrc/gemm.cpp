@@ -8,6 +8,7 @@
 #include "gemm_tile.h"
 #include "gemm_tile_amx.h"
 #include "gemm_tile_amx_quantized.h"
+#include "gemm_tile_pairs.h"
 #include "gemm_tile_quantized.h"
 #include "gemm_tile_spread.h"
 #include "vec.h"
@@ -123,7 +124,11 @@ constexpr TileKernel tile() {
     // Larger tiles than there are stand for none: nobody asks for them.
     constexpr int kExisting = kRows <= (kZen4 ? kMostRowsOfZen4<kType> : kTileRows<kType>) ? kRows : 1;
     if constexpr (is_quantized(kType)) {
+#if defined(BOUGH_BYTES_SATURATE)
+        return multiply_row_pairs<kType, kLines>;
+#else
         return multiply_tile_quantized<kType, kExisting, kLines, kZen4>;
+#endif
     } else {
         return multiply_tile<kType, kExisting, kLines, kZen4>;
     }
@@ -298,12 +303,26 @@ struct Cut {
         const int64_t words = panel * panel_words(call.weights, units) + panel_words(call.weights, unit);
         return static_cast<const uint32_t*>(call.weights.panels) + words;
     }
+    // What is multiplied after a block of a panel, of a group of these.
+    const uint32_t* weights_after(int64_t panel, int64_t unit, int64_t first, int64_t end) const {
+        if (panel + 1 < end) return weights(panel + 1, unit);
+        return block_end(unit) < units ? weights(first, block_end(unit)) : weights(end, 0);
+    }
     const uint32_t* inputs(int64_t row, int64_t unit) const {
         const DType type = call.weights.dtype;
         const int64_t word = is_quantized(type) ? unit / kGroupUnits * input_group_words(type) : unit;
         return input + row * input_stride + word;
     }
 };
+
+// What a row's outliers add to its sums [32]. `outliers` is where the row has their number, `panel` its first group.
+template <DType kType>
+void add_outliers(const uint32_t* outliers, const uint32_t* panel, float* sums) {
+    const uint32_t count = *outliers++;
+    for (uint32_t i = 0; i < count; ++i, outliers += outlier_words(kType)) {
+        multiply_group<kType>(panel + outliers[0] * group_words(kType), outliers + 1, sums);
+    }
+}
 
 // A tile whose sums are complete.
 template <DType kType>
@@ -411,10 +430,8 @@ void multiply_many_tiles(const Cut& cut) {
 
 #if defined(__AVX2__) && !defined(__AVX512F__)
 // Few enough rows that all of them are spread out at once: weights are read once, the next ones asked for meanwhile.
-template <DType kType>
 void multiply_few_spread(const Cut& cut) {
-    constexpr int64_t kStride = kSpreadStride<kType>;
-    alignas(64) uint32_t spread[kFewSpreadTiles * kRowsSpread<kType> * kStride];
+    alignas(64) uint32_t spread[kFewSpreadTiles * kRowsSpread * kSpreadStride];
     const bool one_block = cut.units <= cut.block_units;
     const int64_t group = one_block ? cut.end_panel - cut.first_panel : kMaxGroupPanels;
     for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
@@ -422,13 +439,11 @@ void multiply_few_spread(const Cut& cut) {
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
             const int64_t end = cut.block_end(unit), units = end - unit;
             for (int64_t row = 0; row < cut.num_rows; ++row) {
-                spread_row<kType>(cut.inputs(cut.first_row + row, unit), units, spread + row * kStride);
+                spread_row(cut.inputs(cut.first_row + row, unit), units, spread + row * kSpreadStride);
             }
             for (int64_t panel = first; panel < end_panel; ++panel) {
                 const uint32_t* weights = cut.weights(panel, unit);
-                const uint32_t* next = panel + 1 < end_panel ? cut.weights(panel + 1, unit)
-                                       : end < cut.units     ? cut.weights(first, end)
-                                                             : cut.weights(end_panel, 0);
+                const uint32_t* next = cut.weights_after(panel, unit, first, end_panel);
                 const int64_t share = panel_words(cut.call.weights, units) / cut.num_tiles;
                 float* sums = cut.scratch + (one_block ? 0 : (panel - first) * cut.num_rows * kColumns);
                 for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
@@ -436,31 +451,63 @@ void multiply_few_spread(const Cut& cut) {
                     const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                     const Fetch fetch = Fetch::evenly(next + tile * share, share * 4, units);
                     float* at = sums + row * kColumns;
-                    spread_kernel<kType, true>(rows)(spread + row * kStride, weights, units, at, unit > 0, fetch);
-                    if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
+                    spread_kernel<true>(rows)(spread + row * kSpreadStride, weights, units, at, unit > 0, fetch);
+                    if (end == cut.units) finish_sums<DType::bf16>(cut, panel, begin, rows, at);
                 }
             }
         }
     }
 }
 
-template <DType kType>
 void multiply_spread(Cut& cut) {
-    cut.num_tiles = (cut.num_rows + kRowsSpread<kType> - 1) / kRowsSpread<kType>;
-    cut.block_units = balanced_units(cut.units, kSpreadBlockUnits, kGroupUnits);
-    if (cut.num_tiles <= kFewSpreadTiles) return multiply_few_spread<kType>(cut);
-    alignas(64) uint32_t spread[kRowsSpread<kType> * kSpreadStride<kType>];
-    multiply_in_groups<kType>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
+    cut.num_tiles = (cut.num_rows + kRowsSpread - 1) / kRowsSpread;
+    cut.block_units = balanced_units(cut.units, kSpreadBlockUnits, kUnroll);
+    if (cut.num_tiles <= kFewSpreadTiles) return multiply_few_spread(cut);
+    alignas(64) uint32_t spread[kRowsSpread * kSpreadStride];
+    multiply_in_groups<DType::bf16>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
         const int64_t begin = cut.tile_begin(tile);
         for (int row = 0; row < rows; ++row) {
-            spread_row<kType>(cut.inputs(begin + row, unit), end - unit, spread + row * kSpreadStride<kType>);
+            spread_row(cut.inputs(begin + row, unit), end - unit, spread + row * kSpreadStride);
         }
-        const SpreadKernel kernel = spread_kernel<kType, false>(rows);
+        const SpreadKernel kernel = spread_kernel<false>(rows);
         return [&spread, kernel, units = end - unit](const uint32_t* weights, const uint32_t*, float* sums,
                                                      bool accumulate) {
             kernel(spread, weights, units, sums, accumulate, Fetch{});
         };
     });
+}
+#endif
+
+#if defined(BOUGH_BYTES_SATURATE)
+// Blocks of panels, in each of them the tiles, of which the first one takes the block's codes apart for all.
+template <DType kType>
+void multiply_pairs_by_blocks(const Cut& cut) {
+    alignas(64) uint32_t unpacked[kUnpackedWords<kType>];
+    const bool one_block = cut.units <= cut.block_units;
+    const int64_t group = one_block ? cut.end_panel - cut.first_panel : kMaxGroupPanels;
+    for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
+        const int64_t end_panel = at_most(first + group, cut.end_panel);
+        for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
+            const int64_t end = cut.block_end(unit), units = end - unit;
+            for (int64_t panel = first; panel < end_panel; ++panel) {
+                const uint32_t* weights = cut.weights(panel, unit);
+                const uint32_t* next = cut.weights_after(panel, unit, first, end_panel);
+                const int64_t bytes = panel_words(cut.call.weights, units) * 4;
+                float* sums = cut.scratch + (one_block ? 0 : (panel - first) * cut.num_rows * kColumns);
+                for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
+                    const int64_t begin = cut.tile_begin(tile), row = begin - cut.first_row;
+                    const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
+                    const PairsKernel kernel = cut.num_tiles == 1 ? pairs_kernel<kType, Codes::kPacked>(rows)
+                                               : tile == 0        ? pairs_kernel<kType, Codes::kUnpacking>(rows)
+                                                                  : pairs_kernel<kType, Codes::kUnpacked>(rows);
+                    float* at = sums + row * kColumns;
+                    kernel(cut.inputs(begin, unit), cut.input_stride, weights, units, at, unit > 0, unpacked,
+                           Asking::share<kType>(next, bytes, tile, cut.num_tiles, units));
+                    if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
+                }
+            }
+        }
+    }
 }
 #endif
 
@@ -527,7 +574,19 @@ template <DType kType>
 void multiply_tiles(Cut& cut) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     if constexpr (kSpreads<kType>) {
-        if (cut.num_rows >= kMinSpreadRows) return multiply_spread<kType>(cut);
+        if (cut.num_rows >= kMinSpreadRows) return multiply_spread(cut);
+    }
+#endif
+#if defined(BOUGH_BYTES_SATURATE)
+    if constexpr (is_quantized(kType)) {
+        if (cut.num_rows > 1) {
+            cut.num_tiles = (cut.num_rows + kRowsQuantized - 1) / kRowsQuantized;
+            cut.block_units = balanced_units(cut.units, kBlockGroups<kType> * kGroupUnits, kGroupUnits);
+            return multiply_pairs_by_blocks<kType>(cut);
+        }
+        cut.num_tiles = 1;
+        cut.block_units = cut.units;
+        return multiply_few_tiles<kType, kLinesPerFetch<kType>>(cut);
     }
 #endif
     cut.num_tiles = (cut.num_rows + kTileRows<kType> - 1) / kTileRows<kType>;

@@ -14,8 +14,8 @@
 //   u4  codes from 0 to 15, with a number to be added to scale * code: like i4, and behind the scales 32 minimums in
 //       half precision.
 //
-// Multipliers have enough to do with the products, so scales of inputs are made to meet those of weights without: they
-// are numbers that are added to the bits of floats, in the exponents. Of inputs for 4 bits they are a power of two
+// Scales of inputs are made to meet those of weights without multipliers, which have enough to do with the products:
+// they are numbers that are added to the bits of floats, in the exponents. Of inputs for 4 bits they are a power of two
 // times a factor of the row, which makes them up to twice as coarse as they could be: little beside weights of 4 bits.
 // Of inputs for i8 they are the sum or difference of two powers, rarely more than an eighth too coarse, times the
 // factor with which a row's groups lose least. Of groups far larger than others, what is left of their numbers comes as
@@ -25,6 +25,10 @@
 // sum of the inputs divided by the factor (float32), otherwise -8 or -128 times the sum of the numbers (int32); then,
 // for i8, the second power. Behind the groups are the factor, NaN if any input is not finite; the number of outliers;
 // and for each of them the index of its group, and a group.
+//
+// Where multiplying bytes saturates (see gemm_tile_pairs.h) a multiplier is free, and has the scale of a group of
+// inputs as a float in place of the first power. What products start from, -8 times the sums of the first two numbers
+// of each unit and of the last two, are two int16 in one word there.
 //
 // One accumulator per output element runs over all inputs in ascending order (of bfloat16 with AMX over sums of 32
 // each), in every tile and with every number of threads: an element's value depends on its own row and column alone.

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "gemm.h"
+#include "gemm_tile.h"
 #include "vec.h"
 
 namespace bough {
@@ -83,6 +84,9 @@ BOUGH_INLINE Vec reduce_each(Vec* x) {
 #endif
 }
 
+template <DType kWeights>
+constexpr bool sums_by_pairs = kBytesSaturate && kWeights != DType::u4;
+
 constexpr int kInputGroup = static_cast<int>(kGroupInputs);
 constexpr int kGroupVectors = kInputGroup / kLanes;
 constexpr uint32_t kSign = 0x80000000U;
@@ -134,7 +138,9 @@ BOUGH_INLINE Bits wanted_scales(const Groups& groups, int64_t first, int count, 
     return (Bits)max(wanted, least) | (is_negative & kSign);
 }
 
-// The numbers of a group, given 1 / scale; returned are sums of them, one a lane.
+// The numbers of a group, given 1 / scale; returned are sums of them, one a lane, or where pairs of products are summed
+// in 16 bits, of the first two of each unit, and of the last two times 2**16.
+template <DType kWeights>
 BOUGH_INLINE Ints store_numbers(const float* group, uint32_t* output, float inverse) {
     Ints total = {};
     BOUGH_UNROLL for (int v = 0; v < kGroupVectors; ++v) {
@@ -144,7 +150,10 @@ BOUGH_INLINE Ints store_numbers(const float* group, uint32_t* output, float inve
         store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, numbers);
         total = total + numbers;
     }
-    return total;
+    if constexpr (!sums_by_pairs<kWeights>) return total;
+    Bits shifts;
+    for (int lane = 0; lane < kLanes; ++lane) shifts[lane] = lane % 4 < 2 ? 0 : 16;
+    return (Ints)((Bits)total << shifts);
 }
 
 // Powers of two by which the groups of a row differ. Much smaller ones than the largest get that of one at the lower
@@ -185,15 +194,23 @@ struct GroupScales {
     }
 };
 
+// What products of groups with such sums start from.
+template <DType kWeights>
+BOUGH_INLINE Bits starts_of(const GroupScales& scales, Ints sums) {
+    if constexpr (kWeights == DType::u4) return (Bits)mul(to_float(sums), scales.value);
+    if constexpr (!sums_by_pairs<kWeights>) return (Bits)(sums * (kWeights == DType::i8 ? -128 : -8));
+    // Two numbers of 16 bits: what the lower one has borrowed from the upper one is given back.
+    const Ints both = sums * -8, low = (both << 16) >> 16;
+    return ((Bits)both & 0xffffU) | (Bits)(both - low);
+}
+
 // What comes with the numbers of groups, given their sums.
 template <DType kWeights>
 BOUGH_INLINE void store_scales(const GroupScales& scales, Ints sums, int count, uint32_t* output, int64_t stride) {
     constexpr int kUnits = static_cast<int>(kGroupUnits);
-    const Bits start = kWeights == DType::u4 ? (Bits)mul(to_float(sums), scales.value)
-                                             : (Bits)(sums * (kWeights == DType::i8 ? -128 : -8));
     uint32_t firsts[kLanes], starts[kLanes], seconds[kLanes];
-    store_bits(firsts, scales.first);
-    store_bits(starts, start);
+    store_bits(firsts, kBytesSaturate ? (Bits)scales.value : scales.first);
+    store_bits(starts, starts_of<kWeights>(scales, sums));
     store_bits(seconds, scales.second);
     for (int i = 0; i < count; ++i) {
         output[i * stride + kUnits] = firsts[i];
@@ -274,7 +291,7 @@ void add_outlier(const float* group, int64_t index, const uint32_t* numbers, uin
     const GroupScales scales = GroupScales::of<kWeights>(Bits{} + (level - 16 * kRemainderPower));
     float inverses[kLanes];
     store(inverses, div(splat(1.0F), mul(splat(factor), scales.value)));
-    Vec totals[kLanes] = {(Vec)store_numbers(left, entry + 1, inverses[0])};
+    Vec totals[kLanes] = {(Vec)store_numbers<kWeights>(left, entry + 1, inverses[0])};
     store_scales<kWeights>(scales, (Ints)reduce_each<Sum>(totals), 1, entry + 1, 0);
 }
 
@@ -336,7 +353,7 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
         store(inverses, div(splat(1.0F), mul(splat(factor), scales.value)));
         Vec totals[kLanes];
         for (int i = 0; i < count; ++i) {
-            totals[i] = (Vec)store_numbers(groups.at(first + i), at + i * kWords, inverses[i]);
+            totals[i] = (Vec)store_numbers<kWeights>(groups.at(first + i), at + i * kWords, inverses[i]);
         }
         for (int i = count; i < kLanes; ++i) totals[i] = splat(0.0F);
         store_scales<kWeights>(scales, (Ints)reduce_each<Sum>(totals), count, at, kWords);

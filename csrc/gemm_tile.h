@@ -5,6 +5,11 @@
 #include "processor.h"
 #include "vec.h"
 
+// Instructions that multiply bytes saturate, and there are no others.
+#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
+#define BOUGH_BYTES_SATURATE 1
+#endif
+
 namespace bough {
 namespace BOUGH_ISA {
 namespace {
@@ -15,6 +20,11 @@ namespace {
 constexpr bool kAvx2Alone = true;
 #else
 constexpr bool kAvx2Alone = false;
+#endif
+#if defined(BOUGH_BYTES_SATURATE)
+constexpr bool kBytesSaturate = true;
+#else
+constexpr bool kBytesSaturate = false;
 #endif
 
 // Vectors of columns that a tile of so many rows computes at once. Those of a whole panel keep multipliers busy where

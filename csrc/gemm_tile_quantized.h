@@ -1,4 +1,5 @@
-// Tiles of products of quantised weights and int8 activations, in groups of 32 inputs.
+// Tiles of products of quantised weights and int8 activations, in groups of 32 inputs: for processors that multiply
+// bytes without saturation, and portable ones.
 //
 // Codes of weights are unsigned, as the dot-product instructions want one side; what 8 or 128 too much adds to a
 // column, so many times the sum of the group's activations, comes with the activations and starts the sum, negated.
@@ -12,11 +13,13 @@ namespace bough {
 namespace BOUGH_ISA {
 namespace {
 
+#if !defined(BOUGH_BYTES_SATURATE)
+
 // Rows of a tile: integer sums, weights and scales must fit into registers. Where these are few, float sums of more
 // than two rows are in memory between groups.
 #if defined(__AVX512F__)
 constexpr int kRowsQuantized = 6;
-#elif defined(__AVX2__)
+#elif defined(__AVXVNNI__)
 constexpr int kRowsQuantized = 4;
 #else
 constexpr int kRowsQuantized = 2;
@@ -26,34 +29,12 @@ constexpr bool kSumsInRegisters = kRegisters > 16 || kRows <= 2;
 
 BOUGH_INLINE Ints load_ints(const uint32_t* from) { return (Ints)load_bits(from); }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-// A sum that is there before the next product is: else g++ computes the products of all units first, to add them in an
-// order of its own, and keeps most of them on the stack.
-BOUGH_INLINE Ints summed(Ints sum) {
-    asm("" : "+x"(sum));
-    return sum;
-}
-#endif
-
 // sum + the products of four unsigned weights in each lane and four signed inputs, which are the same in all lanes
 BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
 #if defined(__AVX512VNNI__)
     return (Ints)_mm512_dpbusd_epi32((__m512i)sum, (__m512i)weights, (__m512i)inputs);
-#elif defined(__AVX512F__)
-    // As 16-bit numbers: the instruction that multiplies bytes saturates.
-    const __m512i w = (__m512i)weights, a = (__m512i)inputs;
-    const __m512i even =
-        _mm512_madd_epi16(_mm512_and_si512(w, _mm512_set1_epi16(0xff)), _mm512_srai_epi16(_mm512_slli_epi16(a, 8), 8));
-    const __m512i odd = _mm512_madd_epi16(_mm512_srli_epi16(w, 8), _mm512_srai_epi16(a, 8));
-    return sum + (Ints)even + (Ints)odd;
 #elif defined(__AVXVNNI__)
     return (Ints)_mm256_dpbusd_avx_epi32((__m256i)sum, (__m256i)weights, (__m256i)inputs);
-#elif defined(__AVX2__)
-    const __m256i w = (__m256i)weights, a = (__m256i)inputs;
-    const __m256i even =
-        _mm256_madd_epi16(_mm256_and_si256(w, _mm256_set1_epi16(0xff)), _mm256_srai_epi16(_mm256_slli_epi16(a, 8), 8));
-    const __m256i odd = _mm256_madd_epi16(_mm256_srli_epi16(w, 8), _mm256_srai_epi16(a, 8));
-    return summed(summed(sum + (Ints)even) + (Ints)odd);
 #else
     for (int byte = 0; byte < 4; ++byte) {
         const Ints weight = (Ints)(((Bits)weights >> (8 * byte)) & 0xffu);
@@ -62,46 +43,6 @@ BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
     }
     return sum;
 #endif
-}
-
-// Products of a group, `start` included once they are complete. Those of codes from 0 to 15 are summed in 16 bits by
-// pairs where only such an instruction is there: 8 units of at most 2 * 15 * 128 fit.
-#if defined(__AVX2__) && !defined(__AVX512VNNI__) && !defined(__AVXVNNI__)
-template <DType kType>
-constexpr bool kPairs = kType != DType::i8;
-#else
-template <DType>
-constexpr bool kPairs = false;
-#endif
-
-template <DType kType>
-BOUGH_INLINE Ints begin_products(int32_t start) {
-    return kPairs<kType> ? Ints{} : start + Ints{};
-}
-
-template <DType kType>
-BOUGH_INLINE Ints add_products(Ints sum, Ints codes, Ints inputs) {
-#if defined(__AVX512F__)
-    if constexpr (kPairs<kType>) {
-        return (Ints)_mm512_add_epi16((__m512i)sum, _mm512_maddubs_epi16((__m512i)codes, (__m512i)inputs));
-    }
-#elif defined(__AVX2__)
-    if constexpr (kPairs<kType>) {
-        return summed((Ints)_mm256_add_epi16((__m256i)sum, _mm256_maddubs_epi16((__m256i)codes, (__m256i)inputs)));
-    }
-#endif
-    return multiply_add_bytes(sum, codes, inputs);
-}
-
-template <DType kType>
-BOUGH_INLINE Ints complete_products(Ints sum, int32_t start) {
-#if defined(__AVX512F__)
-    if constexpr (kPairs<kType>) return (Ints)_mm512_madd_epi16((__m512i)sum, _mm512_set1_epi16(1)) + start;
-#elif defined(__AVX2__)
-    if constexpr (kPairs<kType>) return (Ints)_mm256_madd_epi16((__m256i)sum, _mm256_set1_epi16(1)) + start;
-#endif
-    (void)start;
-    return sum;
 }
 
 // Codes of the columns from `column` on, of one unit.
@@ -166,7 +107,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 return kType == DType::u4 ? 0 : static_cast<int32_t>(inputs[row][kUnits + 1]);
             };
             BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
-                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) product[row][v] = begin_products<kType>(start_of(row));
+                BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) product[row][v] = start_of(row) + Ints{};
             }
             BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
                 Ints columns[kVectors];
@@ -176,7 +117,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 BOUGH_UNROLL for (int row = 0; row < kRows; ++row) {
                     const Ints element = static_cast<int32_t>(inputs[row][unit]) + Ints{};
                     BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
-                        product[row][v] = add_products<kType>(product[row][v], columns[v], element);
+                        product[row][v] = multiply_add_bytes(product[row][v], columns[v], element);
                     }
                 }
             }
@@ -187,7 +128,7 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
                 return scales;
             };
             const auto add_group = [&](int row, int v, Vec scales) __attribute__((always_inline)) {
-                const Vec whole = to_float(complete_products<kType>(product[row][v], start_of(row)));
+                const Vec whole = to_float(product[row][v]);
                 const Vec before = kInRegisters ? sum[row][v] : load(sum_at(row, v));
                 Vec after = fma(whole, times_scale<kType>(scales, inputs[row]), before);
                 if constexpr (kType == DType::u4) {
@@ -226,30 +167,27 @@ __attribute__((noinline)) void multiply_tile_quantized(const uint32_t* input, in
     }
 }
 
-// What a row's outliers add to its sums [32]. `outliers` is where the row has their number, `panel` its first group.
+// Adds to a row's sums [32] what one of its groups, `numbers`, has with one of a panel.
 template <DType kType>
-void add_outliers(const uint32_t* outliers, const uint32_t* panel, float* sums) {
+BOUGH_INLINE void multiply_group(const uint32_t* group, const uint32_t* numbers, float* sums) {
     constexpr int kUnits = static_cast<int>(kGroupUnits);
-    const uint32_t count = *outliers++;
-    for (uint32_t i = 0; i < count; ++i, outliers += outlier_words(kType)) {
-        const uint32_t *group = panel + outliers[0] * group_words(kType), *numbers = outliers + 1;
-        const int32_t start = kType == DType::u4 ? 0 : static_cast<int32_t>(numbers[kUnits + 1]);
-        const uint16_t* scales = reinterpret_cast<const uint16_t*>(group + code_words(kType));
-        for (int column = 0; column < kPanelColumns; column += kLanes) {
-            Ints product = begin_products<kType>(start);
-            BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
-                const Ints element = static_cast<int32_t>(numbers[unit]) + Ints{};
-                product = add_products<kType>(product, load_codes<kType>(group, unit, column), element);
-            }
-            const Vec scale = times_scale<kType>(load_f16(scales + column), numbers);
-            Vec sum = fma(to_float(complete_products<kType>(product, start)), scale, load(sums + column));
-            if constexpr (kType == DType::u4) {
-                sum = fma(load_f16(scales + kPanelColumns + column), splat(float_of(numbers[kUnits + 1])), sum);
-            }
-            store(sums + column, sum);
+    const uint16_t* scales = reinterpret_cast<const uint16_t*>(group + code_words(kType));
+    for (int column = 0; column < kPanelColumns; column += kLanes) {
+        Ints product = (kType == DType::u4 ? 0 : static_cast<int32_t>(numbers[kUnits + 1])) + Ints{};
+        BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
+            const Ints element = static_cast<int32_t>(numbers[unit]) + Ints{};
+            product = multiply_add_bytes(product, load_codes<kType>(group, unit, column), element);
         }
+        const Vec scale = times_scale<kType>(load_f16(scales + column), numbers);
+        Vec sum = fma(to_float(product), scale, load(sums + column));
+        if constexpr (kType == DType::u4) {
+            sum = fma(load_f16(scales + kPanelColumns + column), splat(float_of(numbers[kUnits + 1])), sum);
+        }
+        store(sums + column, sum);
     }
 }
+
+#endif
 
 }  // namespace
 }  // namespace BOUGH_ISA

@@ -178,9 +178,11 @@ double quantized_input(const uint32_t* row, const PackedMatrix& matrix, int64_t 
     const auto power = [](uint32_t bits) {
         return std::ldexp((bits >> 31) != 0 ? -1.0 : 1.0, static_cast<int>(bits >> 23 & 255));
     };
+    const bool as_float = current_isa() == Isa::avx2 || current_isa() == Isa::avx512;  // see gemm.h
     const auto scale = [&](const uint32_t* numbers) {
-        const double second = matrix.dtype == DType::i8 ? power(numbers[kGroupUnits + 2]) : 0.0;
-        return double{float_at(behind)} * kScaleFactor * (power(numbers[kGroupUnits]) + second);
+        const double second = matrix.dtype == DType::i8 && !as_float ? power(numbers[kGroupUnits + 2]) : 0.0;
+        const double first = as_float ? double{float_at(numbers + kGroupUnits)} : power(numbers[kGroupUnits]);
+        return double{float_at(behind)} * kScaleFactor * (first + second);
     };
     const uint32_t* numbers = row + group * words;
     *step = scale(numbers);
