@@ -15,6 +15,11 @@ constexpr float kLog2E = 0x1.715476p0F;
 constexpr int kScoreStride = kBlockTokens + 16;  // off a power of two, so that rows do not share cache sets
 constexpr int kTilePad = 16;
 
+// Most rows that are too few to be worth packing a whole block: the keys are packed anyway, and what two tiles would
+// gain by packed values costs as much as packing them. Where tiles are large, one of them.
+constexpr int kFewRows = kRegisters == 32 ? kTileRows : 2 * kTileRows;
+static_assert(kFewRows <= kTilePad, "rows of scores");
+
 // One thread's memory.
 struct Scratch {
     uint32_t* keys;     // [panel of keys][unit][kPanel]
@@ -23,7 +28,7 @@ struct Scratch {
     uint32_t* zeros;    // [head_dim]
     float* key_scales;  // [kBlockTokens]
     float* value_scales;
-    float* scores;      // [kTileRows][kScoreStride], scores and then weights
+    float* scores;      // [kTilePad][kScoreStride], scores and then weights
     float* product;     // [kTileRows][padded head_dim]
     uint32_t* queries;  // [rows][head_dim], tiles one after the other, each [unit][row of the tile]
     float* sums;        // [rows][padded head_dim]
@@ -93,7 +98,7 @@ public:
                     upcoming_ = next != nullptr ? keys_of(*next, next->first_block, next->first_head) : Keys{};
                 }
                 const int64_t first_row = (head - item.first_head) * rows;
-                if (rows <= kTileRows) {
+                if (rows <= kFewRows) {
                     attend_few(keys, first_row, static_cast<int>(rows), fresh);
                 } else {
                     pack_block(keys);
@@ -186,13 +191,20 @@ private:
                 row_bytes_};
     }
 
+    // Rows of each tile but the last, tiles being about equal.
+    static int64_t tile_rows_of(int64_t rows) {
+        const int64_t num_tiles = (rows + kTileRows - 1) / kTileRows;
+        return (rows + num_tiles - 1) / num_tiles;
+    }
+
     // Rows of queries are the heads of the first query, then those of the second, and so on.
     void pack_queries(const AttentionItem& item, int64_t kv_head, int64_t first_row, int64_t rows) {
         const float scale = call_.shape.scale * kLog2E;
         const int64_t token = call_.rows.first_tokens[item.row] + item.first_query;
         const float* heads = call_.queries + token * call_.query_stride + kv_head * group_ * dim_;
-        for (int64_t tile = 0; tile < rows; tile += kTileRows) {
-            const int count = static_cast<int>(at_most(kTileRows, rows - tile));
+        const int64_t tile_rows = tile_rows_of(rows);
+        for (int64_t tile = 0; tile < rows; tile += tile_rows) {
+            const int count = static_cast<int>(at_most(tile_rows, rows - tile));
             uint32_t* target = s_.queries + (first_row + tile) * num_units_;
             for (int m = 0; m < count; ++m) {
                 const float* query = heads + (tile + m) / group_ * call_.query_stride + (tile + m) % group_ * dim_;
@@ -302,11 +314,12 @@ private:
     // All rows of one KV head against a packed block.
     void attend_block(const Keys& keys, int64_t first_row, int64_t rows, bool fresh) {
         const int first_panel = keys.first / kPanel;
-        const int num_tiles = static_cast<int>((rows + kTileRows - 1) / kTileRows);
+        const int64_t tile_rows = tile_rows_of(rows);
+        const int num_tiles = static_cast<int>((rows + tile_rows - 1) / tile_rows);
         for (int index = 0; index < num_tiles; ++index) {
             prefetch(upcoming_, index, num_tiles, slot_bytes_, row_bytes_);
-            const int64_t tile = static_cast<int64_t>(index) * kTileRows;
-            const int count = static_cast<int>(at_most(kTileRows, rows - tile));
+            const int64_t tile = index * tile_rows;
+            const int count = static_cast<int>(at_most(tile_rows, rows - tile));
             // Positions ascend with the rows: the last row sees furthest.
             const int64_t last_position = first_position_ + (tile + count - 1) / group_;
             const int end = static_cast<int>(at_most(last_position + 1 - keys.start, keys.end));
@@ -320,7 +333,7 @@ private:
                               num_vectors, s_.scores + first_panel * kPanel, kScoreStride);
             float largest[kTilePad] = {};
             float totals[kTilePad] = {};
-            weigh_tile(keys, tile, count, num_vectors, largest, totals);
+            weigh_tile(keys, s_.scores, tile, count, num_vectors, largest, totals);
             const int first_unit = first_panel * kPanel / Unit::kPerUnit;
             multiply<Unit, kScoreStride>(count, reinterpret_cast<const uint32_t*>(s_.scores) + first_unit,
                                          s_.values + first_unit * kPanel, num_vectors * kLanes / Unit::kPerUnit,
@@ -329,45 +342,53 @@ private:
         }
     }
 
-    // The same for one tile of rows, too few to be worth packing a whole block: keys are packed some at a time, values
-    // are read where they are.
-    void attend_few(const Keys& keys, int64_t first_row, int count, bool fresh) {
+    // The same for few rows: keys are packed some at a time, values are read where they are.
+    void attend_few(const Keys& keys, int64_t first_row, int rows, bool fresh) {
         constexpr int kKeysAtOnce = 2 * kPanel;
+        const int tile_rows = static_cast<int>(tile_rows_of(rows));
         const int first_panel = keys.first / kPanel;
         const int num_vectors = (keys.end + kLanes - 1) / kLanes - first_panel * 2;
         const int end = first_panel * kPanel + num_vectors * kLanes;
         const int parts = (end - first_panel * kPanel + kKeysAtOnce - 1) / kKeysAtOnce;
         load_scales(keys);
         int part = 0;
-        for (int key = first_panel * kPanel; key < end; key += kKeysAtOnce) {
+        for (int key = first_panel * kPanel; key < end; key += kKeysAtOnce, ++part) {
             const int vectors = static_cast<int>(at_most(kKeysAtOnce, end - key)) / kLanes;
             for (int v = 0; v < vectors; ++v) {
-                const uint32_t* rows[kLanes];
-                key_rows(keys, key + v * kLanes, rows);
-                transpose_lanes(rows, num_units_, s_.keys + v / 2 * (num_units_ * kPanel) + v % 2 * kLanes);
+                const uint32_t* lanes[kLanes];
+                key_rows(keys, key + v * kLanes, lanes);
+                transpose_lanes(lanes, num_units_, s_.keys + v / 2 * (num_units_ * kPanel) + v % 2 * kLanes);
             }
-            multiply<Unit, 0>(
-                count, s_.queries + first_row * num_units_, s_.keys, num_units_, num_units_ * kPanel, vectors,
-                s_.scores + key, kScoreStride,
-                upcoming_rows(upcoming_.keys, part++, parts, num_units_ * num_column_tiles(count, vectors)));
+            for (int tile = 0; tile < rows; tile += tile_rows) {
+                const int count = static_cast<int>(at_most(tile_rows, rows - tile));
+                // The first tile asks for what comes next.
+                const int64_t steps = num_units_ * num_column_tiles(count, vectors);
+                multiply<Unit, 0>(count, s_.queries + (first_row + tile) * num_units_, s_.keys, num_units_,
+                                  num_units_ * kPanel, vectors, s_.scores + tile * kScoreStride + key, kScoreStride,
+                                  tile == 0 ? upcoming_rows(upcoming_.keys, part, parts, steps) : Upcoming{});
+            }
         }
-        float largest[kTilePad] = {};
-        float totals[kTilePad] = {};
-        weigh_tile(keys, 0, count, num_vectors, largest, totals);
-        weigh_few(keys, count, first_panel * kPanel, end);
-        fold(first_row, count, largest, totals, s_.product, fresh);
+        for (int tile = 0; tile < rows; tile += tile_rows) {
+            const int count = static_cast<int>(at_most(tile_rows, rows - tile));
+            float largest[kTilePad] = {};
+            float totals[kTilePad] = {};
+            float* scores = s_.scores + tile * kScoreStride;
+            weigh_tile(keys, scores, tile, count, num_vectors, largest, totals);
+            weigh_few(keys, scores, count, first_panel * kPanel, end, tile == 0);
+            fold(first_row + tile, count, largest, totals, s_.product, fresh);
+        }
     }
 
     // product = weights by values of keys `first` to `end`.
-    void weigh_few(const Keys& keys, int count, int first, int end) {
-        const uint32_t* weights = reinterpret_cast<const uint32_t*>(s_.scores);
+    void weigh_few(const Keys& keys, const float* scores, int count, int first, int end, bool first_tile) {
+        const uint32_t* weights = reinterpret_cast<const uint32_t*>(scores);
         const int first_unit = first / Unit::kPerUnit;
         const int end_unit = end / Unit::kPerUnit;
         const int whole_rows = Unit::kPerUnit == 2 ? kPanel : kLanes;
         const int64_t steps = static_cast<int64_t>(end_unit - first_unit) * num_column_tiles(count, num_vectors_);
-        const Upcoming next = upcoming_rows(upcoming_.values, 0, 1, steps);
+        const Upcoming next = first_tile ? upcoming_rows(upcoming_.values, 0, 1, steps) : Upcoming{};
         if (call_.kv.dtype == DType::i8 || dim_ % whole_rows != 0) {
-            for (int key = first; key < end; key += kLanes) pack_value_lanes(keys, key);
+            for (int key = first; first_tile && key < end; key += kLanes) pack_value_lanes(keys, key);
             multiply<Unit, kScoreStride>(count, weights + first_unit, s_.values + first_unit * kPanel,
                                          end_unit - first_unit, kValuePanel, num_vectors_, s_.product, padded_, next);
             return;
@@ -396,7 +417,8 @@ private:
     }
 
     // Scores of a tile's rows to weights.
-    void weigh_tile(const Keys& keys, int64_t tile, int count, int num_vectors, float* largest, float* totals) {
+    void weigh_tile(const Keys& keys, float* scores, int64_t tile, int count, int num_vectors, float* largest,
+                    float* totals) {
         const int first_vector = keys.first / kPanel * 2;
         const int64_t window = call_.shape.window;
         for (int m = 0; m < count; ++m) {
@@ -404,7 +426,7 @@ private:
             const int visible_end = static_cast<int>(at_most(position + 1 - keys.start, kBlockTokens));
             const int visible_first =
                 window > 0 ? static_cast<int>(at_least(position - window + 1 - keys.start, 0)) : 0;
-            weigh(s_.scores + m * kScoreStride, first_vector, first_vector + num_vectors, visible_first, visible_end,
+            weigh(scores + m * kScoreStride, first_vector, first_vector + num_vectors, visible_first, visible_end,
                   &largest[m], &totals[m]);
         }
     }
