@@ -81,7 +81,9 @@ def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups
 
 @pytest.mark.usefixtures("same_bits_in_every_row")
 @pytest.mark.usefixtures("fused")
-@pytest.mark.parametrize("quantization", ["none", *(pytest.param(each, marks=pytest.mark.slow) for each in ("int4", "fp8"))])
+@pytest.mark.parametrize(
+    "quantization", ["none", *(pytest.param(each, marks=pytest.mark.slow) for each in ("int4", "fp8"))]
+)
 def test_deterministic_rows_have_the_same_bits_alone_among_others_cut_and_as_part_of_a_prompt(
     checkpoint: Checkpoint, quantization: str
 ) -> None:
