@@ -29,6 +29,8 @@ from benchmarks.peers.shapes import SHAPES
 
 ROOT = Path(__file__).resolve().parents[1]
 WARM_UP = 8
+LEAST_PROMPT_TOKENS = 32
+"""Of prompts, in a step beside sequences that decode: on slow machines about so many fit."""
 
 
 class Version:
@@ -81,8 +83,8 @@ def work(arguments: argparse.Namespace) -> None:
     from bough import LLMEngine
 
     (precision,), (running,) = arguments.precisions, arguments.running
-    # While the last prompts are computed the first sequences go on, perhaps one step for every few tokens.
-    meanwhile = arguments.context * running // 32
+    # While the last prompts are computed the first sequences go on.
+    meanwhile = arguments.context * running // LEAST_PROMPT_TOKENS
     wanted = arguments.context + meanwhile + WARM_UP + arguments.steps * (arguments.turns + 1)
     with tempfile.TemporaryDirectory() as directory:
         Path(directory, "config.json").write_text(json.dumps(SHAPES[arguments.shape]))

@@ -191,7 +191,7 @@ private:
                 row_bytes_};
     }
 
-    // Rows of each tile but the last, tiles being about equal.
+    // Rows of each tile but the last. Two tiles are about equal.
     static int64_t tile_rows_of(int64_t rows) {
         const int64_t num_tiles = (rows + kTileRows - 1) / kTileRows;
         return (rows + num_tiles - 1) / num_tiles;

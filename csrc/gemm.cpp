@@ -113,11 +113,12 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
 
 using TileKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t, float*, bool, const char*);
 
+// Several rows have tiles of another kind where 1 is said here.
 template <DType kType>
-constexpr int kTileRows = kSpreads<kType>        ? 1
-                          : kType == DType::f32  ? kRowsF32
-                          : kType == DType::bf16 ? kRowsBF16
-                                                 : kRowsQuantized;
+constexpr int kTileRows = kSpreads<kType> || (kBytesSaturate && is_quantized(kType)) ? 1
+                          : kType == DType::f32                                      ? kRowsF32
+                          : kType == DType::bf16                                     ? kRowsBF16
+                                                                                     : kRowsQuantized;
 
 template <DType kType, int kRows, int kLines, bool kZen4>
 constexpr TileKernel tile() {
@@ -461,7 +462,7 @@ void multiply_few_spread(const Cut& cut) {
 
 void multiply_spread(Cut& cut) {
     cut.num_tiles = (cut.num_rows + kRowsSpread - 1) / kRowsSpread;
-    cut.block_units = balanced_units(cut.units, kSpreadBlockUnits, kUnroll);
+    cut.block_units = balanced_units(cut.units, kSpreadBlockUnits, 1);
     if (cut.num_tiles <= kFewSpreadTiles) return multiply_few_spread(cut);
     alignas(64) uint32_t spread[kRowsSpread * kSpreadStride];
     multiply_in_groups<DType::bf16>(cut, [&](int64_t tile, int rows, int64_t unit, int64_t end) {
@@ -584,9 +585,6 @@ void multiply_tiles(Cut& cut) {
             cut.block_units = balanced_units(cut.units, kBlockGroups<kType> * kGroupUnits, kGroupUnits);
             return multiply_pairs_by_blocks<kType>(cut);
         }
-        cut.num_tiles = 1;
-        cut.block_units = cut.units;
-        return multiply_few_tiles<kType, kLinesPerFetch<kType>>(cut);
     }
 #endif
     cut.num_tiles = (cut.num_rows + kTileRows<kType> - 1) / kTileRows<kType>;

@@ -27,8 +27,8 @@
 // and for each of them the index of its group, and a group.
 //
 // Where multiplying bytes saturates (see gemm_tile_pairs.h) a multiplier is free, and has the scale of a group of
-// inputs as a float in place of the first power. What products start from, -8 times the sums of the first two numbers
-// of each unit and of the last two, are two int16 in one word there.
+// inputs as a float in place of the first power; the second one is not read. What products start from, but with u4, is
+// two int16 in one word there: -8 times the sums of the first two numbers of each unit and of the last two.
 //
 // One accumulator per output element runs over all inputs in ascending order (of bfloat16 with AMX over sums of 32
 // each), in every tile and with every number of threads: an element's value depends on its own row and column alone.

@@ -84,8 +84,9 @@ BOUGH_INLINE Vec reduce_each(Vec* x) {
 #endif
 }
 
+// Whether products start from two numbers of 16 bits: see gemm.h.
 template <DType kWeights>
-constexpr bool sums_by_pairs = kBytesSaturate && kWeights != DType::u4;
+constexpr bool kSumsByPairs = kBytesSaturate && kWeights != DType::u4;
 
 constexpr int kInputGroup = static_cast<int>(kGroupInputs);
 constexpr int kGroupVectors = kInputGroup / kLanes;
@@ -150,7 +151,7 @@ BOUGH_INLINE Ints store_numbers(const float* group, uint32_t* output, float inve
         store_i8(reinterpret_cast<int8_t*>(output) + v * kLanes, numbers);
         total = total + numbers;
     }
-    if constexpr (!sums_by_pairs<kWeights>) return total;
+    if constexpr (!kSumsByPairs<kWeights>) return total;
     Bits shifts;
     for (int lane = 0; lane < kLanes; ++lane) shifts[lane] = lane % 4 < 2 ? 0 : 16;
     return (Ints)((Bits)total << shifts);
@@ -198,7 +199,7 @@ struct GroupScales {
 template <DType kWeights>
 BOUGH_INLINE Bits starts_of(const GroupScales& scales, Ints sums) {
     if constexpr (kWeights == DType::u4) return (Bits)mul(to_float(sums), scales.value);
-    if constexpr (!sums_by_pairs<kWeights>) return (Bits)(sums * (kWeights == DType::i8 ? -128 : -8));
+    if constexpr (!kSumsByPairs<kWeights>) return (Bits)(sums * (kWeights == DType::i8 ? -128 : -8));
     // Two numbers of 16 bits: what the lower one has borrowed from the upper one is given back.
     const Ints both = sums * -8, low = (both << 16) >> 16;
     return ((Bits)both & 0xffffU) | (Bits)(both - low);

@@ -19,6 +19,7 @@ namespace {
 
 #if defined(BOUGH_BYTES_SATURATE)
 
+// Sums of both halves, codes and an input must fit into 16 registers.
 constexpr int kRowsQuantized = 4;
 
 // Vectors of words that a unit of a panel has, and vectors of columns in each.
@@ -132,7 +133,9 @@ template <DType kType, int kRows, Codes kCodes, typename Fetch>
 BOUGH_INLINE void multiply_pairs(const uint32_t* input, int64_t input_stride, const uint32_t* panel, int64_t units,
                                  float* sums, bool accumulate, uint32_t* unpacked, Fetch fetch) {
     // Few rows compute as much of the panel at once as there are registers for: its weights arrive in fewer passes.
-    constexpr int kWords = kCodes != Codes::kPacked || kRows > 2 ? 1 : kRows == 1 ? kWordVectors<kType> : 2;
+    constexpr int kMostWords = kCodes != Codes::kPacked || kRows > 2 ? 1 : kRows == 2 ? 2 : kWordVectors<kType>;
+    constexpr int kWords = kMostWords < kWordVectors<kType> ? kMostWords : kWordVectors<kType>;
+    static_assert(kWordVectors<kType> % kWords == 0, "each pass has as many");
     constexpr int kColumns = static_cast<int>(kPanelColumns);
     constexpr int kUnits = static_cast<int>(kGroupUnits);
     if (!accumulate) {
@@ -224,7 +227,7 @@ struct Asking {
     }
 };
 
-// A tile of two to four rows, or one of several.
+// A tile of two to four rows.
 template <DType kType, int kRows, Codes kCodes>
 __attribute__((noinline)) void multiply_tile_pairs(const uint32_t* input, int64_t input_stride, const uint32_t* panel,
                                                    int64_t units, float* sums, bool accumulate, uint32_t* unpacked,
@@ -241,13 +244,12 @@ using PairsKernel = void (*)(const uint32_t*, int64_t, const uint32_t*, int64_t,
 
 template <DType kType, Codes kCodes>
 PairsKernel pairs_kernel(int rows) {
-    static constexpr PairsKernel kernels[kRowsQuantized] = {
-        multiply_tile_pairs<kType, 1, kCodes>,
+    static constexpr PairsKernel kernels[kRowsQuantized - 1] = {
         multiply_tile_pairs<kType, 2, kCodes>,
         multiply_tile_pairs<kType, 3, kCodes>,
         multiply_tile_pairs<kType, 4, kCodes>,
     };
-    return kernels[rows - 1];
+    return kernels[rows - 2];
 }
 
 #endif

@@ -327,8 +327,20 @@ def test_second_signal_ends_at_once(serve):
     assert server.leaves_nothing()
 
 
+@contextlib.contextmanager
+def sighup(action: signal.Handlers) -> Iterator[None]:
+    """What processes that start meanwhile do on SIGHUP: these tests may run under nohup themselves."""
+    before = signal.signal(signal.SIGHUP, action)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 def test_server_whose_terminal_is_closed_ends_in_order(serve):
-    server = serve().wait_until_ready()
+    with sighup(signal.SIG_DFL):
+        server = serve()
+    server.wait_until_ready()
     with server.stream(count=20) as events:
         for pid in (server.process.pid, *server.pids):
             os.kill(pid, signal.SIGHUP)
@@ -338,11 +350,8 @@ def test_server_whose_terminal_is_closed_ends_in_order(serve):
 
 
 def test_server_under_nohup_outlives_its_terminal(serve):
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
+    with sighup(signal.SIG_IGN):
         server = serve()
-    finally:
-        signal.signal(signal.SIGHUP, before)
     server.wait_until_ready()
     server.signal(signal.SIGHUP)
     time.sleep(0.5)

@@ -255,7 +255,7 @@ void check_gemm(ThreadPool& pool) {
     // A quantised block has at most 2432 inputs.
     const int64_t inputs = is_quantized(dtype) ? pick({1, 3, 48, 130, 1301, 5000}) : pick({1, 3, 48, 130, 1301});
     const int64_t outputs = gated ? pick({2, 32, 70, 128}) : pick({1, 32, 33, 96, 300});
-    const int64_t rows = pick({1, 2, 7, 13, 24, 25, 33, 44, 60, 67, 131});
+    const int64_t rows = pick({1, 2, 2, 3, 4, 5, 7, 13, 24, 25, 33, 44, 60, 67, 131});
     const bool extremes = between(0, 3) == 0;  // where products of bytes would saturate
     Weights weights(pool, outputs, inputs, dtype, gated ? kGated : kPlain, flip(), 1.0F, extremes);
     check_placing();

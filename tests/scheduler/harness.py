@@ -118,7 +118,7 @@ class Harness:
         vocab_size: int = VOCAB_SIZE,
         page_size: int = 1,
         verify: bool = True,
-        duration: StepDuration | None = SHORT_STEPS,
+        duration: StepDuration = SHORT_STEPS,
         device: str = "cpu",
         max_steps: int = 1,
         make_compiler: Callable[[], GrammarCompiler] | None = None,
