@@ -123,7 +123,7 @@ constexpr int kTileRows = kSpreads<kType> || (kBytesSaturate && is_quantized(kTy
 template <DType kType, int kRows, int kLines, bool kZen4>
 constexpr TileKernel tile() {
     // Larger tiles than there are stand for none: nobody asks for them.
-    constexpr int kExisting = kRows <= (kZen4 ? kMostRowsOfZen4<kType> : kTileRows<kType>) ? kRows : 1;
+    constexpr int kExisting = kRows <= kTileRows<kType> ? kRows : 1;
     if constexpr (is_quantized(kType)) {
 #if defined(BOUGH_BYTES_SATURATE)
         return multiply_row_pairs<kType, kLines>;
@@ -135,8 +135,8 @@ constexpr TileKernel tile() {
     }
 }
 
-template <DType kType, int kLines, bool kZen4 = false>
-TileKernel tile_kernel(int rows) {
+template <DType kType, int kLines, bool kZen4>
+TileKernel tile_kernel_of(int rows) {
     static const TileKernel kernels[kMaxTileRows] = {
         tile<kType, 1, kLines, kZen4>(),  tile<kType, 2, kLines, kZen4>(),  tile<kType, 3, kLines, kZen4>(),
         tile<kType, 4, kLines, kZen4>(),  tile<kType, 5, kLines, kZen4>(),  tile<kType, 6, kLines, kZen4>(),
@@ -144,6 +144,14 @@ TileKernel tile_kernel(int rows) {
         tile<kType, 10, kLines, kZen4>(), tile<kType, 11, kLines, kZen4>(), tile<kType, 12, kLines, kZen4>(),
     };
     return kernels[rows - 1];
+}
+
+template <DType kType, int kLines>
+TileKernel tile_kernel(int rows) {
+    if constexpr (kMayBeZen4 && kLines > 0) {
+        if (is_zen4()) return tile_kernel_of<kType, kLines, true>(rows);
+    }
+    return tile_kernel_of<kType, kLines, false>(rows);
 }
 
 // --- epilogues ---------------------------------------------------------------------------------------------------
@@ -351,17 +359,11 @@ void multiply_few_tiles(const Cut& cut) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 float* at = sums + (begin - cut.first_row) * kColumns;
-                TileKernel kernel = tile_kernel<kType, kLines>(rows);
+                const TileKernel kernel = tile_kernel<kType, kLines>(rows);
                 // One tile that reads its weights once is some way behind what it asks for; others share in asking for
                 // the next block.
-                int64_t ahead_bytes = kAheadBytes;
-                if constexpr (kMostRowsOfZen4<kType> > 0 && kLines == kLinesPerFetch<kType>) {
-                    if (rows <= kMostRowsOfZen4<kType> && is_zen4()) {
-                        kernel = tile_kernel<kType, kLines, true>(rows);
-                        ahead_bytes = kAheadBytesOfZen4;
-                    }
-                }
-                const char* ahead = reinterpret_cast<const char*>(weights) + ahead_bytes;
+                const char* ahead =
+                    reinterpret_cast<const char*>(weights) + ahead_bytes<kType>(rows, kMayBeZen4 && is_zen4());
                 if (cut.num_tiles > 1 || fetching_passes(rows) > 1) {
                     const int64_t lines = tile * ((end - unit) / kUnitsPerFetch<kType>)*kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
