@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import random
 import re
 from dataclasses import replace
@@ -14,11 +15,12 @@ from typing import Any
 import learn
 import pytest
 import torch
+import torch.nn.functional as F
 from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from install import card
 from learn import EMBEDDING, Documents, Plan, Trainer, widened
 from measure import all_cases
-from network import Network, Shape, new_parameters, pack
+from network import QUERY_BLOCK, Network, Shape, _Attend, new_parameters, pack
 from optimizer import orthogonal
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -250,9 +252,28 @@ def test_losses_are_those_of_transformers(
     for ids, learned, _ in sorted(encoded, key=lambda document: len(document[0])):
         with torch.no_grad():
             logits = model(torch.tensor([ids])).logits[0]
-        every = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]), reduction="none")
+        every = F.cross_entropy(logits[:-1], torch.tensor(ids[1:]), reduction="none")
         expected.append(every[torch.tensor(learned[1:])])
     torch.testing.assert_close(losses, torch.cat(expected), atol=0.05, rtol=0.02)
+
+
+@pytest.mark.parametrize("width", [32, 128, 160, 320])
+def test_blocks_of_queries_attend_as_if_at_once(width: int) -> None:
+    torch.manual_seed(width)
+    q, k, v = (torch.randn(3, 2, count * width, 16, dtype=torch.float64, requires_grad=True) for count in (4, 1, 1))
+    mask = torch.full((QUERY_BLOCK, QUERY_BLOCK), -math.inf, dtype=torch.float64).triu(1).repeat_interleave(4, 0)
+    attended = _Attend.apply(q, k, v, mask)
+    heads = q.unflatten(2, (width, 4)).transpose(2, 3)
+    every = F.scaled_dot_product_attention(heads, k[:, :, None], v[:, :, None], is_causal=True)
+    expected = every.transpose(2, 3).flatten(2, 3)
+    torch.testing.assert_close(attended, expected)
+    gradient = torch.randn_like(attended)
+    for found, wanted in zip(
+        torch.autograd.grad(attended, (q, k, v), gradient),
+        torch.autograd.grad(expected, (q, k, v), gradient),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, wanted)
 
 
 def test_updates_of_matrices_have_singular_values_of_about_one() -> None:

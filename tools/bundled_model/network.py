@@ -16,8 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-WIDTHS = (32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
+WIDTHS = (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 640, 768, 896, 1024)
 HEAD_BLOCK = 512
+# Queries of a long document that are computed at once, so that none sees much of what comes after it.
+QUERY_BLOCK = 128
 # Where a processor has no instructions for bfloat16, its products are a hundred times slower than those of float32.
 PRODUCTS = torch.bfloat16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else torch.float32
 
@@ -162,35 +164,49 @@ class _Rearrange(torch.autograd.Function):
 class _Attend(torch.autograd.Function):
     """Causal attention of short documents, which is much faster here than the fused kernel's backward pass.
 
-    Queries are ``[rows, key heads, query heads each * width, head_dim]``, keys and values ``[rows, key heads, width,
-    head_dim]``, all of ``PRODUCTS``.
+    Queries are ``[rows, key heads, width * query heads each, head_dim]``, keys and values ``[rows, key heads, width,
+    head_dim]``, all of ``PRODUCTS``; ``mask`` is for a block of queries and the keys of the same places. A block sees
+    the keys up to its end, which leaves out most of what causality forbids.
     """
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
         rows, heads, length, size = q.shape
-        q = (q * size**-0.5).reshape(rows * heads, length, size)
+        q = (q * size**-0.5).view(rows * heads, length, size)
         k, v = k.reshape(rows * heads, -1, size), v.reshape(rows * heads, -1, size)
         width = k.shape[1]
-        scores = torch.bmm(q, k.transpose(1, 2))
-        scores.view(-1, width, width).add_(mask)
-        chances = torch.softmax(scores, -1)
-        ctx.save_for_backward(q, k, v, chances)
-        return torch.bmm(chances, v).view(rows, heads, length, size)
+        each = length // width
+        ctx.blocks = [
+            (begin * each, min(begin + QUERY_BLOCK, width) * each, min(begin + QUERY_BLOCK, width))
+            for begin in range(0, width, QUERY_BLOCK)
+        ]
+        every = []
+        attended = torch.empty_like(q)
+        for begin, end, seen in ctx.blocks:
+            scores = torch.bmm(q[:, begin:end], k[:, :seen].transpose(1, 2))
+            scores[:, :, begin // each :].add_(mask[: end - begin, : seen - begin // each])
+            every.append(torch.softmax(scores, -1))
+            torch.bmm(every[-1], v[:, :seen], out=attended[:, begin:end])
+        ctx.save_for_backward(q, k, v, *every)
+        return attended.view(rows, heads, length, size)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
         (gradient,) = gradients
-        q, k, v, chances = ctx.saved_tensors
+        q, k, v, *every = ctx.saved_tensors
         shape = (*gradient.shape[:2], -1, gradient.shape[-1])
         gradient = gradient.reshape(q.shape)
-        of_v = torch.bmm(chances.transpose(1, 2), gradient)
-        of_scores = torch.ops.aten._softmax_backward_data(
-            torch.bmm(gradient, v.transpose(1, 2)), chances, -1, chances.dtype
-        )
-        of_q = torch.bmm(of_scores, k) * q.shape[-1] ** -0.5
-        of_k = torch.bmm(of_scores.transpose(1, 2), q)
-        return of_q.view(shape), of_k.view(shape), of_v.view(shape), None
+        of_q = torch.empty_like(q)
+        of_k, of_v = torch.zeros_like(k), torch.zeros_like(v)
+        for (begin, end, seen), chances in zip(ctx.blocks, every, strict=True):
+            part = gradient[:, begin:end]
+            of_scores = torch.ops.aten._softmax_backward_data(
+                torch.bmm(part, v[:, :seen].transpose(1, 2)), chances, -1, chances.dtype
+            )
+            torch.bmm(of_scores, k[:, :seen], out=of_q[:, begin:end])
+            of_k[:, :seen].baddbmm_(of_scores.transpose(1, 2), q[:, begin:end])
+            of_v[:, :seen].baddbmm_(chances.transpose(1, 2), part)
+        return of_q.mul_(q.shape[-1] ** -0.5).view(shape), of_k.view(shape), of_v.view(shape), None
 
 
 class _Score(torch.autograd.Function):
@@ -248,7 +264,11 @@ class Network:
         self.shape = shape
         self._before: Callable[..., Tensor] = torch.compile(_before, dynamic=False) if compiled else _before
         self._after: Callable[..., Tensor] = torch.compile(_after, dynamic=False) if compiled else _after
-        self._mask = torch.full((WIDTHS[-1], WIDTHS[-1]), -math.inf, dtype=PRODUCTS).triu(1)
+        # Of the last layer only the scored places count, of which there are as many as there happen to be.
+        self._after_all: Callable[..., Tensor] = torch.compile(_after, dynamic=True) if compiled else _after
+        each = shape.num_attention_heads // shape.num_key_value_heads
+        mask = torch.full((QUERY_BLOCK, QUERY_BLOCK), -math.inf, dtype=PRODUCTS).triu(1)
+        self._mask = mask.repeat_interleave(each, 0)
         turns = shape.rope_theta ** (-torch.arange(0, shape.head_dim, 2, dtype=torch.float32) / shape.head_dim)
         angles = torch.arange(WIDTHS[-1], dtype=torch.float32)[:, None] * turns
         self._cos, self._sin = angles.cos()[:, None], angles.sin()[:, None]
@@ -268,7 +288,11 @@ class Network:
             columns = self._before(x, own["input_layernorm"], qkv, own["q_norm"], own["k_norm"], cos, sin, shape)
             attended = self._attend(columns, batch)
             gate_up = torch.cat([own["gate_proj"], own["up_proj"]]).to(PRODUCTS)
-            x = self._after(
+            after = self._after
+            if layer == shape.num_hidden_layers - 1:
+                after = self._after_all
+                x, attended = x.index_select(0, batch.scored), attended.index_select(0, batch.scored)
+            x = after(
                 x,
                 attended,
                 own["o_proj"].to(PRODUCTS),
@@ -277,7 +301,7 @@ class Network:
                 own["down_proj"].to(PRODUCTS),
                 shape.rms_norm_eps,
             )
-        x = _norm(x.index_select(0, batch.scored), parameters["model.norm.weight"], shape.rms_norm_eps)
+        x = _norm(x, parameters["model.norm.weight"], shape.rms_norm_eps)
         scored: Tensor = _Score.apply(x, parameters["model.embed_tokens.weight"].to(PRODUCTS), batch.wanted)
         return scored
 
@@ -286,13 +310,13 @@ class Network:
         shape = self.shape
         padded = _Rearrange.apply(columns, batch.places, batch.returns)
         attended = []
-        begin = 0
-        for rows, width in batch.groups:
-            part = padded[begin : begin + rows * width].view(rows, width, -1, shape.head_dim).transpose(1, 2)
-            begin += rows * width
-            q, k, v = part.split((shape.num_attention_heads, shape.num_key_value_heads, shape.num_key_value_heads), 1)
-            q = q.reshape(rows, shape.num_key_value_heads, -1, shape.head_dim)
-            mixed = _Attend.apply(q, k, v, self._mask[:width, :width])
-            mixed = mixed.view(rows, shape.num_attention_heads, width, shape.head_dim)
+        # One split, whose gradient is put together once; slices would each add to one of the whole.
+        parts = padded.split([rows * width for rows, width in batch.groups])
+        for part, (rows, width) in zip(parts, batch.groups, strict=True):
+            heads = part.view(rows, width, -1, shape.head_dim).transpose(1, 2)
+            q, k, v = heads.split((shape.num_attention_heads, shape.num_key_value_heads, shape.num_key_value_heads), 1)
+            q = q.unflatten(1, (shape.num_key_value_heads, -1)).transpose(2, 3)
+            mixed = _Attend.apply(q.reshape(*k.shape[:2], -1, shape.head_dim), k, v, self._mask)
+            mixed = mixed.view(rows, shape.num_key_value_heads, width, -1, shape.head_dim)
             attended.append(mixed.transpose(1, 2).reshape(rows * width, -1))
         return _Rearrange.apply(torch.cat(attended), batch.returns, batch.places)
