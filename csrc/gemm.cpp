@@ -431,35 +431,52 @@ void multiply_many_tiles(const Cut& cut) {
     });
 }
 
-#if defined(__AVX2__) && !defined(__AVX512F__)
-// Few enough rows that all of them are spread out at once: weights are read once, the next ones asked for meanwhile.
-void multiply_few_spread(const Cut& cut) {
-    alignas(64) uint32_t spread[kFewSpreadTiles * kRowsSpread * kSpreadStride];
+// Blocks of panels, in each of them all tiles: weights are read once, and those of the next block asked for meanwhile.
+// `begin_block(unit, units)` comes before the panels of a block of inputs. `multiply_tile(tile, rows, unit, units,
+// weights, sums, share)` multiplies a tile's rows with a panel of the block, and asks for its share of what comes next.
+template <DType kType, typename BeginBlock, typename MultiplyTile>
+BOUGH_INLINE void multiply_in_blocks(const Cut& cut, const BeginBlock& begin_block, const MultiplyTile& multiply_tile) {
     const bool one_block = cut.units <= cut.block_units;
     const int64_t group = one_block ? cut.end_panel - cut.first_panel : kMaxGroupPanels;
     for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
         const int64_t end_panel = at_most(first + group, cut.end_panel);
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
             const int64_t end = cut.block_end(unit), units = end - unit;
-            for (int64_t row = 0; row < cut.num_rows; ++row) {
-                spread_row(cut.inputs(cut.first_row + row, unit), units, spread + row * kSpreadStride);
-            }
+            const int64_t bytes = panel_words(cut.call.weights, units) * 4;
+            begin_block(unit, units);
             for (int64_t panel = first; panel < end_panel; ++panel) {
                 const uint32_t* weights = cut.weights(panel, unit);
-                const uint32_t* next = cut.weights_after(panel, unit, first, end_panel);
-                const int64_t share = panel_words(cut.call.weights, units) / cut.num_tiles;
+                const char* next = reinterpret_cast<const char*>(cut.weights_after(panel, unit, first, end_panel));
                 float* sums = cut.scratch + (one_block ? 0 : (panel - first) * cut.num_rows * kColumns);
                 for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
-                    const int64_t begin = cut.tile_begin(tile), row = begin - cut.first_row;
+                    const int64_t begin = cut.tile_begin(tile);
                     const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
-                    const Fetch fetch = Fetch::evenly(next + tile * share, share * 4, units);
-                    float* at = sums + row * kColumns;
-                    spread_kernel<true>(rows)(spread + row * kSpreadStride, weights, units, at, unit > 0, fetch);
-                    if (end == cut.units) finish_sums<DType::bf16>(cut, panel, begin, rows, at);
+                    float* at = sums + (begin - cut.first_row) * kColumns;
+                    const Upcoming share{next + bytes * tile / cut.num_tiles, bytes / cut.num_tiles};
+                    multiply_tile(tile, rows, unit, units, weights, at, share);
+                    if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
                 }
             }
         }
     }
+}
+
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// Few enough rows that all of them are spread out at once.
+void multiply_few_spread(const Cut& cut) {
+    alignas(64) uint32_t spread[kFewSpreadTiles * kRowsSpread * kSpreadStride];
+    multiply_in_blocks<DType::bf16>(
+        cut,
+        [&](int64_t unit, int64_t units) {
+            for (int64_t row = 0; row < cut.num_rows; ++row) {
+                spread_row(cut.inputs(cut.first_row + row, unit), units, spread + row * kSpreadStride);
+            }
+        },
+        [&](int64_t tile, int rows, int64_t unit, int64_t units, const uint32_t* weights, float* sums, Upcoming share) {
+            const uint32_t* input = spread + (cut.tile_begin(tile) - cut.first_row) * kSpreadStride;
+            // It reads the panel in two halves of the columns.
+            spread_kernel<true>(rows)(input, weights, units, sums, unit > 0, share.in(2 * units));
+        });
 }
 
 void multiply_spread(Cut& cut) {
@@ -475,42 +492,26 @@ void multiply_spread(Cut& cut) {
         const SpreadKernel kernel = spread_kernel<false>(rows);
         return [&spread, kernel, units = end - unit](const uint32_t* weights, const uint32_t*, float* sums,
                                                      bool accumulate) {
-            kernel(spread, weights, units, sums, accumulate, Fetch{});
+            kernel(spread, weights, units, sums, accumulate, Asking{});
         };
     });
 }
 #endif
 
 #if defined(BOUGH_BYTES_SATURATE)
-// Blocks of panels, in each of them the tiles, of which the first one takes the block's codes apart for all.
+// The first tile takes a block's codes apart for all.
 template <DType kType>
 void multiply_pairs_by_blocks(const Cut& cut) {
     alignas(64) uint32_t unpacked[kUnpackedWords<kType>];
-    const bool one_block = cut.units <= cut.block_units;
-    const int64_t group = one_block ? cut.end_panel - cut.first_panel : kMaxGroupPanels;
-    for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
-        const int64_t end_panel = at_most(first + group, cut.end_panel);
-        for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
-            const int64_t end = cut.block_end(unit), units = end - unit;
-            for (int64_t panel = first; panel < end_panel; ++panel) {
-                const uint32_t* weights = cut.weights(panel, unit);
-                const uint32_t* next = cut.weights_after(panel, unit, first, end_panel);
-                const int64_t bytes = panel_words(cut.call.weights, units) * 4;
-                float* sums = cut.scratch + (one_block ? 0 : (panel - first) * cut.num_rows * kColumns);
-                for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
-                    const int64_t begin = cut.tile_begin(tile), row = begin - cut.first_row;
-                    const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
-                    const PairsKernel kernel = cut.num_tiles == 1 ? pairs_kernel<kType, Codes::kPacked>(rows)
-                                               : tile == 0        ? pairs_kernel<kType, Codes::kUnpacking>(rows)
-                                                                  : pairs_kernel<kType, Codes::kUnpacked>(rows);
-                    float* at = sums + row * kColumns;
-                    kernel(cut.inputs(begin, unit), cut.input_stride, weights, units, at, unit > 0, unpacked,
-                           Asking::share<kType>(next, bytes, tile, cut.num_tiles, units));
-                    if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
-                }
-            }
-        }
-    }
+    multiply_in_blocks<kType>(
+        cut, [](int64_t, int64_t) {},
+        [&](int64_t tile, int rows, int64_t unit, int64_t units, const uint32_t* weights, float* sums, Upcoming share) {
+            const PairsKernel kernel = cut.num_tiles == 1 ? pairs_kernel<kType, Codes::kPacked>(rows)
+                                       : tile == 0        ? pairs_kernel<kType, Codes::kUnpacking>(rows)
+                                                          : pairs_kernel<kType, Codes::kUnpacked>(rows);
+            kernel(cut.inputs(cut.tile_begin(tile), unit), cut.input_stride, weights, units, sums, unit > 0, unpacked,
+                   share.in(asking_times<kType>(units, cut.num_tiles)));
+        });
 }
 #endif
 

@@ -79,6 +79,25 @@ int64_t ahead_bytes(int rows, bool zen4) {
     return !zen4 ? kAheadBytes : rows <= kWaitingRows ? 1536 : 6144;
 }
 
+// Weights that will be wanted, of which some are asked for again and again: what comes evenly comes in time.
+struct Asking {
+    const char* at;
+    int64_t step;  // bytes
+
+    __attribute__((always_inline)) void next() {
+        __builtin_prefetch(at, 0, kAllButFirst);
+        at += step;
+    }
+};
+
+// The weights that a tile is to ask for, of those that come next.
+struct Upcoming {
+    const char* at;
+    int64_t bytes;
+
+    Asking in(int64_t times) const { return {at, (bytes + times - 1) / times}; }
+};
+
 }  // namespace
 }  // namespace BOUGH_ISA
 }  // namespace bough

@@ -214,18 +214,11 @@ __attribute__((noinline)) void multiply_row_pairs(const uint32_t* input, int64_t
     multiply_pairs<kType, 1, Codes::kPacked>(input, input_stride, panel, units, sums, accumulate, nullptr, fetch);
 }
 
-// Weights that will be wanted, of which some are asked for again and again: what comes evenly comes in time.
-struct Asking {
-    const char* at;
-    int64_t step;  // bytes
-
-    // What one of some tiles asks for of `bytes` from `begin` on, while it multiplies so many units.
-    template <DType kType>
-    static Asking share(const void* begin, int64_t bytes, int64_t tile, int64_t tiles, int64_t units) {
-        const int64_t times = units * kWordVectors<kType> / (tiles == 1 ? 1 : 2);
-        return {static_cast<const char*>(begin) + bytes * tile / tiles, (bytes / tiles + times - 1) / times};
-    }
-};
+// How often a tile asks while it multiplies so many units: of several tiles each asks half as often.
+template <DType kType>
+int64_t asking_times(int64_t units, int64_t tiles) {
+    return units * kWordVectors<kType> / (tiles == 1 ? 1 : 2);
+}
 
 // A tile of two to four rows.
 template <DType kType, int kRows, Codes kCodes>
@@ -234,8 +227,7 @@ __attribute__((noinline)) void multiply_tile_pairs(const uint32_t* input, int64_
                                                    Asking asking) {
     const auto fetch = [&](int unit, int) __attribute__((always_inline)) {
         if (kCodes != Codes::kPacked && unit % 2 > 0) return;
-        __builtin_prefetch(asking.at, 0, kAllButFirst);
-        asking.at += asking.step;
+        asking.next();
     };
     multiply_pairs<kType, kRows, kCodes>(input, input_stride, panel, units, sums, accumulate, unpacked, fetch);
 }

@@ -45,25 +45,10 @@ inline void spread_row(const uint32_t* input, int64_t units, uint32_t* output) {
 // What was read before is read again: g++ would unpack both halves of the weights at once, and keep sums on the stack.
 BOUGH_INLINE void forget_reads() { asm volatile("" ::: "memory"); }
 
-// Weights that will be wanted, of which some are asked for with every unit.
-struct Fetch {
-    const char* at;
-    int64_t bytes_per_unit;
-
-    // `bytes` from `at` on, while a tile of so many units is computed, in two halves of the columns.
-    static Fetch evenly(const void* at, int64_t bytes, int64_t units) {
-        return {static_cast<const char*>(at), (bytes + 2 * units - 1) / (2 * units)};
-    }
-    __attribute__((always_inline)) void next() {
-        __builtin_prefetch(at, 0, 2);
-        at += bytes_per_unit;
-    }
-};
-
 // kRows rows times one panel over `units` units: sums [kRows][32].
 template <int kRows, bool kFetches>
 void multiply_spread_bf16(const uint32_t* input, const uint32_t* panel, int64_t units, float* sums, bool accumulate,
-                          Fetch fetch) {
+                          Asking asking) {
     constexpr int kVectors = 2;
     constexpr int kColumns = static_cast<int>(kPanelColumns);
     for (int first = 0; first < kColumns; first += kLanes * kVectors) {
@@ -76,7 +61,7 @@ void multiply_spread_bf16(const uint32_t* input, const uint32_t* panel, int64_t 
         const uint32_t* weights = panel + first;
         const uint32_t* inputs = input;
         for (int64_t left = units; left > 0; --left) {
-            if constexpr (kFetches) fetch.next();
+            if constexpr (kFetches) asking.next();
             BOUGH_UNROLL for (int half = 0; half < 2; ++half) {
                 Vec numbers[kVectors];
                 BOUGH_UNROLL for (int v = 0; v < kVectors; ++v) {
@@ -101,7 +86,7 @@ void multiply_spread_bf16(const uint32_t* input, const uint32_t* panel, int64_t 
     }
 }
 
-using SpreadKernel = void (*)(const uint32_t*, const uint32_t*, int64_t, float*, bool, Fetch);
+using SpreadKernel = void (*)(const uint32_t*, const uint32_t*, int64_t, float*, bool, Asking);
 
 template <bool kFetches>
 SpreadKernel spread_kernel(int rows) {
