@@ -15,8 +15,8 @@ constexpr float kLog2E = 0x1.715476p0F;
 constexpr int kScoreStride = kBlockTokens + 16;  // off a power of two, so that rows do not share cache sets
 constexpr int kTilePad = 16;
 
-// Most rows that are too few to be worth packing a whole block. Where tiles have six rows, seven of them (the query
-// heads of a key head in Qwen2.5-0.5B) were measured to be faster so; where tiles are large, one of them.
+// With at most so many rows, packing a whole block costs more than it gains: two tiles where one has six rows (measured
+// with seven rows, the query heads of a key head in Qwen2.5-0.5B, and none between eight and twelve), else one.
 constexpr int kFewRows = kRegisters == 32 ? kTileRows : 2 * kTileRows;
 static_assert(kFewRows <= kTilePad, "rows of scores");
 

@@ -122,8 +122,11 @@ constexpr int kTileRows = kSpreads<kType> || (kBytesSaturate && is_quantized(kTy
 
 template <DType kType, int kRows, int kLines, bool kZen4>
 constexpr TileKernel tile() {
-    // Larger tiles than there are stand for none: nobody asks for them.
-    constexpr int kExisting = kRows <= kTileRows<kType> ? kRows : 1;
+    // Nobody asks for larger tiles than there are, nor of several tiles for one of fewer than half of the rows: the
+    // largest stands in their place.
+    constexpr bool kAlone = kLines == kLinesPerFetch<kType>;
+    constexpr bool kWanted = kRows <= kTileRows<kType> && (kAlone || 2 * kRows >= kTileRows<kType>);
+    constexpr int kExisting = kWanted ? kRows : kTileRows<kType>;
     if constexpr (is_quantized(kType)) {
 #if defined(BOUGH_BYTES_SATURATE)
         return multiply_row_pairs<kType, kLines>;
@@ -362,8 +365,7 @@ void multiply_few_tiles(const Cut& cut) {
                 const TileKernel kernel = tile_kernel<kType, kLines>(rows);
                 // One tile that reads its weights once is some way behind what it asks for; others share in asking for
                 // the next block.
-                const char* ahead =
-                    reinterpret_cast<const char*>(weights) + ahead_bytes<kType>(rows, kMayBeZen4 && is_zen4());
+                const char* ahead = reinterpret_cast<const char*>(weights) + ahead_bytes<kType>(rows);
                 if (cut.num_tiles > 1 || fetching_passes(rows) > 1) {
                     const int64_t lines = tile * ((end - unit) / kUnitsPerFetch<kType>)*kLines;
                     ahead = reinterpret_cast<const char*>(cut.weights(panel, end)) + lines * 64;
@@ -431,9 +433,10 @@ void multiply_many_tiles(const Cut& cut) {
     });
 }
 
-// Blocks of panels, in each of them all tiles: weights are read once, and those of the next block asked for meanwhile.
-// `begin_block(unit, units)` comes before the panels of a block of inputs. `multiply_tile(tile, rows, unit, units,
-// weights, sums, share)` multiplies a tile's rows with a panel of the block, and asks for its share of what comes next.
+// Groups of panels, in each of them blocks along the inputs, and in each of these all tiles of a panel before the next
+// panel: weights are read once, and those that come next asked for meanwhile. `begin_block(unit, units)` comes before
+// the panels of each block. `multiply_tile(tile, rows, unit, units, weights, sums, share)` multiplies a tile's rows
+// with a panel of the block, and asks for its share of what comes next.
 template <DType kType, typename BeginBlock, typename MultiplyTile>
 BOUGH_INLINE void multiply_in_blocks(const Cut& cut, const BeginBlock& begin_block, const MultiplyTile& multiply_tile) {
     const bool one_block = cut.units <= cut.block_units;
@@ -474,7 +477,7 @@ void multiply_few_spread(const Cut& cut) {
         },
         [&](int64_t tile, int rows, int64_t unit, int64_t units, const uint32_t* weights, float* sums, Upcoming share) {
             const uint32_t* input = spread + (cut.tile_begin(tile) - cut.first_row) * kSpreadStride;
-            // It reads the panel in two halves of the columns.
+            // The kernel reads the panel twice, once for each half of the columns.
             spread_kernel<true>(rows)(input, weights, units, sums, unit > 0, share.in(2 * units));
         });
 }

@@ -164,9 +164,11 @@ class _Rearrange(torch.autograd.Function):
 class _Attend(torch.autograd.Function):
     """Causal attention of short documents, which is much faster here than the fused kernel's backward pass.
 
-    Queries are ``[rows, key heads, width * query heads each, head_dim]``, keys and values ``[rows, key heads, width,
-    head_dim]``, all of ``PRODUCTS``; ``mask`` is for a block of queries and the keys of the same places. A block sees
-    the keys up to its end, which leaves out most of what causality forbids.
+    Queries are ``[rows, key heads, width * query heads each, head_dim]``, those of a place side by side; keys and
+    values are ``[rows, key heads, width, head_dim]``, all of ``PRODUCTS``. ``mask``, ``[QUERY_BLOCK * query heads each,
+    QUERY_BLOCK]``, is for a block of queries and the keys of the same places. A block sees the keys up to its end: the
+    longer a document, the more is left out of what causality forbids. Gradients of keys and values are rounded once
+    for each block.
     """
 
     @staticmethod
@@ -263,9 +265,8 @@ class Network:
     def __init__(self, shape: Shape, compiled: bool = False) -> None:
         self.shape = shape
         self._before: Callable[..., Tensor] = torch.compile(_before, dynamic=False) if compiled else _before
-        self._after: Callable[..., Tensor] = torch.compile(_after, dynamic=False) if compiled else _after
-        # Of the last layer only the scored places count, of which there are as many as there happen to be.
-        self._after_all: Callable[..., Tensor] = torch.compile(_after, dynamic=True) if compiled else _after
+        # The last layer has as many scored places as there happen to be.
+        self._after: Callable[..., Tensor] = torch.compile(_after, dynamic=True) if compiled else _after
         each = shape.num_attention_heads // shape.num_key_value_heads
         mask = torch.full((QUERY_BLOCK, QUERY_BLOCK), -math.inf, dtype=PRODUCTS).triu(1)
         self._mask = mask.repeat_interleave(each, 0)
@@ -288,11 +289,9 @@ class Network:
             columns = self._before(x, own["input_layernorm"], qkv, own["q_norm"], own["k_norm"], cos, sin, shape)
             attended = self._attend(columns, batch)
             gate_up = torch.cat([own["gate_proj"], own["up_proj"]]).to(PRODUCTS)
-            after = self._after
             if layer == shape.num_hidden_layers - 1:
-                after = self._after_all
                 x, attended = x.index_select(0, batch.scored), attended.index_select(0, batch.scored)
-            x = after(
+            x = self._after(
                 x,
                 attended,
                 own["o_proj"].to(PRODUCTS),
