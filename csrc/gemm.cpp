@@ -455,7 +455,7 @@ BOUGH_INLINE void multiply_in_blocks(const Cut& cut, const BeginBlock& begin_blo
                     const int64_t begin = cut.tile_begin(tile);
                     const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                     float* at = sums + (begin - cut.first_row) * kColumns;
-                    const Upcoming share{next + bytes * tile / cut.num_tiles, bytes / cut.num_tiles};
+                    const NextWeights share{next + bytes * tile / cut.num_tiles, bytes / cut.num_tiles};
                     multiply_tile(tile, rows, unit, units, weights, at, share);
                     if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
                 }
@@ -475,7 +475,8 @@ void multiply_few_spread(const Cut& cut) {
                 spread_row(cut.inputs(cut.first_row + row, unit), units, spread + row * kSpreadStride);
             }
         },
-        [&](int64_t tile, int rows, int64_t unit, int64_t units, const uint32_t* weights, float* sums, Upcoming share) {
+        [&](int64_t tile, int rows, int64_t unit, int64_t units, const uint32_t* weights, float* sums,
+            NextWeights share) {
             const uint32_t* input = spread + (cut.tile_begin(tile) - cut.first_row) * kSpreadStride;
             // The kernel reads the panel twice, once for each half of the columns.
             spread_kernel<true>(rows)(input, weights, units, sums, unit > 0, share.in(2 * units));
@@ -508,7 +509,8 @@ void multiply_pairs_by_blocks(const Cut& cut) {
     alignas(64) uint32_t unpacked[kUnpackedWords<kType>];
     multiply_in_blocks<kType>(
         cut, [](int64_t, int64_t) {},
-        [&](int64_t tile, int rows, int64_t unit, int64_t units, const uint32_t* weights, float* sums, Upcoming share) {
+        [&](int64_t tile, int rows, int64_t unit, int64_t units, const uint32_t* weights, float* sums,
+            NextWeights share) {
             const PairsKernel kernel = cut.num_tiles == 1 ? pairs_kernel<kType, Codes::kPacked>(rows)
                                        : tile == 0        ? pairs_kernel<kType, Codes::kUnpacking>(rows)
                                                           : pairs_kernel<kType, Codes::kUnpacked>(rows);

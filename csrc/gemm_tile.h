@@ -51,8 +51,8 @@ constexpr int kLinesPerFetch =
 //
 // The first-level cache of a Zen 4 has few requests under way, so that all tiles ask for the second there: steps of 8
 // sequences became 1.7 times as fast in int8, 1.2 times in bfloat16 and int4. A Zen 4 itself fetches ahead within a
-// page: a tile of one or two rows (with 4 bits one, as two have more to compute) waits for memory alone, and need only
-// tell it of the next page a little before; larger ones were faster asking far ahead.
+// page: a tile of one or two rows waits for memory alone, and need only tell it of the next page a little before.
+// Larger ones were faster asking far ahead, with 4 bits from two rows on.
 //
 // Intel's processors have fewer requests still, so that weights come half as fast, and slow down where the address
 // asked for has the place in a page of the one that is read. With AVX-512, those with AVX512-BF16 and no AMX are AMD's,
@@ -96,7 +96,7 @@ struct Asking {
 };
 
 // The weights that a tile is to ask for, of those that come next.
-struct Upcoming {
+struct NextWeights {
     const char* at;
     int64_t bytes;
 
