@@ -30,9 +30,15 @@ USAGE_STATUS = 2
 FAILURE_STATUS = 1
 INTERRUPTED_STATUS = 130
 """128 + SIGINT, as shells have it."""
+TERMINATED_STATUS = 143
+"""128 + SIGTERM."""
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a standard output that takes no more fails with."""
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: the command ends as it does at Ctrl-C, with another status."""
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -57,6 +63,8 @@ def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -
             status = 0
         sys.stdout.flush()
         return status
+    except Terminated:
+        return TERMINATED_STATUS
     except KeyboardInterrupt:
         return INTERRUPTED_STATUS
     except BrokenPipeError:

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
 import sys
+import time
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -152,3 +155,19 @@ def test_an_interrupted_answer_says_so(engine, monkeypatch, capsys, flags, print
     captured = capsys.readouterr()
     assert captured.out == printed
     assert captured.err == "Interrupted: before the end of the answer\n"
+
+
+def test_sigterm_ends_an_answer_as_an_interrupt_does(engine, monkeypatch, capsys):
+    ended = []
+
+    def generate(self, prompt, sampling_params, stream=False):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(5)
+
+    monkeypatch.setattr(engine, "generate", generate)
+    monkeypatch.setattr(engine, "__exit__", lambda self, kind, *rest: ended.append(kind))
+    before = signal.getsignal(signal.SIGTERM)
+    assert main(["generate", "--prompt", "hi"]) == 143
+    assert capsys.readouterr().err == "Terminated: before the end of the answer\n"
+    assert [issubclass(kind, KeyboardInterrupt) for kind in ended] == [True]
+    assert signal.getsignal(signal.SIGTERM) is before

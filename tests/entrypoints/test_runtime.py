@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from bough import Runtime, RuntimeEndpoint
+from bough.entrypoints.http.ollama.models import parameter_size
 from bough.errors import BadRequest, BoughError, ConfigError, RequestFailed, StartupError
 from tests.bench.fake_server import fake_server
 from tests.entrypoints.leftovers import children, eventually, is_running, own_resources
@@ -78,7 +79,13 @@ def test_everything_else_of_the_endpoint(runtime):
     assert runtime.generate_url == f"{runtime.url}/generate"
     assert isinstance(runtime.endpoint, RuntimeEndpoint)
     assert runtime.endpoint.get_model_info()["is_generation"] is True
-    assert runtime.get_server_info()["max_total_num_tokens"] > 0
+    info = runtime.get_server_info()
+    assert info["max_total_num_tokens"] > 0
+    assert info["num_parameters"] > info["vocab_size"]
+    assert info["num_continuous_decode_steps"] >= 1
+    shown = httpx.post(f"{runtime.url}/api/show", json={"model": "any"}).json()
+    assert shown["model_info"]["general.parameter_count"] == info["num_parameters"]
+    assert shown["details"]["parameter_size"] == parameter_size(info["num_parameters"])
     assert runtime.endpoint.generate(input_ids=[5], sampling_params=GREEDY)["meta_info"]["prompt_tokens"] == 1
     runtime.flush_cache()
     ids = list(runtime.get_tokenizer().encode("A tree"))

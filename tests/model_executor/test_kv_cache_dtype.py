@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from bough.errors import ConfigError
 from bough.model_executor import native_path
@@ -62,6 +63,25 @@ def test_int8_holds_more_tokens_in_the_same_memory(tmp_path: Path) -> None:
     pools = [make_runner(checkpoint.path, dtype="bfloat16", kv_cache_dtype=kv).kv_pool for kv in ("auto", "int8")]
     sizes = [pool.num_bytes / pool.num_slots for pool in pools]
     assert sizes[1] == sizes[0] * (64 + 4) / 128
+
+
+@needs_native
+def test_what_is_held_in_memory_and_how_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Qwen3", head_dim=16)
+    with caplog.at_level("INFO"):
+        runner = make_runner(checkpoint.path, dtype="float32", quantization="int8", kv_cache_dtype="int8")
+        make_runner(checkpoint.path, dtype="bfloat16")
+    quantised, plain = (line for line in caplog.messages if "parameters take" in line)
+    assert runner.num_parameters == sum(
+        value.numel() for value in load_file(checkpoint.path / "model.safetensors").values()
+    )
+    assert quantised.startswith(f"{runner.num_parameters / 1e6:.1f} million parameters take ")
+    assert " as int8; the KV cache has room for " in quantised
+    assert quantised.endswith(
+        f" {runner.kv_pool.max_total_tokens} tokens in {runner.kv_pool.num_bytes / 1e9:.3g} GB of int8"
+    )
+    assert " as bfloat16; " in plain
+    assert plain.endswith(" GB of bfloat16")
 
 
 def test_without_native_kernels_another_type_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

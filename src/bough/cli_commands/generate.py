@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from bough.cli import Terminated
 from bough.cli_commands.batch_file import (
     Outcome,
     answer_requests,
@@ -230,9 +233,30 @@ def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, 
 
 @contextlib.contextmanager
 def _told_if_interrupted(how_far: Callable[[], str]) -> Iterator[None]:
-    """Say on stderr how far a run was that Ctrl-C ends; the interrupt is raised on."""
+    """Say on stderr how far a run was that Ctrl-C or SIGTERM ends; the interrupt is raised on."""
+    try:
+        with _terminated_as_interrupted():
+            yield
+    except KeyboardInterrupt as interrupt:
+        how = "Terminated" if isinstance(interrupt, Terminated) else "Interrupted"
+        print(f"{how}: {how_far()}", file=sys.stderr)
+        raise
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Raise :class:`Terminated` at SIGTERM, so that what Ctrl-C ends in good order ends so, too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+
+    def end(number: int, frame: object) -> NoReturn:
+        # Who asks twice has to wait for the end of what the first one began, or send a signal that cannot be caught.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
     try:
         yield
-    except KeyboardInterrupt:
-        print(f"Interrupted: {how_far()}", file=sys.stderr)
-        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -101,6 +101,7 @@ class EncoderWorker:
         model = load_model(self.config, source=source, device=self.device, seed=server_args.random_seed or 0)
         assert isinstance(model, Encoder), "language models have a worker of their own"
         self.model = model
+        self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
         self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
         self._loaded_seconds = time.perf_counter() - begin
         self.max_step_tokens = max(server_args.max_prefill_tokens, self.config.context_len)
@@ -122,6 +123,7 @@ class EncoderWorker:
             device=str(self.device),
             dtype=self.config.dtype,
             timings={"load_weights": self._loaded_seconds},
+            num_parameters=self.num_parameters,
             weight_bytes=self.weight_bytes,
             embedding_dim=self.pooling.dim,
             keeps_kv=False,

@@ -177,7 +177,7 @@ class ModelRunner:
             kv_scales=kv_scales,
             timings=self.timings,
         )
-        self.weight_bytes = planner.weight_bytes
+        self.num_parameters, self.weight_bytes = planner.num_parameters, planner.weight_bytes
         tables = planner.fitted()
         self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table
         self.attn_backend, self.graph_runner = tables.attn_backend, tables.graph_runner
@@ -193,6 +193,7 @@ class ModelRunner:
         self.pooling: CausalPooling | None = None
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
+        self._tell_sizes()
         if self._binding is not None:
             self._binding.confine_caller()
 
@@ -218,6 +219,19 @@ class ModelRunner:
             shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
             logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
         return model
+
+    def _tell_sizes(self) -> None:
+        pool, quantization = self.kv_pool, self.options.quantization
+        kept = "the checkpoint's codes" if self.config.stored_quantization is not None else self.config.dtype
+        logger.info(
+            "%.1f million parameters take %.3g GB as %s; the KV cache has room for %d tokens in %.3g GB of %s",
+            self.num_parameters / 1e6,
+            self.weight_bytes / 1e9,
+            kept if quantization == "none" else quantization,
+            pool.max_total_tokens,
+            pool.num_bytes / 1e9,
+            str(self.kv_dtype).removeprefix("torch."),
+        )
 
     def _smaller_weights(self, source: WeightSource | None) -> dict[str, Callable[[], int]]:
         """Options with which the weights take less memory, and how much that is."""

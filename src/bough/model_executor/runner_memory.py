@@ -124,11 +124,12 @@ class MemoryPlanner:
         self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
         # Parameters of the model, whatever is packed into a byte of its memory.
         weights = model.checkpoint_weights
+        self.num_parameters = sum(weights[name].shape.numel() for name in model.required_names)
         self._default_requests = default_max_running_requests(
             device.type,
             torch.get_num_threads(),
             config.dtype,
-            sum(weights[name].shape.numel() for name in model.required_names),
+            self.num_parameters,
         )
         self.wanted_requests = options.max_running_requests or self._default_requests
 

@@ -91,6 +91,7 @@ class TpModelWorker:
             device=str(runner.device),
             dtype=runner.config.dtype,
             timings={**runner.timings, "other": self._seconds - sum(runner.timings.values())},
+            num_parameters=runner.num_parameters,
             weight_bytes=runner.weight_bytes,
             kv_bytes=runner.kv_pool.num_bytes,
             embedding_dim=None if pooling is None else pooling.dim,

@@ -30,6 +30,7 @@ class WorkerInfo:
     dtype: str
     timings: dict[str, float] = field(default_factory=dict)
     """Seconds that each phase of start-up took."""
+    num_parameters: int = 0
     weight_bytes: int = 0
     kv_bytes: int = 0
     embedding_dim: int | None = None

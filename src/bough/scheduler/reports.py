@@ -38,9 +38,11 @@ def init_info_of(scheduler: Scheduler) -> dict[str, Any]:
         "page_size": info.page_size,
         "device": info.device,
         "dtype": info.dtype,
+        "num_parameters": info.num_parameters,
         "weight_bytes": info.weight_bytes,
         "kv_bytes": info.kv_bytes,
         "embedding_dim": info.embedding_dim,
+        "num_continuous_decode_steps": scheduler.max_steps,
         "timings": {**info.timings, "warm-up": scheduler.warmup_seconds, "grammar engine": scheduler.grammar_seconds},
     }
 

@@ -178,7 +178,7 @@ class Scheduler:
             make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
         self.executor = make_executor(timed)
         try:
-            self._max_steps = self._most_steps(server_args.num_continuous_decode_steps)
+            self.max_steps = self._most_steps(server_args.num_continuous_decode_steps)
         except ConfigError:
             self.executor.close()
             raise
@@ -363,7 +363,7 @@ class Scheduler:
             outcome = self.planner.plan(
                 time.monotonic(),
                 in_flight=bool(self.requests.in_flight),
-                max_steps=1 if self._has_other_work else self._max_steps,
+                max_steps=1 if self._has_other_work else self.max_steps,
                 seconds=self.deadlines.seconds_left,
             )
             self.stream_output([self.output.finish(req, FinishReason("stop")) for req in outcome.complete])

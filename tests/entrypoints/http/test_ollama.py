@@ -15,7 +15,7 @@ import pytest
 
 from bough.config.model_config import STORED_AS
 from bough.config.stored_quantization import StoredQuantization
-from bough.entrypoints.http.ollama.models import quantization_level, weight_files
+from bough.entrypoints.http.ollama.models import parameter_size, quantization_level, weight_files
 from bough.entrypoints.http.ollama.render import OllamaWriter
 from bough.entrypoints.http.openai.fill_in_middle import GapFormat, find_gap_format
 from bough.parsers.base import Content, ToolCallArguments, ToolCallStart
@@ -270,6 +270,17 @@ def test_quantization_is_shown(tmp_path: Path) -> None:
         (model,) = ollama.Client(host=server.url).list().models
         assert model.details is not None
         assert model.details.quantization_level == "int8"
+
+
+def test_the_number_of_parameters_is_shown(tmp_path: Path) -> None:
+    known = [parameter_size(number) for number in (0, 900, 12_345, 6_795_008, 494_032_768, 7_615_616_512, 70 * 10**9)]
+    assert known == ["", "900", "12K", "6.80M", "494.03M", "7.6B", "70.0B"]
+    with running_server(tmp_path) as server:
+        assert server.manager.scheduler_info.get("num_parameters") is None
+        client = ollama.Client(host=server.url)
+        (model,) = client.list().models
+        assert model.details is not None
+        assert model.details.parameter_size == ""
 
 
 def test_a_split_file_is_as_large_as_all_its_parts(tmp_path: Path) -> None:

@@ -36,16 +36,18 @@ class ModelCard:
         self._size = sum(file.stat().st_size for file in weight_files(path))
         self._digest = hashlib.sha256(msgspec.json.encode(config.hf_config, order="deterministic")).hexdigest()
         family = str(config.hf_config.get("model_type", ""))
+        num_parameters = manager.scheduler_info.get("num_parameters", 0)
         self._details = {
             "parent_model": "",
             "format": "gguf" if path.is_file() else "safetensors",
             "family": family,
             "families": [family],
-            "parameter_size": "",
+            "parameter_size": parameter_size(num_parameters),
             "quantization_level": quantization_level(config, manager.server_args.quantization),
         }
         self._info = {
             "general.architecture": family,
+            "general.parameter_count": num_parameters,
             f"{family}.context_length": manager.limits.context_len,
             f"{family}.embedding_length": config.hidden_size,
             f"{family}.block_count": config.num_layers,
@@ -106,6 +108,14 @@ def weight_files(path: Path) -> Iterable[Path]:
     if part is None:
         return [path]
     return [file for file in path.parent.iterdir() if re.fullmatch(rf"{re.escape(part[1])}\d{{5}}{part[2]}", file.name)]
+
+
+def parameter_size(number: int) -> str:
+    """A number of parameters in three digits or so, such as ``7.6B`` or ``6.80M``; nothing where it is not known."""
+    for unit, letter, digits in ((1e9, "B", 1), (1e6, "M", 2), (1e3, "K", 0)):
+        if number >= unit:
+            return f"{number / unit:.{digits}f}{letter}"
+    return str(number or "")
 
 
 def quantization_level(config: ModelConfig, quantization: str) -> str:
