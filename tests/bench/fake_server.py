@@ -42,16 +42,19 @@ class FakeServer:
         self.chat_data: list[str] | None = None
         self.models_answer: str | None = None
         self.models_status = 200
+        self.info: dict[str, Any] | None = {"model_path": "/nowhere", "vocab_size": VOCAB_SIZE}
         self.url = ""
 
     async def models(self, request: web.Request) -> web.Response:
         if self.models_answer is not None:
             return web.Response(text=self.models_answer)
         models = {"object": "list", "data": [{"id": self.model, "object": "model"}]}
-        return web.json_response(models, status=self.models_status)
+        response = web.json_response(models, status=self.models_status)
+        response.enable_compression()  # for whom takes it, as proxies do
+        return response
 
     async def server_info(self, request: web.Request) -> web.Response:
-        return web.json_response({"model_path": "/nowhere", "vocab_size": VOCAB_SIZE})
+        return web.json_response(self.info, status=404 if self.info is None else 200)
 
     async def flush_cache(self, request: web.Request) -> web.Response:
         self.requests.append((request.path_qs, None))
@@ -116,6 +119,7 @@ class FakeServer:
         if (failure := self._failure()) is not None:
             return failure
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response.enable_compression()
         await response.prepare(request)
         if self.fail_with == "event":
             events = [*events[:2], {"error": {"message": self.failure_message, "code": 500}}]

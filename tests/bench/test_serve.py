@@ -347,3 +347,16 @@ def test_the_command_fails_if_a_request_failed(server, capsys):
     argv = ["bench", "serve", "--base-url", server.url, "--num-prompts", "2", "--warmup-requests", "0"]
     assert bough(argv) == 1
     assert "2 of 2 requests failed" in capsys.readouterr().err
+
+
+def test_a_server_of_another_kind_is_measured_with_a_vocabulary_that_is_given(server, tmp_path):
+    server.info = None
+    with pytest.raises(StartupError, match="give it with --vocab-size"):
+        measure(server)
+    assert measure(server, {**SMALL, "vocab_size": 100})["completed"] == 6
+    (tmp_path / "config.json").write_text('{"text_config": {"vocab_size": 7}}')
+    server.info = {"model_path": str(tmp_path)}
+    with pytest.raises(StartupError, match="give it with --vocab-size"):
+        measure(server)
+    (tmp_path / "config.json").write_text('{"vocab_size": 7}')
+    assert measure(server)["completed"] == 6

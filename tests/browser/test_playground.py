@@ -152,6 +152,22 @@ def test_an_example_asks_with_what_it_needs_and_nothing_else(page: Page) -> None
     expect(examples).to_have_count(0)
 
 
+def test_what_an_example_set_is_taken_back_and_set_again_with_its_conversation(page: Page) -> None:
+    answer_with(page, {"content": "Yes."})
+    values = "ids => ids.map((id) => document.getElementById(id).value)"
+    page.locator("#schema").evaluate("area => { area.value = '{}'; }")
+    page.get_by_role("region", name="Examples").get_by_role("button", name="JSON by a schema").click()
+    wait_for_answers(page, 1)
+    form, schema = page.evaluate(values, ["form", "schema"])
+    assert (form, schema) != ("text", "{}")
+    page.reload()
+    expect(page.locator(".message")).to_have_count(2)
+    page.get_by_role("button", name="New conversation").click()
+    assert page.evaluate(values, ["form", "schema"]) == ["text", "{}"]
+    page.get_by_role("button", name="Bring the last conversation back").click()
+    assert page.evaluate(values, ["form", "schema"]) == [form, schema]
+
+
 def test_other_models_are_asked_what_any_model_can_do(page: Page) -> None:
     for info, count in (({"is_generation": True, "model_path": "/m/other"}, 3), ({"is_generation": False}, 0)):
         page.route("**/model_info", partial(Route.fulfill, json=info))
@@ -424,6 +440,25 @@ def test_an_answer_comes_back_if_no_new_one_comes(page: Page) -> None:
     expect(page.locator(".message.user")).to_contain_text("First?")
     page.reload()
     expect(page.locator(".message")).to_have_count(2)
+
+
+@pytest.mark.parametrize("way", ["reload", "new conversation"])
+def test_what_a_new_answer_is_to_replace_is_kept_until_there_is_one(page: Page, way: str) -> None:
+    answer_with(page, {"content": "Yes."})
+    for count in (1, 2):
+        ask(page, f"Question {count}?")
+        wait_for_answers(page, count)
+    page.unroute("**/v1/chat/completions")
+    hold_answers(page)
+    page.get_by_role("button", name="Regenerate").first.click()
+    expect(page.locator(".message")).to_have_count(2)
+    if way == "reload":
+        page.reload()
+    else:
+        page.get_by_role("button", name="New conversation").click()
+        page.get_by_role("button", name="Bring the last conversation back").click()
+    expect(page.locator(".message")).to_have_count(4)
+    expect(page.locator(".message.assistant .text")).to_have_text(["Yes.", "Yes."])
 
 
 def test_a_question_stays_in_its_place_if_the_settings_are_wrong(page: Page) -> None:
@@ -1455,6 +1490,10 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         opened_page(browser, server.url) as page,
     ):
         dialog = page.get_by_role("dialog", name="A key is needed")
+        expect(dialog).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(page.locator("#connection")).to_contain_text("Cannot begin")
+        page.get_by_role("tab", name="Engine").click()
         expect(dialog).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator("#connection")).to_contain_text("Cannot begin")

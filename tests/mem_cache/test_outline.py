@@ -33,6 +33,26 @@ def test_what_was_used_last_is_shown() -> None:
     assert [node.head[0] for node in cache.outline(3)] == [7, 49, 48]
 
 
+def test_what_is_used_is_shown_however_many_came_after_it() -> None:
+    allocator, cache = build()
+    put(cache, allocator, ids(7, 7))
+    for first in range(1000, 1000 + 2 * CHILDREN_SEEN):
+        put(cache, allocator, ids(first))
+    leaf = put(cache, allocator, ids(7, 7, 8)).node
+    cache.lock(leaf)
+    assert [(node.head, node.locks) for node in cache.outline(3)] == [
+        ([7, 7], 1),
+        ([8], 1),
+        ([999 + 2 * CHILDREN_SEEN], 0),
+    ]
+    cache.unlock(leaf)
+    cache.match_prefix(ids(1000))
+    assert cache.outline(1)[0].head == [1000]
+    cache.match_prefix(ids(7, 9))  # cuts the node in two, of which the upper part is used
+    assert [(node.head, node.num_tokens) for node in cache.outline(2)] == [([7], 1), ([1000], 1)]
+    cache.check_integrity()
+
+
 def test_the_cost_is_bounded_by_what_is_shown() -> None:
     allocator, cache = build()
     for first in range(2 * CHILDREN_SEEN):

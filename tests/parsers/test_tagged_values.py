@@ -228,3 +228,15 @@ def test_where_a_string_is_allowed_only_lists_and_dictionaries_are_read_as_pytho
     kinds: str, text: str, value: Any
 ) -> None:
     assert json.loads(typed_json(text, frozenset(kinds.split()))) == value
+
+
+@pytest.mark.parametrize("name", MARKS)
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("[1e999,]", "array"), ("{'a': 1e999}", "object"), ("0x" + "f" * 4000, "integer")],
+)
+def test_a_literal_that_json_has_no_words_for_is_a_text(name: str, value: str, kind: str) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": kind}}}
+    for size in (1 << 20, 1):
+        assert calls(events_of(name, schema, written(name, {"a": value}), size=size)) == [("f", {"a": value})]
+    assert json.loads(typed_json(value, frozenset({kind}))) == value

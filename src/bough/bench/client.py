@@ -31,7 +31,7 @@ _POLL_SECONDS = 0.2
 _REFUSALS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND)
 
 
-class _Refused(StartupError):
+class Refused(StartupError):
     """The server answers, and will not answer otherwise later."""
 
 
@@ -104,7 +104,8 @@ class BenchClient:
         """The JSON that ``GET path`` answers with.
 
         Raises:
-            StartupError: if the server does not answer with status 200 and JSON.
+            Refused: if there is nothing of that path, or not for this key.
+            StartupError: if the server does not answer with status 200 and JSON for another reason.
         """
         content = await self._fetch("GET", path)
         try:
@@ -126,7 +127,7 @@ class BenchClient:
         while True:
             try:
                 await self._answers(max(deadline - time.perf_counter(), _POLL_SECONDS))
-            except _Refused:
+            except Refused:
                 raise
             except StartupError as error:
                 if time.perf_counter() > deadline:
@@ -196,7 +197,7 @@ class BenchClient:
             reason = os.strerror(number) if number and number > 0 else str(error)
             raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
-            failure = _Refused if response.status in _REFUSALS else StartupError
+            failure = Refused if response.status in _REFUSALS else StartupError
             raise failure(f"{self.base_url}{path} answered with status {response.status}: {refusal_message(content)}")
         return content
 
@@ -217,7 +218,10 @@ async def connect(base_url: str, api_key: str | None = None, ca_cert: str | None
     aiohttp = import_aiohttp()
     connector = aiohttp.TCPConnector(limit=0, ssl=client_tls_context(base_url, ca_cert or True) or True)
     timeout = aiohttp.ClientTimeout(total=None)
-    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    # Times are taken of what comes over the wire, which is read as it is.
+    headers = {"Accept-Encoding": "identity"}
+    if api_key is not None:
+        headers["Authorization"] = f"Bearer {api_key}"
     async with aiohttp.ClientSession(
         connector=connector, timeout=timeout, headers=headers, auto_decompress=False
     ) as session:

@@ -103,7 +103,10 @@ def settings_of(result: dict[str, Any]) -> dict[str, Any]:
     """What was measured, by name; what is inside of objects as ``dataset.seed``."""
     settings = {name: result[name] for name in _SETTINGS if name in result}
     for name in _OBJECTS_OF_SETTINGS:
-        settings.update((f"{name}.{inner}", each) for inner, each in result.get(name, {}).items())
+        inside = result.get(name)
+        settings.update(
+            (f"{name}.{inner}", each) for inner, each in (inside if isinstance(inside, dict) else {}).items()
+        )
     for batch in result.get("batches", ()):
         settings.update((f"batches: {name}", batch[name]) for name in _SETTINGS_OF_BATCHES if name in batch)
     return settings

@@ -129,7 +129,9 @@ def vocab_size_from(server_info: dict[str, Any]) -> int:
         return int(server_info["vocab_size"])
     config = Path(str(server_info.get("model_path"))) / "config.json"
     if config.is_file():
-        return int(json.loads(config.read_text(encoding="utf-8"))["vocab_size"])
+        size = json.loads(config.read_text(encoding="utf-8")).get("vocab_size")
+        if isinstance(size, int):
+            return size
     raise StartupError("the size of the vocabulary is not known; give it with --vocab-size")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from bough import __version__
 from bough.bench.backends import BACKENDS, Sampling
-from bough.bench.client import BenchClient, Load, connect, run_load
+from bough.bench.client import BenchClient, Load, Refused, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
 from bough.bench.metrics import details, summarise, table
 from bough.bench.options import output_file
@@ -181,7 +181,10 @@ async def _vocab_size(client: BenchClient, dataset: DatasetArgs) -> int:
     """Size of the server's vocabulary; 1 where no random ids are drawn."""
     if dataset.vocab_size is not None or dataset.dataset_name == "custom":
         return dataset.vocab_size or 1
-    return vocab_size_from(await client.get_json("/get_server_info"))
+    try:
+        return vocab_size_from(await client.get_json("/get_server_info"))
+    except Refused:  # other servers have no such path
+        return vocab_size_from({})
 
 
 def main(argv: list[str]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import math
 import os
 import select
 import sys
@@ -532,7 +533,7 @@ def main(argv: list[str]) -> int:
     from bough import Runtime
 
     print("Starting a server …", file=sys.stderr)
-    runtime = Runtime(**server_options)
+    runtime = Runtime(launch_timeout=math.inf, **server_options)
     try:
         # Its socket was bound by this process: whose server it is needs no certificate.
         return _run(args, ChatServer(runtime.url, own_key(runtime.server_args), verify=False))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import signal
 import sys
 import threading
@@ -211,7 +212,11 @@ def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, 
             right = progress.done - progress.failed
             return f"{right} of {len(ids)} requests are answered in {target}{remedy}"
 
-        with _told_if_interrupted(how_far), open_output(target) as output, Runtime(**engine_options) as runtime:
+        with (
+            _told_if_interrupted(how_far),
+            open_output(target) as output,
+            Runtime(launch_timeout=math.inf, **engine_options) as runtime,
+        ):
             requests = (request for request in read_requests(source) if request.custom_id not in done)
             with progress:
                 outcome = answer_requests(

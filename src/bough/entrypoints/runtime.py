@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import json
+import math
 import os
 import select
 import socket
@@ -200,7 +201,8 @@ class Runtime:
 
     Args:
         log_level: of the server.
-        launch_timeout: seconds that the server may take to start.
+        launch_timeout: seconds that the server may take to start, a download included; infinite for as long as it
+            lives.
         options: of the server.
 
     Raises:
@@ -312,7 +314,8 @@ class _ServerProcess:
     def wait_until_ready(self, timeout_s: float) -> None:
         poller = select.poll()
         poller.register(self.child.status_fd, select.POLLIN)
-        if not poller.poll(timeout_s * 1000):
+        # The end of the process can be read, too.
+        if not poller.poll(None if timeout_s == math.inf else timeout_s * 1000):
             raise StartupError(
                 f"the server did not start within {timeout_s:g} s; a larger launch_timeout gives it more"
             )

@@ -14,7 +14,7 @@ HEAD_TOKENS = 16
 """Token ids of a node that are shown."""
 
 CHILDREN_SEEN = 128
-"""Children of a node that are looked at, the newest first: a root may have any number of them."""
+"""Children of a node that are looked at, those used last: a root may have any number of them."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def outline(root: TreeNode, now: int, max_nodes: int) -> list[NodeOutline]:
 
     def look_below(node: TreeNode, node_id: str, namespace: str | None) -> None:
         nonlocal num_seen
-        for child in _newest(node.children.values()):
+        for child in _last_used(node.children.values()):
             num_seen += 1  # no two entries are equal: nodes cannot be compared
             heapq.heappush(frontier, (-child.last_access, num_seen, child, node_id, namespace))
 
@@ -90,6 +90,6 @@ def outline(root: TreeNode, now: int, max_nodes: int) -> list[NodeOutline]:
     return found
 
 
-def _newest(children: Iterable[TreeNode]) -> Iterable[TreeNode]:
-    """Those inserted last."""
+def _last_used(children: Iterable[TreeNode]) -> Iterable[TreeNode]:
+    """Some of them, beginning with the one used last: they are kept in the order of their use."""
     return islice(reversed(children), CHILDREN_SEEN)  # type: ignore[call-overload]

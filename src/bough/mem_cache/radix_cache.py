@@ -77,7 +77,7 @@ class RadixCache(PrefixCache):
         self._clock = now = self._clock + 1
         runs: list[IntArray] = []
         for step in self._upwards(node):
-            step.last_access = now
+            self._note_use(step, now)
             step.hits += 1
             runs.append(step.slots)
         self._requeue_accessed(node)
@@ -122,7 +122,7 @@ class RadixCache(PrefixCache):
             node.priority = priority
         self._clock = now = self._clock + 1
         for step in self._upwards(node):
-            step.last_access = now
+            self._note_use(step, now)
             step.priority = max(step.priority, priority)
         if matched < end:
             node.created = now
@@ -263,6 +263,12 @@ class RadixCache(PrefixCache):
         below = sum(child.lock_count for child in node.children.values())
         if node.lock_count < below:
             raise RuntimeError(f"{node!r} has fewer locks than the {below} of its children")
+
+    @staticmethod
+    def _note_use(node: TreeNode, now: int) -> None:
+        node.last_access = now
+        siblings = node.parent.children  # type: ignore[union-attr]  # the root is never used by itself
+        siblings[node.key] = siblings.pop(node.key)
 
     def _descend(
         self, run: bytes, extra_key: str | None, start: TreeNode | None = None

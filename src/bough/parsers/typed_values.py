@@ -51,11 +51,11 @@ def _read(text: str, kinds: frozenset[str]) -> tuple[str, Any] | None:
         return None
     try:
         value = parse_literal(text)
-    except NotALiteral:
+        if "string" in kinds and not isinstance(value, (list, dict)):
+            return None
+        return to_json(value), value
+    except NotALiteral:  # or one that JSON has no words for
         return None
-    if "string" in kinds and not isinstance(value, (list, dict)):
-        return None
-    return to_json(value), value
 
 
 def typed_value(literal: str, kinds: frozenset[str]) -> Any:

@@ -204,6 +204,12 @@ def test_tools_that_a_server_would_run_are_left_out(http: httpx.Client, thinker:
     assert http.post(PATH, json={**body, "tools": [search]}).status_code == 200
 
 
+def test_an_edit_that_keeps_everything_is_none(http: httpx.Client) -> None:
+    edits = [{"type": "clear_thinking_20251015", "keep": "all"}]
+    body = {"model": "m", "max_tokens": 5, "messages": [USER], "context_management": {"edits": edits}}
+    assert http.post(PATH, json=body).status_code == 200
+
+
 def test_a_strict_tool_constrains_calls_only(http: httpx.Client, thinker: RunningServer) -> None:
     tool = {**WEATHER, "strict": True, "cache_control": {"type": "ephemeral"}, "defer_loading": False}
     body = {"model": "m", "max_tokens": 5, "messages": [USER], "tools": [tool]}
@@ -239,6 +245,7 @@ def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServ
         ({"tools": [WEATHER, WEATHER]}, "tools[1].name"),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}, WEATHER, WEATHER]}, "tools[2].name"),
         ({"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}, "context_management"),
+        ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "context_management"),
         ({"messages": [{"role": "user", "content": [NESTED]}]}, "messages[0].content[0].content[0]: only text"),
         ({"tools": [{"name": "a"}]}, "tools[0].input_schema"),
         ({"tools": [{"name": "a b", "input_schema": {}}]}, "tools[0].name"),

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import json
 import re
+from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -412,6 +413,18 @@ def test_a_body_cannot_ask_for_more_prompts_than_it_could_hold(
         assert error["param"] == param
         assert "--max-body-size" in error["message"]
         assert not server.engine.received
+
+
+def test_items_to_be_scored_may_have_as_many_tokens_as_there_is_room_for(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server, httpx.Client(base_url=server.url, timeout=20) as http:
+        body = {"query": [1, 2], "items": [[100] * 300] * 230, "label_token_ids": [1]}
+        assert http.post("/v1/score", json=body).status_code == 200
+        assert len(server.engine.received) == 230
+        assert array("i", server.engine.received[-1].input_ids).tolist() == [1, 2, *[100] * 300]
+        for items in ([100] * 40_000, [100]):
+            refused = http.post("/v1/score", json={**body, "items": items})
+            assert refused.status_code == 400, refused.text
+            assert refused.json()["error"]["param"].startswith("items")
 
 
 def test_decisions_need_a_model_whose_answer_comes_first(tmp_path: Path) -> None:

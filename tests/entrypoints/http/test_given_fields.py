@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bough.entrypoints.http.json_body import LARGE_BODY_BYTES
 from bough.entrypoints.http.logprobs import Echo
 from bough.errors import EngineDead
 from tests.entrypoints.http.server import RunningServer, running_server
@@ -150,6 +151,19 @@ def test_a_text_that_is_far_too_long_may_be_cut(client: httpx.Client) -> None:
         assert answer.json()["usage"]["prompt_tokens"] == 7
 
 
+@pytest.mark.parametrize("kept", [7, -1])
+def test_token_ids_that_are_far_too_many_may_be_cut(server: RunningServer, client: httpx.Client, kept: int) -> None:
+    ids = list(range(100, 200)) * 200
+    for path, body in (("/v1/completions", {"prompt": ids}), ("/v1/chat/completions", {**CHAT, "input_ids": ids})):
+        assert len(json.dumps(body)) > LARGE_BODY_BYTES
+        assert client.post(path, json=body).json()["error"]["code"] == "context_length_exceeded"
+        answer = client.post(path, json={**body, "truncate_prompt_tokens": kept, "max_tokens": 1})
+        assert answer.status_code == 200, answer.text
+        received = array("i", server.engine.received[-1].input_ids).tolist()
+        assert received == ids[-len(received) :]
+        assert len(received) == kept if kept > 0 else len(received) > 100
+
+
 def test_special_tokens_around_a_text_may_be_left_out(
     server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -200,6 +214,13 @@ def test_thoughts_are_counted_in_native_answers(tmp_path: Path) -> None:
             info = http.post("/generate", json=body).json()["meta_info"]
             assert info["reasoning_tokens"] == expected
             assert {"queue_time", "first_token_latency", "request_received_ts", "forward_entry_time"} <= info.keys()
+            # An answer that ends within its thoughts, and is too long to be rendered at once.
+            thinker.engine.says = "<think>" + "Hm, an oak. " * 100
+            body["sampling_params"]["max_new_tokens"] = 3000
+            whole = http.post("/generate", json=body).json()["meta_info"]
+            streamed = http.post("/generate", json={**body, "stream": True}).text.strip().split("\n\n")
+            last = json.loads(streamed[-2].removeprefix("data: "))["meta_info"]
+            assert whole["reasoning_tokens"] == last["reasoning_tokens"] > 256
 
 
 def test_thoughts_are_left_out_on_request(tmp_path: Path) -> None:

@@ -156,7 +156,8 @@ class TestClient:
         assert shown.modelinfo["qwen3.context_length"] == 4096
         assert set(shown.capabilities or ()) == {"completion", "tools", "thinking"}
         assert [each.model for each in api.ps().models] == [MODEL_NAME]
-        assert http.get("/api/version").json()["version"]
+        version = http.get("/api/version").json()["version"]
+        assert [int(part) for part in version.split(".")] >= [0, 6, 4], "what clients ask for"
 
     def test_errors(self, api: ollama.Client, thinker: RunningServer) -> None:
         with pytest.raises(ollama.ResponseError, match=r"options\.temperature") as bad:
@@ -270,6 +271,17 @@ def test_quantization_is_shown(tmp_path: Path) -> None:
         (model,) = ollama.Client(host=server.url).list().models
         assert model.details is not None
         assert model.details.quantization_level == "int8"
+
+
+@pytest.mark.parametrize(
+    "named", [{"model": "m", "name": ""}, {"model": "", "name": "m"}, {"name": "m"}, {"model": "m"}]
+)
+def test_a_model_is_shown_by_either_name_or_both(http: httpx.Client, named: dict[str, str]) -> None:
+    """Clients in Go send all of their fields."""
+    fields = {"system": "", "template": "", "verbose": False, "options": None}
+    answer = http.post("/api/show", json={**fields, **named})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["details"]["family"] == "qwen3"
 
 
 def test_the_number_of_parameters_is_shown(tmp_path: Path) -> None:

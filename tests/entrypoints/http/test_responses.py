@@ -159,6 +159,14 @@ class TestClient:
         with pytest.raises(openai.NotFoundError):
             api.responses.retrieve(response.id)
 
+    def test_tools_that_are_no_functions_are_left_out(self, api: openai.OpenAI, thinker: RunningServer) -> None:
+        thinker.engine.says = "It is nine."
+        others: Any = [{"type": "web_search"}, {"type": "custom", "name": "apply_patch"}]
+        assert api.responses.create(model=MODEL_NAME, input="Hi", tools=[*others, *TOOLS]).output_text == "It is nine."
+        assert '"weather"' in prompt_of(thinker)
+        assert "apply_patch" not in prompt_of(thinker)
+        assert api.responses.create(model=MODEL_NAME, input="Hi", tools=others).output_text == "It is nine."
+
     def test_stream_helper(self, api: openai.OpenAI, thinker: RunningServer) -> None:
         thinker.engine.says = THOUGHTS + CALLS
         with api.responses.stream(model=MODEL_NAME, input="Hi", tools=TOOLS) as stream:
@@ -357,7 +365,9 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
         ({"input": [{"role": "tool", "content": "x"}]}, "input[0].role"),
         ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0]"),
         ({"input": [{"type": "function_call", "name": "f"}]}, "input[0].call_id"),
-        ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
+        ({"tools": [{"type": "fancy"}]}, "tools[0].type"),
+        ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
+        ({"tools": [{"type": "web_search"}, CLOCK], "tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [CLOCK], "top_logprobs": 1}, "top_logprobs"),

@@ -30,8 +30,13 @@ let running = null;
 
 /** What is seen while there are no messages, and the messages that "New conversation" put away last. */
 const start = element("section", { className: "start" });
-let putAway = [];
+let putAway = { messages: [], undone: [] };
+/** Settings that the last example changed: what they were, and what it made of them. */
 let ofExample = [];
+
+/** All messages of before, while an answer that takes the place of some of them has said nothing yet. */
+let replaced = null;
+const lasting = () => (replaced && !says(messages.at(-1)) ? replaced : messages);
 
 /** What the settings ask for. Throws an Error that names the setting if one cannot be read. */
 function options() {
@@ -281,12 +286,13 @@ async function anew(message, text) {
   if (running) return;
   const asked = settings();
   if (!asked) return;
-  const forgotten = messages.splice(messages.indexOf(message));
-  const kept = messages.slice();
+  const before = (replaced = messages.slice());
+  messages.splice(messages.indexOf(message));
   if (text !== undefined) messages.push({ role: "user", content: text });
   const made = await answer(asked);
+  if (replaced === before) replaced = null;
   if (says(made) || messages.at(-1) !== made) return;
-  messages = [...kept, ...forgotten];
+  messages = before;
   redraw();
   store();
   if (made.shown.error) complain(`This failed: ${made.shown.error}`);
@@ -421,13 +427,14 @@ let storedAt = 0;
 
 /** Keep the conversation for a reload, or say that this cannot be. */
 function store() {
-  let text = JSON.stringify(messages);
-  if (text.length > MAX_STORED) text = JSON.stringify(messages.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
+  const kept = lasting();
+  let text = JSON.stringify(kept);
+  if (text.length > MAX_STORED) text = JSON.stringify(kept.map((each) => (each.shown ? { ...each, shown: { ...each.shown, logprobs: [] } } : each)));
   const isTooLong = text.length > MAX_STORED;
   const isKept = ofTab.set(CONVERSATION, isTooLong ? "[]" : text);
   storedAt = performance.now();
   const why = isTooLong ? "This conversation is too long to be kept" : "The browser keeps nothing of this page";
-  const told = messages.length && (isTooLong || !isKept) ? `${why}: a reload would lose it.` : "";
+  const told = kept.length && (isTooLong || !isKept) ? `${why}: a reload would lose it.` : "";
   write(byId("unkept"), told);
 }
 
@@ -454,6 +461,8 @@ function restore() {
   const settings = { schema: pretty(EXAMPLE_SCHEMA), ...remembered(SETTINGS) };
   for (const id of TEXTS) if (typeof settings[id] === "string") byId(id).value = settings[id];
   byId("logprobs").checked = settings.logprobs === true;
+  const isChange = (each) => TEXTS.includes(each?.id) && typeof each.before === "string" && typeof each.made === "string";
+  ofExample = Array.isArray(settings.ofExample) ? settings.ofExample.filter(isChange) : [];
   try {
     messages = (remembered(CONVERSATION) ?? []).map(asKnown);
     redraw();
@@ -466,13 +475,22 @@ function restore() {
 function settingsChanged() {
   byId("schema-label").hidden = byId("form").value !== "json_schema";
   const settings = Object.fromEntries(TEXTS.map((id) => [id, byId(id).value]));
-  ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked }));
+  ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked, ofExample }));
 }
 
-/** Settings that the last example changed go back to what they were, but for those changed since. */
+/** Settings that the last example changed go back to what they were, but for those changed since; returns which. */
 function undoExample() {
-  for (const { id, before, made } of ofExample) if (byId(id).value === made) byId(id).value = before;
+  const undone = ofExample.filter(({ id, made }) => byId(id).value === made);
+  for (const { id, before } of undone) byId(id).value = before;
   ofExample = [];
+  settingsChanged();
+  return undone;
+}
+
+/** Settings become again what an example made of them, but for those changed since. */
+function redoExample(undone) {
+  ofExample = undone.filter(({ id, before }) => byId(id).value === before);
+  for (const { id, made } of ofExample) byId(id).value = made;
   settingsChanged();
 }
 
@@ -498,16 +516,18 @@ function propose(examples) {
 
 function newConversation() {
   running?.abort();
-  if (messages.length) putAway = messages;
+  const undone = undoExample();
+  if (messages.length) putAway = { messages: lasting(), undone };
   messages = [];
-  undoExample();
+  replaced = null;
   store();
   redraw();
   byId("prompt").focus();
-  if (!putAway.length) return;
+  if (!putAway.messages.length) return;
   const back = element("button", { type: "button", className: "back", onclick: () => {
-    messages = putAway;
-    putAway = [];
+    messages = putAway.messages;
+    redoExample(putAway.undone);
+    putAway = { messages: [], undone: [] };
     back.remove();
     store();
     redraw();

@@ -18,6 +18,10 @@ function select(name, focus) {
   }
   if (focus) byId(`tab-${name}`).focus();
   history.replaceState(null, "", name === "chat" ? "/" : `/#${name}`);
+  if (!hasBegun) { // once it has, the view is selected again
+    if (hasFailed) beginOrRetry();
+    return;
+  }
   if (name === "engine" && !document.hidden) startEngine();
   else stopEngine();
 }
@@ -32,7 +36,7 @@ for (const name of TABS) {
 
 // A page that nobody sees does not keep the engine's view from others.
 document.addEventListener("visibilitychange", () => {
-  if (byId("engine").hidden) return;
+  if (!hasBegun || byId("engine").hidden) return;
   if (document.hidden) stopEngine();
   else if (byId("engine-closed").hidden) startEngine();
 });
@@ -67,6 +71,7 @@ byId("change-key").addEventListener("click", async () => {
 showWhetherKeyIsKept();
 
 let hasBegun = false;
+let hasFailed = false; // for good, unless somebody tries again
 
 /** Show the model and the views, unless this is no longer wanted by the time the server has said what there is. */
 async function begin(isWanted) {
@@ -93,12 +98,14 @@ let nextAttempt;
 function beginOrRetry() {
   clearTimeout(nextAttempt);
   attempts += 1;
+  hasFailed = false;
   const own = attempts;
   const isWanted = () => own === attempts;
   const tell = (text) => { if (isWanted()) write(byId("connection"), text); };
   begin(isWanted).then(() => tell(""), (error) => {
     const retries = isWanted() && isPassing(error.status);
-    tell(`Cannot begin: ${error.message}${retries ? "; trying again …" : ". Reload to try again."}`);
+    if (isWanted()) hasFailed = !retries;
+    tell(`Cannot begin: ${error.message}${retries ? "; trying again …" : ". Reload, or choose a view, to try again."}`);
     if (retries) nextAttempt = setTimeout(beginOrRetry, RETRY_MS);
   });
 }

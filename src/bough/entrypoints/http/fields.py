@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import logging
 import re
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,9 @@ MAX_ELEMENTS = 65_536
 """Most elements (commas and opening brackets) of one field, but for lists of token ids: what can be decoded in one go
 without keeping other clients waiting."""
 
+_TRUNCATION = "truncate_prompt_tokens"
+"""The field that has long prompts cut."""
+
 MAX_UNKNOWN_LOGGED = 8
 """Most names of unknown fields in a line of the log."""
 
@@ -40,7 +44,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
         (
             *("user", "safety_identifier", "user_profile_id", "workspace_id", "session_id", "conversation_id", "model"),
             *("service_tier", "prompt_cache_key", "prompt_cache_retention", "guided_decoding_backend", "inference_geo"),
-            *("system", "template"),
+            *("system", "template", "name"),
         ),
         str,
     ),
@@ -150,7 +154,7 @@ class BodySpec(Generic[Body]):
         Args:
             body: JSON, or the members of such an object, split with regard to :meth:`element_limit`.
             allow_unknown: log unknown fields instead of refusing them.
-            max_tokens: longest prompt that can be served.
+            max_tokens: longest prompt that can be served; it bounds none that is to be cut.
 
         Returns:
             The body, and the names of the fields that were given, which may have their default values.
@@ -161,6 +165,8 @@ class BodySpec(Generic[Body]):
         values: dict[str, Any] = {}
         unknown: dict[str, None] = {}
         members = await split_object(body, self.element_limit) if isinstance(body, bytes) else body
+        if _TRUNCATION in self._decoders and bytes(members.get(_TRUNCATION, b"null")) != b"null":
+            max_tokens = sys.maxsize
         for name, raw in members.items():
             if not self.knows(name):
                 if not allow_unknown:

@@ -61,4 +61,5 @@ def _slices(delta: OutputDelta) -> Iterator[OutputDelta]:
             delta.token_ids[start:end],
             text=delta.text if start == 0 else None,
             logprobs=None if delta.logprobs is None else delta.logprobs[start:end],
+            finish_reason=delta.finish_reason if end >= len(delta.token_ids) else None,
         )

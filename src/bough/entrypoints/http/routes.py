@@ -408,7 +408,11 @@ OLLAMA_PS = RouteInfo(
     "/api/ps", ("GET",), "The models that are loaded, for Ollama's clients.", OLLAMA, answer=Answer(OllamaModels)
 )
 OLLAMA_VERSION = RouteInfo(
-    "/api/version", ("GET",), "The server's version, for Ollama's clients.", OLLAMA, answer=Answer(VersionAnswer)
+    "/api/version",
+    ("GET",),
+    "The version of Ollama whose interface is offered, for its clients.",
+    OLLAMA,
+    answer=Answer(VersionAnswer),
 )
 ENCODE_ROUTE = RouteInfo(
     "/encode",

@@ -118,7 +118,9 @@ _NO_EFFECT = {
 _REFUSED = {
     "container": Refused("running code"),
     "mcp_servers": Refused("tools that the server calls", ([],)),
-    "context_management": Refused("editing the conversation", ({}, {"edits": []})),
+    "context_management": Refused(
+        "editing the conversation", ({}, {"edits": []}, {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]})
+    ),
     "speed": Refused("a faster class of service", ("standard",)),
     "prefill": Refused("a beginning of the answer; end messages with one of the assistant's"),
 }

@@ -57,6 +57,6 @@ class OllamaModel(msgspec.Struct):
 
 
 class VersionAnswer(msgspec.Struct):
-    """The server's version."""
+    """The version of Ollama whose interface is offered."""
 
     version: str

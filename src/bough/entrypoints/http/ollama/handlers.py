@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from bough import __version__
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import NO_TOOLS, ChatJob, Message, ToolUse, template_call
@@ -38,6 +37,9 @@ from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.chat_template import reads_text_only
 from bough.tokenization.tokenizer import TokenIds
+
+API_VERSION = "0.12.0"
+"""The version of Ollama whose interface this is: clients refuse servers that are older than what they need."""
 
 _NAMES = {engine: f"options.{name}" for name, engine in SAMPLING_OPTIONS.items()}
 _LINES = b"application/x-ndjson"
@@ -122,8 +124,8 @@ class OllamaHandlers:
         return Response(msgspec.json.encode(self._card.shown()))
 
     async def version(self, call: Call) -> Response:
-        """``GET /api/version``."""
-        return Response(msgspec.json.encode({"version": __version__}))
+        """``GET /api/version``: whose interface this is."""
+        return Response(msgspec.json.encode({"version": API_VERSION}))
 
     @property
     def _allow_unknown(self) -> bool:

@@ -197,8 +197,8 @@ OLLAMA_EMBED = BodySpec(OllamaEmbedRequest, no_effect=_NO_EFFECT_ON_VECTORS)
 OLLAMA_EMBEDDINGS = BodySpec(OllamaEmbeddingsRequest, no_effect=_NO_EFFECT_ON_VECTORS)
 OLLAMA_SHOW = BodySpec(
     OllamaShowRequest,
-    aliases={"name": "model"},
     no_effect={
+        "name": "Earlier name of `model`, which clients in Go send beside it.",
         "verbose": "There is no longer form.",
         "system": "System message to show the model with; it is shown as it is served.",
         "template": "Template to show the model with; it is shown as it is served.",

@@ -205,6 +205,7 @@ RERANK = BodySpec(
 )
 SCORE = BodySpec(
     ScoreBody,
+    token_ids=frozenset({"query", "items"}),
     aliases={"queries": "text_1", "documents": "text_2", "data_1": "text_1", "data_2": "text_2"},
     no_effect=_USER,
     refused={

@@ -127,6 +127,8 @@ class VectorHandlers:
         if body.truncate_prompt_tokens is not None:
             raise BadRequest("truncate_prompt_tokens needs text_1", param="truncate_prompt_tokens")
         items = [body.items] if isinstance(body.items, str) else body.items
+        if isinstance(items, array):
+            raise BadRequest("items must be a text, or a list of texts or lists of token ids", param="items")
         check_batch(self._manager.server_args, "items", "query", len(body.query), [len(item) for item in items])
         result = await score(
             self._manager,

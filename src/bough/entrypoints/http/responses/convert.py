@@ -48,6 +48,12 @@ _ITEM_MEMBERS = {
 }
 _COMMON_MEMBERS = frozenset({"type", "id", "status", "created_by"})
 _FORMAT_MEMBERS = frozenset({"type", "name", "description", "schema", "strict"})
+_OTHER_TOOLS = (
+    *("web_search", "file_search", "code_interpreter", "image_generation", "mcp", "computer", "tool_search"),
+    *("custom", "namespace", "local_shell", "shell", "apply_patch"),
+)
+"""How the types of tools begin that the server would run, or whose calls are no JSON: clients send them along."""
+
 _TOOL_MEMBERS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading", "cache_control"})
 """The last two change nothing: tools are always shown, and prefixes cached anyway."""
 
@@ -216,7 +222,7 @@ def _string(item: Mapping[str, Any], name: str, where: str) -> str:
 
 
 def tool_use(body: ResponsesRequest, unknown: dict[str, None] | None) -> ToolUse:
-    """From ``tools`` and ``tool_choice``.
+    """From ``tools`` and ``tool_choice``. Tools that are no functions are left out: the model is not told of them.
 
     Raises:
         BadRequest: naming what does not fit together.
@@ -225,8 +231,10 @@ def tool_use(body: ResponsesRequest, unknown: dict[str, None] | None) -> ToolUse
     return make_tool_use(specs, chosen(body.tool_choice, unknown), parallel=body.parallel_tool_calls)
 
 
-def _tool(tool: Mapping[str, Any], where: str, unknown: dict[str, None] | None) -> ToolSpec:
+def _tool(tool: Mapping[str, Any], where: str, unknown: dict[str, None] | None) -> ToolSpec | None:
     kind = tool.get("type")
+    if isinstance(kind, str) and kind.startswith(_OTHER_TOOLS):
+        return None
     if kind != "function":
         raise BadRequest(
             f"{where}: tools of type {str(kind)[:40]!r} are not supported; describe a function and run it yourself",
