@@ -210,6 +210,15 @@ def test_beyond_its_capacity_the_oldest_request_is_given_up_and_the_others_go_on
     assert len(manager) == 1
 
 
+def test_an_output_that_is_given_up_says_how_far_it_was() -> None:
+    manager = DetokenizerManager(TOKENIZER, capacity=1)
+    fox = ids_of("fox")
+    handle(manager, first("a", fox))
+    handle(manager, OutputDelta("a", fox, completion_tokens=2 * len(fox), prompt_tokens=7))
+    given_up, _ = handle(manager, first("b", fox))
+    assert (given_up.rid, given_up.completion_tokens, given_up.prompt_tokens) == ("a", 2 * len(fox), 7)
+
+
 def test_an_id_that_is_used_again_begins_anew() -> None:
     manager = DetokenizerManager(TOKENIZER)
     assert handle(manager, first("a", byte_ids("é")[:1])) == []

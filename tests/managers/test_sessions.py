@@ -138,6 +138,21 @@ def test_replace_of_everything_begins_anew(sessions: Sessions) -> None:
     assert sessions.store.num_tokens == 1
 
 
+def test_what_has_gone_on_from_a_turn_is_not_replaced_by_it(sessions: Sessions) -> None:
+    """A long prompt is prepared while others get their turn: what goes on from it may be accepted first."""
+    sessions.run("s", "a", [5], [6])
+    slow = sessions.propose("s", "x", [7], replace=True)
+    child = sessions.propose("s", "c", [8], after="x", replace=True)
+    child.accepted()
+    slow.accepted()
+    assert sessions.aborted == ["x"]
+    child.add_output([9])
+    child.end()
+    assert sessions.run("s", "d", [10], [], after="c") == [*child.prompt().tolist(), 9, 10]
+    assert sessions.run("s", "e", [11], [], after="x", replace=True)[-1] == 11
+    assert sessions.store.num_tokens == 2
+
+
 def test_a_running_turn_can_be_replaced_and_not_appended_to(sessions: Sessions) -> None:
     running = sessions.begin("s", "a", [1])
     running.add_output([2, 3])

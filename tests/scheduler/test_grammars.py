@@ -566,6 +566,20 @@ def test_what_is_cached_after_a_jump_is_right(overlap: bool) -> None:
 
 
 @pytest.mark.parametrize("overlap", [False, True, "ahead"])
+@pytest.mark.parametrize("length", range(30, 40))
+def test_all_of_a_jump_is_cached_however_its_pieces_are_cut(overlap: bool | str, length: int) -> None:
+    # The last piece may be a single token, which is computed like one that was sampled.
+    h = harness(overlap=overlap, chunked_prefill_size=8)
+    h.submit(PROMPT, rid="jump", regex=f"{LONG_TEXT[:length]}[0-9]{{3}}", max_new_tokens=200)
+    h.run()
+    follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
+    h.submit(follow_up, rid="again", max_new_tokens=5)
+    h.run()
+    h.close()
+    assert h.outputs["again"].cached_tokens == len(follow_up) - 1
+
+
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
 @pytest.mark.parametrize("failing", [0, 1, 2])
 def test_a_step_that_fails_within_a_jump_leaves_nothing_in_the_cache_that_was_not_computed(
     overlap: bool | str, failing: int

@@ -126,6 +126,24 @@ def test_a_pause_that_ends_at_once_has_been_one_all_the_same() -> None:
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
 
 
+@pytest.mark.parametrize("overlap", [True, "ahead"])
+def test_a_call_that_comes_when_a_pause_can_begin_does_not_overtake_it(overlap: bool | str) -> None:
+    harness = Harness(overlap=overlap)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+    for _ in range(4):
+        harness.step()
+    scheduler = harness.scheduler
+    assert scheduler.process_input_requests([ControlReq("1", "pause_generation", {"mode": "in_place"})]) == []
+    while scheduler.requests.in_flight:
+        harness.step()
+    replies = scheduler.process_input_requests([ControlReq("2", "continue_generation")])
+    assert [(reply.call_id, reply.success) for reply in replies] == [("1", True), ("2", True)]
+    assert not scheduler.paused
+    harness.run()
+    harness.close()
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
+
+
 def test_a_device_that_breaks_during_a_pause_ends_the_scheduler() -> None:
     harness = Harness(overlap=True)
     harness.submit(prompt_of(30), max_new_tokens=50)

@@ -649,3 +649,24 @@ def test_state_tells_what_waits_and_what_decoding_took() -> None:
     assert after["num_waiting_uncached_tokens"] == after["num_retracted_reqs"] == after["num_compiling_reqs"] == 0
     assert steps == rows == squares == tokens == 8  # two requests, one at a time, whose first token ends the prompt
     assert micros == products > 0
+
+
+def test_a_prefix_is_used_by_who_starts_and_not_by_who_waits_for_memory() -> None:
+    waited = 0
+    for own in range(4, 60, 4):
+        harness = Harness(max_total_num_tokens=256, context_len=256)
+        shared = prompt_of(60)
+        harness.submit(shared, max_new_tokens=1)
+        harness.run()
+        harness.submit(prompt_of(80, 1), max_new_tokens=60)
+        harness.step()
+        harness.submit([*shared, *prompt_of(own, 2)], rid="late", max_new_tokens=60)
+        while harness.scheduler.queue:
+            harness.step()
+            waited += bool(harness.scheduler.queue)
+        harness.run()
+        (hits,) = {node.hits for node in harness.scheduler.kv.prefix_cache.outline(9) if node.head == shared[:16]}
+        assert hits <= 1 + harness.scheduler.stats().num_retracted_total
+        harness.close()
+        assert harness.outputs["late"].token_ids == harness.expected([*shared, *prompt_of(own, 2)], 60)
+    assert waited > 10

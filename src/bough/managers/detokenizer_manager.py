@@ -34,6 +34,8 @@ class DecodeStatus:
 
     decoder: IncrementalDecoder
     no_stop_trim: bool
+    last: OutputDelta | None = None
+    """The one before, which tells how far the request was."""
     held: OutputDelta | None = None
     """Ids whose text is not complete, with all that belongs to them; goes out with the delta that completes it."""
 
@@ -85,6 +87,7 @@ class DetokenizerManager:
                 if delta.finish_reason is not None:
                     out.append(self._finish(status, delta))
                     continue
+                status.last = delta
                 text, num_pending = status.decoder.push(delta.token_ids)
                 if num_pending or status.held is not None:
                     self._hold(status, delta, text, num_pending, out)
@@ -169,7 +172,12 @@ class DetokenizerManager:
             return
         self.num_failed += 1
         logger.error("Gave up request %r: more than %d outputs at once", rid, self._capacity)
-        out.append(_aborted(status.held or OutputDelta(rid, []), "too many outputs at once", status_code=503))
+        delta = status.held
+        if delta is None:
+            delta = OutputDelta(rid, [])
+            if status.last is not None:
+                delta.completion_tokens, delta.prompt_tokens = status.last.completion_tokens, status.last.prompt_tokens
+        out.append(_aborted(delta, "too many outputs at once", status_code=503))
 
     def _fail(self, delta: OutputDelta, message: str) -> OutputDelta:
         """End a request with an error, together with the ids that it has not sent yet."""

@@ -256,9 +256,13 @@ class Session:
             self._store.abort(parent.rid)
 
     def _others(self, parent: Turn | None, turn: Turn | None = None) -> Iterator[Turn]:
-        """All turns but ``turn`` that have gone on from ``parent``, with what has gone on from them; or all others."""
+        """All turns but ``turn`` that have gone on from ``parent``, with what has gone on from them; or all others.
+
+        What has gone on from ``turn`` itself, already, is none of them.
+        """
         if parent is None:
-            yield from (each for each in self.turns.values() if each is not turn)
+            own = set() if turn is None else set(map(id, _subtree(turn)))
+            yield from (each for each in self.turns.values() if id(each) not in own)
             return
         for child in parent.children:
             if child is not turn:

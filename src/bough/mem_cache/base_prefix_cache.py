@@ -141,6 +141,10 @@ class PrefixCache(ABC):
         """Return how many tokens :meth:`match_prefix` would match. Mutates nothing."""
 
     @abstractmethod
+    def unheld_len(self, token_ids: IntArray, extra_key: str | None = None) -> int:
+        """Return how many of the tokens that :meth:`match_prefix` would match no lock keeps. Mutates nothing."""
+
+    @abstractmethod
     def insert(
         self,
         token_ids: IntArray,

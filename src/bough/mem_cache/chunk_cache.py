@@ -43,6 +43,10 @@ class ChunkCache(PrefixCache):
         """Return 0."""
         return 0
 
+    def unheld_len(self, token_ids: IntArray, extra_key: str | None = None) -> int:
+        """Return 0."""
+        return 0
+
     def insert(
         self,
         token_ids: IntArray,

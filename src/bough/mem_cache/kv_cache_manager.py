@@ -139,6 +139,17 @@ class KVCacheManager:
         """Return how many tokens of ``token_ids`` the cache has now, without touching it."""
         return self.prefix_cache.matched_len(token_ids, extra_key)
 
+    def match_unheld(self, token_ids: IntArray, extra_key: str | None = None, max_prefix: int | None = None) -> int:
+        """Return how many of the tokens that :meth:`begin` would take from the cache nobody holds, without touching it.
+
+        These are no longer available once it has.
+        """
+        return self.prefix_cache.unheld_len(token_ids[: self._longest_prefix(max_prefix)], extra_key)
+
+    def _longest_prefix(self, max_prefix: int | None) -> int:
+        row_len = self.req_to_token.max_context_len
+        return row_len if max_prefix is None else max(min(max_prefix, row_len), 0)
+
     def begin(
         self, token_ids: IntArray, extra_key: str | None = None, max_prefix: int | None = None, priority: int = 0
     ) -> RequestKV | None:
@@ -157,9 +168,7 @@ class KVCacheManager:
         """
         if self.req_to_token.available_size == 0:
             return None
-        row_len = self.req_to_token.max_context_len
-        limit = row_len if max_prefix is None else max(min(max_prefix, row_len), 0)
-        slots, node = self.prefix_cache.match_prefix(token_ids[:limit], extra_key)
+        slots, node = self.prefix_cache.match_prefix(token_ids[: self._longest_prefix(max_prefix)], extra_key)
         self.prefix_cache.lock(node)
         req_slot = self.req_to_token.alloc()
         assert req_slot is not None  # one was available above

@@ -95,6 +95,16 @@ class RadixCache(PrefixCache):
         _, matched, _, shared = self._descend(as_run(token_ids), extra_key)
         return (matched + shared) // _TOKEN_BYTES
 
+    def unheld_len(self, token_ids: IntArray, extra_key: str | None = None) -> int:
+        """Return how many of the tokens that :meth:`match_prefix` would match no lock keeps. Mutates nothing."""
+        node, _, partial, shared = self._descend(as_run(token_ids), extra_key)
+        unheld = shared // _TOKEN_BYTES if partial is not None and partial.lock_count == 0 else 0
+        for step in self._upwards(node):
+            if step.lock_count:
+                break  # so is all above it
+            unheld += len(step.slots)
+        return unheld
+
     def insert(
         self,
         token_ids: IntArray,

@@ -79,7 +79,14 @@ class OutputProcessor:
             self.requests.forget(req)
             message = reason.message or "internal error while ending the request"
             # Without a text, so that a detokenizer that knows the request forgets it.
-            return OutputDelta(req.rid, [], None, FinishReason("abort", message=message, status_code=500))
+            return OutputDelta(
+                req.rid,
+                [],
+                None,
+                FinishReason("abort", message=message, status_code=500),
+                completion_tokens=len(req.output_before_slot),
+                prompt_tokens=req.prompt_tokens,
+            )
 
     def _finish(self, req: Req, reason: FinishReason, *, keep: bool) -> OutputDelta:
         if req.text_stops is not None:
@@ -291,6 +298,8 @@ class OutputProcessor:
             try:
                 if careful_list[i]:
                     judgement: Judgement | None = None
+                    if req.matcher is not None:
+                        req.jump_from = -1  # what is before a sampled token is computed
                     if req.matcher is not None and token not in req.stop_token_ids:
                         is_last = ended_list[i]
                         mask_place = None if is_last else mask_places[slot_list[i]]

@@ -375,14 +375,14 @@ class StepPlanner:
             fits_step = self._fits_whole(whole, chunks, budget)
         # A prompt after which nothing is generated may have all the memory there is.
         need = whole + (min(self._remaining(req), 1) if nothing_runs else self._future_tokens(req) + self.kv.page_size)
-        if not (fits_step or nothing_runs) or need > self.kv.available_tokens - reserved:
+        left = self.kv.available_tokens - reserved
+        if not (fits_step or nothing_runs) or need > left:
+            return False
+        # The prefix itself is among what is available, as far as nobody holds it: not once it is taken.
+        if need > left - prefix and need > left - self.kv.match_unheld(fill, req.extra_key, req.max_prefix_len):
             return False
         kv = self.kv.begin(fill, req.extra_key, req.max_prefix_len, req.priority)
         if kv is None:
-            return False
-        if need > self.kv.available_tokens - reserved:
-            # The prefix itself was counted as available, being evictable until it was taken.
-            self.kv.finish(kv, fill, 0, keep=False)
             return False
         self.requests.start(
             req, kv, checks_eos=not req.sampling_params.ignore_eos, send_interval=self._send_interval(req)

@@ -278,7 +278,8 @@ class Scheduler:
         """Handle messages in order; returns the replies to control calls that are due."""
         if received and self.plan_goes_on:
             self._end_plan(self.requests.in_flight[0])
-        replies: list[ControlReply] = []
+        # Calls that waited go before those that come now.
+        replies: list[ControlReply] = self.control.poll() if received else []
         for message in received:
             try:
                 replies.extend(self._dispatch[type(message)](message))
