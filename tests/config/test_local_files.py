@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from bough.config.checkpoint import SMALL_FILES, is_on_hub
+from bough.config.checkpoint import OTHER_WEIGHTS, SMALL_FILES, WEIGHT_FILES, is_on_hub
 from bough.config.engine_args import bundled_model_path
 from bough.config.local_files import check_model, load_model_config, with_local_files
 from bough.config.server_args import ServerArgs, resolve
@@ -65,7 +65,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         (tmp_path / file.name).write_bytes(file.read_bytes())
     monkeypatch.setattr(
         "huggingface_hub.snapshot_download",
-        lambda model, revision, allow_patterns: asked.append(allow_patterns) or str(tmp_path),
+        lambda model, revision, allow_patterns, ignore_patterns: asked.append(allow_patterns) or str(tmp_path),
     )
     return asked
 
@@ -113,3 +113,14 @@ def test_tokenizer_that_is_not_there_is_not_the_models_fault(tokenizer: str, com
     with pytest.raises(ConfigError, match=complaint) as caught:
         with_local_files(resolve(ServerArgs(tokenizer_path=tokenizer)))
     assert caught.value.param == "tokenizer_path"
+
+
+def test_no_weights_are_downloaded_twice() -> None:
+    from huggingface_hub.utils import filter_repo_objects
+
+    wanted = ["model-00001-of-00002.safetensors", "config.json", "1_Pooling/config.json", "2_Dense/model.safetensors"]
+    others = ["consolidated.safetensors", "original/model.safetensors", "onnx/model.safetensors", "pytorch_model.bin"]
+    kept = filter_repo_objects(
+        [*wanted, *others], allow_patterns=[*SMALL_FILES, *WEIGHT_FILES], ignore_patterns=list(OTHER_WEIGHTS)
+    )
+    assert list(kept) == wanted

@@ -235,3 +235,53 @@ def test_bounds_are_enforced_up_to_those_that_no_number_reaches(
     if bound <= 10**17:
         backend.compile(spec_of("json_schema", {"type": kind, "minimum": bound}))
         backend.compile(spec_of("json_schema", {"type": kind, "exclusiveMaximum": -bound}))
+
+
+def number(**bounds: Any) -> dict[str, Any]:
+    return {"type": "number", **bounds}
+
+
+ONE_OF = {"x": {"oneOf": [{"type": "integer"}, {"type": "string"}]}, "y": {"$ref": "#/properties/x/oneOf/0"}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "wrong", "right"),
+    [
+        (number(exclusiveMinimum=0, maximum=0.5), "0", "0.25"),
+        (number(exclusiveMinimum=0, exclusiveMaximum=0.3), "0", "0.2"),
+        (number(exclusiveMinimum=1, maximum=1.5), "1", "1.5"),
+        (number(minimum=-1.5, exclusiveMaximum=-1), "-1", "-1.2"),
+        (number(exclusiveMinimum=5, maximum=5.5, multipleOf=0.5), "5", "5.5"),
+        (number(exclusiveMinimum=123456789, maximum=123456789.5), "123456789", "123456789.5"),
+        (number(exclusiveMinimum=0), "0", "0.0000000001"),
+        ({"allOf": [number(exclusiveMinimum=0), number(maximum=0.5)]}, "0", "0.5"),
+        (number(exclusiveMinimum=0, anyOf=[{"maximum": 0.5}]), "0", "0.5"),
+        ({"type": "integer", "exclusiveMinimum": 0, "maximum": 3}, "0", "1"),
+        ({**obj(a={"type": "integer"})}, '{"a":1,"\\u0061":"x"}', '{"a":1,"b":"x"}'),
+        (obj(a={"const": "\u0001"}), '{"a":"x"}', '{"a":"\\u0001"}'),
+        ({"type": "string", "pattern": "^[^[]*$"}, '"a[b"', '"ab"'),
+        ({"type": "string", "pattern": "^[!-/:-@[-`{-~]$"}, '"a"', '"["'),
+        ({"type": "string", "pattern": "^[&&]$"}, '"a"', '"&"'),
+        ({"type": "string", "pattern": "^[+--]$"}, '"a"', '","'),
+        ({"type": "string", "pattern": r"^[\w\-\.~~]+$"}, '"a!"', '"a~"'),
+        ({"type": "string", "pattern": r"^[^\]-a]$"}, '"]"', '"b"'),
+        ({"type": "string", "pattern": "^[^]$"}, '"ab"', '"a"'),
+        ({"type": "string", "pattern": r"^\[[\u0061-\u0063]\]$"}, '"[d]"', '"[c]"'),
+        (
+            {"type": "object", "patternProperties": {"^[&&]$": {"type": "integer"}}, "additionalProperties": False},
+            '{"a":1}',
+            '{"&":1}',
+        ),
+        ({"type": "string", "format": "time"}, '"22:00:60Z"', '"22:00:59Z"'),
+        (obj(**ONE_OF), '{"x":1,"y":"a"}', '{"x":1,"y":2}'),
+        ({"type": "string", "minLength": 2.0}, '"a"', '"ab"'),
+        ({"type": "array", "maxItems": 1.0}, "[1,2]", "[1]"),
+    ],
+)
+def test_what_the_engine_would_read_otherwise(
+    backend: LLGuidanceBackend, schema: dict[str, Any], wrong: str, right: str
+) -> None:
+    compiled = backend.compile(spec_of("json_schema", json.dumps(schema)))
+    assert allows(compiled, right)
+    compiled = backend.compile(spec_of("json_schema", json.dumps(schema)))
+    assert not allows(compiled, wrong)

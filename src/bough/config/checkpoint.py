@@ -19,6 +19,9 @@ SMALL_FILES = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken", "merges.txt
 
 WEIGHT_FILES = ("*.safetensors",)
 
+OTHER_WEIGHTS = ("consolidated*", "*/consolidated*", "original/*", "onnx/*", "openvino/*")
+"""Patterns of the same weights in other forms, which some models have beside these."""
+
 GGUF_SUFFIX = ".gguf"
 
 _HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
@@ -147,7 +150,11 @@ def _download(model_id: str, revision: str | None, patterns: tuple[str, ...], pa
 
     shown = f"{model_id} at revision {revision}" if revision else model_id
     try:
-        return Path(snapshot_download(model_id, revision=revision, allow_patterns=list(patterns)))
+        return Path(
+            snapshot_download(
+                model_id, revision=revision, allow_patterns=list(patterns), ignore_patterns=list(OTHER_WEIGHTS)
+            )
+        )
     except hub_errors.GatedRepoError:
         reason = "access to it is restricted; ask for access on the hub and log in with `hf auth login`"
     except hub_errors.RevisionNotFoundError:

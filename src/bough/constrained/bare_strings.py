@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError
+from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError, ecma_classes
 
 MAX_COUNTED_CHARS = 1024
 """Largest bound of a length: each character up to it is a state of the automaton."""
@@ -25,7 +25,6 @@ _IN_PATH = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-Fa-f]{2})"
 _AUTHORITY = rf"//(?:{_LABEL}(?:\.{_LABEL})*(?::\d{{1,5}})?)?"
 FORMATS = {
     **STRICTER_FORMATS,
-    "time": r"^(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$",
     "uuid": r"^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
     "ipv4": rf"^{_BYTE}(?:\.{_BYTE}){{3}}$",
     "ipv6": rf"^(?:(?:{_WORD}:){{7}}{_WORD}|{_SHORTENED}|(?:{_WORD}:){{1,7}}:|:(?::{_WORD}){{1,7}}|::)$",
@@ -50,7 +49,7 @@ def patterns_of(schema: dict[str, Any]) -> list[str]:
     patterns = []
     pattern, form = schema.get("pattern"), schema.get("format")
     if isinstance(pattern, str):
-        patterns.append(_of_whole_string(pattern))
+        patterns.append(_of_whole_string(ecma_classes(pattern)))
     if isinstance(form, str) and form in FORMATS:
         patterns.append(FORMATS[form])
     least, most = _bound(schema.get("minLength")) or 0, _bound(schema.get("maxLength"))

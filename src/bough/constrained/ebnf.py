@@ -73,6 +73,7 @@ class _Repeat:
 _Node = Union[_Text, _Class, _Ref, _Sequence, _Choice, _Repeat]  # noqa: UP007
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-.]*")
+_BLANK = re.compile(r"[ \t]*")
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _BOUNDS = re.compile(r"\{\s*(\d{1,9})?\s*(,)?\s*(\d{1,9})?\s*\}")
 _SIMPLE_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "b": "\b", "0": "\0", "a": "\a"}
@@ -171,6 +172,10 @@ class _Parser:
         return self._repeated(node)
 
     def _repeated(self, node: _Node) -> _Node:
+        blank = _BLANK.match(self._source, self._at)
+        assert blank is not None
+        if self._source[blank.end() : blank.end() + 1] in ("*", "+", "?", "{"):
+            self._at = blank.end()
         char = self._source[self._at : self._at + 1]
         if char in ("*", "+", "?"):
             self._at += 1

@@ -6,6 +6,10 @@ the value of a property that all of them require. Such a ``oneOf`` is an ``anyOf
 Another is the calendar, in which not every month has 31 days. Formats that it does not know are annotations (JSON
 Schema 2020-12, Validation, 7.2.1) and left out, and so are keywords with the value that says nothing.
 
+Its bounds of fractions are wrong where an exclusive one is a whole number and the other is less than one away: such a
+bound becomes one that is not exclusive, a little further in. Patterns are those of ECMA-262 (JSON Schema 2020-12,
+Core, 6.4), whose classes the engine would read otherwise.
+
 It does not see either that a name comes twice in an object, unless ``properties`` or ``required`` list it: an object of
 two members may have but one property then. So ``minProperties`` is refused where that would matter.
 """
@@ -13,10 +17,12 @@ two members may have but one property then. So ``minProperties`` is refused wher
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
-from bough.json_pointer import MAX_REFERENCES, follow
+from bough.json_pointer import MAX_REFERENCES, follow, is_pointer
 from bough.sampling.sampling_params import SCHEMA_OPTIONS
 
 MAX_ONE_OF = 512
@@ -29,6 +35,12 @@ _SAY_NOTHING = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluate
 
 _LOWER_BOUNDS = ("minimum", "exclusiveMinimum")
 _UPPER_BOUNDS = ("maximum", "exclusiveMaximum")
+_INWARD = 1e-9
+"""How far a bound moves that becomes inclusive."""
+
+_COMBINE = ("allOf", "anyOf", "oneOf", "$ref")
+"""By what the bounds of several schemas come together."""
+
 _LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
 LARGEST_BOUND = 10**17
 """Numbers that have bounds at all are no larger than this: with more digits the engine cannot count."""
@@ -41,11 +53,17 @@ _LEAP_YEAR = r"(?:\d{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[1
 _DAY = r"(?:(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30)|02-(?:0[1-9]|1\d|2[0-8]))"
 _DATE = rf"(?:{_YEAR}-{_DAY}|{_LEAP_YEAR}-02-29)"
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
-STRICTER_FORMATS = {"date": f"^{_DATE}$", "date-time": f"^{_DATE}T{_TIME}$"}
-"""RFC 3339, and besides a day that the calendar has, in a year that programs can represent."""
+STRICTER_FORMATS = {"date": f"^{_DATE}$", "time": f"^{_TIME}$", "date-time": f"^{_DATE}T{_TIME}$"}
+"""RFC 3339, and besides a day that the calendar has, in a year that programs can represent, and no leap second."""
+
+_CLASS_ATOM = re.compile(r"(?s)\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|[pP]\{[^}]*\}|c[A-Za-z]|.)|[^\\]")
+_OF_THE_ENGINE = "[&~-^"
+"""Characters of a class that mean something else to the engine, some of them where there are two."""
 
 _SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
+_EXCLUSIVE = (("exclusiveMinimum", "minimum", max, 1), ("exclusiveMaximum", "maximum", min, -1))
+_PATTERNS = ("patternProperties",)
 _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 
@@ -81,6 +99,8 @@ class _Rewriter:
     def __init__(self, root: Any, lenient: bool) -> None:
         self._root = root
         self._lenient = lenient
+        text = json.dumps(root)
+        self._combines = any(f'"{name}":' in text for name in _COMBINE)
 
     def rewrite(self, schema: Any) -> Any:
         if not isinstance(schema, dict):
@@ -93,13 +113,19 @@ class _Rewriter:
         result: dict[str, Any] = {}
         for key, value in schema.items():
             if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
-                result[key] = {name: self.rewrite(each) for name, each in value.items()}
+                named = {name: self.rewrite(each) for name, each in value.items()}
+                result[key] = {ecma_classes(name): each for name, each in named.items()} if key in _PATTERNS else named
             elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
                 result[key] = [self.rewrite(each) for each in value]
             elif key in _SCHEMAS:
                 result[key] = self.rewrite(value)
             elif key not in _SAY_NOTHING or value is not _SAY_NOTHING[key]:
                 result[key] = _within_reach(key, value) if _is_number(value) else value
+        if isinstance(result.get("pattern"), str):
+            result["pattern"] = ecma_classes(result["pattern"])
+        if isinstance(result.get("$ref"), str):
+            result["$ref"] = self._as_renamed(result["$ref"])
+        self._make_inclusive(result)
         name = result.get("format")
         if isinstance(name, str) and name not in _FORMATS:
             del result["format"]
@@ -107,10 +133,42 @@ class _Rewriter:
             del result["format"]
             # Without a type a format only concerns strings; the engine reads a pattern the same way.
             result["pattern"] = STRICTER_FORMATS[name]
-        options = result.get("oneOf")
-        if isinstance(options, list) and "anyOf" not in result and self._exclusive(schema["oneOf"]):
+        if self._is_renamed(schema):
             result = {("anyOf" if key == "oneOf" else key): value for key, value in result.items()}
         return result
+
+    def _is_renamed(self, schema: dict[str, Any]) -> bool:
+        """Whether the ``oneOf`` of a schema becomes an ``anyOf``."""
+        options = schema.get("oneOf")
+        return isinstance(options, list) and "anyOf" not in schema and self._exclusive(options)
+
+    def _as_renamed(self, reference: str) -> str:
+        """A pointer into the schema as it came, for the one that is made of it."""
+        if "/oneOf" not in reference or not is_pointer(reference):
+            return reference
+        parts = reference.split("/")
+        for place, part in enumerate(parts):
+            parent = follow(self._root, "/".join(parts[:place])) if part == "oneOf" else None
+            if isinstance(parent, dict) and self._is_renamed(parent):
+                parts[place] = "anyOf"
+        return "/".join(parts)
+
+    def _make_inclusive(self, schema: dict[str, Any]) -> None:
+        """Move bounds of fractions that the engine would not enforce."""
+        types = schema.get("type")
+        if types is not None and "number" not in types:
+            return
+        bounds = {name: schema[name] for name in (*_LOWER_BOUNDS, *_UPPER_BOUNDS) if _is_number(schema.get(name))}
+        lower = max((bounds[name] for name in _LOWER_BOUNDS if name in bounds), default=-math.inf)
+        upper = min((bounds[name] for name in _UPPER_BOUNDS if name in bounds), default=math.inf)
+        if upper - lower >= 1 and not self._combines:
+            return
+        for exclusive, inclusive, tighter, sign in _EXCLUSIVE:
+            value = bounds.get(exclusive)
+            if value is not None and value == int(value):
+                moved = value + sign * max(_INWARD, 8 * math.ulp(value))
+                del schema[exclusive]
+                schema[inclusive] = tighter(moved, bounds.get(inclusive, moved))
 
     def _exclusive(self, options: list[Any]) -> bool:
         """Whether no value can match two of the schemas."""
@@ -160,6 +218,51 @@ class _Rewriter:
         return None
 
 
+def ecma_classes(pattern: str) -> str:
+    """A regular expression of ECMA-262 with its classes written so that they mean the same to the engine."""
+    result: list[str] = []
+    at = 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == "\\":
+            result.append(pattern[at : at + 2])
+            at += 2
+        elif char != "[":
+            result.append(char)
+            at += 1
+        elif pattern.startswith("[^]", at):
+            result.append("(?s:.)")
+            at += 3
+        else:
+            negated = pattern.startswith("[^", at)
+            inside, at = _class_inside(pattern, at + 1 + negated)
+            result.append("[^" if negated else "[")
+            result.append(inside)
+    return "".join(result)
+
+
+def _class_inside(pattern: str, at: int) -> tuple[str, int]:
+    """What follows ``[`` or ``[^``, up to the bracket that closes the class; and where that ends."""
+    items: list[str] = []
+    while at < len(pattern) and pattern[at] != "]":
+        low = _CLASS_ATOM.match(pattern, at)
+        if low is None:  # a backslash at the very end
+            break
+        at = low.end()
+        items.append(_class_atom(low[0]))
+        if pattern.startswith("-", at) and not pattern.startswith("-]", at):
+            high = _CLASS_ATOM.match(pattern, at + 1)
+            if high is not None:
+                items.append(f"-{_class_atom(high[0])}")
+                at = high.end()
+    closing = pattern[at : at + 1] if pattern.startswith("]", at) else pattern[at:]
+    return "".join(items) + closing, at + len(closing)
+
+
+def _class_atom(atom: str) -> str:
+    return f"\\{atom}" if atom in _OF_THE_ENGINE else atom
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
@@ -179,6 +282,8 @@ def _within_reach(key: str, value: float) -> float:
     """The number of a keyword, such that the engine can enforce it: bounds of 64-bit integers become tighter."""
     if key in _LENGTHS and value > LARGEST_LENGTH:
         raise SchemaError(f"{key} must be at most {LARGEST_LENGTH}")
+    if key in _LENGTHS and isinstance(value, float) and value.is_integer():
+        return int(value)
     if key not in (*_LOWER_BOUNDS, *_UPPER_BOUNDS, "multipleOf"):
         return value
     if value and abs(value) < SMALLEST_BOUND:

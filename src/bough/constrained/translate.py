@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ from bough.sampling.sampling_params import GrammarSpec
 
 if TYPE_CHECKING:
     from llguidance._lib import JsonCompileOptions
+
+
+_CONTROL = re.compile(r"\\u00[01]|\\u007f")
+"""A control character that JSON can only write by its number, in the text of a schema."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,9 @@ class Translator:
         else:
             options["whitespace_flexible"] = False
             options["item_separator"], options["key_separator"] = ", ", ": "
+        if _CONTROL.search(json.dumps(schema)) is None:
+            # Else a name that is listed could come once more, with an escape in it.
+            options["json_allowed_escapes"] = 'nrbtf\\"'
         return schema, options
 
     def json_rule(self, schema: Any) -> str:
