@@ -138,6 +138,23 @@ def test_a_pipeline_may_make_text_lower_case_first(tmp_path: Path) -> None:
         Tokenizer.from_pretrained(path)
 
 
+@pytest.mark.parametrize("of_file", [True, False])
+@pytest.mark.parametrize("name", ["BertTokenizer", "BertTokenizerFast", "PreTrainedTokenizerFast"])
+@pytest.mark.parametrize("settings", [{"do_lower_case": True}, {"do_lower_case": False}, {"strip_accents": False}, {}])
+def test_of_berts_rules_the_configuration_knows_better(
+    tmp_path: Path, of_file: bool, name: str, settings: dict[str, bool]
+) -> None:
+    from transformers import AutoTokenizer
+
+    words = ["[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]", "the", "The", "cafe", "café", "Cafe", "Café"]
+    backend = Backend(models.WordPiece({word: index for index, word in enumerate(words)}, unk_token="[UNK]"))
+    backend.normalizer = normalizers.BertNormalizer(lowercase=of_file)
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    path = write_checkpoint(tmp_path, backend, tokenizer_config={"tokenizer_class": name, **settings})
+    expected = AutoTokenizer.from_pretrained(path).encode("The Café the café", add_special_tokens=False)
+    assert Tokenizer.from_pretrained(path).encode("The Café the café", add_special_tokens=False).tolist() == expected
+
+
 def test_a_tokenizer_in_python_does_not_make_text_lower_case_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,6 +134,8 @@ class Tokenizer:
     def from_backend(cls, backend: Backend, files: TokenizerFiles) -> Tokenizer:
         """Complete a backend with what the other files of the checkpoint say."""
         add_declared_tokens(backend, files)
+        if files.normalizer is not None and isinstance(backend.normalizer, normalizers.BertNormalizer):
+            backend.normalizer = files.normalizer
         if files.lowers_text:
             lower = [normalizers.Lowercase(), *([] if backend.normalizer is None else [backend.normalizer])]
             backend.normalizer = normalizers.Sequence(lower)

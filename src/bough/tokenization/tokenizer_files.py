@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken
+from tokenizers import AddedToken, normalizers
 from tokenizers import Tokenizer as Backend
 
 from bough.config.checkpoint import read_json
 from bough.config.pooling import lowers_text
 from bough.errors import ConfigError
+from bough.tokenization.wordpiece import BERT_CLASSES, bert_normalizer
 
 DEFAULT_TEMPLATE = "default"
 
@@ -30,6 +31,7 @@ class TokenizerFiles:
         special: strings of the special tokens by name (``bos_token``, ``additional_special_tokens`` …).
         chat_templates: Jinja sources by name.
         lowers_text: whether text becomes lower case before the tokenizer has it.
+        normalizer: in place of BERT's in the tokenizer's description, of which the configuration knows better.
     """
 
     directory: Path
@@ -38,6 +40,7 @@ class TokenizerFiles:
     special: dict[str, Any]
     chat_templates: dict[str, str]
     lowers_text: bool = False
+    normalizer: normalizers.BertNormalizer | None = None
 
     @classmethod
     def read(cls, path: Path) -> TokenizerFiles:
@@ -59,6 +62,7 @@ class TokenizerFiles:
             special=_special_strings({**special_map, **config}),
             chat_templates=_chat_templates(config, directory),
             lowers_text=lowers_text(directory),
+            normalizer=bert_normalizer(config) if config.get("tokenizer_class") in BERT_CLASSES else None,
         )
 
 

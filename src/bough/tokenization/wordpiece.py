@@ -1,7 +1,8 @@
-"""BERT's tokenizer from a bare ``vocab.txt``, for checkpoints that have no ``tokenizer.json``."""
+"""BERT's tokenizer: from a bare ``vocab.txt``, for checkpoints that have no ``tokenizer.json``; and its rules."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from bough.config.checkpoint import read_json
 from bough.errors import ConfigError
 
-_CLASSES = ("BertTokenizer", "BertTokenizerFast")
+BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 _SPECIAL = {
     "unk_token": "[UNK]",
     "sep_token": "[SEP]",
@@ -38,7 +39,7 @@ def load_wordpiece(directory: Path) -> Backend | None:
         return None
     config_file = directory / "tokenizer_config.json"
     config = read_json(config_file) if config_file.is_file() else {}
-    if not isinstance(config, dict) or config.get("tokenizer_class", _CLASSES[0]) not in _CLASSES:
+    if not isinstance(config, dict) or config.get("tokenizer_class", BERT_CLASSES[0]) not in BERT_CLASSES:
         return None
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
@@ -49,17 +50,22 @@ def load_wordpiece(directory: Path) -> Backend | None:
     if not {special["unk_token"], special["cls_token"], special["sep_token"]} <= vocab.keys():
         return None
     backend = Backend(models.WordPiece(vocab, unk_token=special["unk_token"]))
-    backend.normalizer = normalizers.BertNormalizer(
-        handle_chinese_chars=config.get("tokenize_chinese_chars", True),
-        strip_accents=config.get("strip_accents"),
-        lowercase=config.get("do_lower_case", True),
-    )
+    backend.normalizer = bert_normalizer(config)
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece()
     backend.add_special_tokens([token for token in special.values() if token in vocab])
     first, last = special["cls_token"], special["sep_token"]
     backend.post_processor = processors.BertProcessing((last, vocab[last]), (first, vocab[first]))
     return backend
+
+
+def bert_normalizer(config: Mapping[str, Any]) -> normalizers.BertNormalizer:
+    """What BERT's tokenizer does to a text first, as its ``tokenizer_config.json`` says."""
+    return normalizers.BertNormalizer(
+        handle_chinese_chars=config.get("tokenize_chinese_chars") is not False,
+        strip_accents=config.get("strip_accents") if isinstance(config.get("strip_accents"), bool) else None,
+        lowercase=config.get("do_lower_case") is not False,
+    )
 
 
 def _content(token: Any) -> str | None:
