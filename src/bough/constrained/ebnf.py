@@ -10,16 +10,34 @@ and ``\UHHHHHHHH``; ``.`` is any character. A rule may go on over several lines 
 
 A lexer takes the longest match at once and never thinks again, which EBNF does not mean. So everything that does not
 refer to itself, directly or through others, becomes part of one regular expression, in which nothing is greedy:
-a grammar without recursion is matched exactly. In a recursive one, a run of such parts between two recursive ones is
-taken as far as it goes.
+a grammar without recursion is matched exactly. In a recursive one, such parts are terminals, taken as far as they go:
+a whole run of them between two recursive ones if that is the same, else each by itself, and if that is not the same
+either (see :mod:`bough.constrained.ebnf_lexing`) each character, which is exact, too, and slower. Only of a very large
+grammar, or one that another text comes behind, nobody looks whether it is the same.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Union
+from collections.abc import Callable
+from itertools import groupby
 
+from bough.constrained.ebnf_lexing import is_read_greedily
+from bough.constrained.ebnf_nodes import (
+    ANY_CHAR,
+    Chars,
+    Choice,
+    Node,
+    Ranges,
+    Ref,
+    Repeat,
+    Sequence,
+    Terminal,
+    Text,
+    complement,
+    joined,
+    refs_of,
+)
 from bough.constrained.lark_text import lark_string
 
 MAX_RULES = 4096
@@ -36,41 +54,6 @@ MAX_REPEATS = 10_000
 class EbnfError(ValueError):
     """What is wrong with a grammar, and where."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Text:
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Class:
-    regex: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Ref:
-    name: str
-    position: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Sequence:
-    parts: tuple[_Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Choice:
-    options: tuple[_Node, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Repeat:
-    node: _Node
-    least: int
-    most: int | None
-
-
-_Node = Union[_Text, _Class, _Ref, _Sequence, _Choice, _Repeat]  # noqa: UP007
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-.]*")
 _BLANK = re.compile(r"[ \t]*")
@@ -96,7 +79,7 @@ def to_lark(grammar: str, *, start: str = "start", prefix: str = "g", end: str =
     rules = _Parser(grammar).parse()
     if "root" not in rules:
         raise EbnfError("there is no rule called root")
-    return _Writer(rules, prefix).write(start, _Text(end) if end else None)
+    return _Writer(rules, prefix).write(start, Text(end) if end else None)
 
 
 class _Parser:
@@ -104,8 +87,8 @@ class _Parser:
         self._source = source
         self._at = 0
 
-    def parse(self) -> dict[str, _Node]:
-        rules: dict[str, _Node] = {}
+    def parse(self) -> dict[str, Node]:
+        rules: dict[str, Node] = {}
         self._skip_space()
         while self._at < len(self._source):
             begin = self._at
@@ -128,32 +111,32 @@ class _Parser:
         assert space is not None
         return self._source.startswith("::=", space.end())
 
-    def _choice(self, depth: int) -> _Node:
+    def _choice(self, depth: int) -> Node:
         options = [self._sequence(depth)]
         while self._take("|"):
             options.append(self._sequence(depth))
-        return options[0] if len(options) == 1 else _Choice(tuple(options))
+        return options[0] if len(options) == 1 else Choice(tuple(options))
 
-    def _sequence(self, depth: int) -> _Node:
-        parts: list[_Node] = []
+    def _sequence(self, depth: int) -> Node:
+        parts: list[Node] = []
         while (part := self._part(depth)) is not None:
             parts.append(part)
-        return parts[0] if len(parts) == 1 else _Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
-    def _part(self, depth: int) -> _Node | None:
+    def _part(self, depth: int) -> Node | None:
         self._skip_space()
         begin = self._at
         char = self._source[begin : begin + 1]
-        node: _Node
+        node: Node
         if char in ('"', "'"):
             self._at += 1
-            node = _Text(self._string(char))
+            node = Text(self._string(char))
         elif char == "[":
             self._at += 1
-            node = _Class(self._char_class())
+            node = Chars(self._char_class())
         elif char == ".":
             self._at += 1
-            node = _Class("(?s:.)")
+            node = Chars(ANY_CHAR)
         elif char == "(":
             if depth == MAX_NESTING:
                 raise self._error(f"parentheses are nested more than {MAX_NESTING} deep")
@@ -168,10 +151,10 @@ class _Parser:
             if self._defines():
                 self._at = begin
                 return None
-            node = _Ref(name, begin)
+            node = Ref(name, begin)
         return self._repeated(node)
 
-    def _repeated(self, node: _Node) -> _Node:
+    def _repeated(self, node: Node) -> Node:
         blank = _BLANK.match(self._source, self._at)
         assert blank is not None
         if self._source[blank.end() : blank.end() + 1] in ("*", "+", "?", "{"):
@@ -179,7 +162,7 @@ class _Parser:
         char = self._source[self._at : self._at + 1]
         if char in ("*", "+", "?"):
             self._at += 1
-            node = _Repeat(node, 1 if char == "+" else 0, 1 if char == "?" else None)
+            node = Repeat(node, 1 if char == "+" else 0, 1 if char == "?" else None)
         elif char == "{":
             bounds = _BOUNDS.match(self._source, self._at)
             if bounds is None or not (bounds[1] or bounds[3]):
@@ -189,7 +172,7 @@ class _Parser:
             if max(least, most or 0) > MAX_REPEATS or (most is not None and most < least):
                 raise self._error(f"the bounds must be in order and at most {MAX_REPEATS}")
             self._at = bounds.end()
-            node = _Repeat(node, least, most)
+            node = Repeat(node, least, most)
         else:
             return node
         if self._source[self._at : self._at + 1] in ("*", "+", "?", "{"):
@@ -204,10 +187,10 @@ class _Parser:
                 return "".join(chars)
             chars.append(char)
 
-    def _char_class(self) -> str:
+    def _char_class(self) -> Ranges:
         negated = self._source[self._at : self._at + 1] == "^"
         self._at += negated
-        items: list[str] = []
+        items: list[tuple[int, int]] = []
         while True:
             low = self._char("character class")
             if low == "]" and not self._was_escaped:
@@ -221,10 +204,13 @@ class _Parser:
                 high = self._char("character class")
                 if high < low:
                     raise self._error("a range in a character class is the wrong way round")
-            items.append(rf"\x{{{ord(low):x}}}" + (rf"-\x{{{ord(high):x}}}" if high != low else ""))
+            items.append((ord(low), ord(high)))
         if not items:
             raise self._error("a character class is empty")
-        return f"[{'^' if negated else ''}{''.join(items)}]"
+        ranges = complement(joined(items)) if negated else joined(items)
+        if not ranges:
+            raise self._error("a character class is empty")
+        return ranges
 
     def _char(self, where: str) -> str:
         """The next character, escapes resolved; ``_was_escaped`` says whether it was one."""
@@ -278,7 +264,7 @@ class _Parser:
 class _Writer:
     """Writes the rules that ``root`` needs, those without recursion as terminals."""
 
-    def __init__(self, rules: dict[str, _Node], prefix: str) -> None:
+    def __init__(self, rules: dict[str, Node], prefix: str) -> None:
         self._rules = rules
         self._prefix = prefix
         self._order = self._reachable()
@@ -288,20 +274,33 @@ class _Writer:
         self._find_plain()
         self._check_productive()
         self._lines: list[str] = []
-        self._num_groups = 0
+        self._groups: dict[Node, str] = {}
 
-    def write(self, start: str, end: _Text | None) -> str:
+    def write(self, start: str, end: Text | None) -> str:
+        recursive = self._recursive(self._grouped)
+        if recursive and end is None:
+            plain = {name: rule for name, rule in self._rules.items() if name in self._depth}
+            for way in (self._grouped, self._parted):
+                recursive = self._recursive(way)
+                if is_read_greedily(recursive, plain):
+                    break
+            else:
+                self._depth.clear()
+                recursive = {name: self._rules[name] for name in self._order}
         if end is None:
             self._lines.append(f"{start}: {self._name('root')}")
         elif "root" in self._depth:
             self._lines.append(f"{start}[lazy]: {self._name('root')} {self._terminal(end)}")
         else:
-            self._lines.append(f"{start}: {self._rule(self._followed(self._rules['root'], end))}")
+            self._lines.append(f"{start}: {self._rule(self._grouped(self._followed(self._rules['root'], end)))}")
         for name in self._order:
-            plain = name in self._depth
-            body = self._terminal(self._rules[name]) if plain else self._rule(self._rules[name])
+            body = self._rule(recursive[name]) if name in recursive else self._terminal(self._rules[name])
             self._lines.append(f"{self._name(name)}: {body}")
         return "\n".join(self._lines) + "\n"
+
+    def _recursive(self, way: Callable[[Node], Node]) -> dict[str, Node]:
+        """The rules with recursion, with terminals in them."""
+        return {name: way(self._rules[name]) for name in self._order if name not in self._depth}
 
     def _name(self, rule: str) -> str:
         name = self._names[rule]
@@ -313,7 +312,7 @@ class _Writer:
         order, pending = ["root"], ["root"]
         seen = {"root"}
         while pending:
-            for ref in _refs(self._rules[pending.pop()]):
+            for ref in refs_of(self._rules[pending.pop()]):
                 if ref.name not in self._rules:
                     raise EbnfError(f"there is no rule called {ref.name}")
                 if ref.name not in seen:
@@ -327,7 +326,7 @@ class _Writer:
         users: dict[str, list[str]] = {name: [] for name in self._order}
         missing: dict[str, int] = {}
         for name in self._order:
-            below = {ref.name for ref in _refs(self._rules[name])}
+            below = {ref.name for ref in refs_of(self._rules[name])}
             missing[name] = len(below)
             for other in below:
                 users[other].append(name)
@@ -349,7 +348,7 @@ class _Writer:
         productive = set(self._depth)
         users: dict[str, set[str]] = {name: set() for name in self._order}
         for name in self._order:
-            for ref in _refs(self._rules[name]):
+            for ref in refs_of(self._rules[name]):
                 users[ref.name].add(name)
         pending = list(self._order)
         while pending and "root" not in productive:
@@ -360,97 +359,99 @@ class _Writer:
         if "root" not in productive:
             raise EbnfError("root never comes to an end: every alternative refers to itself")
 
-    def _is_plain(self, node: _Node) -> bool:
-        return all(ref.name in self._depth for ref in _refs(node))
+    def _is_plain(self, node: Node) -> bool:
+        return all(ref.name in self._depth for ref in refs_of(node))
 
-    def _followed(self, node: _Node, end: _Text) -> _Node:
+    def _followed(self, node: Node, end: Text) -> Node:
         """A text after a node, in one terminal with its last part where that is plain."""
-        if isinstance(node, _Choice):
-            return _Choice(tuple(self._followed(option, end) for option in node.options))
-        if isinstance(node, _Sequence) and node.parts and not self._is_plain(node):
-            return _Sequence((*node.parts[:-1], self._followed(node.parts[-1], end)))
-        return _Sequence((node, end))
+        if isinstance(node, Choice):
+            return Choice(tuple(self._followed(option, end) for option in node.options))
+        if isinstance(node, Sequence) and node.parts and not self._is_plain(node):
+            return Sequence((*node.parts[:-1], self._followed(node.parts[-1], end)))
+        return Sequence((node, end))
+
+    def _grouped(self, node: Node) -> Node:
+        """The same with all that is plain in as few terminals as can be."""
+        if self._is_plain(node):
+            return Terminal(node)
+        if isinstance(node, Choice):
+            plain = tuple(option for option in node.options if self._is_plain(option))
+            options = [self._grouped(option) for option in node.options if not self._is_plain(option)]
+            return Choice((*options, Terminal(Choice(plain))) if plain else tuple(options))
+        if isinstance(node, Repeat):
+            return Repeat(self._grouped(node.node), node.least, node.most)
+        if not isinstance(node, Sequence):
+            return node
+        parts: list[Node] = []
+        for is_plain, run in groupby(node.parts, self._is_plain):
+            together = tuple(run)
+            parts += [Terminal(Sequence(together))] if is_plain else map(self._grouped, together)
+        return Sequence(tuple(parts))
 
     # --- Lark ---
 
-    def _terminal(self, node: _Node) -> str:
-        if isinstance(node, _Text):
+    def _parted(self, node: Node) -> Node:
+        """The same with all that is plain in small terminals, which are more often the same in several places."""
+        if isinstance(node, Choice):
+            return Choice(tuple(map(self._parted, node.options)))
+        if isinstance(node, Sequence):
+            return Sequence(tuple(map(self._parted, node.parts)))
+        if self._is_plain(node):
+            return Terminal(node)
+        return Repeat(self._parted(node.node), node.least, node.most) if isinstance(node, Repeat) else node
+
+    def _terminal(self, node: Node) -> str:
+        if isinstance(node, Text):
             return lark_string(node.text)
-        if isinstance(node, _Class):
+        if isinstance(node, Chars):
             return f"/{node.regex}/"
-        if isinstance(node, _Ref):
+        if isinstance(node, Ref):
             return self._name(node.name)
-        if isinstance(node, _Sequence):
+        if isinstance(node, Sequence):
             return " ".join(map(self._terminal, node.parts)) or '""'
-        if isinstance(node, _Choice):
+        if isinstance(node, Choice):
             return f"({' | '.join(map(self._terminal, node.options))})"
+        assert isinstance(node, Repeat), "there are no terminals in terminals"
         return f"({self._terminal(node.node)}){_bounds(node)}" if node.most != 0 else '""'
 
-    def _rule(self, node: _Node) -> str:
-        if self._is_plain(node):
-            return self._group((node,))
-        if isinstance(node, _Ref):
+    def _rule(self, node: Node) -> str:
+        """A rule, in which what is in no terminal stands character by character."""
+        if isinstance(node, Terminal):
+            return self._group(node.node)
+        if isinstance(node, Text):
+            return " ".join(map(lark_string, node.text)) or '""'
+        if isinstance(node, Chars):
+            return f"/{node.regex}/"
+        if isinstance(node, Ref):
             return self._name(node.name)
-        if isinstance(node, _Choice):
-            plain = tuple(option for option in node.options if self._is_plain(option))
-            options = [self._rule(option) for option in node.options if not self._is_plain(option)]
-            if plain:
-                options.append(self._group((_Choice(plain),)))
-            return f"({' | '.join(options)})"
-        if isinstance(node, _Repeat):
+        if isinstance(node, Choice):
+            return f"({' | '.join(map(self._rule, node.options))})"
+        if isinstance(node, Repeat):
             return f"({self._rule(node.node)}){_bounds(node)}" if node.most != 0 else '""'
-        assert isinstance(node, _Sequence)
-        parts: list[str] = []
-        run: list[_Node] = []
-        for part in node.parts:
-            if self._is_plain(part):
-                run.append(part)
-                continue
-            if run:
-                parts.append(self._group(tuple(run)))
-                run = []
-            parts.append(self._rule(part))
-        if run:
-            parts.append(self._group(tuple(run)))
-        return " ".join(parts)
+        return " ".join(map(self._rule, node.parts)) or '""'
 
-    def _group(self, parts: tuple[_Node, ...]) -> str:
-        """One terminal for a run of plain parts."""
-        name = f"{self._prefix.upper()}_{self._num_groups}"
-        self._num_groups += 1
-        self._lines.append(f"{name}: {self._terminal(_Sequence(parts))}")
+    def _group(self, node: Node) -> str:
+        if node in self._groups:
+            return self._groups[node]
+        name = f"{self._prefix.upper()}_{len(self._groups)}"
+        self._groups[node] = name
+        self._lines.append(f"{name}: {self._terminal(node)}")
         return name
 
 
-def _refs(node: _Node) -> list[_Ref]:
-    found: list[_Ref] = []
-    pending = [node]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, _Ref):
-            found.append(each)
-        elif isinstance(each, _Sequence):
-            pending.extend(each.parts)
-        elif isinstance(each, _Choice):
-            pending.extend(each.options)
-        elif isinstance(each, _Repeat):
-            pending.append(each.node)
-    return found
-
-
-def _ends(node: _Node, productive: set[str]) -> bool:
-    if isinstance(node, _Ref):
+def _ends(node: Node, productive: set[str]) -> bool:
+    if isinstance(node, Ref):
         return node.name in productive
-    if isinstance(node, _Sequence):
+    if isinstance(node, Sequence):
         return all(_ends(part, productive) for part in node.parts)
-    if isinstance(node, _Choice):
+    if isinstance(node, Choice):
         return any(_ends(option, productive) for option in node.options)
-    if isinstance(node, _Repeat):
+    if isinstance(node, Repeat):
         return node.least == 0 or _ends(node.node, productive)
     return True
 
 
-def _bounds(node: _Repeat) -> str:
+def _bounds(node: Repeat) -> str:
     if node.most is None:
         return "*" if node.least == 0 else "+" if node.least == 1 else f"{{{node.least},}}"
     return "?" if (node.least, node.most) == (0, 1) else f"{{{node.least},{node.most}}}"

@@ -1,0 +1,140 @@
+"""Grammars with recursion, which a lexer may read otherwise than they are meant."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Callable
+
+import pytest
+
+from bough.constrained.ebnf import to_lark
+from bough.constrained.llguidance_backend import LLGuidanceBackend
+from tests.constrained.following import allows, spec_of
+from tests.thoroughness import examples
+
+ARITHMETIC = r"""
+root  ::= (expr "=" ws term "\n")+
+expr  ::= term ([-+*/] term)*
+term  ::= ident | num | "(" ws expr ")" ws
+ident ::= [a-z] [a-z0-9_]* ws
+num   ::= [0-9]+ ws
+ws    ::= [ \t\n]*
+"""
+JSON = r"""
+root   ::= object
+value  ::= object | array | string | number | ("true" | "false" | "null") ws
+object ::= "{" ws (string ":" ws value ("," ws string ":" ws value)*)? "}" ws
+array  ::= "[" ws (value ("," ws value)*)? "]" ws
+string ::= "\"" ([^"\\\x7F\x00-\x1F] | "\\" (["\\bfnrt] | "u" [0-9a-fA-F]{4}))* "\"" ws
+number ::= ("-"? ([0-9] | [1-9] [0-9]{0,15})) ("." [0-9]+)? ([eE] [-+]? [0-9] [1-9]{0,15})? ws
+ws ::= | " " | "\n" [ \t]{0,20}
+"""
+LIST = 'root ::= "x" list "end"\nlist ::= item ("," list)?\nitem ::= [a-z]+\n'
+NESTED = 'root ::= "(" root ")" | [a-z]+ "x"'
+
+
+@pytest.mark.parametrize(
+    ("grammar", "right", "wrong"),
+    [
+        (ARITHMETIC, ["1+1=2\n", "1=2\n\n", "(a+b)*2=c\n1=1\n", "1 = 2\n"], ["1+1=2", "1+=2\n"]),
+        (JSON, ['{"a": [1, -2.5e3, true, {"b":null}]}', "{}"], ['{"a":}', "{1"]),
+        (LIST, ["xaend", "xa,b,cend", "xabendend"], ["xa", "xend"]),
+        (NESTED, ["abx", "((xx))"], ["ab", "(abx"]),
+        ('root ::= ws root "x" | "a"\nws ::= [ ]*', ["a", "  axx"], [" a x", " b"]),
+    ],
+)
+def test_what_may_come_next_is_not_taken_for_more(
+    backend: LLGuidanceBackend, grammar: str, right: list[str], wrong: list[str]
+) -> None:
+    for text in (*right, *wrong):
+        assert allows(backend.compile(spec_of("ebnf", grammar)), text) == (text in right), text
+
+
+@pytest.mark.parametrize(("grammar", "has_terminals"), [(NESTED, True), (JSON, True), (LIST, False)])
+def test_characters_are_terminals_only_where_that_is_needed(grammar: str, has_terminals: bool) -> None:
+    written = to_lark(grammar)
+    assert ("G_0: " in written) == has_terminals
+    longest = max(len(text) for text in re.findall(r'"((?:[^"\\]|\\.)*)"', written))
+    assert longest == 1 or has_terminals
+
+
+class RandomGrammar:
+    """Rules over a few letters, and the texts of each up to some length."""
+
+    LETTERS = "ab,"
+
+    def __init__(self, rng: random.Random, longest: int) -> None:
+        self._rng = rng
+        self._longest = longest
+        self.names = ("root", "one", "two")
+        made = {name: self._node(3) for name in self.names}
+        # Every rule comes to an end somehow, and is reached.
+        self.source = "".join(
+            f'{name} ::= {text} | "b" {rng.choice(self.names)}? "a"\n' for name, (text, _) in made.items()
+        )
+        self._texts_of = {name: texts for name, (_, texts) in made.items()}
+        self._optional = {line.split(" ")[0]: line.split(" ")[-2].rstrip("?") for line in self.source.splitlines()}
+
+    def texts(self) -> set[str]:
+        known: dict[str, set[str]] = {name: set() for name in self.names}
+        while True:
+            found = {}
+            for name in self.names:
+                last = {"ba"} | {f"b{inside}a" for inside in known[self._optional[name]]}
+                found[name] = self._short(self._texts_of[name](known) | last)
+            if found == known:
+                return known["root"]
+            known = found
+
+    def _short(self, texts: set[str]) -> set[str]:
+        return {text for text in texts if len(text) <= self._longest}
+
+    def _joined(self, one: set[str], other: set[str]) -> set[str]:
+        return self._short({first + second for first in one for second in other})
+
+    def _node(self, depth: int) -> tuple[str, Callable[[dict[str, set[str]]], set[str]]]:
+        rng = self._rng
+        kind = rng.choice(
+            ("text", "class", "ref", "ref", "sequence", "sequence", "choice", "repeat") if depth else ("text", "class")
+        )
+        if kind == "text":
+            text = "".join(rng.choices(self.LETTERS, k=rng.randint(1, 2)))
+            return f'"{text}"', lambda known: {text}
+        if kind == "class":
+            chars = set(rng.choices(self.LETTERS, k=2))
+            return f"[{''.join(sorted(chars))}]", lambda known: chars
+        if kind == "ref":
+            name = rng.choice(self.names)
+            return name, lambda known: known[name]
+        first, texts = self._node(depth - 1)
+        if kind == "repeat":
+            mark = rng.choice("?*+")
+            return f"({first}){mark}", lambda known: self._repeated(texts(known), mark)
+        second, others = self._node(depth - 1)
+        if kind == "choice":
+            return f"({first} | {second})", lambda known: texts(known) | others(known)
+        return f"{first} {second}", lambda known: self._joined(texts(known), others(known))
+
+    def _repeated(self, texts: set[str], mark: str) -> set[str]:
+        if mark == "?":
+            return texts | {""}
+        found = {""} if mark == "*" else set(texts)
+        while (more := found | self._joined(found, texts)) != found:
+            found = more
+        return found
+
+
+@pytest.mark.parametrize("seed", range(examples(12)))
+def test_random_grammars_are_matched_exactly(backend: LLGuidanceBackend, seed: int) -> None:
+    longest = 4
+    grammar = RandomGrammar(random.Random(seed), longest)
+    expected = grammar.texts()
+    for length in range(1, longest + 1):
+        for chars in itertools.product(RandomGrammar.LETTERS, repeat=length):
+            text = "".join(chars)
+            assert allows(backend.compile(spec_of("ebnf", grammar.source)), text) == (text in expected), (
+                text,
+                grammar.source,
+            )
