@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import re
 from collections.abc import Callable
 
 import pytest
 
+from bough.constrained.base import GrammarError
 from bough.constrained.ebnf import to_lark
 from bough.constrained.llguidance_backend import LLGuidanceBackend
 from tests.constrained.following import allows, spec_of
@@ -138,3 +140,34 @@ def test_random_grammars_are_matched_exactly(backend: LLGuidanceBackend, seed: i
                 text,
                 grammar.source,
             )
+
+
+ENDLESS = """
+root  ::= one | "ba,,aa" | "b" two? "a"
+one   ::= "ba" | two "a"+ | "b" two? "a"
+two   ::= [,b] | one | "b" root? "a"
+"""
+
+
+def test_no_terminal_is_taken_for_ever(backend: LLGuidanceBackend) -> None:
+    """Behind this text there can be nothing but one more of the same letter, if a lexer takes all that there is."""
+    assert allows(backend.compile(spec_of("ebnf", ENDLESS)), "bb,aa")
+    content = {"type": "grammar", "grammar": ENDLESS}
+    tagged = json.dumps(
+        {"type": "structural_tag", "format": {"type": "tag", "begin": "<", "content": content, "end": ">"}}
+    )
+    assert allows(backend.compile(spec_of("structural_tag", tagged)), "<bb,aa>")
+    assert not allows(backend.compile(spec_of("structural_tag", tagged)), "<bb,aa")
+
+
+@pytest.mark.parametrize("grammar", ['root ::= "a" root', 'root ::= "x" | "b" one\none ::= "a" one'])
+def test_every_rule_comes_to_an_end(backend: LLGuidanceBackend, grammar: str) -> None:
+    with pytest.raises(GrammarError, match="never comes to an end"):
+        backend.compile(spec_of("ebnf", grammar))
+
+
+def test_of_a_grammar_too_large_to_tell_each_character_is_a_terminal(backend: LLGuidanceBackend) -> None:
+    rules = (f'r{i} ::= "a{i}" [a-z]+ "," (r{(i + 1) % 300} | r{i * 7 % 300} | "end")' for i in range(300))
+    grammar = "\n".join(("root ::= r0", *rules))
+    assert "G_0: " not in to_lark(grammar)
+    assert allows(backend.compile(spec_of("ebnf", grammar)), "a0x,a1yz,a7q,end")

@@ -12,14 +12,13 @@ A lexer takes the longest match at once and never thinks again, which EBNF does 
 refer to itself, directly or through others, becomes part of one regular expression, in which nothing is greedy:
 a grammar without recursion is matched exactly. In a recursive one, such parts are terminals, taken as far as they go:
 a whole run of them between two recursive ones if that is the same, else each by itself, and if that is not the same
-either (see :mod:`bough.constrained.ebnf_lexing`) each character, which is exact, too, and slower. Only of a very large
-grammar, or one that another text comes behind, nobody looks whether it is the same.
+either (see :mod:`bough.constrained.ebnf_lexing`), or the grammar is too large to tell, each character, which is exact,
+too, and slower.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from itertools import groupby
 
 from bough.constrained.ebnf_lexing import is_read_greedily
@@ -51,6 +50,10 @@ MAX_REPEATS = 10_000
 """Largest bound of ``{m,n}``."""
 
 
+_START = ""
+"""Stands for what an output is, where that is not just ``root``."""
+
+
 class EbnfError(ValueError):
     """What is wrong with a grammar, and where."""
 
@@ -71,7 +74,8 @@ def to_lark(grammar: str, *, start: str = "start", prefix: str = "g", end: str =
         grammar: EBNF; at most 256 KiB, or it takes more than some tens of milliseconds.
         start: what the Lark rule for ``root`` is called.
         prefix: begins the names of all others.
-        end: a text that comes after ``root``. If ``root`` could go on with it, it ends all the same.
+        end: a text that comes after ``root``. If ``root`` could go on with it, it ends all the same, unless it has
+            recursion and each of its characters is a terminal: then either may be.
 
     Raises:
         EbnfError: with line and column.
@@ -277,30 +281,33 @@ class _Writer:
         self._groups: dict[Node, str] = {}
 
     def write(self, start: str, end: Text | None) -> str:
-        recursive = self._recursive(self._grouped)
-        if recursive and end is None:
-            plain = {name: rule for name, rule in self._rules.items() if name in self._depth}
-            for way in (self._grouped, self._parted):
-                recursive = self._recursive(way)
-                if is_read_greedily(recursive, plain):
-                    break
-            else:
-                self._depth.clear()
-                recursive = {name: self._rules[name] for name in self._order}
-        if end is None:
-            self._lines.append(f"{start}: {self._name('root')}")
-        elif "root" in self._depth:
-            self._lines.append(f"{start}[lazy]: {self._name('root')} {self._terminal(end)}")
+        rules = self._written(end)
+        if end is None or "root" not in self._depth:
+            self._lines.append(f"{start}: {self._rule(rules.pop(_START))}")
         else:
-            self._lines.append(f"{start}: {self._rule(self._grouped(self._followed(self._rules['root'], end)))}")
+            self._lines.append(f"{start}[lazy]: {self._name('root')} {self._terminal(end)}")
         for name in self._order:
-            body = self._rule(recursive[name]) if name in recursive else self._terminal(self._rules[name])
+            body = self._rule(rules[name]) if name in rules else self._terminal(self._rules[name])
             self._lines.append(f"{self._name(name)}: {body}")
         return "\n".join(self._lines) + "\n"
 
-    def _recursive(self, way: Callable[[Node], Node]) -> dict[str, Node]:
-        """The rules with recursion, with terminals in them."""
-        return {name: way(self._rules[name]) for name in self._order if name not in self._depth}
+    def _written(self, end: Text | None) -> dict[str, Node]:
+        """The rules that are no terminals, and under ``_START`` what an output is; with terminals in them."""
+        start: Node = Ref("root", 0)
+        recursive = {
+            name: rule for name, rule in self._rules.items() if name in self._names and name not in self._depth
+        }
+        if not recursive:
+            return {_START: start}
+        if end is not None:
+            start = self._followed(self._rules["root"], end)
+        plain = {name: rule for name, rule in self._rules.items() if name in self._depth}
+        for way in (self._grouped, self._parted):
+            rules = {_START: way(start), **{name: way(rule) for name, rule in recursive.items()}}
+            if is_read_greedily(rules, _START, plain):
+                return rules
+        self._depth.clear()
+        return {_START: start, **{name: self._rules[name] for name in self._order}}
 
     def _name(self, rule: str) -> str:
         name = self._names[rule]
@@ -344,20 +351,21 @@ class _Writer:
                     pending.append(user)
 
     def _check_productive(self) -> None:
-        """``root`` must be able to come to an end."""
+        """All rules must be able to come to an end: what cannot would keep the engine busy for ever."""
         productive = set(self._depth)
         users: dict[str, set[str]] = {name: set() for name in self._order}
         for name in self._order:
             for ref in refs_of(self._rules[name]):
                 users[ref.name].add(name)
         pending = list(self._order)
-        while pending and "root" not in productive:
+        while pending:
             name = pending.pop()
             if name not in productive and _ends(self._rules[name], productive):
                 productive.add(name)
                 pending.extend(users[name] - productive)
-        if "root" not in productive:
-            raise EbnfError("root never comes to an end: every alternative refers to itself")
+        for name in self._order:
+            if name not in productive:
+                raise EbnfError(f"{name} never comes to an end: every alternative refers to itself")
 
     def _is_plain(self, node: Node) -> bool:
         return all(ref.name in self._depth for ref in refs_of(node))

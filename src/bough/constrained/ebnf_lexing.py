@@ -20,8 +20,8 @@ from bough.constrained.ebnf_nodes import Chars, Choice, Node, Ranges, Ref, Repea
 MAX_STATES = 8_000
 """Most states of the automata of a grammar that is looked at."""
 
-MAX_WORK = 100_000
-"""Most states and edges that are passed: tens of milliseconds, in which nothing else runs."""
+MAX_WORK = 400_000
+"""Most states and edges that are passed, which take a fifth of a second."""
 
 MAX_COUNTED = 4
 """More repetitions than these count as any number."""
@@ -154,25 +154,28 @@ class _Terminals(_Automaton):
         return terminal in self.ended(self.closure((self.start_of(terminal),)))
 
 
-def is_read_greedily(recursive: Mapping[str, Node], plain: Mapping[str, Node]) -> bool:
-    """Whether taking the longest match at once is right for a grammar, or it is too large to tell.
+def is_read_greedily(rules: Mapping[str, Node], start: str, plain: Mapping[str, Node]) -> bool:
+    """Whether taking the longest match at once is right for a grammar; not if it is too large to tell.
+
+    What is not may have the engine take a terminal for ever which nothing can end any more.
 
     Args:
-        recursive: rules made of terminals and of references to each other, ``root`` among them.
+        rules: made of terminals and of references to each other.
+        start: the one that an output follows.
         plain: rules that terminals may refer to.
     """
     try:
-        return _Reader(recursive, plain).reads()
+        return _Reader(rules, plain).reads(start)
     except (_TooLarge, RecursionError):
-        return True
+        return False
 
 
 class _Reader:
-    def __init__(self, recursive: Mapping[str, Node], plain: Mapping[str, Node]) -> None:
+    def __init__(self, rules: Mapping[str, Node], plain: Mapping[str, Node]) -> None:
         self._terminals = _Terminals(plain)
         self._automaton = _Automaton()
-        self._begins = {name: self._automaton.state() for name in recursive}
-        ends = {name: self._automaton.add(node, self._begins[name], {}) for name, node in recursive.items()}
+        self._begins = {name: self._automaton.state() for name in rules}
+        ends = {name: self._automaton.add(node, self._begins[name], {}) for name, node in rules.items()}
         # A reference leads to the beginning of the rule, and the end of the rule back behind the reference.
         for edges in self._automaton.edges:
             for label, end in list(edges):
@@ -182,10 +185,10 @@ class _Reader:
                 elif isinstance(label, Terminal) and self._terminals.may_be_empty(label):
                     edges.append((None, end))
 
-    def reads(self) -> bool:
+    def reads(self, start: str) -> bool:
         """Whether all sets of terminals that may come at a time are told apart."""
         automaton = self._automaton
-        pending = [automaton.closure((self._begins["root"],))]
+        pending = [automaton.closure((self._begins[start],))]
         seen = set(pending)
         while pending:
             after: dict[Terminal, set[int]] = {}
