@@ -23,6 +23,7 @@ WEATHER = {
 }
 CLOCK = {"name": "clock", "input_schema": {"type": "object"}}
 TOOLS: Any = [WEATHER, CLOCK]
+REFERENCE = {"type": "tool_reference", "tool_name": "weather"}
 FOUND = {"type": "search_result", "title": "a", "source": "b", "content": [{"type": "text", "text": "c"}]}
 NESTED = {**FOUND, "content": [FOUND]}
 
@@ -204,6 +205,15 @@ def test_tools_that_a_server_would_run_are_left_out(http: httpx.Client, thinker:
     assert http.post(PATH, json={**body, "tools": [search]}).status_code == 200
 
 
+def test_a_result_may_refer_to_tools(http: httpx.Client, thinker: RunningServer) -> None:
+    call = {"type": "tool_use", "id": "t1", "name": "clock", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "t1", "content": [REFERENCE]}
+    messages = [USER, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    body = {"model": "m", "max_tokens": 5, "messages": messages, "tools": TOOLS}
+    assert http.post(PATH, json=body).status_code == 200
+    assert "<tool_response>\nweather\n</tool_response>" in prompt_of(thinker)
+
+
 def test_an_edit_that_keeps_everything_is_none(http: httpx.Client) -> None:
     edits = [{"type": "clear_thinking_20251015", "keep": "all"}]
     body = {"model": "m", "max_tokens": 5, "messages": [USER], "context_management": {"edits": edits}}
@@ -247,6 +257,7 @@ def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServ
         ({"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}, "context_management"),
         ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "context_management"),
         ({"messages": [{"role": "user", "content": [NESTED]}]}, "messages[0].content[0].content[0]: only text"),
+        ({"messages": [{"role": "user", "content": [REFERENCE]}]}, "messages[0].content[0]"),
         ({"tools": [{"name": "a"}]}, "tools[0].input_schema"),
         ({"tools": [{"name": "a b", "input_schema": {}}]}, "tools[0].name"),
         ({"tool_choice": {"type": "any"}}, "tool_choice"),

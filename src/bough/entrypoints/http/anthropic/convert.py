@@ -24,6 +24,7 @@ _MEMBERS: dict[str, frozenset[str]] = {
     "thinking": frozenset({"thinking", "signature"}),
     "redacted_thinking": frozenset({"data"}),
     "search_result": frozenset({"title", "source", "content"}),
+    "tool_reference": frozenset({"tool_name"}),
     "document": frozenset({"title", "source", "context"}),
 }
 """What each kind of block has besides."""
@@ -37,6 +38,7 @@ _CHOICES = {
 
 _MESSAGE_MEMBERS = frozenset({"role", "content", "id", "type"})
 _TEXT_BLOCKS = ("text", "search_result", "document")
+_RESULT_BLOCKS = (*_TEXT_BLOCKS, "tool_reference")
 
 _TOOL_MEMBERS = frozenset(
     {"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming", "defer_loading"}
@@ -145,14 +147,14 @@ class Conversion:
             elif kind in _TEXT_BLOCKS:
                 parts += self._text_of(block, place)
             else:
-                raise BadRequest(f"{place}: only the assistant has blocks of type {kind}", param=place)
+                raise BadRequest(f"{place}: the {role} has no blocks of type {kind}", param=place)
         if parts or not messages:
             messages.append({"role": role, "content": _plain(parts)})
         return messages
 
     def _tool_result(self, block: Mapping[str, Any], where: str) -> Message:
         content = block.get("content")
-        text = "" if content is None else _plain(self._text_parts(content, f"{where}.content"))
+        text = "" if content is None else _plain(self._text_parts(content, f"{where}.content", _RESULT_BLOCKS))
         if block.get("is_error"):
             text = f"Error: {text if isinstance(text, str) else ' '.join(part['text'] for part in text)}"
         return {"role": "tool", "tool_call_id": _string(block, "tool_use_id", where), "content": text}
@@ -176,6 +178,8 @@ class Conversion:
         kind = block["type"]
         if kind == "text":
             return [{"type": "text", "text": _string(block, "text", where)}]
+        if kind == "tool_reference":  # the model is shown all tools anyway
+            return [{"type": "text", "text": _string(block, "tool_name", where)}]
         if kind == "search_result":
             inside = self._text_parts(block.get("content"), f"{where}.content", ("text",))
             head = f"{_string(block, 'title', where)} ({_string(block, 'source', where)})"
