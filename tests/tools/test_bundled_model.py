@@ -24,7 +24,7 @@ from network import QUERY_BLOCK, Network, Shape, _Attend, new_parameters, pack
 from optimizer import orthogonal
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from skills import SKILLS, arithmetic, draw, extraction, tool_table
+from skills import SKILLS, arithmetic, draw, extraction, lookup, tool_table, tooling
 from tokenizers import Tokenizer, pre_tokenizers, trainers
 from tokens import encode, likeness, train_tokenizer, untrained_tokenizer, with_twins
 from transformers import AutoTokenizer, Qwen3ForCausalLM
@@ -126,7 +126,7 @@ def test_documents_are_the_same_everywhere() -> None:
         for _ in range(400):
             name, document = draw(rng, progress)
             found.update(name.encode() + repr(list(document.pieces())).encode())
-    assert found.hexdigest() == "c6d8e998e14d2fd582b8b3fa848addce1becb6692c1b329279bf6577dfbf7c01"
+    assert found.hexdigest() == "d34119a60624ce6a5c64370c9bf69c5c792c5b2e0e2be3aa11e7b6b48dee7cc5"
 
 
 def normal(text: str) -> str:
@@ -161,6 +161,25 @@ def test_calls_are_of_what_was_offered_by_its_own_names(drawn: dict[str, list[Do
     assert min(named, near) > 5, "tools that have a name of their own, and tools of one verb"
     known = [tool.name for case in all_cases(60) for tool in case.tools]
     assert all(name in table or name.split("_")[0] in tool_table.VERBS for name in known)
+
+
+def test_conversations_with_tools_use_several_and_lack_some(drawn: dict[str, list[Document]]) -> None:
+    several = refused = 0
+    for document in drawn["tools"]:
+        called = {call.name for turn in document.turns for call in turn.calls}
+        said = [turn.content for turn in document.turns if turn.role == "assistant"]
+        several += len(called) > 1
+        refused += bool(called) and not set(said).isdisjoint(tooling.NO_TOOL)
+    assert several > len(drawn["tools"]) // 10
+    assert refused > len(drawn["tools"]) // 20, "requests that no tool fits, beside others"
+
+
+def test_notes_tell_a_value_of_one_person_alone() -> None:
+    for seed in range(400):
+        _, rows, strangers = lookup.notes(Words(random.Random(seed), test=seed % 2 == 0), 12)
+        values = [value for _, _, value in rows]
+        assert values
+        assert len({*values, *strangers, *(person for person, _, _ in rows)}) == 2 * len(rows) + 1
 
 
 def test_records_of_a_list_have_values_in_common_in_training() -> None:

@@ -132,15 +132,19 @@ class Trainer:
         batches = self._documents.batches(self.step)
         places = torch.stack([_by_skill(batch, torch.ones(batch.wanted.shape)) for batch in batches]).sum(0)
         learned = list(self._pool.map(self._learn, batches, [float(places.sum())] * len(batches)))
-        gradients = (torch.stack(parts).sum(0) for parts in zip(*(gradients for _, gradients in learned), strict=True))
+        parts = dict(zip(self.parameters, zip(*(gradients for _, gradients in learned), strict=True), strict=True))
         age = self.step - self.begun
         rate = scale * min(1.0, (age + 1) / self.plan.warmup)
-        self._optimizer.step(dict(zip(self.parameters, gradients, strict=True)), age, rate, self._pool.map)
-        self.step += 1
         # A young average would be mostly the beginning.
         kept = min(AVERAGE, (age + 2) / (age + 11))
-        for name, value in self.parameters.items():
-            self.average[name].lerp_(value, 1 - kept)
+
+        def change(name: str) -> None:
+            self._optimizer.change(name, torch.stack(parts[name]).sum(0), age, rate)
+            self.average[name].lerp_(self.parameters[name], 1 - kept)
+
+        for _ in self._pool.map(change, self._optimizer.order):
+            pass
+        self.step += 1
         return torch.stack([losses for losses, _ in learned]).sum(0), places
 
     def _learn(self, batch: Batch, places: float) -> tuple[Tensor, tuple[Tensor, ...]]:

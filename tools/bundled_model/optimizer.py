@@ -6,14 +6,11 @@ the nearest matrix whose singular values are all about one, by a few steps of a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 import torch
 from network import PRODUCTS
 from torch import Tensor
-
-Run = Callable[[Callable[[str], None], Iterable[str]], Iterable[Any]]
 
 # The coefficients of the paper: they bring singular values fast to somewhere near one, rather than exactly there.
 _A, _B, _C = 3.4445, -4.7750, 2.0315
@@ -45,29 +42,37 @@ class Optimizer:
         self.state = {f"momentum.{name}": torch.zeros_like(value) for name, value in parameters.items()}
         self.state |= {f"square.{name}": torch.zeros_like(parameters[name]) for name in self._others}
 
-    @torch.no_grad()
-    def step(self, gradients: Mapping[str, Tensor], step: int, scale: float, run: Run = map) -> None:
-        """Change the parameters; ``step`` counts from 0, ``scale`` multiplies the learning rates.
+    @property
+    def order(self) -> list[str]:
+        """All parameters, the largest first, so that nobody who shares the work waits long for the last."""
+        return sorted(self.parameters, key=lambda name: -self.parameters[name].numel())
 
-        ``run`` is ``map`` or that of a pool: each matrix is changed by one call, in any order.
+    def step(self, gradients: Mapping[str, Tensor], step: int, scale: float) -> None:
+        """Change all parameters; as for :meth:`change`."""
+        for name in self.order:
+            self.change(name, gradients[name], step, scale)
+
+    @torch.no_grad()
+    def change(self, name: str, gradient: Tensor, step: int, scale: float) -> None:
+        """Change one parameter, which may be done for several at a time.
+
+        Args:
+            name: of the parameter.
+            gradient: of its shape.
+            step: counts from 0.
+            scale: multiplies the learning rates.
         """
-        # Momentum is short while the gradient still turns quickly.
-        momentum = 0.85 + 0.10 * min(1.0, step / 300)
-        rate = self.matrix_rate * scale
-        # The largest first, so that nobody waits long for the last.
-        matrices = sorted(self._matrices, key=lambda name: -self.parameters[name].numel())
-        for _ in run(lambda name: self._turn(name, gradients[name], momentum, rate), matrices):
-            pass
-        for name in self._others:
-            gradient = gradients[name]
-            first, second = self.state[f"momentum.{name}"], self.state[f"square.{name}"]
-            first.lerp_(gradient, 1 - 0.9)
-            second.lerp_(gradient.square(), 1 - 0.98)
-            mean = first / (1 - 0.9 ** (step + 1))
-            spread = (second / (1 - 0.98 ** (step + 1))).sqrt_().add_(1e-10)
-            self.parameters[name].addcdiv_(mean, spread, value=-self.rate * scale)
+        if name in self._matrices:
+            # Momentum is short while the gradient still turns quickly.
+            self._turn(name, gradient, 0.85 + 0.10 * min(1.0, step / 300), self.matrix_rate * scale)
+            return
+        first, second = self.state[f"momentum.{name}"], self.state[f"square.{name}"]
+        first.lerp_(gradient, 1 - 0.9)
+        second.lerp_(gradient.square(), 1 - 0.98)
+        mean = first / (1 - 0.9 ** (step + 1))
+        spread = (second / (1 - 0.98 ** (step + 1))).sqrt_().add_(1e-10)
+        self.parameters[name].addcdiv_(mean, spread, value=-self.rate * scale)
 
-    @torch.no_grad()
     def _turn(self, name: str, gradient: Tensor, momentum: float, rate: float) -> None:
         value, slow = self.parameters[name], self.state[f"momentum.{name}"]
         slow.lerp_(gradient, 1 - momentum)

@@ -15,14 +15,14 @@ SKILLS: dict[str, ModuleType] = {
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
 FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
-LATER = {"echo": 13, "arithmetic": 12, "extraction": 26, "lookup": 12, "conversation": 7, "tools": 27, "persona": 3}
+LATER = {"echo": 13, "arithmetic": 12, "extraction": 21, "lookup": 17, "conversation": 7, "tools": 27, "persona": 3}
 MEAN_TOKENS = {
     "echo": 75,
     "arithmetic": 90,
     "extraction": 100,
     "lookup": 140,
     "conversation": 110,
-    "tools": 180,
+    "tools": 225,
     "persona": 95,
 }
 

@@ -114,7 +114,7 @@ def pairs(rng: random.Random) -> Document:
     of = {value: key for key, value in table.items()}
     for _ in range(rng.choice((1, 1, 2))):
         rng.shuffle(keys)
-        if rng.random() < 0.45 and len(of) == len(table):
+        if rng.random() < 0.55 and len(of) == len(table):
             # What stood before a value, which is harder to find than what stood behind a key.
             for key in keys:
                 pieces += [(f"{table[key]} <-", False), (f" {key}{end}", True)]
@@ -167,9 +167,9 @@ def document(rng: random.Random) -> Document:
     words = Words(rng)
     if kind < 0.08:
         return pattern(rng)
-    if kind < 0.3:
+    if kind < 0.36:
         return pairs(rng)
-    if kind < 0.78:
+    if kind < 0.74:
         return conversation([quoted(words) for _ in range(rng.choice((1, 2, 3)))])
     return conversation([exchange(words) for _ in range(rng.choice((1, 1, 2, 3)))])
 

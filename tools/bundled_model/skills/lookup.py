@@ -454,6 +454,9 @@ def notes(words: Words, count: int) -> tuple[str, list[tuple[str, Fact, str]], l
             if value not in taken:
                 break
             value = fact.draw(words)
+        else:
+            # Who else has this could not be asked.
+            continue
         taken.add(value)
         rows.append((person, fact, value))
     told = [rng.choice(fact.told).format(n=person, v=value) for person, fact, value in rows]
@@ -470,7 +473,7 @@ def question(words: Words, rows: list[tuple[str, Fact, str]], strangers: list[st
         return rng.choice(other.asks).format(n=person), ABSENT, ABSENT
     if rng.random() < 0.15:
         return ask.format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
-    if fact.back and rng.random() < 0.4:
+    if fact.back and rng.random() < 0.5:
         return rng.choice(fact.back[0]).format(v=value), fact.back[1].format(n=person, v=value), person
     return ask.format(n=person), fact.answer.format(n=person, v=value), value
 

@@ -1069,7 +1069,8 @@ NOUNS = (
     "meter",
     "rota",
 )
-DETAILS = (
+Detail = tuple[str, str, str, Callable[[Words], str]]
+DETAILS: tuple[Detail, ...] = (
     ("id", " {v}", " with the number {v}", lambda w: w.code()),
     ("name", " of {v}", " that belongs to {v}", Words.name),
     ("city", " for {v}", " in {v}", Words.city),

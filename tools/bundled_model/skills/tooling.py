@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from words import TEST_NOUNS, Words, made_up
 from skills.arithmetic import is_held_out
 from skills.arithmetic import result as sum_result
 from skills.conversation import answer_of_sapling
-from skills.tool_table import DETAILS, INTEGER, NOUNS, SKILLS, STRING, VERBS, Skill
+from skills.tool_table import DETAILS, INTEGER, NOUNS, SKILLS, STRING, VERBS, Detail, Skill
 
 NAME = "tools"
 NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that.")
@@ -23,6 +23,10 @@ NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that
 RENAMED, NEAR = 0.15, 0.4
 # Part of the documents whose tools are not described, where their names tell what they do.
 UNDESCRIBED = 0.08
+# Part of the documents in which no tool fits some of the requests, and part of these requests.
+LACKING, LACKED = 0.5, 0.5
+# Tools take many tokens to tell and are told once: most conversations ask for several things.
+REQUESTS = (1, 1, 2, 3, 4)
 NAMES = {name for skill in SKILLS for name in skill.names}
 SYSTEMS = (
     "You are a helpful assistant.",
@@ -34,13 +38,17 @@ SYSTEMS = (
 
 @dataclass(frozen=True)
 class Task:
-    """A tool, a request for it, the right call, what comes back and what to say then."""
+    """A tool, a request for it, the right call, what comes back and what to say then.
+
+    ``again`` makes another request for the same tool, under the same names.
+    """
 
     tool: Tool
     asked: str
     call: Call
     outcome: dict[str, Any]
     reply: str
+    again: Callable[[Words], Task]
 
 
 def combined(words: Words, near: Task | None = None) -> Task:
@@ -51,7 +59,12 @@ def combined(words: Words, near: Task | None = None) -> Task:
     if near is not None:
         near_verb, _, near_noun = near.tool.name.partition("_")
         verb, noun = rng.choice(((near_verb, noun), (near_verb, noun), (verb, near_noun.replace("_", " "))))
-    key, short, long, value = rng.choice(DETAILS)
+    return _of_noun(words, verb, noun, rng.choice(DETAILS))
+
+
+def _of_noun(words: Words, verb: str, noun: str, detail: Detail) -> Task:
+    rng = words.rng
+    key, short, long, value = detail
     name = f"{verb}_{noun.replace(' ', '_')}"
     drawn = value(words)
     said = rng.choice(VERBS[verb])
@@ -68,18 +81,13 @@ def combined(words: Words, near: Task | None = None) -> Task:
         call = Call(name, {key: drawn, "points": points})
     else:
         call = Call(name, {key: drawn})
+    outcome: dict[str, Any] = {"ok": True}
+    reply = f"Done: {verb} the {noun}."
     if verb == "get":
         found = rng.choice((words.number(1, 900), words.name(), words.city(), words.code()))
-        return Task(
-            Tool(name, f"{verb.capitalize()} {_a(noun)}.", schema),
-            asked,
-            call,
-            {noun.replace(" ", "_"): found},
-            f"The {noun} is {found}.",
-        )
-    return Task(
-        Tool(name, f"{verb.capitalize()} {_a(noun)}.", schema), asked, call, {"ok": True}, f"Done: {verb} the {noun}."
-    )
+        outcome, reply = {noun.replace(" ", "_"): found}, f"The {noun} is {found}."
+    tool = Tool(name, f"{verb.capitalize()} {_a(noun)}.", schema)
+    return Task(tool, asked, call, outcome, reply, lambda words: _of_noun(words, verb, noun, detail))
 
 
 def _a(noun: str) -> str:
@@ -116,7 +124,9 @@ def curated(words: Words, skill: Skill, again: Call | None = None) -> Task:
             schema["description"] = f"{rng.choice(('The', 'The', 'A', 'Which'))} {key.replace('_', ' ')}."
         elif extra < 0.25:
             schema["title"] = key.replace("_", " ").title()
-    return Task(Tool(name, rng.choice(skill.descriptions), parameters), asked, Call(name, arguments), outcome, reply)
+    tool = Tool(name, rng.choice(skill.descriptions), parameters)
+    call = Call(name, arguments)
+    return Task(tool, asked, call, outcome, reply, lambda words: curated(words, skill, call))
 
 
 def _other_name(words: Words, name: str) -> str:
@@ -135,16 +145,16 @@ def task(words: Words) -> tuple[Task, Skill | None]:
     return curated(words, skill), skill
 
 
-def offered(words: Words, wanted: Task, skill: Skill | None, count: int) -> list[Tool]:
+def offered(words: Words, wanted: Task, skill: Skill | None, count: int) -> list[Task]:
     """The wanted tool, which is of ``skill``, among others that do something else, in any order."""
-    tools = {wanted.tool.name: wanted.tool}
+    tools = {wanted.tool.name: wanted}
     done = [skill] if skill is not None else []
     while len(tools) < count:
         # What two tools have in common does not tell them apart.
         is_near = skill is None and not words.test and words.rng.random() < NEAR
         other, of = (combined(words, near=wanted), None) if is_near else task(words)
         if other.tool.name not in tools and not any(of is each for each in done):
-            tools[other.tool.name] = other.tool
+            tools[other.tool.name] = other
             done += [of] if of is not None else []
     listing = list(tools.values())
     words.rng.shuffle(listing)
@@ -165,68 +175,38 @@ def _thought(wanted: Task) -> str:
 def document(rng: random.Random) -> Document:
     """A conversation with tools at hand, most of which are used."""
     words = Words(rng)
-    wanted, skill = task(words)
-    tools = offered(words, wanted, skill, rng.choice((1, 2, 2, 3, 3, 4, 5)))
+    missing, skill = task(words)
+    lacks = rng.random() < LACKING
+    tasks = offered(words, missing, skill, rng.choice((1, 2, 2, 3, 3, 4, 5)) + lacks)
+    if lacks:
+        tasks.remove(missing)
+    tools = [task.tool for task in tasks]
     if rng.random() < UNDESCRIBED:
         tools = [undescribed(tool) for tool in tools]
     turns = [Turn("system", rng.choice(SYSTEMS))] if rng.random() < 0.3 else []
-    thinking = rng.random() < 0.3
-    kind = rng.random()
-    if kind < 0.08:
-        asked, answer = answer_of_sapling(rng)
-        return Document(
-            [
-                *turns,
-                Turn("user", asked),
-                Turn("assistant", answer, thought="No tool is needed." if thinking else None),
-            ],
-            tools,
-        )
-    if kind < 0.3:
-        remaining = [tool for tool in tools if tool.name != wanted.tool.name]
-        if remaining:
-            answer = rng.choice(NO_TOOL)
-            return Document(
-                [
-                    *turns,
-                    Turn("user", wanted.asked),
-                    Turn("assistant", answer, thought="No tool fits." if thinking else None),
-                ],
-                remaining,
-            )
-    if kind < 0.4 and skill is not None:
-        # The same tool twice in one turn, which needs the same names as before.
-        first, second = wanted, curated(words, skill, wanted.call)
-        asked = f"{first.asked} {rng.choice(('And then: ', 'Then ', 'And: ', 'Also: ', ''))}{second.asked}"
-        turns += [
-            Turn("user", asked),
-            Turn(
-                "assistant",
-                calls=(first.call, second.call),
-                thought=f"{_thought(first)} {_thought(second)}" if thinking else None,
-            ),
-            Turn("tool", _json(first.outcome)),
-            Turn("tool", _json(second.outcome)),
-            Turn("assistant", f"{first.reply} {second.reply}"),
-        ]
-        return Document(turns, tools)
-    turns += _use(rng, wanted, thinking)
-    while rng.random() < 0.45:
-        chosen = rng.random()
-        if chosen < 0.25:
+    requests = rng.choice(REQUESTS)
+    thinks = rng.random() < 0.3
+    for place in range(requests):
+        # Thoughts of earlier questions are not shown to the model.
+        thinking = thinks and place == requests - 1
+        kind = rng.random()
+        if kind < 0.1:
             asked, answer = answer_of_sapling(rng)
-            turns += [Turn("user", asked), Turn("assistant", answer)]
-        elif skill is not None:
-            turns += _use(rng, curated(words, skill, wanted.call), False)
+            turns += _answered(asked, answer, "No tool is needed." if thinking else None)
+        elif lacks and kind < 0.1 + 0.9 * LACKED:
+            asked = (missing.again(words) if place else missing).asked
+            turns += _answered(asked, rng.choice(NO_TOOL), "No tool fits." if thinking else None)
+        elif kind > 0.92:
+            # The same tool twice in one turn.
+            chosen = rng.choice(tasks)
+            turns += _twice(rng, chosen.again(words), chosen.again(words), thinking)
         else:
-            break
-    # Thoughts of earlier questions are not shown to the model.
-    asked_last = max(place for place, turn in enumerate(turns) if turn.role == "user")
-    turns = [
-        Turn(turn.role, turn.content, turn.calls, turn.thought if place > asked_last else None)
-        for place, turn in enumerate(turns)
-    ]
+            turns += _use(rng, rng.choice(tasks).again(words), thinking)
     return Document(turns, tools)
+
+
+def _answered(asked: str, answer: str, thought: str | None) -> list[Turn]:
+    return [Turn("user", asked), Turn("assistant", answer, thought=thought)]
 
 
 def _json(outcome: dict[str, Any]) -> str:
@@ -243,12 +223,27 @@ def _use(rng: random.Random, wanted: Task, thinking: bool) -> list[Turn]:
     return turns
 
 
+def _twice(rng: random.Random, first: Task, second: Task, thinking: bool) -> list[Turn]:
+    asked = f"{first.asked} {rng.choice(('And then: ', 'Then ', 'And: ', 'Also: ', ''))}{second.asked}"
+    return [
+        Turn("user", asked),
+        Turn(
+            "assistant",
+            calls=(first.call, second.call),
+            thought=f"{_thought(first)} {_thought(second)}" if thinking else None,
+        ),
+        Turn("tool", _json(first.outcome)),
+        Turn("tool", _json(second.outcome)),
+        Turn("assistant", f"{first.reply} {second.reply}"),
+    ]
+
+
 def cases(rng: random.Random, count: int) -> Iterator[Case]:
     """Requests, values and tools that training never used."""
     words = Words(rng, test=True)
     for place in range(count):
         wanted, skill = task(words)
-        tools = offered(words, wanted, skill, rng.choice((2, 3, 4)))
+        tools = [task.tool for task in offered(words, wanted, skill, rng.choice((2, 3, 4)))]
         asked = Turn("user", wanted.asked)
         if place % 10 < 5:
             yield Case("tool choice", [asked], tools, calls=(wanted.call,))
