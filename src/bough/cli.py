@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from bough import __version__
 from bough.cli_commands.terminal_markdown import harmless
-from bough.errors import BoughError, ConfigError
+from bough.errors import BoughError, ConfigError, Terminated
 
 COMMANDS = {
     "serve": "start a server",
@@ -35,10 +35,6 @@ TERMINATED_STATUS = 143
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a standard output that takes no more fails with."""
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM came: the command ends as it does at Ctrl-C, with another status."""
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -10,6 +10,10 @@ NOT_IN_A_FORK = "the engine belongs to the process that made it, of which this o
 """Message of the :class:`EngineDead` that calls in a fork of an engine's host raise."""
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM came: a command ends as it does at Ctrl-C, with another status."""
+
+
 class BoughError(Exception):
     """Base of every deliberate error.
 

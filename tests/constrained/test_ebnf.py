@@ -45,13 +45,17 @@ NESTED = 'root ::= "(" root ")" | [a-z]+ "x"'
         (LIST, ["xaend", "xa,b,cend", "xabendend"], ["xa", "xend"]),
         (NESTED, ["abx", "((xx))"], ["ab", "(abx"]),
         ('root ::= ws root "x" | "a"\nws ::= [ ]*', ["a", "  axx"], [" a x", " b"]),
+        # Characters that begin with the same byte.
+        ('root ::= item | "（" root "）"\nitem ::= [^（）]+', ["（abc）", "（日本、。）", "日"], ["（abc", "）"]),
+        ('root ::= "é"+ tail\ntail ::= "è" | "è" tail', ["éè", "ééèè"], ["é", "èé"]),
     ],
 )
 def test_what_may_come_next_is_not_taken_for_more(
     backend: LLGuidanceBackend, grammar: str, right: list[str], wrong: list[str]
 ) -> None:
+    compiled = backend.compile(spec_of("ebnf", grammar))
     for text in (*right, *wrong):
-        assert allows(backend.compile(spec_of("ebnf", grammar)), text) == (text in right), text
+        assert allows(compiled, text) == (text in right), text
 
 
 @pytest.mark.parametrize(("grammar", "has_terminals"), [(NESTED, True), (JSON, True), (LIST, False)])
@@ -65,10 +69,9 @@ def test_characters_are_terminals_only_where_that_is_needed(grammar: str, has_te
 class RandomGrammar:
     """Rules over a few letters, and the texts of each up to some length."""
 
-    LETTERS = "ab,"
-
-    def __init__(self, rng: random.Random, longest: int) -> None:
+    def __init__(self, rng: random.Random, longest: int, letters: str) -> None:
         self._rng = rng
+        self._letters = letters
         self._longest = longest
         self.names = ("root", "one", "two")
         made = {name: self._node(3) for name in self.names}
@@ -102,10 +105,10 @@ class RandomGrammar:
             ("text", "class", "ref", "ref", "sequence", "sequence", "choice", "repeat") if depth else ("text", "class")
         )
         if kind == "text":
-            text = "".join(rng.choices(self.LETTERS, k=rng.randint(1, 2)))
+            text = "".join(rng.choices(self._letters, k=rng.randint(1, 2)))
             return f'"{text}"', lambda known: {text}
         if kind == "class":
-            chars = set(rng.choices(self.LETTERS, k=2))
+            chars = set(rng.choices(self._letters, k=2))
             return f"[{''.join(sorted(chars))}]", lambda known: chars
         if kind == "ref":
             name = rng.choice(self.names)
@@ -128,15 +131,17 @@ class RandomGrammar:
         return found
 
 
+@pytest.mark.parametrize("letters", ["ab,", "éè,"])
 @pytest.mark.parametrize("seed", range(examples(12)))
-def test_random_grammars_are_matched_exactly(backend: LLGuidanceBackend, seed: int) -> None:
+def test_random_grammars_are_matched_exactly(backend: LLGuidanceBackend, seed: int, letters: str) -> None:
     longest = 4
-    grammar = RandomGrammar(random.Random(seed), longest)
+    grammar = RandomGrammar(random.Random(seed), longest, letters)
     expected = grammar.texts()
+    compiled = backend.compile(spec_of("ebnf", grammar.source))
     for length in range(1, longest + 1):
-        for chars in itertools.product(RandomGrammar.LETTERS, repeat=length):
+        for chars in itertools.product(letters, repeat=length):
             text = "".join(chars)
-            assert allows(backend.compile(spec_of("ebnf", grammar.source)), text) == (text in expected), (
+            assert allows(compiled, text) == (text in expected), (
                 text,
                 grammar.source,
             )
@@ -158,6 +163,43 @@ def test_no_terminal_is_taken_for_ever(backend: LLGuidanceBackend) -> None:
     )
     assert allows(backend.compile(spec_of("structural_tag", tagged)), "<bb,aa>")
     assert not allows(backend.compile(spec_of("structural_tag", tagged)), "<bb,aa")
+
+
+def test_what_comes_behind_the_end_is_not_taken_for_more_of_the_grammar(backend: LLGuidanceBackend) -> None:
+    content = {"type": "grammar", "grammar": 'root ::= "(" root ")" | [^()]+'}
+    tags = [{"begin": "<t>", "content": content, "end": "</t>"}]
+    form = {"type": "triggered_tags", "triggers": ["<t>"], "tags": tags}
+    compiled = backend.compile(spec_of("structural_tag", json.dumps({"type": "structural_tag", "format": form})))
+    for text in ("<t>abc</t>", "<t>abc</t>xyz", "<t>(abc)</t>(xyz", "xyz<t>((abc))</t>"):
+        assert allows(compiled, text), text
+    assert not allows(compiled, "<t>(abc</t>")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "has_terminals"),
+    [
+        (
+            "\n".join(
+                ('root ::= "(" root ")" | a99', 'a0 ::= ""', *(f"a{i} ::= a{i - 1} a{i - 1}" for i in range(1, 100)))
+            ),
+            False,
+        ),
+        (f'root ::= "(" root ")" | [{"".join(map(chr, range(0x4E00, 0x6800, 2)))}]+', True),
+        (
+            "\n".join(
+                (
+                    "root ::= " + " | ".join(f"r{i}" for i in range(200)),
+                    *(f'r{i} ::= "key{i} " (root | ";")' for i in range(200)),
+                )
+            ),
+            False,
+        ),
+    ],
+    ids=["empty", "wide", "many"],
+)
+def test_the_work_is_bounded(grammar: str, has_terminals: bool) -> None:
+    """The first of these is 2**99 times nothing."""
+    assert ("G_0: " in to_lark(grammar)) == has_terminals
 
 
 @pytest.mark.parametrize("grammar", ['root ::= "a" root', 'root ::= "x" | "b" one\none ::= "a" one'])

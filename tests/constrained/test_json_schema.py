@@ -241,6 +241,8 @@ def number(**bounds: Any) -> dict[str, Any]:
     return {"type": "number", **bounds}
 
 
+NUMBER_OR_TEXT = {"oneOf": [{"type": "integer"}, {"type": "string"}]}
+NESTED_ONE_OF = {"$defs": {"t": {"oneOf": [obj(a=NUMBER_OR_TEXT), {"type": "null"}]}}}
 ONE_OF = {"x": {"oneOf": [{"type": "integer"}, {"type": "string"}]}, "y": {"$ref": "#/properties/x/oneOf/0"}}
 
 
@@ -274,6 +276,8 @@ ONE_OF = {"x": {"oneOf": [{"type": "integer"}, {"type": "string"}]}, "y": {"$ref
         ),
         ({"type": "string", "format": "time"}, '"22:00:60Z"', '"22:00:59Z"'),
         (obj(**ONE_OF), '{"x":1,"y":"a"}', '{"x":1,"y":2}'),
+        ({"$ref": "#/$defs/t/oneOf/0/properties/a/oneOf/1", **NESTED_ONE_OF}, "1", '"a"'),
+        ({"$ref": "#/components/oneOf/0", "components": {"oneOf": [{"type": "null"}]}}, "1", "null"),
         ({"type": "string", "minLength": 2.0}, '"a"', '"ab"'),
         ({"type": "array", "maxItems": 1.0}, "[1,2]", "[1]"),
     ],
@@ -283,5 +287,10 @@ def test_what_the_engine_would_read_otherwise(
 ) -> None:
     compiled = backend.compile(spec_of("json_schema", json.dumps(schema)))
     assert allows(compiled, right)
-    compiled = backend.compile(spec_of("json_schema", json.dumps(schema)))
     assert not allows(compiled, wrong)
+
+
+@pytest.mark.parametrize("wrong", [5, True, {"a": 1}])
+def test_a_wrong_type_is_told(backend: LLGuidanceBackend, wrong: Any) -> None:
+    with pytest.raises(GrammarError, match="type must be a string or array of strings"):
+        backend.compile(spec_of("json_schema", json.dumps({"type": wrong, "exclusiveMinimum": 0})))

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bough.cli import Terminated
 from bough.cli_commands.batch_file import (
     Outcome,
     answer_requests,
@@ -29,7 +28,7 @@ from bough.config.command_line import CommandParser, add_config_option, add_opti
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import path_kind, user_path
-from bough.errors import ConfigError
+from bough.errors import ConfigError, Terminated
 from bough.observability.progress import Progress
 
 FAILED_STATUS = 1
@@ -255,12 +254,14 @@ def _terminated_as_interrupted() -> Iterator[None]:
         yield  # signals are the main thread's
         return
 
+    # One that was not made in Python is not known.
+    before = signal.getsignal(signal.SIGTERM) or signal.SIG_DFL
+
     def end(number: int, frame: object) -> NoReturn:
-        # Who asks twice has to wait for the end of what the first one began, or send a signal that cannot be caught.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, before)  # a second one waits for nothing
         raise Terminated
 
-    before = signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:

@@ -71,11 +71,11 @@ def to_lark(grammar: str, *, start: str = "start", prefix: str = "g", end: str =
     """Translate a grammar whose first rule is called ``root``.
 
     Args:
-        grammar: EBNF; at most 256 KiB, or it takes more than some tens of milliseconds.
+        grammar: EBNF; at most 256 KiB. It takes up to some tenths of a second if it has recursion.
         start: what the Lark rule for ``root`` is called.
         prefix: begins the names of all others.
         end: a text that comes after ``root``. If ``root`` could go on with it, it ends all the same, unless it has
-            recursion and each of its characters is a terminal: then either may be.
+            recursion: then either may be.
 
     Raises:
         EbnfError: with line and column.
@@ -155,7 +155,7 @@ class _Parser:
             if self._defines():
                 self._at = begin
                 return None
-            node = Ref(name, begin)
+            node = Ref(name)
         return self._repeated(node)
 
     def _repeated(self, node: Node) -> Node:
@@ -277,43 +277,41 @@ class _Writer:
         """Length of the longest chain below a rule without recursion; rules that are missing are recursive."""
         self._find_plain()
         self._check_productive()
+        self._plain = set(self._depth)
+        """Rules that are terminals."""
         self._lines: list[str] = []
         self._groups: dict[Node, str] = {}
 
     def write(self, start: str, end: Text | None) -> str:
-        rules = self._written(end)
-        if end is None or "root" not in self._depth:
-            self._lines.append(f"{start}: {self._rule(rules.pop(_START))}")
+        if "root" in self._plain:
+            lazy = "" if end is None else "[lazy]"
+            behind = "" if end is None else f" {self._terminal(end)}"
+            self._lines.append(f"{start}{lazy}: {self._name('root')}{behind}")
+            rules: dict[str, Node] = {}
         else:
-            self._lines.append(f"{start}[lazy]: {self._name('root')} {self._terminal(end)}")
+            rules, self._plain = self._with_terminals(end)
+            self._lines.append(f"{start}: {self._rule(rules[_START])}")
         for name in self._order:
             body = self._rule(rules[name]) if name in rules else self._terminal(self._rules[name])
             self._lines.append(f"{self._name(name)}: {body}")
         return "\n".join(self._lines) + "\n"
 
-    def _written(self, end: Text | None) -> dict[str, Node]:
-        """The rules that are no terminals, and under ``_START`` what an output is; with terminals in them."""
-        start: Node = Ref("root", 0)
-        recursive = {
-            name: rule for name, rule in self._rules.items() if name in self._names and name not in self._depth
-        }
-        if not recursive:
-            return {_START: start}
-        if end is not None:
-            start = self._followed(self._rules["root"], end)
-        plain = {name: rule for name, rule in self._rules.items() if name in self._depth}
+    def _with_terminals(self, end: Text | None) -> tuple[dict[str, Node], set[str]]:
+        """Rules that are none, and under ``_START`` what an output is; and the names of those that are terminals."""
+        start = Ref("root") if end is None else self._followed(self._rules["root"], end)
+        recursive = {name: self._rules[name] for name in self._order if name not in self._plain}
+        plain = {name: self._rules[name] for name in self._order if name in self._plain}
+        # What comes behind the end is not known, and none of it is to be taken for more.
+        anything = () if end is None else (Terminal(Repeat(Chars(ANY_CHAR), 0, None)),)
         for way in (self._grouped, self._parted):
             rules = {_START: way(start), **{name: way(rule) for name, rule in recursive.items()}}
-            if is_read_greedily(rules, _START, plain):
-                return rules
-        self._depth.clear()
-        return {_START: start, **{name: self._rules[name] for name in self._order}}
+            if is_read_greedily({**rules, _START: Sequence((rules[_START], *anything))}, _START, plain):
+                return rules, self._plain
+        return {_START: start, **recursive, **plain}, set()
 
     def _name(self, rule: str) -> str:
         name = self._names[rule]
-        return name.upper() if rule in self._depth else name
-
-    # --- what refers to what ---
+        return name.upper() if rule in self._plain else name
 
     def _reachable(self) -> list[str]:
         order, pending = ["root"], ["root"]
@@ -368,7 +366,7 @@ class _Writer:
                 raise EbnfError(f"{name} never comes to an end: every alternative refers to itself")
 
     def _is_plain(self, node: Node) -> bool:
-        return all(ref.name in self._depth for ref in refs_of(node))
+        return all(ref.name in self._plain for ref in refs_of(node))
 
     def _followed(self, node: Node, end: Text) -> Node:
         """A text after a node, in one terminal with its last part where that is plain."""
@@ -395,8 +393,6 @@ class _Writer:
             together = tuple(run)
             parts += [Terminal(Sequence(together))] if is_plain else map(self._grouped, together)
         return Sequence(tuple(parts))
-
-    # --- Lark ---
 
     def _parted(self, node: Node) -> Node:
         """The same with all that is plain in small terminals, which are more often the same in several places."""

@@ -1,10 +1,11 @@
 """Whether a lexer that takes the longest match at once reads what a grammar means.
 
 Rules that refer to themselves are made of terminals. A lexer that could go on with one of them does, and never thinks
-again: where the next terminal may begin with what the last one could still take, it may be lost.
-:func:`is_read_greedily` looks for such places. For all sets of terminals that may come at a time it runs their automata
-side by side, and wherever one of them may end it asks whether a character that may come next would be taken for more of
-it, or of another one.
+again: where the next terminal may begin with what the last one could still take, it may be lost, and the last one may
+go on for ever. :func:`is_read_greedily` looks for such places. For all sets of terminals that may come at a time it
+runs their automata side by side, and wherever one of them may end it asks whether a character that may come next would
+be taken for more of it, or of another one. The lexer takes bytes: it is enough that two characters begin with the same
+one.
 
 What is looked at is more than what can be: the end of a rule leads back to all that refer to it, and many repetitions
 count as any number. So ambiguity may be found where there is none; never the other way around.
@@ -12,16 +13,17 @@ count as any number. So ambiguity may be found where there is none; never the ot
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from bough.constrained.ebnf_nodes import Chars, Choice, Node, Ranges, Ref, Repeat, Sequence, Terminal, Text, joined
 
 MAX_STATES = 8_000
-"""Most states of the automata of a grammar that is looked at."""
+"""Most states of an automaton."""
 
-MAX_WORK = 400_000
-"""Most states and edges that are passed, which take a fifth of a second."""
+MAX_WORK = 300_000
+"""Most states, edges and characters' ranges that are passed: a few tenths of a second."""
 
 MAX_COUNTED = 4
 """More repetitions than these count as any number."""
@@ -31,12 +33,22 @@ class _TooLarge(Exception):
     pass
 
 
+class _Budget:
+    def __init__(self) -> None:
+        self._left = MAX_WORK
+
+    def spend(self, work: int) -> None:
+        self._left -= work
+        if self._left < 0:
+            raise _TooLarge
+
+
 @dataclass
 class _Automaton:
     """States with edges; an edge without a label costs nothing (Thompson 1968)."""
 
-    edges: list[list[tuple[Ranges | Ref | Terminal | None, int]]] = field(default_factory=list)
-    work: int = 0
+    budget: _Budget
+    edges: list[list[tuple[Ranges | Ref | Terminal | int | None, int]]] = field(default_factory=list)
 
     def state(self) -> int:
         if len(self.edges) >= MAX_STATES:
@@ -44,18 +56,13 @@ class _Automaton:
         self.edges.append([])
         return len(self.edges) - 1
 
-    def spend(self, work: int) -> None:
-        self.work += work
-        if self.work > MAX_WORK:
-            raise _TooLarge
-
     def closure(self, states: Iterable[int]) -> frozenset[int]:
         """All states that cost nothing from there."""
         seen = set(states)
         pending = list(seen)
         while pending:
             edges = self.edges[pending.pop()]
-            self.spend(1 + len(edges))
+            self.budget.spend(1 + len(edges))
             for label, state in edges:
                 if label is None and state not in seen:
                     seen.add(state)
@@ -67,6 +74,7 @@ class _Automaton:
 
         Terminals, and references to what is none of ``rules``, are labels of edges.
         """
+        self.budget.spend(1)
         if isinstance(node, Ref) and node.name in rules:
             return self.add(rules[node.name], begin, rules)
         if isinstance(node, (Ref, Terminal)):
@@ -118,46 +126,51 @@ class _Automaton:
 
 
 class _Terminals(_Automaton):
-    """The automata of terminals, side by side."""
+    """The automata of terminals, side by side; each terminal has a number."""
 
-    def __init__(self, plain: Mapping[str, Node]) -> None:
-        super().__init__()
+    def __init__(self, plain: Mapping[str, Node], budget: _Budget) -> None:
+        super().__init__(budget)
         self._plain = plain
-        self._starts: dict[Terminal, int] = {}
-        self._ends: dict[int, Terminal] = {}
-        self._firsts: dict[Terminal, Ranges] = {}
+        self._numbers: dict[Terminal, int] = {}
+        self._starts: list[int] = []
+        self._ends: dict[int, int] = {}
+        self._firsts: dict[int, Ranges] = {}
 
-    def start_of(self, terminal: Terminal) -> int:
-        """The state in which nothing of it has come yet."""
-        if terminal not in self._starts:
-            start = self._starts[terminal] = self.state()
-            self._ends[self.add(terminal.node, start, self._plain)] = terminal
-        return self._starts[terminal]
+    def number_of(self, terminal: Terminal) -> int:
+        """Its number, which equal ones share."""
+        number = self._numbers.setdefault(terminal, len(self._starts))
+        if number == len(self._starts):
+            self._starts.append(self.state())
+            self._ends[self.add(terminal.node, self._starts[number], self._plain)] = number
+        return number
 
-    def ended(self, states: frozenset[int]) -> list[Terminal]:
+    def started(self, numbers: Iterable[int]) -> frozenset[int]:
+        """The states in which nothing of these has come yet."""
+        return self.closure(self._starts[number] for number in numbers)
+
+    def ended(self, states: frozenset[int]) -> list[int]:
         """Terminals that may end here."""
         return [self._ends[state] for state in states if state in self._ends]
 
     def moves(self, states: frozenset[int]) -> list[tuple[Ranges, int]]:
         """Characters that may come, and where they lead."""
-        return [(label, end) for state in states for label, end in self.edges[state] if isinstance(label, tuple)]
+        found = [(label, end) for state in states for label, end in self.edges[state] if isinstance(label, tuple)]
+        self.budget.spend(sum(len(ranges) for ranges, _ in found))
+        return found
 
-    def first(self, terminal: Terminal) -> Ranges:
+    def first(self, number: int) -> Ranges:
         """Characters with which it may begin."""
-        if terminal not in self._firsts:
-            moves = self.moves(self.closure((self.start_of(terminal),)))
-            self._firsts[terminal] = joined([each for ranges, _ in moves for each in ranges])
-        return self._firsts[terminal]
+        if number not in self._firsts:
+            self._firsts[number] = _all_of(ranges for ranges, _ in self.moves(self.started((number,))))
+        return self._firsts[number]
 
-    def may_be_empty(self, terminal: Terminal) -> bool:
+    def may_be_empty(self, number: int) -> bool:
         """Whether nothing is an instance of it."""
-        return terminal in self.ended(self.closure((self.start_of(terminal),)))
+        return number in self.ended(self.started((number,)))
 
 
 def is_read_greedily(rules: Mapping[str, Node], start: str, plain: Mapping[str, Node]) -> bool:
     """Whether taking the longest match at once is right for a grammar; not if it is too large to tell.
-
-    What is not may have the engine take a terminal for ever which nothing can end any more.
 
     Args:
         rules: made of terminals and of references to each other.
@@ -172,18 +185,22 @@ def is_read_greedily(rules: Mapping[str, Node], start: str, plain: Mapping[str, 
 
 class _Reader:
     def __init__(self, rules: Mapping[str, Node], plain: Mapping[str, Node]) -> None:
-        self._terminals = _Terminals(plain)
-        self._automaton = _Automaton()
-        self._begins = {name: self._automaton.state() for name in rules}
-        ends = {name: self._automaton.add(node, self._begins[name], {}) for name, node in rules.items()}
+        self._budget = _Budget()
+        self._terminals = _Terminals(plain, self._budget)
+        self._automaton = automaton = _Automaton(self._budget)
+        self._begins = {name: automaton.state() for name in rules}
+        ends = {name: automaton.add(node, self._begins[name], {}) for name, node in rules.items()}
         # A reference leads to the beginning of the rule, and the end of the rule back behind the reference.
-        for edges in self._automaton.edges:
-            for label, end in list(edges):
+        for edges in automaton.edges:
+            for place, (label, end) in enumerate(list(edges)):
                 if isinstance(label, Ref):
                     edges.append((None, self._begins[label.name]))
-                    self._automaton.edges[ends[label.name]].append((None, end))
-                elif isinstance(label, Terminal) and self._terminals.may_be_empty(label):
-                    edges.append((None, end))
+                    automaton.edges[ends[label.name]].append((None, end))
+                elif isinstance(label, Terminal):
+                    number = self._terminals.number_of(label)
+                    edges[place] = (number, end)
+                    if self._terminals.may_be_empty(number):
+                        edges.append((None, end))
 
     def reads(self, start: str) -> bool:
         """Whether all sets of terminals that may come at a time are told apart."""
@@ -191,10 +208,10 @@ class _Reader:
         pending = [automaton.closure((self._begins[start],))]
         seen = set(pending)
         while pending:
-            after: dict[Terminal, set[int]] = {}
+            after: dict[int, set[int]] = {}
             for state in pending.pop():
                 for label, end in automaton.edges[state]:
-                    if isinstance(label, Terminal):
+                    if isinstance(label, int):
                         after.setdefault(label, set()).add(end)
             behind = {terminal: automaton.closure(states) for terminal, states in after.items()}
             found = self._told_apart(behind)
@@ -205,39 +222,71 @@ class _Reader:
                 pending.append(states)
         return True
 
-    def _told_apart(self, behind: Mapping[Terminal, frozenset[int]]) -> set[frozenset[int]] | None:
+    def _told_apart(self, behind: Mapping[int, frozenset[int]]) -> set[frozenset[int]] | None:
         """The sets of states that may be behind terminals of which any may come; ``None`` if one may be lost."""
         terminals = self._terminals
-        follow = {terminal: self._first_chars(states) for terminal, states in behind.items()}
-        start = terminals.closure(terminals.start_of(terminal) for terminal in behind)
+        follow = {terminal: self._first_bytes(states) for terminal, states in behind.items()}
+        start = terminals.started(behind)
         pending, seen = [start], {start}
         found: set[frozenset[int]] = set()
         while pending:
             states = pending.pop()
             moves = terminals.moves(states)
             ended = [] if states is start else terminals.ended(states)
-            if any(_overlap(ranges, follow[terminal]) for terminal in ended for ranges, _ in moves):
-                return None
             if ended:
+                goes_on = _first_bytes(_all_of(ranges for ranges, _ in moves))
+                if any(_overlap(goes_on, follow[terminal]) for terminal in ended):
+                    return None
                 found.add(self._automaton.closure(frozenset().union(*(behind[terminal] for terminal in ended))))
-            bounds = {bound for ranges, _ in moves for low, high in ranges for bound in (low, high + 1)}
-            terminals.spend(len(bounds) * len(moves))
-            for char in bounds:  # between two of them all characters lead to the same states
-                after = terminals.closure(end for ranges, end in moves if _holds(ranges, char))
-                if after and after not in seen:
+            for ends in self._ways(moves):
+                after = terminals.closure(ends)
+                if after not in seen:
                     seen.add(after)
                     pending.append(after)
         return found
 
-    def _first_chars(self, states: frozenset[int]) -> Ranges:
-        labels = {label for state in states for label, _ in self._automaton.edges[state]}
-        firsts = [self._terminals.first(label) for label in labels if isinstance(label, Terminal)]
-        return joined([each for ranges in firsts for each in ranges])
+    def _ways(self, moves: list[tuple[Ranges, int]]) -> set[frozenset[int]]:
+        """Where characters lead, for each group of them that lead to the same states."""
+        changes: dict[int, list[tuple[int, int]]] = {}
+        for ranges, end in moves:
+            for low, high in ranges:
+                changes.setdefault(low, []).append((end, 1))
+                changes.setdefault(high + 1, []).append((end, -1))
+        active: Counter[int] = Counter()
+        found: set[frozenset[int]] = set()
+        for char in sorted(changes):
+            for end, change in changes[char]:
+                active[end] += change
+            ends = frozenset(end for end, count in active.items() if count)
+            self._budget.spend(1 + len(ends))
+            if ends:
+                found.add(ends)
+        return found
+
+    def _first_bytes(self, states: frozenset[int]) -> Ranges:
+        labels = {label for state in states for label, _ in self._automaton.edges[state] if isinstance(label, int)}
+        firsts = _all_of(self._terminals.first(label) for label in labels)
+        self._budget.spend(len(firsts))
+        return _first_bytes(firsts)
 
 
-def _holds(ranges: Ranges, char: int) -> bool:
-    return any(low <= char <= high for low, high in ranges)
+def _all_of(classes: Iterable[Ranges]) -> Ranges:
+    return joined([each for ranges in classes for each in ranges])
+
+
+def _first_bytes(ranges: Ranges) -> Ranges:
+    """The bytes with which characters begin in UTF-8, which grow with them."""
+    return joined([(_first_byte(low), _first_byte(high)) for low, high in ranges])
+
+
+def _first_byte(char: int) -> int:
+    if char < 0x80:
+        return char
+    if char < 0x800:
+        return 0xC0 | char >> 6
+    return 0xE0 | char >> 12 if char < 0x10000 else 0xF0 | char >> 18
 
 
 def _overlap(one: Ranges, other: Ranges) -> bool:
+    """Whether two have something in common; there are at most 256 bytes."""
     return any(low <= end and begin <= high for low, high in one for begin, end in other)

@@ -36,7 +36,6 @@ class Ref:
     """Another rule."""
 
     name: str
-    position: int
 
 
 @dataclass(frozen=True, slots=True)

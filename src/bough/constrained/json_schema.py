@@ -147,16 +147,23 @@ class _Rewriter:
         if "/oneOf" not in reference or not is_pointer(reference):
             return reference
         parts = reference.split("/")
-        for place, part in enumerate(parts):
-            parent = follow(self._root, "/".join(parts[:place])) if part == "oneOf" else None
-            if isinstance(parent, dict) and self._is_renamed(parent):
-                parts[place] = "anyOf"
-        return "/".join(parts)
+        renamed = list(parts)
+        place, schema = 1, self._root
+        while place < len(parts) and isinstance(schema, dict):
+            key = parts[place]
+            if key == "oneOf" and self._is_renamed(schema):
+                renamed[place] = "anyOf"
+            is_list = key in _LISTS_OF_SCHEMAS and isinstance(schema.get(key), list)
+            if not is_list and key not in _MAPS_OF_SCHEMAS and key not in _SCHEMAS:
+                break  # what is there is not read as schemas
+            place += 2 if is_list or key in _MAPS_OF_SCHEMAS else 1
+            schema = follow(self._root, "/".join(parts[:place]))
+        return "/".join(renamed)
 
     def _make_inclusive(self, schema: dict[str, Any]) -> None:
         """Move bounds of fractions that the engine would not enforce."""
-        types = schema.get("type")
-        if types is not None and "number" not in types:
+        given = schema.get("type")
+        if given is not None and "number" not in (given if isinstance(given, (str, list)) else ()):
             return
         bounds = {name: schema[name] for name in (*_LOWER_BOUNDS, *_UPPER_BOUNDS) if _is_number(schema.get(name))}
         lower = max((bounds[name] for name in _LOWER_BOUNDS if name in bounds), default=-math.inf)

@@ -34,8 +34,8 @@ class DecodeStatus:
 
     decoder: IncrementalDecoder
     no_stop_trim: bool
-    last: OutputDelta | None = None
-    """The one before, which tells how far the request was."""
+    completion_tokens: int = 0
+    prompt_tokens: int = 0
     held: OutputDelta | None = None
     """Ids whose text is not complete, with all that belongs to them; goes out with the delta that completes it."""
 
@@ -87,7 +87,7 @@ class DetokenizerManager:
                 if delta.finish_reason is not None:
                     out.append(self._finish(status, delta))
                     continue
-                status.last = delta
+                status.completion_tokens, status.prompt_tokens = delta.completion_tokens, delta.prompt_tokens
                 text, num_pending = status.decoder.push(delta.token_ids)
                 if num_pending or status.held is not None:
                     self._hold(status, delta, text, num_pending, out)
@@ -172,12 +172,8 @@ class DetokenizerManager:
             return
         self.num_failed += 1
         logger.error("Gave up request %r: more than %d outputs at once", rid, self._capacity)
-        delta = status.held
-        if delta is None:
-            delta = OutputDelta(rid, [])
-            if status.last is not None:
-                delta.completion_tokens, delta.prompt_tokens = status.last.completion_tokens, status.last.prompt_tokens
-        out.append(_aborted(delta, "too many outputs at once", status_code=503))
+        told = OutputDelta(rid, [], completion_tokens=status.completion_tokens, prompt_tokens=status.prompt_tokens)
+        out.append(_aborted(status.held or told, "too many outputs at once", status_code=503))
 
     def _fail(self, delta: OutputDelta, message: str) -> OutputDelta:
         """End a request with an error, together with the ids that it has not sent yet."""

@@ -76,6 +76,8 @@ class OutputProcessor:
             return self._finish(req, reason, keep=keep)
         except Exception:
             logger.exception("Could not end request %r in order", req.rid)
+            is_running = req.slot >= 0 and self.table.reqs[req.slot] is req
+            num_tokens = int(self.table.out_len[req.slot]) if is_running else len(req.output_before_slot)
             self.requests.forget(req)
             message = reason.message or "internal error while ending the request"
             # Without a text, so that a detokenizer that knows the request forgets it.
@@ -84,7 +86,7 @@ class OutputProcessor:
                 [],
                 None,
                 FinishReason("abort", message=message, status_code=500),
-                completion_tokens=len(req.output_before_slot),
+                completion_tokens=num_tokens,
                 prompt_tokens=req.prompt_tokens,
             )
 

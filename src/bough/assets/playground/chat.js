@@ -526,6 +526,7 @@ function newConversation() {
   if (!putAway.messages.length) return;
   const back = element("button", { type: "button", className: "back", onclick: () => {
     messages = putAway.messages;
+    undoExample();
     redoExample(putAway.undone);
     putAway = { messages: [], undone: [] };
     back.remove();

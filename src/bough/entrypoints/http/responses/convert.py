@@ -233,7 +233,7 @@ def tool_use(body: ResponsesRequest, unknown: dict[str, None] | None) -> ToolUse
 
 def _tool(tool: Mapping[str, Any], where: str, unknown: dict[str, None] | None) -> ToolSpec | None:
     kind = tool.get("type")
-    if isinstance(kind, str) and kind.startswith(_OTHER_TOOLS):
+    if isinstance(kind, str) and any(kind == other or kind.startswith(f"{other}_") for other in _OTHER_TOOLS):
         return None
     if kind != "function":
         raise BadRequest(

@@ -87,7 +87,10 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     ] = None
     tools: Annotated[
         Annotated[list[dict[str, Any]], Meta(max_length=MAX_TOOLS)] | None,
-        Meta(description="Functions that the model may call; tools that the server would run are refused."),
+        Meta(
+            description="Functions that the model may call; tools that the server would run, and those whose calls are "
+            "no JSON (`custom`, `shell` …), are left out."
+        ),
     ] = None
     tool_choice: Annotated[
         str | dict[str, Any] | None,
