@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import shutil
 import ssl
 import subprocess
@@ -112,7 +113,8 @@ def test_chat_believes_the_server_that_it_has_started(
     class Started:
         url = https
 
-        def __init__(self, **options: Any) -> None:
+        def __init__(self, launch_timeout: float, **options: Any) -> None:
+            assert launch_timeout == math.inf, "whoever waits at a terminal can give up without being told when"
             self.server_args = ServerArgs(**options)
 
         def shutdown(self) -> None:
