@@ -26,6 +26,7 @@ POSSIBLE = Thoughts.POSSIBLE
     [
         ("NoExtensionBias", "nothing can be written that follows it"),
         ("Too many items (limit 50000; ff_tokens); try avoiding single-byte/short lexemes", "too ambiguous"),
+        ("Parser Error: Too many items (limit 50000; ff_tokens); try avoiding single-byte", "too ambiguous"),
         ("fuel exhausted when checking relevance of lexemes (100)", "too much work for one token"),
         ("lexer error: too many expressions constructed", "too much work for one token"),
         ("LexerTooComplex: lexer error: too many states: 5 > 4", "too many states"),

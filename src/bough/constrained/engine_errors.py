@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 MAX_PROBLEM_CHARS = 300
 
-_NOTATION = re.compile(r"^(?:at )?\d+\(\d+\): |^failed to compile JSON schema: ")
+_NOTATION = re.compile(r"^(?:at )?\d+\(\d+\): |^failed to compile JSON schema: |^(?i:parser error): ")
 
 _AMBIGUOUS = (
     "it has become too ambiguous: there are too many ways to read one text; let alternatives begin differently, and do "

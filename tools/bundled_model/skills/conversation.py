@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from documents import Case, Document, Turn
 from generate_corpus import ConversationWriter, Exchange, held_out_cases, write_document
+from phrasings import SMALL_TALK
 from words import Words
 
 from skills import arithmetic
@@ -15,6 +16,10 @@ NAME = "conversation"
 
 # What is asked in vain elsewhere and can be answered here.
 ANSWERED = ("99 minus 41", "7 x 8")
+# Part of the conversations that begin as most people begin, what that is, and how many of its wordings are plain ones.
+INTRODUCED = 0.12
+FIRST_TALKS = ("greeting", "who are you", "who are you", "abilities")
+PLAINEST = 4
 GROUPS = {
     "follow-up": "follow-up questions",
     "garden book of 8 entries": "garden book",
@@ -57,15 +62,31 @@ def answer_of_sapling(rng: random.Random, facts_only: bool = False) -> tuple[str
     return rng.choice(writers)()[0]
 
 
+def introduction(rng: random.Random) -> list[Exchange]:
+    """What people say first, mostly in its plainest wording, and perhaps something after it."""
+    writer, name = Writer(rng), rng.choice(FIRST_TALKS)
+    asked, answer = writer.small_talk(name)[0]
+    if rng.random() < 0.7:
+        asked = rng.choice(SMALL_TALK[name].asks[:PLAINEST])
+    return [(asked, answer), *writer.chat(rng.choice((0, 0, 0, 1)))]
+
+
 def document(rng: random.Random) -> Document:
     """A conversation or a plain text, now and then with a thought before the last answer."""
-    written = write_document(Writer(rng))
-    if written.text is not None:
-        return Document(plain=[(written.text, True)])
-    messages = written.messages
     closed = rng.random() < 0.06
-    turns = [Turn(message["role"], message["content"], closed=closed) for message in messages]
-    if not closed and len(messages) < 8 and rng.random() < 0.1:
+    if rng.random() < INTRODUCED:
+        exchanges = introduction(rng)
+        turns = [
+            turn
+            for asked, answer in exchanges
+            for turn in (Turn("user", asked, closed=closed), Turn("assistant", answer, closed=closed))
+        ]
+    else:
+        written = write_document(Writer(rng))
+        if written.text is not None:
+            return Document(plain=[(written.text, True)])
+        turns = [Turn(message["role"], message["content"], closed=closed) for message in written.messages]
+    if not closed and len(turns) < 8 and rng.random() < 0.1:
         turns[-1] = Turn("assistant", turns[-1].content, thought=thought(turns[-1].content))
     return Document(turns)
 

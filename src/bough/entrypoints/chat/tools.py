@@ -71,7 +71,7 @@ def make_tool_use(tools: Mapping[int, ToolSpec], choice: Choice, *, parallel: bo
     """
     if not tools:
         if choice.mode is ToolChoice.REQUIRED or choice.allowed is not None:
-            raise BadRequest("tool_choice needs tools", param="tool_choice")
+            raise BadRequest("tool_choice needs tools that are functions", param="tool_choice")
         return ToolUse()
     names = {each.name for each in tools.values()}
     for name in (*(choice.allowed or ()), *([] if choice.name is None else [choice.name])):
@@ -104,8 +104,8 @@ def parse_choice(choice: str | Mapping[str, Any] | None) -> Choice:
     name = _function_name(choice)
     if kind != "function" or name is None:
         raise BadRequest(
-            'tool_choice must have the form {"type": "function", "function": {"name": …}} or '
-            '{"type": "allowed_tools", …}',
+            'tool_choice must name a function, as {"type": "function", "function": {"name": …}} does (in a response '
+            '{"type": "function", "name": …}), or be {"type": "allowed_tools", …}',
             param="tool_choice",
         )
     return Choice(ToolChoice.REQUIRED, name)
