@@ -63,7 +63,6 @@ _OF_THE_ENGINE = "[&~-^"
 _SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
 _EXCLUSIVE = (("exclusiveMinimum", "minimum", max, 1), ("exclusiveMaximum", "maximum", min, -1))
-_PATTERNS = ("patternProperties",)
 _MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 
 
@@ -113,8 +112,8 @@ class _Rewriter:
         result: dict[str, Any] = {}
         for key, value in schema.items():
             if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
-                named = {name: self.rewrite(each) for name, each in value.items()}
-                result[key] = {ecma_classes(name): each for name, each in named.items()} if key in _PATTERNS else named
+                as_name = ecma_classes if key == "patternProperties" else str
+                result[key] = {as_name(name): self.rewrite(each) for name, each in value.items()}
             elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
                 result[key] = [self.rewrite(each) for each in value]
             elif key in _SCHEMAS:
