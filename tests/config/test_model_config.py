@@ -456,6 +456,41 @@ def make_snapshot(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return snapshot
 
 
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["README.md", "a/q4-00001-of-00002.gguf"], r"name one of them, as in some/model/a/q4-00001-of-00002\.gguf"),
+        (["config.json", "pytorch_model.bin"], "pickled ones"),
+        (None, "pickled ones"),
+    ],
+)
+def test_a_model_on_the_hub_without_safetensors_is_told_of_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str] | None, told: str
+) -> None:
+    snapshot = make_snapshot(tmp_path, monkeypatch)
+    if names is not None:
+        monkeypatch.setattr("huggingface_hub.HfApi.list_repo_files", lambda *_, **__: names)
+    with pytest.raises(ConfigError, match=told):
+        resolve_model_path("some/model")
+    assert resolve_model_path("some/model", load_format="dummy") == snapshot
+    (snapshot / "model.safetensors").touch()
+    assert resolve_model_path("some/model") == snapshot
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(RuntimeError("the peer has\nleft"), "the peer has left"), (EOFError(), "EOFError")]
+)
+def test_a_download_that_fails_is_told_of_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, told: str
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fail)
+    with pytest.raises(ConfigError, match=f"cannot get model some/model: the download failed: {told}$"):
+        resolve_model_path("some/model")
+
+
 def test_gguf_files_on_the_hub_are_named_by_their_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     snapshot = make_snapshot(tmp_path, monkeypatch)
     (tmp_path / "blob").write_bytes(b"GGUF")

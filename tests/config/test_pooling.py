@@ -245,6 +245,21 @@ def test_stages_and_poolings_that_are_not_supported(tmp_path: Path) -> None:
         read(tmp_path, BERT)
 
 
+@pytest.mark.parametrize("folder", ["/etc", "../other", "a/../../other"])
+def test_stages_elsewhere_are_not_read(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "modules.json").write_text(json.dumps([{"type": "Pooling", "path": folder}]))
+    with pytest.raises(ConfigError, match="is not one inside the checkpoint"):
+        read(tmp_path, BERT)
+
+
+def test_a_pipeline_that_reads_what_a_language_model_would_say_is_a_language_model(tmp_path: Path) -> None:
+    """As Qwen3-Reranker has it."""
+    pipeline(tmp_path, "Transformer", "LogitScore")
+    assert read(tmp_path, QWEN3).pooling is None
+    with pytest.raises(ConfigError, match="stage LogitScore is not supported"):
+        read(tmp_path, QWEN3, is_embedding=True)
+
+
 @pytest.mark.parametrize(("architecture", "first_position"), [("BertModel", 0), ("RobertaModel", 2)])
 def test_null_in_what_only_encoders_have_is_the_default(architecture: str, first_position: int, tmp_path: Path) -> None:
     nulls = {"pad_token_id": None, "layer_norm_eps": None, "type_vocab_size": None}

@@ -67,6 +67,14 @@ def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, 
             StoredQuantization("float8", 8, None),
         ),
         (
+            compressed({**FLOAT8, "strategy": "tensor"}, format="float-quantized", quantization_status="frozen"),
+            StoredQuantization("float8", 8, None),
+        ),
+        (
+            compressed({**FLOAT8, "strategy": "tensor"}, format="float-quantized", sparsity_config={"format": "dense"}),
+            StoredQuantization("float8", 8, None),
+        ),
+        (
             compressed({**FLOAT8, "strategy": "block", "block_structure": [128, 64]}, format="naive-quantized"),
             StoredQuantization("float8", 8, 64, rows=128),
         ),
@@ -106,7 +114,8 @@ def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantiza
             compressed(config_groups={"a": {"weights": WEIGHTS}, "b": {"weights": {**WEIGHTS, "num_bits": 8}}}),
             "different schemes",
         ),
-        (compressed(quantization_status="frozen"), "the state frozen"),
+        (compressed(quantization_status="calibration"), "the state calibration"),
+        (compressed(sparsity_config={"format": "sparse-24-bitmask"}), "with sparsity_config"),
     ],
 )
 def test_everything_else_is_refused_with_what_is_supported(raw: Any, named: str) -> None:
@@ -116,6 +125,15 @@ def test_everything_else_is_refused_with_what_is_supported(raw: Any, named: str)
     assert named in message
     assert message.startswith("/m/config.json: quantisation: ")
     assert "supported are GPTQ, AWQ (gemm) and compressed-tensors" in message
+
+
+def test_what_the_first_autoawq_says_beside_the_configuration_counts(tmp_path: Path) -> None:
+    file = tmp_path / "quant_config.json"
+    file.write_text('{"zero_point": true, "q_group_size": 64, "w_bit": 4, "version": "GEMM"}')
+    entry = quantization_entry(tmp_path, {})
+    assert read_stored_quantization(file, entry) == StoredQuantization("awq", 4, 64, zero_points=True)
+    file.write_text('{"other": 1}')
+    assert quantization_entry(tmp_path, {}) is None
 
 
 def test_what_autogptq_says_beside_the_configuration_counts(tmp_path: Path) -> None:

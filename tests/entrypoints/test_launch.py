@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import psutil
@@ -63,6 +64,11 @@ class Server:
     def generate(self, ids: tuple[int, ...] = (300, 301), count: int = 3, **fields) -> httpx.Response:
         body = {"input_ids": list(ids), "sampling_params": {"max_new_tokens": count}, **fields}
         return httpx.post(f"{self.url}/generate", json=body, timeout=30)
+
+    def num_requests(self) -> int:
+        """How many requests the scheduler has."""
+        (state,) = httpx.get(f"{self.url}/get_server_info").json()["internal_states"]
+        return state["num_running_reqs"]
 
     @contextlib.contextmanager
     def stream(self, count: int) -> Iterator[Iterator[dict | str]]:
@@ -282,11 +288,16 @@ def test_running_requests_finish_while_new_ones_are_refused(serve):
 
 def test_requests_that_take_too_long_are_ended(serve):
     server = serve("--shutdown-timeout", "1").wait_until_ready()
-    with server.stream(count=10_000) as events:
+    with ThreadPoolExecutor(1) as pool, server.stream(count=10_000) as events:
+        whole = pool.submit(server.generate, count=10_000, extra_key="slow")
+        assert eventually(lambda: server.num_requests() == 2, 5)
         begin = time.monotonic()
         server.signal(signal.SIGTERM)
         *_, last = (event for event in events if event != "[DONE]")
         assert "the server was shut down" in last["error"]["message"]
+        error = whole.result().json()["error"]
+        assert (whole.result().status_code, error["code"]) == (503, "shutting_down")
+        assert error["message"] == last["error"]["message"]
     assert server.wait() == 128 + signal.SIGTERM
     assert time.monotonic() - begin > 0.9
     assert server.leaves_nothing()

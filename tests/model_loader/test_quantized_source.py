@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,19 @@ def test_zero_points_off_the_middle_are_followed_where_the_configuration_promise
     assert error_of(checkpoint) < 0.06
     layer = make_runner(checkpoint.path).model.model.layers[0]
     assert layer.mlp.down_proj.packed.stored == "uint4"
+
+
+@needs_native
+@pytest.mark.parametrize("bits", [4, 8])
+def test_zero_points_in_the_middle_as_the_second_version_has_them_may_be_called_those_of_the_first(
+    tmp_path: Path, bits: int
+) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Qwen2", **WIDE)
+    second = partial(gptq, version=2)
+    quantize(checkpoint, gptq_config(bits, 32, sym=True), second, bits=bits, group=32, symmetric=True)
+    assert error_of(checkpoint) < 0.06
+    layer = make_runner(checkpoint.path).model.model.layers[0]
+    assert layer.mlp.down_proj.packed.stored == f"int{bits}"
 
 
 @needs_native

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, normalizers, pre_tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization import transformers_tokenizer
@@ -82,7 +82,7 @@ def test_ids_and_text_are_those_of_transformers(tmp_path: Path) -> None:
         }
         vocab_size = MAKERS[name]().get_vocab_size()
         declared[str(vocab_size)] = {"content": "<new>", "special": True, "normalized": False}
-        # What ``add_bos_token`` says does not count beside a tokenizer.json: its post-processor does.
+        # Of this class, what ``add_bos_token`` says does not count beside a tokenizer.json: its post-processor does.
         config = {**CONFIG, "added_tokens_decoder": declared, "add_bos_token": name == "byte_level"}
         write_checkpoint(directory, MAKERS[name](), tokenizer_config=config)
         ours, theirs = Tokenizer.from_pretrained(directory), AutoTokenizer.from_pretrained(str(directory))
@@ -162,6 +162,33 @@ def test_a_tokenizer_in_python_does_not_make_text_lower_case_first(
     (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": true}')
     with pytest.raises(ConfigError, match="do_lower_case of its pipeline is not supported"):
         byt5(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"tokenizer_class": "LlamaTokenizer", "add_bos_token": True, "add_eos_token": True}, "<s> text </s>"),
+        ({"tokenizer_class": "LlamaTokenizer", "add_eos_token": True}, "<s> text </s>"),
+        ({"tokenizer_class": "GemmaTokenizerFast", "add_bos_token": True, "add_eos_token": False}, "<s> text"),
+        ({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": False}, "text"),
+        ({"tokenizer_class": "LlamaTokenizerFast", "add_bos_token": True, "bos_token": None}, "text"),
+        ({"tokenizer_class": "LlamaTokenizerFast"}, "text </s>"),
+        ({"tokenizer_class": "PreTrainedTokenizerFast", "add_bos_token": True, "add_eos_token": False}, "text </s>"),
+    ],
+)
+def test_flags_of_the_older_transformers_say_what_surrounds_a_text(
+    tmp_path: Path, settings: dict[str, Any], expected: str
+) -> None:
+    """The file says that EOS ends a text and nothing begins it."""
+    backend = copy_of(small.byte_level_bpe())
+    backend.post_processor = processors.TemplateProcessing(
+        single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", backend.token_to_id("</s>"))]
+    )
+    strings = {"bos_token": "<s>", "eos_token": "</s>", **settings}
+    tokenizer = Tokenizer.from_pretrained(write_checkpoint(tmp_path, backend, tokenizer_config=strings))
+    text = [*tokenizer.encode("text", add_special_tokens=False)]
+    parts = {"<s>": [backend.token_to_id("<s>")], "text": text, "</s>": [backend.token_to_id("</s>")]}
+    assert [*tokenizer.encode("text")] == [each for part in expected.split() for each in parts[part]]
 
 
 def test_chat_templates_are_found_in_every_place(tmp_path: Path) -> None:

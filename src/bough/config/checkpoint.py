@@ -14,7 +14,7 @@ from bough.config.model_suggestions import hub_id_like, path_like
 from bough.config.user_paths import path_kind, user_path
 from bough.errors import ConfigError
 
-SMALL_FILES = ("*.json", "*.jinja", "tokenizer.model", "*.tiktoken", "merges.txt", "vocab.txt")
+SMALL_FILES = ("*.json", "*.jinja", "*.model", "*.spm", "*.tiktoken", "merges.txt", "vocab.txt")
 """Patterns of everything but the weights: configuration, tokenizer, chat templates."""
 
 WEIGHT_FILES = ("*.safetensors",)
@@ -82,8 +82,12 @@ def resolve_model_path(
             f"{model_path} is a model on the hub; name one of its GGUF files, {model_path}/NAME.gguf",
             param=param,
         )
-    patterns = SMALL_FILES if load_format == "dummy" else SMALL_FILES + WEIGHT_FILES
-    return _download(model_path, revision, patterns, param)
+    if load_format == "dummy":
+        return _download(model_path, revision, SMALL_FILES, param)
+    directory = _download(model_path, revision, SMALL_FILES + WEIGHT_FILES, param)
+    if not any(directory.glob("*.safetensors")):
+        raise ConfigError(f"cannot serve model {model_path}: {_why_no_weights(model_path, revision)}", param=param)
+    return directory
 
 
 def is_on_hub(model_path: str) -> bool:
@@ -168,9 +172,25 @@ def _download(model_id: str, revision: str | None, patterns: tuple[str, ...], pa
         )
     except hub_errors.HFValidationError as error:
         reason = _one_line(error)
-    except (hub_errors.HfHubHTTPError, OSError) as error:
-        reason = f"the download failed: {_one_line(error)}"
+    except Exception as error:  # a connection breaks with the errors of several libraries
+        reason = f"the download failed: {_one_line(error) or type(error).__name__}"
     raise ConfigError(f"cannot get model {shown}: {reason}", param=param)
+
+
+def _why_no_weights(model_id: str, revision: str | None) -> str:
+    """What is the matter with a model on the hub of which no weights came."""
+    from huggingface_hub import HfApi
+
+    try:
+        names = [name for name in HfApi().list_repo_files(model_id, revision=revision) if name.endswith(GGUF_SUFFIX)]
+    except Exception:  # there may be no network, and this is only to say more
+        names = []
+    if names:
+        return f"its weights are GGUF files; name one of them, as in {model_id}/{names[0]}"
+    return (
+        "it has no weights as *.safetensors; pickled ones (*.bin, *.pt), which can run code when opened, are neither "
+        "downloaded nor read: convert them (transformers' save_pretrained does)"
+    )
 
 
 def _one_line(error: Exception) -> str:

@@ -8,7 +8,7 @@ conventions of the architecture hold.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from bough.config.checkpoint import read_json
@@ -34,6 +34,7 @@ _ACTIVATIONS: dict[str, Activation] = {"Identity": "identity", "Sigmoid": "sigmo
 _PROBLEMS: dict[str, Activation] = {"regression": "identity", "multi_label_classification": "sigmoid"}
 
 _MODULES_FILE = "modules.json"
+_LOGITS_STAGE = "LogitScore"
 _LIBRARY_FILE = "config_sentence_transformers.json"
 _TRANSFORMER_FILES = tuple(
     f"sentence_{kind}_config.json"
@@ -93,7 +94,9 @@ def read_pooling(
     """
     modules = _modules(directory)
     pooled = architecture in ENCODER_MODULES or architecture in BACKBONES
-    if not (pooled or is_embedding or modules):
+    # A pipeline that ends in this stage reads relevance from what a language model would say next, as /v1/rerank does.
+    makes_embeddings = bool(modules) and modules[-1][0] != _LOGITS_STAGE
+    if not (pooled or is_embedding or makes_embeddings):
         if method is not None:
             raise ConfigError(
                 f"--pooling-method {method}: {architecture} generates text; --is-embedding makes embeddings of it",
@@ -184,7 +187,11 @@ def _modules(directory: Path) -> list[tuple[str, str]]:
         isinstance(stage, dict) and isinstance(stage.get("type"), str) for stage in stages
     ):
         raise ConfigError(f"{path} must hold a list of objects with a type; download it again", param="model_path")
-    return [(stage["type"].rpartition(".")[2], str(stage.get("path") or "")) for stage in stages]
+    found = [(stage["type"].rpartition(".")[2], str(stage.get("path") or "")) for stage in stages]
+    for _, folder in found:
+        if PurePosixPath(folder).is_absolute() or ".." in PurePosixPath(folder).parts:
+            raise ConfigError(f"{path}: the path {folder!r} is not one inside the checkpoint", param="model_path")
+    return found
 
 
 def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> tuple[PoolingMethod | None, bool]:

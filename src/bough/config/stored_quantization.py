@@ -13,6 +13,7 @@ Layout = Literal["gptq", "awq", "packed", "integers", "float8"]
 
 _MODELOPT_FILE = "hf_quant_config.json"
 _GPTQ_FILE = "quantize_config.json"
+_AWQ_FILE = "quant_config.json"
 
 _SUPPORTED = (
     "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, FP8 (e4m3; "
@@ -43,8 +44,8 @@ class StoredQuantization:
 
 
 def quantization_entry(directory: Path, config: dict[str, Any]) -> Any:
-    """What a checkpoint says about its quantisation, in its config.json or, as ModelOpt and AutoGPTQ have it, beside
-    that.
+    """What a checkpoint says about its quantisation, in its config.json or, as ModelOpt, AutoGPTQ and the first
+    AutoAWQ have it, beside that.
 
     Raises:
         ConfigError: if a file is damaged.
@@ -54,15 +55,17 @@ def quantization_entry(directory: Path, config: dict[str, Any]) -> Any:
         return entry
     if (file := directory / _MODELOPT_FILE).is_file():
         return _modelopt_entry(file)
-    return _gptq_entry(file) if (file := directory / _GPTQ_FILE).is_file() else None
+    if (file := directory / _GPTQ_FILE).is_file():
+        return _side_entry(file, "gptq", "bits")
+    return _side_entry(file, "awq", "w_bit") if (file := directory / _AWQ_FILE).is_file() else None
 
 
-def _gptq_entry(file: Path) -> dict[str, Any] | None:
+def _side_entry(file: Path, method: str, key: str) -> dict[str, Any] | None:
     content = read_json(file)
-    # Exporters to other formats write a file of this name, too.
-    if not isinstance(content, dict) or "bits" not in content:
+    # Exporters to other formats write files of these names, too.
+    if not isinstance(content, dict) or key not in content:
         return None
-    return {**content, "quant_method": content.get("quant_method") or "gptq"}
+    return {**content, "quant_method": content.get("quant_method") or method}
 
 
 def _modelopt_entry(file: Path) -> dict[str, Any] | None:
@@ -129,7 +132,8 @@ class _Reader:
         )
 
     def _awq(self) -> StoredQuantization:
-        values = self._values
+        older = {"w_bit": "bits", "q_group_size": "group_size"}
+        values = {older.get(key, key): value for key, value in self._values.items()}
         version = str(values.get("version", "gemm")).lower()
         if version != "gemm" or values.get("bits", 4) != 4:
             raise self._refused(f"AWQ in the format {version} with {values.get('bits', 4)} bits")
@@ -174,9 +178,11 @@ class _Reader:
         if cache and not (isinstance(cache, dict) and cache.get("type") == "float" and cache.get("num_bits") == 8):
             raise self._refused("compressed-tensors with kv_cache_scheme")
         for key in ("sparsity_config", "transform_config"):
-            if values.get(key):
+            more = values.get(key)
+            if more and not (isinstance(more, dict) and more.get("format") == "dense"):
                 raise self._refused(f"compressed-tensors with {key}")
-        if values.get("quantization_status", "compressed") != "compressed":
+        # Weights of a frozen model may be compressed, and may not: that shows in their types.
+        if values.get("quantization_status", "compressed") not in ("compressed", "frozen"):
             raise self._refused(f"compressed-tensors in the state {values['quantization_status']}")
         groups = values.get("config_groups")
         if not isinstance(groups, dict) or not groups:

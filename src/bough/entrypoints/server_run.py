@@ -307,7 +307,8 @@ class ServerRun:
         if self._manager is not None:
             # Whoever still waits is told, before the connections are closed.
             with _logged("telling clients"):
-                self._manager.fail_all(EngineDead("the server was shut down before the request was finished"))
+                message = "the server was shut down before the request was finished"
+                self._manager.fail_all(EngineDead(message, code="shutting_down"))
         if self._http is not None:
             with _logged("closing connections"):
                 await self._stop_http(*self._http)

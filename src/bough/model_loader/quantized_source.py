@@ -236,7 +236,10 @@ class QuantizedSource(SafetensorsSource):
         else:
             codes = _unpacked(stored, bits)
             codes = codes[..., _AWQ_PLACES] if layout == "awq" else codes
-            zeros = (codes.flatten(1).T + self._quantization.zero_offset) & (2**bits - 1)
+            zeros = codes.flatten(1).T
+            # Some GPTQ files that promise the middle have it as it is, though their format is that of one less.
+            if self._quantization.zero_points or not bool((zeros == middle).all()):
+                zeros = (zeros + self._quantization.zero_offset) & (2**bits - 1)
         if bool((zeros == middle).all()):
             self._centred.add(module)
             return None

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
-_IGNORED_SUFFIXES = ("rotary_emb.inv_freq",)
+_IGNORED_SUFFIXES = ("rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached")
 """Tensors that old checkpoints carry and that follow from config.json."""
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
 from bough.config.gguf_config import CONTROL_TOKEN
 from bough.config.gguf_file import GGUFFile
 from bough.errors import ConfigError
-from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, TokenizerFiles
+from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, TokenizerFiles, around
 
 _UNKNOWN_TOKEN = 2
 _USER_TOKEN = 4
@@ -121,7 +121,9 @@ class _Builder:
         first = special["bos_token"] if (adds_bos if explicit is None else explicit) else None
         last = special["eos_token"] if file.boolean("tokenizer.ggml.add_eos_token") else None
         if first is not None or last is not None:
-            backend.post_processor = self._around(first, last)
+            backend.post_processor = around(
+                *(None if each is None else (each, self._vocab[each]) for each in (first, last))
+            )
         files = TokenizerFiles(
             directory=file.path,
             tokenizer_json=None,
@@ -184,19 +186,6 @@ class _Builder:
             known = [(left, right) for left, right in halves if left in vocab and right in vocab]
             merges += sorted(known, key=lambda pair: (vocab[pair[0]], vocab[pair[1]]))
         return merges
-
-    def _around(self, first: str | None, last: str | None) -> processors.TemplateProcessing:
-        before, after = [] if first is None else ["first"], [] if last is None else ["last"]
-        # Names of their own: a token's text may have what a template's notation gives a meaning to.
-        tokens = [
-            {"id": name, "ids": [self._vocab[token]], "tokens": [token]}
-            for name, token in (("first", first), ("last", last))
-            if token is not None
-        ]
-        single = [*before, "$A", *after]
-        return processors.TemplateProcessing(
-            single=single, pair=[*single, *before, "$B:1", *after], special_tokens=tokens
-        )
 
     def _token(self, key: str) -> str | None:
         token_id = self._file.integer(f"tokenizer.ggml.{key}")

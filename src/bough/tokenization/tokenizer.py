@@ -25,7 +25,7 @@ from bough.tokenization.pieces import (
 )
 from bough.tokenization.running_text import running_text_backend
 from bough.tokenization.text_bound import max_bytes_per_token
-from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens
+from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens, surround
 from bough.tokenization.wordpiece import load_wordpiece
 
 TokenIds: TypeAlias = "array[int]"
@@ -134,6 +134,7 @@ class Tokenizer:
     def from_backend(cls, backend: Backend, files: TokenizerFiles) -> Tokenizer:
         """Complete a backend with what the other files of the checkpoint say."""
         add_declared_tokens(backend, files)
+        surround(backend, files)
         if files.normalizer is not None and isinstance(backend.normalizer, normalizers.BertNormalizer):
             backend.normalizer = files.normalizer
         if files.lowers_text:

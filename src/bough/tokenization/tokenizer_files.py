@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokenizers import AddedToken, normalizers
+from tokenizers import AddedToken, normalizers, processors
 from tokenizers import Tokenizer as Backend
 
 from bough.config.checkpoint import read_json
@@ -18,6 +18,13 @@ DEFAULT_TEMPLATE = "default"
 
 _NAMED = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token")
 _LISTS = ("additional_special_tokens", "extra_special_tokens")
+
+_FLAGGED_CLASSES = frozenset(
+    f"{name}{suffix}" for name in ("LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer") for suffix in ("", "Fast")
+)
+"""Classes that know ``add_bos_token`` and ``add_eos_token``. The older transformers set
+the post-processor by these flags, and models were published that rely on it: the tokenizer.json of e5-mistral ends no
+text, and that of DeepSeek's models begins none. From version 5 on transformers goes by the file alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,7 @@ class TokenizerFiles:
         chat_templates: Jinja sources by name.
         lowers_text: whether text becomes lower case before the tokenizer has it.
         normalizer: in place of BERT's in the tokenizer's description, of which the configuration knows better.
+        surrounds: whether BOS begins and EOS ends a text, where the configuration knows better of that.
     """
 
     directory: Path
@@ -41,6 +49,7 @@ class TokenizerFiles:
     chat_templates: dict[str, str]
     lowers_text: bool = False
     normalizer: normalizers.BertNormalizer | None = None
+    surrounds: tuple[bool, bool] | None = None
 
     @classmethod
     def read(cls, path: Path) -> TokenizerFiles:
@@ -63,6 +72,7 @@ class TokenizerFiles:
             chat_templates=_chat_templates(config, directory),
             lowers_text=lowers_text(directory),
             normalizer=bert_normalizer(config) if config.get("tokenizer_class") in BERT_CLASSES else None,
+            surrounds=_surrounds(config),
         )
 
 
@@ -87,6 +97,31 @@ def add_declared_tokens(backend: Backend, files: TokenizerFiles) -> None:
             _add(backend, AddedToken(content, special=True, normalized=False))
 
 
+def around(first: tuple[str, int] | None, last: tuple[str, int] | None) -> processors.TemplateProcessing:
+    """What puts a token before a text and one behind it, each given by its string and id."""
+    before, after = [] if first is None else ["first"], [] if last is None else ["last"]
+    # Names of their own: a token's text may have what a template's notation gives a meaning to.
+    tokens = [
+        {"id": name, "ids": [token[1]], "tokens": [token[0]]}
+        for name, token in (("first", first), ("last", last))
+        if token is not None
+    ]
+    single = [*before, "$A", *after]
+    return processors.TemplateProcessing(single=single, pair=[*single, *before, "$B:1", *after], special_tokens=tokens)
+
+
+def surround(backend: Backend, files: TokenizerFiles) -> None:
+    """Let BOS begin and EOS end a text if the configuration says so, whatever the backend's own file has."""
+    if files.surrounds is None:
+        return
+    tokens = []
+    for name, is_wanted in zip(("bos_token", "eos_token"), files.surrounds, strict=True):
+        content = files.special.get(name) if is_wanted else None
+        token_id = None if content is None else backend.token_to_id(content)
+        tokens.append(None if content is None or token_id is None else (content, token_id))
+    backend.post_processor = around(*tokens)
+
+
 def _add(backend: Backend, token: AddedToken) -> None:
     if token.special:
         backend.add_special_tokens([token])
@@ -101,6 +136,14 @@ def _read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise ConfigError(f"{path} does not hold a JSON object; download it again")
     return content
+
+
+def _surrounds(config: dict[str, Any]) -> tuple[bool, bool] | None:
+    """Whether there is a BOS and an EOS; a flag that is missing beside the other has the old default."""
+    bos, eos = config.get("add_bos_token"), config.get("add_eos_token")
+    if config.get("tokenizer_class") not in _FLAGGED_CLASSES or not (isinstance(bos, bool) or isinstance(eos, bool)):
+        return None
+    return bos is not False, eos is True
 
 
 def _declared_tokens(config: dict[str, Any], directory: Path) -> dict[int, AddedToken]:
