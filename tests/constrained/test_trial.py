@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import resource
+import signal
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -138,14 +140,47 @@ def test_what_takes_for_ever_is_ended_and_the_next_one_works(tried: TrialBackend
     assert allows(compile_with(tried, spec_of("regex", "[a-c]+")), "abc")
 
 
-def test_a_child_that_dies_is_an_error_of_its_grammar_alone(tried: TrialBackend) -> None:
+def test_a_child_that_dies_is_an_error_of_its_grammar_alone(
+    tried: TrialBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = TrialProcess.ask
+
+    def ask_and_die(self: TrialProcess, spec: GrammarSpec, timeout_s: float) -> Any:
+        if spec.text == "b":
+            self._process.kill()
+            self._process.wait()
+        return ask(self, spec, timeout_s)
+
+    monkeypatch.setattr(TrialProcess, "ask", ask_and_die)
+    for _ in range(2):
+        with pytest.raises(GrammarError, match="too deep or too large"):
+            compile_with(tried, spec_of("regex", "b"))
+        assert children() == []
+        assert allows(compile_with(tried, spec_of("regex", "a")), "a")
+
+
+def test_a_child_that_has_died_before_it_is_asked_is_replaced(tried: TrialBackend) -> None:
     compile_with(tried, spec_of("regex", "a"))
     (child,) = children()
     child.kill()
     child.wait(5)
-    with pytest.raises(GrammarError, match="too deep or too large"):
-        compile_with(tried, spec_of("regex", "b"))
     assert allows(compile_with(tried, spec_of("regex", "b")), "b")
+
+
+def test_ctrl_c_is_not_for_the_children(tried: TrialBackend) -> None:
+    compile_with(tried, spec_of("regex", "a"))
+    (child,) = children()
+    child.send_signal(signal.SIGINT)
+    assert allows(compile_with(tried, spec_of("regex", "b")), "b")
+    assert children() == [child]
+
+
+def test_how_many_cores_there_are_is_nothing_to_the_children(tried: TrialBackend) -> None:
+    compile_with(tried, spec_of("regex", "a"))
+    (child,) = children()
+    assert {**child.environ(), **module.ONE_THREAD} == child.environ()
+    limit, _ = child.rlimit(resource.RLIMIT_AS)
+    assert child.memory_info().vms < limit - module.MAX_MEMORY_BYTES + 2**28
 
 
 def test_deep_chains_of_references_hurt_nobody(tried: TrialBackend) -> None:

@@ -191,6 +191,9 @@ class TestKubernetes:
         drain = float(flags(CONTAINER["args"])["shutdown-timeout"])
         assert POD["terminationGracePeriodSeconds"] > int(pause) + drain
 
+    def test_it_has_a_thread_for_each_core_that_it_is_sure_of(self) -> None:
+        assert flags(CONTAINER["args"])["cpu-threads"] == CONTAINER["resources"]["requests"]["cpu"]
+
     def test_names_fit_together(self) -> None:
         deployment, service = kinds()["Deployment"], kinds()["Service"]
         labels = deployment["spec"]["template"]["metadata"]["labels"]

@@ -413,7 +413,7 @@ def test_stopped_child_ends_the_server_after_the_watchdog_time(serve, victim):
 
 
 def test_suspicious_silence_is_written_to_the_log_once_and_ends_nothing(serve):
-    server = serve("--soft-watchdog-timeout", "1.2").wait_until_ready()
+    server = serve("--soft-watchdog-timeout", "1.5").wait_until_ready()
     with pytest.raises(httpx.TimeoutException):
         httpx.post(f"{server.url}/generate", json={"input_ids": [1], "extra_key": "hang"}, timeout=5)
     text = "".join(server.lines)

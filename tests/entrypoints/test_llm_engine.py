@@ -199,11 +199,13 @@ def test_closing_ends_its_threads_and_frees_the_model(caplog):
         engine.step()
     with pytest.raises(EngineDead):
         engine.add_request("s", "A tree")
+    with pytest.raises(EngineDead):
+        engine.get_stats()
+    assert not engine.has_unfinished_requests()
     deadline = time.monotonic() + 5
     while {thread.ident for thread in threading.enumerate()} - before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert {thread.ident for thread in threading.enumerate()} <= before
-    del engine
     caplog.clear()  # may hold an exception, and with it the frames that it came through
     gc.collect()
     assert model() is None

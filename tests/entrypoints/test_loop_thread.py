@@ -57,3 +57,47 @@ def test_signal_handler_may_close_the_loop_while_work_is_submitted(monkeypatch):
     during_the_next_submit(monkeypatch, loop.close)
     assert outcome_of(lambda: loop.call(answer())) == "the engine was shut down"
     assert outcome_of(lambda: loop.call(answer())) == "the engine was shut down"
+
+
+def test_a_loop_that_closes_is_no_cancellation_of_coroutines_that_wait_for_it():
+    loop = LoopThread("test")
+    begun, cancelled = threading.Event(), threading.Event()
+
+    async def work() -> None:
+        begun.set()
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cancelled.set()
+
+    async def close_meanwhile() -> str:
+        waiting = asyncio.create_task(loop.wait_async(loop.submit(work())))
+        await asyncio.to_thread(begun.wait, 5)
+        await asyncio.to_thread(loop.close)
+        with pytest.raises(EngineDead) as caught:
+            await waiting
+        return caught.value.message
+
+    assert asyncio.run(close_meanwhile()) == "the engine was shut down"
+    assert cancelled.is_set()
+
+
+def test_who_waits_for_a_loop_may_be_cancelled():
+    loop = LoopThread("test")
+    cancelled = threading.Event()
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            cancelled.set()
+
+    async def wait_for_answer_and_leave() -> int:
+        value = await loop.wait_async(loop.submit(answer()))
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(loop.wait_async(loop.submit(work())), 0.1)
+        return value
+
+    assert asyncio.run(wait_for_answer_and_leave()) == 42
+    assert cancelled.wait(5)
+    loop.close()

@@ -14,7 +14,7 @@ import pytest
 
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs, resolve
-from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.entrypoints.process_supervisor import ChildProcess, ProcessSupervisor
 from bough.errors import ConfigError, StartupError
 from tests.entrypoints.leftovers import eventually, is_running, own_resources, socket_directories
 from tests.entrypoints.serve_echo import ECHO_SCHEDULER
@@ -104,6 +104,23 @@ def test_stopping_ends_the_wait_for_children_that_load(supervisor, ports):
     assert not supervisor.any_alive
 
 
+def test_death_of_a_child_that_is_ready_is_noticed_while_others_load(supervisor, ports, monkeypatch):
+    take_report = ChildProcess.take_report
+
+    def take_and_kill(self):
+        report = take_report(self)
+        os.kill(self.pid, signal.SIGKILL)
+        return report
+
+    monkeypatch.setattr(ChildProcess, "take_report", take_and_kill)
+    start(supervisor, ports)
+    other = PortArgs.create()
+    start(supervisor, other, "slow")
+    with pytest.raises(StartupError, match=r"killed by SIGKILL; .* while others were starting"):
+        supervisor.wait_until_ready(60)
+    other.cleanup()
+
+
 def test_death_is_noticed_and_ends_the_other_children(supervisor, ports):
     start(supervisor, ports)
     other = PortArgs.create()
@@ -173,7 +190,7 @@ HOST = textwrap.dedent(
     import os, sys, threading, time
     from bough.config.port_args import PortArgs
     from bough.config.server_args import ServerArgs, resolve
-    from bough.entrypoints.process_supervisor import ProcessSupervisor
+    from bough.entrypoints.process_supervisor import ChildProcess, ProcessSupervisor
 
     def work():
         ports = PortArgs.create()

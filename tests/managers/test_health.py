@@ -54,6 +54,17 @@ def test_part_that_falls_silent_is_named(health: HealthMonitor, clock: Clock) ->
     assert health.why_not_alive() is None
 
 
+def test_what_is_known_to_take_long_is_no_hang_before_that_time_is_up(health: HealthMonitor, clock: Clock) -> None:
+    health.on_heartbeat(Heartbeat("scheduler", expected_silence=30.0))
+    live(health, clock, 34, beats=("detokenizer",))
+    assert health.why_not_alive() is None
+    live(health, clock, 2, beats=("detokenizer",))
+    assert "scheduler" in str(health.why_not_alive())
+    health.on_heartbeat(Heartbeat("scheduler"))
+    live(health, clock, 6, beats=("detokenizer",))
+    assert "scheduler" in str(health.why_not_alive()), "it counts once"
+
+
 def test_silence_is_told_before_it_is_too_long(health: HealthMonitor, clock: Clock) -> None:
     live(health, clock, 3, beats=("scheduler",))
     assert health.silent_for(4.0) == {}

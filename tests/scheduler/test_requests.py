@@ -505,6 +505,42 @@ def test_a_queue_that_is_full_or_has_room_again_is_told_at_once() -> None:
     assert sent == [1, 0]
 
 
+@pytest.mark.parametrize(("seconds", "silences"), [(4.0, set()), (11.0, {33.0, 66.0})])
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_step_that_will_take_long_is_told_of_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, silences: set[float], overlap: bool
+) -> None:
+    harness = Harness(max_running_requests=1, overlap=overlap)
+    scheduler = harness.scheduler
+    monkeypatch.setattr(scheduler.cost_model, "seconds", lambda *_: seconds)
+    told: list[float] = []
+    """Silences that are told of, and 0.0 for each step that begins."""
+    submit = scheduler.executor.submit
+    monkeypatch.setattr(scheduler.executor, "submit", lambda plan: (told.append(0.0), submit(plan)))
+
+    class Messages:
+        heartbeat_due = False
+        descriptors = ()
+
+        def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput]:
+            scheduler.shutting_down = not scheduler.has_unfinished_requests()
+            return []
+
+        def send(self, message: object) -> None:
+            assert isinstance(message, Heartbeat)
+            told.append(message.expected_silence)
+
+    harness.submit(prompt_of(5), max_new_tokens=5)
+    scheduler.run_event_loop(Messages())  # type: ignore[arg-type]
+    assert told.count(0.0) >= 5
+    if silences:
+        before, steps = told[::2], told[1::2]
+        assert set(before) == (silences if overlap else {min(silences)})
+        assert set(steps) == {0.0}
+    else:
+        assert set(told) == {0.0}
+
+
 def test_unknown_control_method_is_answered_with_the_known_ones() -> None:
     (reply,) = Harness().scheduler.process_input_requests([ControlReq("1", "reboot")])
     assert not reply.success

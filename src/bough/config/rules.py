@@ -26,6 +26,11 @@ def positive(value: float) -> str | None:
     return None if value > 0.0 else "must be greater than 0"
 
 
+def longer_than_heartbeats(value: float) -> str | None:
+    """Longer than parts of the server are silent anyway, which is up to 1.25 s."""
+    return None if value >= 1.5 else "must be at least 1.5"
+
+
 def power_of_two(value: int) -> str | None:
     """A number that is at least 1 already."""
     return None if value & (value - 1) == 0 else "must be a power of two"

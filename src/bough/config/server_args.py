@@ -388,10 +388,10 @@ class ServerArgs(EngineArgs):
     watchdog_timeout: float = option(
         300.0,
         help="A part of the server that makes no progress for this long writes the stacks of its threads to the log, "
-        "and ends the server.",
+        "and ends the server. Steps that are expected to take long get that time in addition.",
         group=OPERATIONS,
         unit="seconds",
-        rule=rules.positive,
+        rule=rules.longer_than_heartbeats,
     )
     soft_watchdog_timeout: float | None = option(
         None,
@@ -399,7 +399,7 @@ class ServerArgs(EngineArgs):
         group=OPERATIONS,
         unit="seconds",
         default_text="off",
-        rule=rules.positive,
+        rule=rules.longer_than_heartbeats,
     )
 
     def to_public_dict(self) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class _Reader:
 
     def _awq(self) -> StoredQuantization:
         older = {"w_bit": "bits", "q_group_size": "group_size"}
-        values = {older.get(key, key): value for key, value in self._values.items()}
+        values = {older.get(str(key), str(key)): value for key, value in self._values.items()}
         version = str(values.get("version", "gemm")).lower()
         if version != "gemm" or values.get("bits", 4) != 4:
             raise self._refused(f"AWQ in the format {version} with {values.get('bits', 4)} bits")

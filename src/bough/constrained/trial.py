@@ -16,6 +16,7 @@ import random
 import re
 import resource
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -34,10 +35,14 @@ from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGr
 from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
 from bough.errors import BoughError
+from bough.observability.process_usage import address_space_bytes
 from bough.sampling.sampling_params import GrammarSpec
 
 MAX_MEMORY_BYTES = 2 * 2**30
-"""Address space of the child."""
+"""Address space of the child beyond what it has once it has started."""
+
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+"""For numpy, which otherwise starts a thread for each core as it is imported, with 40 MiB of address space each."""
 
 COMMAND = [sys.executable, "-m", "bough.constrained.trial"]
 
@@ -134,10 +139,21 @@ class TrialBackend:
             TimeoutError: it takes longer than ``timeout_s`` seconds.
             TrialUnavailable: there is no child to try it out.
         """
+        deadline = time.monotonic() + timeout_s
         with self._lock:
-            process = self._idle.pop() if self._idle else None
-        if process is None:
-            process = TrialProcess(self._setup)
+            idle = self._idle.pop() if self._idle else None
+        if idle is not None:
+            try:
+                return self._ask(idle, spec, timeout_s)
+            except _ChildDied:
+                # Perhaps before it was asked, as when memory is short or a signal goes to a whole group.
+                timeout_s = max(deadline - time.monotonic(), 0.0)
+        try:
+            return self._ask(TrialProcess(self._setup), spec, timeout_s)
+        except _ChildDied:
+            raise GrammarError("it is too deep or too large for the grammar engine", kind=spec.kind) from None
+
+    def _ask(self, process: TrialProcess, spec: GrammarSpec, timeout_s: float) -> str:
         survives = False
         try:
             verdict = process.ask(spec, timeout_s)
@@ -145,7 +161,7 @@ class TrialBackend:
         except TimeoutError:
             raise
         except (EOFError, OSError):
-            raise GrammarError("it is too deep or too large for the grammar engine", kind=spec.kind) from None
+            raise _ChildDied from None
         finally:
             if not survives:
                 process.kill()
@@ -160,6 +176,10 @@ class TrialBackend:
                 self._idle.append(process)
                 return
         process.kill()
+
+
+class _ChildDied(Exception):
+    """The child has ended without an answer."""
 
 
 class TrialUnavailable(BoughError):
@@ -183,6 +203,7 @@ class TrialProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
+                env={**os.environ, **ONE_THREAD},
             )
         except OSError as error:
             raise TrialUnavailable(f"the process that tries grammars out cannot be started: {error}") from None
@@ -252,7 +273,9 @@ def _write(pipe: IO[bytes], data: bytes) -> None:
 
 def main() -> int:
     """Judge specifications from standard input until it ends."""
-    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that this one serves
+    limit = address_space_bytes() + MAX_MEMORY_BYTES
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     # Whatever libraries print must not get between the messages.

@@ -321,7 +321,7 @@ class Engine:
         )  # fmt: skip
         if stream:
             return self._async_stream(request)
-        return await asyncio.wrap_future(self._parts.submit(request))
+        return await self._parts.loop.wait_async(self._parts.submit(request))
 
     def _stream(self, request: GenerateReqInput) -> Iterator[dict[str, Any]]:
         parts = self._parts
@@ -336,7 +336,7 @@ class Engine:
         parts = self._parts
         events = parts.open_stream(request)
         try:
-            while (event := await asyncio.wrap_future(parts.next_event(events))) is not _END:
+            while (event := await parts.loop.wait_async(parts.next_event(events))) is not _END:
                 yield event
         finally:
             parts.close_stream(events)
@@ -386,7 +386,7 @@ class Engine:
     ) -> Any:
         """The same as :meth:`encode` for coroutines. Cancelling the caller ends the request."""
         request = vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
-        return await asyncio.wrap_future(self._parts.submit_vectors(request))
+        return await self._parts.loop.wait_async(self._parts.submit_vectors(request))
 
     def rerank(self, prompt: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """How relevant documents are, by a cross-encoder or a language model that was trained for it.
@@ -434,7 +434,7 @@ class Engine:
         """The same as :meth:`score` for coroutines."""
         args = score_args(query, items, label_token_ids)
         options = {"apply_softmax": apply_softmax, "item_first": item_first, "temperature": temperature}
-        return await asyncio.wrap_future(self._parts.submit_score(*args, **options))
+        return await self._parts.loop.wait_async(self._parts.submit_score(*args, **options))
 
     # --- sessions -------------------------------------------------------------------------------------------------
 

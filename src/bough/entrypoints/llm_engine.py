@@ -100,7 +100,7 @@ class LLMEngine:
             self._detokenizer = DetokenizerManager(self.tokenizer)
         self._deltas: list[OutputDelta] = []
         worker = worker_factory(plan.model_config)(plan.local_args, plan.model_config)
-        self.scheduler = Scheduler(
+        self._scheduler: Scheduler | None = Scheduler(
             plan.local_args, plan.model_config, worker, self.tokenizer, send_deltas=self._deltas.extend
         )
         self._requests: dict[str, RequestOutput] = {}
@@ -112,6 +112,17 @@ class LLMEngine:
         )
         self._finalizer = weakref.finalize(self, self.scheduler.close)
 
+    @property
+    def scheduler(self) -> Scheduler:
+        """What does the work.
+
+        Raises:
+            EngineDead: after :meth:`close`.
+        """
+        if self._scheduler is None:
+            raise EngineDead("the engine was closed")
+        return self._scheduler
+
     def __enter__(self) -> LLMEngine:
         return self
 
@@ -119,11 +130,13 @@ class LLMEngine:
         self.close()
 
     def close(self) -> None:
-        """Finish the step that is being computed and end all threads. Requests are not finished.
+        """Finish the step that is being computed, end all threads and let go of the model. Requests are not finished.
 
-        Later calls of :meth:`add_request` and :meth:`step` raise :class:`EngineDead`. Doing it twice does nothing.
+        Later calls of :meth:`add_request`, :meth:`step` and :meth:`get_stats` raise :class:`EngineDead`. Doing it twice
+        does nothing.
         """
         self._finalizer()
+        self._scheduler = None
 
     def add_request(
         self,
@@ -148,7 +161,7 @@ class LLMEngine:
             BadRequest: naming the argument that is wrong.
             EngineDead: after :meth:`close`.
         """
-        self._check_open()
+        scheduler = self.scheduler
         if request_id in self._requests:
             raise BadRequest(f"request id {request_id!r} is in use", param="request_id")
         if isinstance(sampling_params, SamplingParams):
@@ -183,7 +196,7 @@ class LLMEngine:
         ]
         result = RequestOutput(request_id, prompt, ids.tolist(), outputs)
         message = request.to_message(self._limits.fit_into_context(request))
-        self.scheduler.process_input_requests([message])
+        scheduler.process_input_requests([message])
         self._requests[request_id] = result
         self._outputs.update((rid, (result, output)) for rid, output in zip(request.rids, outputs, strict=True))
 
@@ -194,7 +207,6 @@ class LLMEngine:
         Raises:
             EngineDead: after :meth:`close`.
         """
-        self._check_open()
         self.scheduler.step()
         deltas = self._deltas[:]
         self._deltas.clear()
@@ -219,21 +231,21 @@ class LLMEngine:
     def abort_request(self, request_id: str) -> None:
         """End a request; :meth:`step` reports its end. An unknown id does nothing."""
         request = self._requests.get(request_id)
-        if request is not None:
+        if request is not None and self._scheduler is not None:
             rids = [rid for rid, (owner, _) in self._outputs.items() if owner is request]
-            self.scheduler.process_input_requests([AbortReq(rid, exact=True) for rid in rids])
+            self._scheduler.process_input_requests([AbortReq(rid, exact=True) for rid in rids])
 
     def has_unfinished_requests(self) -> bool:
-        """Whether :meth:`step` has anything to do or to report."""
-        return bool(self._deltas) or self.scheduler.has_unfinished_requests()
+        """Whether :meth:`step` has anything to do or to report; no longer after :meth:`close`."""
+        return self._scheduler is not None and (bool(self._deltas) or self._scheduler.has_unfinished_requests())
 
     def get_stats(self) -> SchedulerStats:
-        """Load and counters of the scheduler."""
-        return self.scheduler.stats()
+        """Load and counters of the scheduler.
 
-    def _check_open(self) -> None:
-        if not self._finalizer.alive:
-            raise EngineDead("the engine was closed")
+        Raises:
+            EngineDead: after :meth:`close`.
+        """
+        return self.scheduler.stats()
 
     def _encode(self, request: GenerateRequest) -> array[int]:
         """The prompt of a request, which gets it too; everything but the room for its output is checked.

@@ -71,6 +71,22 @@ class LoopThread:
             future.cancel()
             raise
 
+    async def wait_async(self, future: concurrent.futures.Future[T]) -> T:
+        """The same for coroutines of another loop.
+
+        Raises:
+            EngineDead: if the loop is closed meanwhile; that is no cancellation of the caller.
+        """
+        inner = asyncio.wrap_future(future)
+        try:
+            await asyncio.wait({inner})
+        except BaseException:
+            inner.cancel()
+            raise
+        if inner.cancelled():
+            raise EngineDead("the engine was shut down")
+        return inner.result()
+
     def close(self) -> None:
         """Cancel what still runs, and end the thread. Doing it twice does nothing."""
         with self._lock:

@@ -224,6 +224,7 @@ class ProcessSupervisor:
         """
         deadline = time.monotonic() + timeout_s
         reports: dict[str, dict[str, Any]] = {}
+        reported: dict[int, ChildProcess] = {}
         waiting = {child.status_fd: child for child in self._children}
         poller = select.poll()
         for fd in (*waiting, self._wake_read):
@@ -242,9 +243,11 @@ class ProcessSupervisor:
             if self._wake_read in ready:
                 raise StartupError("the engine was told to stop while it was starting")
             for fd in ready:
-                child = waiting.pop(fd)
-                poller.unregister(fd)
+                child = waiting.pop(fd, None)
+                if child is None:  # one that has reported says no more: its pipe has ended, and so has it
+                    raise StartupError(f"{reported[fd].describe_death()} while others were starting")
                 reports[child.name] = child.take_report()
+                reported[fd] = child
         return reports
 
     def watch(self, on_death: Callable[[str], None]) -> None:

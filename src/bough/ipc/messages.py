@@ -242,7 +242,8 @@ class SchedulerStats(Record):
 
 
 class Heartbeat(Message):
-    """Sent at a fixed interval by every child, whether or not it has work, to show that its loop turns."""
+    """Sent at a fixed interval by every child, whether or not it has work, to show that its loop turns; and before
+    something that takes long."""
 
     process: Literal["scheduler", "detokenizer"]
     rank: int = 0
@@ -257,6 +258,8 @@ class Heartbeat(Message):
     """Processor time of all threads of this process."""
     resident_bytes: int = 0
     """Memory of this process that is in RAM."""
+    expected_silence: float = 0.0
+    """Seconds that what is computed now may take until the loop turns again, where that is long."""
 
 
 # --- RPC (Engine <-> scheduler, DEALER) ---------------------------------------------------------------------------

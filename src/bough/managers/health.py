@@ -36,7 +36,7 @@ class HealthMonitor:
 
     Args:
         processes: the parts that send heartbeats.
-        max_silence: seconds without a heartbeat after which a part counts as hung.
+        max_silence: seconds without a heartbeat after which a part counts as hung, beyond what it has asked for.
         max_queued_requests: queue length at which no further request is taken, or ``None``.
         clock: monotonic seconds.
     """
@@ -87,7 +87,7 @@ class HealthMonitor:
         key = (heartbeat.process, heartbeat.rank)
         if key not in self._silence:
             return False
-        self._silence[key] = 0.0
+        self._silence[key] = -max(heartbeat.expected_silence, 0.0)
         if heartbeat.stats is not None:
             self._queue_lengths[heartbeat.rank] = heartbeat.stats.num_queue_reqs
             self._on_paused(heartbeat.rank, heartbeat.stats.paused)

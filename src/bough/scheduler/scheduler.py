@@ -71,6 +71,15 @@ INTAKE_SECONDS = 0.002
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
 
+LONG_STEP_SECONDS = 10.0
+"""A step that is expected to take longer is told of before it begins, lest it be taken for a hang."""
+
+SILENCE_FACTOR = 3.0
+"""How many times longer than expected such a step may take; the first ones are foretold from short ones."""
+
+PROFILE_SECONDS = 600.0
+"""Silence that writing a profile may take: those of a GPU can have millions of events."""
+
 StepEvent = Callable[[str, Planned | None, float], None]
 """Told what begins: ``plan``, ``launch``, ``launched``, ``wait``, ``process`` or ``processed``; which step it is about,
 and how many seconds that took on the device, once it is known."""
@@ -199,6 +208,8 @@ class Scheduler:
         self._received: deque[ToScheduler] = deque()
         self._has_more = False
         self._told = (False, False)
+        self._messages: SchedulerMessages | None = None
+        """Where heartbeats go, while the loop runs."""
         self._dispatch: dict[type, Callable[[Any], list[ControlReply]]] = {
             TokenizedGenerateReqInput: self.handle_generate_request,
             TokenizedEmbeddingReqInput: self.handle_embedding_request,
@@ -228,6 +239,7 @@ class Scheduler:
     def run_event_loop(self, messages: SchedulerMessages) -> None:
         """Serve until a :class:`ShutdownReq` arrives."""
         busy = False
+        self._messages = messages
         self._timed_worker.interrupt_on(messages.descriptors)
         while not self.shutting_down:
             self.recv_requests(messages, busy)
@@ -246,7 +258,21 @@ class Scheduler:
         is_full = limit is not None and self.requests.num_waiting >= max(limit, 1)
         told, self._told = self._told, (is_full, self.paused)
         if messages.heartbeat_due or told != self._told:
-            messages.send(Heartbeat("scheduler", stats=self.stats()))
+            self._send_heartbeat(self._expected_silence())
+
+    def _send_heartbeat(self, expected_silence: float) -> None:
+        if self._messages is not None:
+            self._messages.send(Heartbeat("scheduler", stats=self.stats(), expected_silence=expected_silence))
+
+    def _expected_silence(self) -> float:
+        """Seconds that the steps in flight may take until there is a turn of the loop again; 0.0 if not long."""
+        seconds = 0.0
+        for planned in self.requests.in_flight:
+            plan = planned.plan
+            has_prompt = plan.num_decode_rows < plan.num_rows
+            step = self.cost_model.seconds(plan.num_tokens, planned.token_context, has_prompt)
+            seconds += step * (plan.num_steps - planned.num_run)
+        return SILENCE_FACTOR * seconds if seconds > LONG_STEP_SECONDS else 0.0
 
     def close(self) -> None:
         """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""
@@ -397,6 +423,9 @@ class Scheduler:
         """Launch a step."""
         self._mark("launch", planned)
         self.requests.in_flight.append(planned)
+        silence = self._expected_silence()
+        if silence:
+            self._send_heartbeat(silence)
         self.executor.submit(planned.plan)
         self._mark("launched", planned)
 
@@ -657,6 +686,7 @@ class Scheduler:
     def stop_profile(self) -> list[str]:
         """End the profile; returns the paths of its files."""
         self.on_event = None
+        self._send_heartbeat(PROFILE_SECONDS)
         return self.profiler.stop()
 
     # --- what others ask ------------------------------------------------------------------------------------------

@@ -88,6 +88,16 @@ def test_busy_is_not_sick(server: RunningServer, client: httpx.Client) -> None:
     assert client.get("/health_generate").status_code == 200
 
 
+def test_a_model_that_fails_makes_no_token(server: RunningServer, client: httpx.Client) -> None:
+    server.engine.refusal = FinishReason("abort", message="the forward pass has failed", status_code=500)
+    response = client.get("/health_generate")
+    assert (response.status_code, response.text) == (503, "no token: the forward pass has failed\n")
+    server.engine.refusal = FinishReason("abort", message="it took too long", status_code=504)
+    assert client.get("/health_generate").status_code == 503
+    server.engine.refusal = FinishReason("abort", message="somebody has aborted all requests")
+    assert client.get("/health_generate").status_code == 200
+
+
 def test_full_queue_is_not_ready_but_alive(own: tuple[RunningServer, httpx.Client]) -> None:
     server, client = own
     server.run(lambda: server.engine.heartbeat(num_queue_reqs=4))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from http import HTTPStatus
 
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.errors import BoughError, Overloaded
@@ -58,7 +59,7 @@ class Probes:
             HEALTH_RID_PREFIX + new_request_id(), is_generation=manager.model_config.is_generation, max_new_tokens=1
         )
         try:
-            await asyncio.wait_for(self._one_token(request), DEEP_PROBE_TIMEOUT)
+            return await asyncio.wait_for(self._one_token(request), DEEP_PROBE_TIMEOUT)
         except asyncio.TimeoutError:
             if manager.health.last_progress >= started:
                 return None  # tokens of other requests came through meanwhile: busy, not sick
@@ -69,12 +70,21 @@ class Probes:
             return None  # a refusal has come all the way from the scheduler
         except BoughError as error:
             return error.message
-        return None
 
-    async def _one_token(self, request: GenerateRequest) -> None:
+    async def _one_token(self, request: GenerateRequest) -> str | None:
+        """What comes of the request in place of a token, if anything does."""
+        failure: str | None = None
         async with self._manager.generation([request], all_the_way=True) as generation:
             while generation.unfinished:
-                await generation.deltas()
+                for _, delta in await generation.deltas():
+                    reason = delta.finish_reason
+                    status = None if reason is None or reason.type != "abort" else reason.status_code
+                    if status == HTTPStatus.GATEWAY_TIMEOUT:
+                        raise asyncio.TimeoutError
+                    # A request that is told to come later has been to the scheduler and back.
+                    if reason is not None and status not in (None, Overloaded.status_code):
+                        failure = f"no token: {reason.message}"
+        return failure
 
 
 def _verdict(broken: str | None) -> Response:
