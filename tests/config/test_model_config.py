@@ -72,6 +72,17 @@ def test_end_of_sequence_named_by_the_tokenizer_configuration_alone(tmp_path: Pa
     assert config_of(tmp_path, {"eos_token_id": None}).eos_token_ids == (5,)
 
 
+@pytest.mark.parametrize("in_configuration", [True, False])
+def test_llamas_end_of_a_message_is_one_of_the_turn(tmp_path: Path, in_configuration: bool) -> None:
+    tokens = [(5, "<|eot_id|>"), (6, "<|eom_id|>"), (7, "<|python_tag|>")]
+    names: dict[str, Any] = {"eos_token": "<|eot_id|>"}
+    if in_configuration:
+        names["added_tokens_decoder"] = {str(token): {"content": text} for token, text in tokens}
+    write(tmp_path, "tokenizer_config.json", names)
+    write(tmp_path, "tokenizer.json", {"added_tokens": [{"id": token, "content": text} for token, text in tokens]})
+    assert config_of(tmp_path, {"eos_token_id": 5}).eos_token_ids == (5, 6)
+
+
 def test_end_of_sequence_ids_outside_the_vocabulary_are_dropped(tmp_path: Path) -> None:
     assert config_of(tmp_path, {"eos_token_id": [2, 1000, -1]}).eos_token_ids == (2,)
 

@@ -129,7 +129,12 @@ def test_a_call_ends_thoughts_where_the_model_forgets_to(reasoning_name: str, to
 def test_special_tokens_are_needed_where_the_marks_are_some() -> None:
     assert dialect("kimi_k2").needs_special_tokens
     assert dialect(NONE, "mistral").needs_special_tokens
-    assert not dialect("hermes", "qwen3").needs_special_tokens
+    ordinary = dialect("hermes", "qwen3")
+    assert not ordinary.needs_special_tokens
+    assert not ordinary.with_special_tokens(["<|im_end|>", "<tool_response>"]).needs_special_tokens
+    for mark in ("<tool_call>", "<think>", "</think>"):
+        assert ordinary.with_special_tokens(["<|im_end|>", mark]).needs_special_tokens
+    assert not Dialect().with_special_tokens(["<think>"]).needs_special_tokens
 
 
 # --- constraints ------------------------------------------------------------------------------------------------------

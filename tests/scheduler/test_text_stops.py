@@ -10,11 +10,14 @@ import pytest
 import re2
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tokenizers import AddedToken
+from tokenizers import Tokenizer as Backend
 
 from bough.ipc.messages import BatchTokenIDOutput
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import text_stops
+from bough.scheduler.text_stops import TextStops
 from bough.tokenization.stop_matcher import StopMatcher, StopStep
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.scheduler.harness import Harness, Output, prompt_of
@@ -68,6 +71,48 @@ def test_text_is_cut_before_the_stop_and_streams_as_a_whole(seed: int) -> None:
     for output in outputs:
         assert output.finish_reason is not None
         assert (output.finish_reason.type, output.finish_reason.matched) == ("stop", stop)
+
+
+def with_special_token(text: str) -> Tokenizer:
+    backend = Backend.from_str(byte_level_bpe().to_str())
+    backend.add_special_tokens([AddedToken(text, special=True, normalized=False)])
+    return Tokenizer(backend, special=SpecialTokens())
+
+
+@pytest.mark.parametrize("no_stop_trim", [False, True])
+@pytest.mark.parametrize("stop_regex", [(), ("never",)])
+def test_a_stop_string_may_be_a_special_token_that_no_text_shows(
+    no_stop_trim: bool, stop_regex: tuple[str, ...]
+) -> None:
+    special = with_special_token("<|end|>")
+    end = special.token_to_id("<|end|>")
+    assert end is not None
+    for skip, expected in ((True, "oak<"), (False, "oak<<|end|>" if no_stop_trim else "oak<")):
+        params = SamplingParams(
+            stop=("<|end|>", "<<<"), stop_regex=stop_regex, skip_special_tokens=skip, no_stop_trim=no_stop_trim
+        )
+        stops = TextStops(special, [], params)
+        ids = special.encode("oak<").tolist()
+        assert [stops.push(token) for token in ids] == [None] * len(ids)
+        matched = stops.push(end)
+        assert matched == "<|end|>" or (stop_regex and not skip), "where patterns are searched together it is late"
+        assert stops.finish() == "<|end|>"
+        text, released = stops.take_text()
+        assert (text, released) == (expected, len(ids) + 1)
+
+
+def test_a_pattern_that_only_the_end_completes_is_why_the_text_is_cut() -> None:
+    prompt = text_prompt(4)
+    ids, _ = generated(prompt)
+    stop_id = ids[10]
+    first = ids.index(stop_id)
+    before = tokenizer().decode(ids[:first], skip_special_tokens=True, spaces_between_special_tokens=True)
+    pattern = re2.escape(before[-1:]) + "$"
+    output = run(prompt, stop_regex=(pattern,), stop_token_ids=(stop_id,))
+    assert output.finish_reason is not None
+    assert output.finish_reason.matched == pattern
+    assert before.startswith(output.text)
+    assert len(output.text) < len(before)
 
 
 def test_stop_string_that_never_comes_changes_nothing() -> None:

@@ -597,6 +597,10 @@ class _TokenizerFile(msgspec.Struct):
     added_tokens: list[_AddedToken] = []
 
 
+_END_OF_MESSAGE = "<|eom_id|>"
+"""Ends a message of Llama 3 that calls one of its own tools, and with it the turn, though some files do not say so."""
+
+
 def _eos_token_ids(
     config: dict[str, Any], generation_config: dict[str, Any], tokenizer_dir: Path, vocab_size: int
 ) -> tuple[int, ...]:
@@ -612,34 +616,32 @@ def _eos_token_ids(
                     f"{source}: eos_token_id must be a token id or a list, got {ids!r}", param="model_path"
                 )
             found.add(token_id)
-    named = _tokenizer_eos(tokenizer_dir)
-    if named is not None:
-        found.add(named)
+    found |= _tokenizer_eos(tokenizer_dir)
     return tuple(sorted(token_id for token_id in found if 0 <= token_id < vocab_size))
 
 
-def _tokenizer_eos(directory: Path) -> int | None:
-    """Id of the token that tokenizer_config.json names as ``eos_token``; ``None`` if it names none that is known."""
+def _tokenizer_eos(directory: Path) -> set[int]:
+    """Ids of the tokens that end a sequence by the tokenizer's files, as far as they are known there: that which
+    tokenizer_config.json names as ``eos_token``, and Llama's end of a message."""
     config_file = directory / "tokenizer_config.json"
     if not config_file.is_file():
-        return None
+        return set()
     config = read_json(config_file)
     if not isinstance(config, dict):
-        return None
+        return set()
     token = config.get("eos_token")
-    content = token.get("content") if isinstance(token, dict) else token
-    if not isinstance(content, str):
-        return None
+    named = token.get("content") if isinstance(token, dict) else token
+    wanted = (named, _END_OF_MESSAGE)
+    found: dict[str, int] = {}
     added = config.get("added_tokens_decoder")
-    if isinstance(added, dict):
-        for token_id, entry in added.items():
-            if isinstance(entry, dict) and entry.get("content") == content and token_id.isdecimal():
-                return int(token_id)
+    for token_id, entry in (added if isinstance(added, dict) else {}).items():
+        if isinstance(entry, dict) and entry.get("content") in wanted and token_id.isdecimal():
+            found[entry["content"]] = int(token_id)
     tokenizer_file = directory / "tokenizer.json"
-    if tokenizer_file.is_file():
+    if isinstance(named, str) and named not in found and tokenizer_file.is_file():
         try:
             tokens = msgspec.json.decode(tokenizer_file.read_bytes(), type=_TokenizerFile).added_tokens
         except (OSError, msgspec.DecodeError) as error:
             raise ConfigError(f"cannot read {tokenizer_file}: {error}; download it again") from None
-        return next((entry.id for entry in tokens if entry.content == content), None)
-    return None
+        found.update((entry.content, entry.id) for entry in tokens if entry.content in wanted)
+    return set(found.values())

@@ -7,8 +7,8 @@ template has in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bough import plugins
@@ -42,15 +42,27 @@ class Dialect:
     Attributes:
         tool_format: ``None`` if it is not known to write calls.
         reasoning_format: ``None`` if it is not known to think.
+        marks_are_special: whether this model's tokenizer has special tokens where others of the family have ordinary
+            ones.
     """
 
     tool_format: ToolFormat | None = None
     reasoning_format: ReasoningFormat | None = None
+    marks_are_special: bool = False
+
+    def with_special_tokens(self, special: Collection[str]) -> Dialect:
+        """The same of a model whose tokenizer has these special tokens."""
+        marks: set[str] = set()
+        if self.tool_format is not None:
+            marks.update(self.tool_format.triggers, self.tool_format.openers)
+        if self.reasoning_format is not None:
+            marks.update((self.reasoning_format.start, self.reasoning_format.end))
+        return replace(self, marks_are_special=any(mark.strip() in special for mark in marks))
 
     @property
     def needs_special_tokens(self) -> bool:
         """Whether markers are seen only in text that is decoded with ``skip_special_tokens=False``."""
-        return any(each.needs_special_tokens for each in self._formats)
+        return self.marks_are_special or any(each.needs_special_tokens for each in self._formats)
 
     @property
     def _formats(self) -> list[ToolFormat | ReasoningFormat]:

@@ -101,7 +101,8 @@ class OutputProcessor:
                     message = "internal error while decoding the end of the output"
                     reason = FinishReason("abort", message=message, status_code=500)
             late = req.text_stops is not None and req.text_stops.matched_late
-            if matched is not None and (late or reason.type == "length"):
+            # Where the text is cut by a pattern that only its end completes, this says why, and no stop token does.
+            if matched is not None and (late or reason.type != "abort"):
                 reason = FinishReason("stop", matched=matched)
         self.requests.release(req, keep=keep)
         req.finish_reason = reason

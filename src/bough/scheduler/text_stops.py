@@ -57,6 +57,12 @@ class TextStops:
         self._undecoded = 0
         """Tokens at the end whose text is not decoded yet (an unfinished UTF-8 sequence)."""
         self._released = 0
+        self._special_stops = {
+            token_id: stop
+            for stop in (params.stop if params.skip_special_tokens else ())
+            if (token_id := tokenizer.token_to_id(stop)) in tokenizer.special_ids
+        }
+        """Stop strings that the text never shows, by the special tokens that they are the text of."""
         self._has_patterns = bool(params.stop_regex)
         self._unsearched: list[_Piece] = []
         self._search_every = 1
@@ -71,6 +77,8 @@ class TextStops:
         Returns:
             The stop string or pattern that this token completed, or ``None``.
         """
+        if token_id in self._special_stops:
+            return self._end_before(self._special_stops[token_id])
         text, num_pending = self._decoder.push((token_id,))
         num_tokens = self._undecoded + 1 - num_pending
         self._undecoded = num_pending
@@ -111,6 +119,17 @@ class TextStops:
         self._released += self._undecoded + len(self._ends)
         self._undecoded = 0
         self._ends.clear()
+        return self.matched
+
+    def _end_before(self, stop: str) -> str:
+        """A special token that ends the text, to which it adds nothing."""
+        self._search()
+        if self.matched is None:
+            self._take(self._decoder.flush(), self._undecoded + 1)
+            self._undecoded = 0
+            if self.matched is None:
+                self._emit(self._matcher.flush())
+                self.matched = self._matcher.matched or stop
         return self.matched
 
     def take_text(self) -> tuple[str, int]:

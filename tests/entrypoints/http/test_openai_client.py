@@ -203,6 +203,18 @@ class TestServerOptions:
             assert answer.usage.completion_tokens == 3
             assert api.completions.create(model="m", prompt="a").usage.completion_tokens == 3  # type: ignore[union-attr]
 
+    def test_an_echo_has_special_tokens_if_the_server_prefers_them(self, tmp_path: Path) -> None:
+        preferred = {"skip_special_tokens": False}
+        with running_server(tmp_path, more_specials=("<mark>",), preferred_sampling_params=preferred) as server:
+            tokenizer = server.manager.tokenizer
+            assert tokenizer is not None
+            ids = tokenizer.encode("<mark>Hi").tolist()
+            body = {"prompt": ids, "echo": True, "max_tokens": 0, "logprobs": 1}
+            for extra, text in (({}, "<mark>Hi"), ({"skip_special_tokens": True}, "Hi")):
+                (choice,) = httpx.post(f"{server.url}/v1/completions", json={**body, **extra}).json()["choices"]
+                assert choice["text"] == text
+                assert choice["logprobs"]["text_offset"][1] == len(text) - 2
+
     def test_unknown_fields_can_be_allowed(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with running_server(tmp_path, allow_unknown_fields=True) as server:
             api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")

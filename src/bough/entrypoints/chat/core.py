@@ -84,11 +84,12 @@ class ChatCore:
         sources = {} if template is None else template.sources
         source = "\n".join(sources.values()) or None
         self._fit = TemplateFit(sources)
-        self._dialect = make_dialect(
-            source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
-        )
-        self._tool_dialect = make_tool_dialect(
-            source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
+        special = () if manager.tokenizer is None else manager.tokenizer.special_token_ids
+        self._dialect, self._tool_dialect = (
+            make(
+                source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
+            ).with_special_tokens(special)
+            for make in (make_dialect, make_tool_dialect)
         )
         self._asks_for_thoughts = self._dialect.reasoning_format is not None and _asks_for_thoughts(
             template, self._dialect.reasoning_format

@@ -117,7 +117,8 @@ class CompletionHandler(OpenAIHandler):
         echoes = [Echo()] * len(prompts)
         if body.echo:
             names = [request.prompt_param for request in requests]
-            echoes = [await self._echo(prompt, name, body) for prompt, name in zip(prompts, names, strict=True)]
+            skips = params.skip_special_tokens
+            echoes = [await self._echo(prompt, name, skips) for prompt, name in zip(prompts, names, strict=True)]
         answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body), body)
         writers = [
             CompletionChoiceWriter(
@@ -162,7 +163,7 @@ class CompletionHandler(OpenAIHandler):
             prompt = ids
         return last_tokens(prompt, keep)
 
-    async def _echo(self, prompt: str | TokenIds, param: str, body: CompletionRequest) -> Echo:
+    async def _echo(self, prompt: str | TokenIds, param: str, skip_special_tokens: bool) -> Echo:
         """The text of a prompt, unless it is certainly too long."""
         manager = self.manager
         assert manager.tokenizer is not None, "checked before"
@@ -174,7 +175,7 @@ class CompletionHandler(OpenAIHandler):
         decode = manager.tokenizer.decode
         return Echo(
             await manager.prompt_encoder.run(
-                4 * len(prompt), lambda: decode(prompt, skip_special_tokens=body.skip_special_tokens)
+                4 * len(prompt), lambda: decode(prompt, skip_special_tokens=skip_special_tokens)
             )
         )
 
@@ -213,7 +214,8 @@ class CompletionChoiceWriter(ChoiceWriter):
         self._plain_end = b',"logprobs":null,"finish_reason":null,"matched_stop":null}]'
         self._logprobs: CompletionLogprobs | None = None
         if body.logprobs is not None:
-            self._logprobs = CompletionLogprobs(names, body.skip_special_tokens, body.logprobs, echo)
+            skips = request.sampling_params.skip_special_tokens
+            self._logprobs = CompletionLogprobs(names, skips, body.logprobs, echo)
 
     def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
         """See :meth:`ChoiceWriter.plain_event`."""
