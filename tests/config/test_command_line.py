@@ -6,7 +6,7 @@ import io
 import pytest
 
 from bough.cli_commands.serve import parse_server_args
-from bough.config.later import FLAGS_OF_OTHERS, names_here
+from bough.config.later import FLAGS_OF_OTHERS, names_here, without_neutral_options
 from bough.config.options import options_of
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
@@ -55,6 +55,8 @@ def test_every_option_is_a_flag_and_a_key(config):
         "reasoning_parser": "qwen3",
         "max_sessions": "7",
         "max_stored_responses": "7",
+        "watchdog_timeout": "7",
+        "soft_watchdog_timeout": "7",
     }
     for each in options_of(ServerArgs):
         text = each.choices[-1] if each.choices else named.get(each.name, samples[each.kind])
@@ -156,3 +158,53 @@ def test_flags_of_others_are_known_in_files_and_as_keywords(config):
     assert "; the nearest here is 'context-length'" in refused("--config", config("max-model-len: 8k"))
     with pytest.raises(ConfigError, match="; the nearest here is 'max_running_requests'"):
         ServerArgs(parallel=4)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--tp", "1"),
+        ("--tp-size=1", "--dp_size", "1"),
+        ("--nnodes", "1", "--node-rank", "0"),
+        ("--enable-metrics", "--enable-prefix-caching"),
+    ],
+)
+def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
+    assert parse(*words) == ServerArgs()
+    assert parse("--port", "4000", *words, "--page-size", "16") == ServerArgs(port=4000, page_size=16)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--tp", "2"), "--tp is not supported yet: tensor parallelism"),
+        (("--tp",), "--tp is not supported yet: tensor parallelism"),
+        (("--tp=",), "--tp is not supported yet: tensor parallelism"),
+        (("--trust-remote-code",), "--trust-remote-code is not needed: code from checkpoints is never run"),
+        (("--enable-hierarchical-cache",), "--enable-hierarchical-cache is not supported yet: a cache in host memory"),
+        (("--max-num-batched-tokens", "1"), "the nearest here is '--max-prefill-tokens'"),
+        (("--enable-metrics=1",), "unknown flag '--enable-metrics'"),
+        (("--log-level", "warn"), "the nearest here is 'warning'"),
+    ],
+)
+def test_flags_of_others_that_ask_for_more_are_refused_in_words(words, message):
+    assert message in refused(*words)
+
+
+def test_switches_are_not_taken_for_each_other():
+    assert "did you mean" not in refused("--enable-something-else")
+    assert "did you mean '--enable-priority-scheduling'" in refused("--enable-priority-schedulin")
+
+
+def test_keywords_of_others_may_ask_for_what_is_so_anyway():
+    options = {
+        "tp_size": 1,
+        "dp_size": None,
+        "nnodes": 1,
+        "trust_remote_code": False,
+        "enable_metrics": True,
+        "port": 1,
+    }
+    assert without_neutral_options(options) == {"port": 1}
+    refused_ones = {"tp_size": 2, "nnodes": True, "trust_remote_code": True, "enable_metrics": False}
+    assert without_neutral_options(refused_ones) == refused_ones

@@ -37,6 +37,11 @@ def test_arguments_cannot_be_changed():
         ServerArgs().port = 1  # type: ignore[misc]
 
 
+def test_none_is_the_default_where_it_is_no_value():
+    assert ServerArgs(quantization=None, port=None) == ServerArgs()
+    assert ServerArgs(queue_timeout=None).queue_timeout is None
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
@@ -51,7 +56,10 @@ def test_arguments_cannot_be_changed():
         ({"preferred_sampling_params": {"n": 2}}, "preferred_sampling_params must not set n"),
         ({"preferred_sampling_params": {"nope": 2}}, "preferred_sampling_params must hold valid sampling parameters"),
         ({"schedule_policy": "fsfc"}, "schedule_policy must be one of"),
-        ({"tensor_parallel_size": 2}, "unknown option 'tensor_parallel_size'"),
+        ({"tensor_parallel_size": 2}, "tensor_parallel_size is not supported yet: tensor parallelism"),
+        ({"trust_remote_code": True}, "trust_remote_code is not needed: code from checkpoints is never run"),
+        ({"dtype": "half"}, "got 'half'; the nearest here is 'float16'"),
+        ({"quantization": "awq"}, "got 'awq'; a checkpoint that is quantised says so itself"),
     ],
 )
 def test_what_cannot_work_is_refused(keywords, message):

@@ -114,7 +114,7 @@ def test_a_message_without_text_cannot_be_continued() -> None:
 
 def test_what_a_template_raises_is_told_to_the_client() -> None:
     with pytest.raises(BadRequest, match=r"^System comes first$") as error:
-        template(ELABORATE).render([CHAT[1], CHAT[0]])
+        template("{{ raise_exception('System comes first') }}").render([CHAT[1], CHAT[0]])
     assert error.value.param == "messages"
 
 
@@ -299,6 +299,54 @@ def test_builtin_templates_show_every_message_once_and_open_the_answer(name: str
     assert chat_template.render(
         [*CHAT, {"role": "assistant", "content": "It is"}], continue_final_message=True
     ).endswith("It is")
+
+
+SYSTEMS = [
+    {"role": "system", "content": "First."},
+    {"role": "system", "content": [{"type": "text", "text": "Second."}]},
+    {"role": "user", "content": "Hi"},
+    {"role": "assistant", "content": "Yes?"},
+    {"role": "system", "content": "Third."},
+    {"role": "system", "content": "Fourth."},
+    {"role": "user", "content": "Who are you?"},
+    {"role": "system", "content": "Fifth."},
+]
+SAID = ("First.", "Second.", "Hi", "Yes?", "Third.", "Fourth.", "Who are you?", "Fifth.")
+ONE_SYSTEM = """\
+{%- for message in messages %}
+    {%- if message.role == 'system' and not loop.first %}{{ raise_exception('the system speaks first') }}{% endif %}
+    {%- if not loop.first and message.role == 'user' and messages[loop.index0 - 1].role == 'user' %}
+        {{- raise_exception('users alternate') }}
+    {%- endif %}
+    {{- '[' ~ message.role ~ ']' ~ message.content }}
+{%- endfor %}"""
+LAST_SYSTEM = """\
+{%- set ns = namespace(system='') %}
+{%- for message in messages if message.role == 'system' %}{% set ns.system = message.content %}{% endfor %}
+{{- ns.system }}
+{%- for message in messages if message.role != 'system' -%}
+    [{{ message.role }}]{{ message.content }}
+{%- endfor %}"""
+
+
+@pytest.mark.parametrize("source", [*sorted(BUILTIN_TEMPLATES.keys() - {RERANKER_TEMPLATE}), ONE_SYSTEM, LAST_SYSTEM])
+def test_no_system_message_is_lost_among_several(source: str) -> None:
+    template = ChatTemplate({"default": BUILTIN_TEMPLATES.get(source, source)}, SPECIAL)
+    text = template.render(SYSTEMS)
+    places = [text.index(said) for said in SAID]
+    assert places == sorted(places)
+    assert all(text.count(said) == 1 for said in SAID)
+
+
+def test_system_messages_stay_where_the_template_has_a_place_for_them() -> None:
+    template = ChatTemplate({"default": BUILTIN_TEMPLATES["chatml"]}, SPECIAL)
+    assert template.render(SYSTEMS).count("<|im_start|>system") == 5
+    one = ChatTemplate({"default": ONE_SYSTEM}, SPECIAL).render(SYSTEMS)
+    assert one == "[system]First.\n\nSecond.[user]Hi[assistant]Yes?[user]Third.\n\nFourth.\n\nWho are you?\n\nFifth."
+    answered = [*SYSTEMS[:4], SYSTEMS[4], {"role": "assistant", "content": "No."}]
+    assert ChatTemplate({"default": ONE_SYSTEM}, SPECIAL).render(answered).endswith("[user]Third.[assistant]No.")
+    with pytest.raises(BadRequest, match="alternate"):
+        ChatTemplate({"default": ONE_SYSTEM}, SPECIAL).render([SYSTEMS[2], SYSTEMS[2]])
 
 
 def test_templates_can_be_given_by_file(tmp_path: Path) -> None:

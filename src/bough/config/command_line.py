@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from bough.config.later import feature_of
+from bough.config.later import refusal, without_neutral
 from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
 from bough.errors import ConfigError
 
@@ -29,6 +29,8 @@ class CommandParser(argparse.ArgumentParser):
 
         super().__init__(allow_abbrev=False, exit_on_error=False, formatter_class=formatter, **settings)
         self._stray = f"; {stray}" if stray else ""
+        self.takes_engine_options = False
+        """Whether flags that people bring along from other servers may ask for what is so anyway."""
 
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing usage and exiting."""
@@ -37,6 +39,8 @@ class CommandParser(argparse.ArgumentParser):
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and raise :class:`ConfigError` for anything left over."""
         words = list(sys.argv[1:] if args is None else args)
+        if self.takes_engine_options:
+            words = without_neutral(words)
         try:
             parsed, extras = self.parse_known_args(words, namespace)
         except argparse.ArgumentError as error:
@@ -45,9 +49,9 @@ class CommandParser(argparse.ArgumentParser):
         for extra in extras:
             if extra.startswith("-"):
                 flag = extra.partition("=")[0]
-                feature = feature_of(flag)
-                if feature is not None:
-                    self.error(f"{flag} is not supported yet: {feature}")
+                told = refusal(flag)
+                if told is not None:
+                    self.error(told)
                 known = [known for action in self._actions for known in action.option_strings]
                 self.error(unknown_name("flag", flag, known))
         if extras:
@@ -89,6 +93,8 @@ def add_options(parser: argparse.ArgumentParser, table: type[OptionTable]) -> No
 
     A switch also has a ``--no-`` form, which undoes what a configuration file says.
     """
+    if isinstance(parser, CommandParser) and "model-path" in options_by_key(table):
+        parser.takes_engine_options = True
     for title, options in groups_of(table).items():
         group = parser.add_argument_group(title)
         for each in options:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union
 
-from bough.config.later import names_here
+from bough.config.later import names_here, nearest_value, refusal
 from bough.errors import ConfigError
 
 Kind = Literal["bool", "int", "float", "str", "json"]
@@ -188,8 +188,9 @@ class Option:
             return None
         value = self._convert(value, shown)
         if self.choices and value not in self.choices:
+            advice = nearest_value(self.key, value) or did_you_mean(value, self.choices)
             raise ConfigError(
-                f"{shown} must be one of {', '.join(self.choices)}, got {value!r}{did_you_mean(value, self.choices)}",
+                f"{shown} must be one of {', '.join(self.choices)}, got {value!r}{advice}",
                 param=self.name,
             )
         low, high = self.declared.minimum, self.declared.maximum
@@ -279,6 +280,9 @@ class OptionTable:
         names = [each.name for each in options_of(cls)]
         for keyword in keywords:
             if keyword not in names:
+                told = refusal(keyword)
+                if told is not None:
+                    raise ConfigError(told, param=keyword)
                 meant = options_by_key(cls).get(keyword.replace("_", "-"))
                 suggestion = did_you_mean(keyword, names) if meant is None else f"; did you mean {meant.name!r}?"
                 raise ConfigError(f"unknown option {keyword!r}{suggestion}", param=keyword)
@@ -288,7 +292,7 @@ class OptionTable:
         """Check every field and bring it to its own type."""
         for each in options_of(type(self)):
             value = getattr(self, each.name)
-            checked = each.check(value, shown=each.name)
+            checked = each.default if value is None and not each.optional else each.check(value, shown=each.name)
             if checked is not value:
                 object.__setattr__(self, each.name, checked)
         self.check_together()
@@ -370,7 +374,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     nearest = next((each for each in names_here(name) if each in names), None)
     if nearest is not None:
         return f"; the nearest here is {nearest!r}"
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    # Most of what switches are called is the same.
+    cutoff = 0.8 if name.lstrip("-").startswith(("enable", "disable")) else 0.6
+    close = difflib.get_close_matches(name, names, n=1, cutoff=cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, TypeVar, Union
 
 import msgspec
 
+from bough.config.later import without_neutral_options
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subprocesses, watch_health
@@ -239,7 +240,7 @@ class Engine:
 
     def __init__(self, server_args: ServerArgs | None = None, **options: Any) -> None:
         if server_args is None:
-            server_args = ServerArgs(**{"log_level": "error", **options})
+            server_args = ServerArgs(**{"log_level": "error", **without_neutral_options(options)})
         elif options:
             raise ConfigError(f"give either server_args or single options, not both ({', '.join(sorted(options))})")
         if server_args.otlp_traces_endpoint is not None:

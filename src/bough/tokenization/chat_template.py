@@ -73,6 +73,8 @@ class ChatTemplate:
         self._takes_text = {role: self._shows(role, _PROBE) for role in _ROLES}
         self._takes_parts = {role: self._shows_parts(role) for role in _ROLES}
         self._call_form = self._find_call_form()
+        self._shows_several_systems = self._shows_each("system", "system", "user")
+        self._shows_later_systems = self._shows_each("system", "user", "system")
 
     def render(
         self,
@@ -112,6 +114,8 @@ class ChatTemplate:
                 field = f"chat_template_kwargs.{name}"
                 raise BadRequest(f"{field} cannot be set", param=field)
         shown = [self._fit(message, f"{where}[{index - continues}]") for index, message in enumerate(messages)]
+        if not continues and any(message.get("role") == "system" for message in shown[1:]):
+            shown = self._with_all_systems(shown)
         if continues:
             shown[continues - 1] = _marked(shown[continues - 1], where)
         if continue_final_message:
@@ -156,6 +160,44 @@ class ChatTemplate:
             # Templates run into any kind of error on data that they do not expect.
             reason = "messages are nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise BadRequest(f"the chat template cannot render these messages: {reason}", param=where) from None
+
+    # --- what the system says ---------------------------------------------------------------------------------------
+
+    def _with_all_systems(self, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The messages, none of whose system texts is left out or refused because there are several.
+
+        Where the template has no place for it, what stands at the beginning becomes one message, and what comes later
+        part of what the user says.
+        """
+        told: list[dict[str, Any]] = []
+        waiting: dict[str, Any] | None = None
+        for index, message in enumerate(messages):
+            is_system = message.get("role") == "system"
+            is_first = is_system and all(each.get("role") == "system" for each in messages[:index])
+            last = told[-1] if told else None
+            if is_first and last is not None and not self._shows_several_systems:
+                told[-1] = _joined(last, message)
+            elif is_system and not is_first and not self._shows_later_systems:
+                if last is not None and last.get("role") == "user":
+                    told[-1] = _joined(last, message)
+                else:
+                    waiting = message if waiting is None else _joined(waiting, message)
+            elif waiting is not None and message.get("role") == "user":
+                told.append({**_joined(waiting, message), "role": "user"})
+                waiting = None
+            else:
+                if waiting is not None:
+                    told.append({**waiting, "role": "user"})
+                    waiting = None
+                told.append(message)
+        return told if waiting is None else [*told, {**waiting, "role": "user"}]
+
+    def _shows_each(self, *roles: str) -> bool:
+        """Whether the template shows every message of a short conversation."""
+        texts = [f"{_PROBE}-{index}" for index in range(len(roles))]
+        told = zip(roles, texts, strict=True)
+        shown = self._try_messages([self._fit({"role": role, "content": text}, "messages") for role, text in told])
+        return shown is not None and all(text in shown for text in texts)
 
     # --- content --------------------------------------------------------------------------------------------------
 
@@ -250,6 +292,15 @@ class ChatTemplate:
             return self._render(self._template_for(None), variables, "messages")
         except BadRequest:
             return None
+
+
+def _joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """The first of two messages with the text of both, which is there in one form or another."""
+    contents = [first["content"], second["content"]]
+    if all(isinstance(content, str) for content in contents):
+        return {**first, "content": "\n\n".join(contents)}
+    parts = [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in contents]
+    return {**first, "content": [*parts[0], *parts[1]]}
 
 
 def reads_text_only(where: str, kind: object) -> BadRequest:

@@ -254,7 +254,7 @@ def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServ
         ({"tools": [{**WEATHER, "input_examples": []}]}, "tools[0].input_examples"),
         ({"tools": [WEATHER, WEATHER]}, "tools[1].name"),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}, WEATHER, WEATHER]}, "tools[2].name"),
-        ({"context_management": {"edits": [{"type": "clear_thinking_20251015"}]}}, "context_management"),
+        ({"context_management": {"edits": [], "more": 1}}, "context_management"),
         ({"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}, "context_management"),
         ({"messages": [{"role": "user", "content": [NESTED]}]}, "messages[0].content[0].content[0]: only text"),
         ({"messages": [{"role": "user", "content": [REFERENCE]}]}, "messages[0].content[0]"),

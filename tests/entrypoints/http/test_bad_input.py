@@ -269,7 +269,7 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
     [
         ("/v1/completions", {"stop_regex": "("}, "stop_regex"),
         ("/v1/completions", {"min_tokens": 9, "max_tokens": 8}, "min_tokens"),
-        ("/v1/completions", {"top_k": 0}, "top_k"),
+        ("/v1/completions", {"top_k": -2}, "top_k"),
         ("/v1/completions", {"allowed_token_ids": []}, "allowed_token_ids"),
         ("/v1/completions", {"stream_options": {"include_usage": True}}, "stream_options"),
         ("/v1/completions", {"prompt": []}, "prompt"),

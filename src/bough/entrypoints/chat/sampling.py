@@ -12,7 +12,7 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.constraints import Constraint
 from bough.errors import BadRequest
 from bough.managers.request_limits import RequestLimits
-from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
+from bough.sampling.sampling_params import ALL_TOKENS, GRAMMAR_KINDS, SamplingParams
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +71,9 @@ def make_sampling_params(
         BadRequest: naming a field that is out of range, or more than this server allows.
     """
     merged = {**defaults, **values}
+    top_k = values.get("top_k")
+    if top_k == 0 and not isinstance(top_k, bool):  # all tokens, at vLLM, Anthropic and Ollama
+        merged["top_k"] = ALL_TOKENS
     if max_tokens is not None or "max_new_tokens" not in merged:
         merged["max_new_tokens"] = max_tokens
     called = {**(names or {}), "max_new_tokens": max_tokens_field}

@@ -58,11 +58,12 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("metadata", "prompt_cache_options", "prediction", "cache_control", "diagnostics", "options"),
-            *("external_trace_header",),
+            *("external_trace_header", "client_metadata"),
         ),
         dict[str, Any],
     ),
     **dict.fromkeys(("max_tokens", "max_tool_calls", "temperature", "received_time"), float),
+    "access_programs": dict[str, Any] | list[str],
     "betas": list[str],
     "custom_labels": dict[str, Any] | list[dict[str, Any]],
     "keep_alive": str | float,
@@ -94,10 +95,16 @@ class Refused:
     Attributes:
         meaning: what it would do.
         neutral: values, besides null, that ask for nothing and are therefore accepted.
+        is_harmless: tells other such values, where there are too many to list.
     """
 
     meaning: str
     neutral: tuple[Any, ...] = ()
+    is_harmless: Callable[[Any], bool] | None = None
+
+    def accepts(self, value: Any) -> bool:
+        """Whether a value asks for nothing."""
+        return is_neutral(value, self.neutral) or (self.is_harmless is not None and self.is_harmless(value))
 
 
 @dataclass(frozen=True)
@@ -244,7 +251,7 @@ class BodySpec(Generic[Body]):
         except JSON_ERRORS as error:
             raise _wrong_value(name, raw, error, decoder.type) from None
         refused = self.refused.get(name)
-        if refused is not None and not is_neutral(value, refused.neutral):
+        if refused is not None and not refused.accepts(value):
             raise BadRequest(
                 f"{name} is not supported yet ({refused.meaning})", param=name, code="unsupported_parameter"
             )

@@ -154,7 +154,8 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str,
         kind = msgspec.json.schema(INEFFECTIVE_TYPES[name])
         properties[name] = {**kind, "description": f"Accepted without effect. {meaning}".strip(), "default": None}
     for name, refused in spec.refused.items():
-        properties[name] = {"description": _refusal(refused.meaning), "enum": [None, *refused.neutral], "default": None}
+        kind = {"enum": [None, *refused.neutral]} if refused.is_harmless is None else {"type": "object"}
+        properties[name] = {**kind, "description": _refusal(refused.meaning), "default": None}
     for name in properties.keys() - set(schema.get("required", ())):
         properties[name] = _nullable(properties[name])
     schema["additionalProperties"] = False

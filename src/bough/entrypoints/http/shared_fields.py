@@ -30,7 +30,7 @@ TopP = Annotated[
 ]
 TopK = Annotated[
     Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
-    Meta(description="Keep so many of the likeliest tokens; -1: all. Default: the model's own, else -1."),
+    Meta(description="Keep so many of the likeliest tokens; -1 or 0: all. Default: the model's own, else -1."),
 ]
 
 

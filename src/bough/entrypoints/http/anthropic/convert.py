@@ -36,14 +36,24 @@ _CHOICES = {
     "none": ToolChoice.NONE,
 }
 
-_MESSAGE_MEMBERS = frozenset({"role", "content", "id", "type"})
+_MESSAGE_MEMBERS = frozenset({"role", "content", "id", "type", "output_config"})
+"""Of which only the first two say something to the model."""
+
+_BILLING = "x-anthropic-billing-header:"
+"""How the text begins that Claude Code puts before all else, with a number that is another one in every request: to
+show it to the model would be to compute the whole of each prompt anew."""
+
 _TEXT_BLOCKS = ("text", "search_result", "document")
 _RESULT_BLOCKS = (*_TEXT_BLOCKS, "tool_reference")
 
 _TOOL_MEMBERS = frozenset(
-    {"type", "name", "description", "input_schema", "strict", "cache_control", "eager_input_streaming", "defer_loading"}
+    {
+        *("type", "name", "description", "input_schema", "strict"),
+        *("cache_control", "eager_input_streaming", "defer_loading", "allowed_callers"),
+    }
 )
-"""The last three change nothing: prefixes are cached anyway, arguments always streamed, and tools always shown."""
+"""The last four change nothing: prefixes are cached anyway, arguments always streamed, tools always shown, and only the
+model calls them."""
 
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_", "mcp_toolset")
 """How the types of tools begin that the server would run."""
@@ -67,7 +77,7 @@ class Conversion:
         """
         messages: list[Message] = []
         if body.system is not None:
-            parts = self._text_parts(body.system, "system")
+            parts = [part for part in map(_without_billing, self._text_parts(body.system, "system")) if part["text"]]
             if parts:
                 messages.append({"role": "system", "content": _plain(parts)})
         for index, message in enumerate(body.messages):
@@ -100,6 +110,8 @@ class Conversion:
         content = message.get("content")
         if isinstance(content, str):
             return [{"role": role, "content": content}]
+        if role == "system" and content == []:  # a note to the server, about effort or the like
+            return []
         if not isinstance(content, list):
             raise BadRequest(f"{where}.content must be a string or a list of blocks", param=f"{where}.content")
         if role == "assistant":
@@ -220,6 +232,12 @@ class Conversion:
             param = f"{where}.input_schema"
             raise BadRequest(f"{param} is required", param=param, code="missing_required_parameter")
         return ToolSpec.from_function(given, where, schema="input_schema")
+
+
+def _without_billing(part: dict[str, Any]) -> dict[str, Any]:
+    """A part of what the system says, without a first line about billing."""
+    text: str = part["text"]
+    return {**part, "text": text.partition("\n")[2]} if text.startswith(_BILLING) else part
 
 
 def continues(messages: Sequence[Message]) -> bool:

@@ -115,11 +115,20 @@ _NO_EFFECT = {
     "diagnostics": "Asks for facts about the prompt cache.",
 }
 
+
+def _keeps_what_is_said(value: Any) -> bool:
+    """Whether a conversation would be edited in its thoughts at most. To leave these as they are takes room only."""
+    edits = value.get("edits", []) if isinstance(value, dict) and value.keys() <= {"edits"} else None
+    return isinstance(edits, list) and all(
+        isinstance(edit, dict) and edit.get("type") == "clear_thinking_20251015" for edit in edits
+    )
+
+
 _REFUSED = {
     "container": Refused("running code"),
     "mcp_servers": Refused("tools that the server calls", ([],)),
     "context_management": Refused(
-        "editing the conversation", ({}, {"edits": []}, {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]})
+        "editing the conversation, but for its thoughts", ({}, {"edits": []}), is_harmless=_keeps_what_is_said
     ),
     "speed": Refused("a faster class of service", ("standard",)),
     "prefill": Refused("a beginning of the answer; end messages with one of the assistant's"),

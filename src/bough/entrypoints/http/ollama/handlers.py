@@ -222,8 +222,9 @@ def _to_template(message: OllamaMessage, where: str) -> Message:
         values["tool_calls"] = [
             template_call(each.id, each.function.name, each.function.arguments) for each in message.tool_calls
         ]
-    if message.tool_name is not None:
-        values["name"] = message.tool_name
+    name = message.name if message.tool_name is None else message.tool_name
+    if name is not None:
+        values["name"] = name
     if message.tool_call_id is not None:
         values["tool_call_id"] = message.tool_call_id
     return values

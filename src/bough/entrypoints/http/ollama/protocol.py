@@ -62,6 +62,7 @@ class OllamaToolCall(msgspec.Struct, forbid_unknown_fields=True):
     function: OllamaFunction
     id: str | None = None
     type: str | None = None
+    index: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
 
 
 class OllamaMessage(msgspec.Struct, forbid_unknown_fields=True):
@@ -72,6 +73,7 @@ class OllamaMessage(msgspec.Struct, forbid_unknown_fields=True):
     thinking: str | None = None
     tool_calls: list[OllamaToolCall] | None = None
     tool_name: str | None = None
+    name: Annotated[str | None, Meta(description="Another name of `tool_name`.")] = None
     tool_call_id: str | None = None
     images: list[Any] | None = None
 
@@ -230,6 +232,4 @@ def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
             raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
         elif not is_neutral(value, _NEUTRAL[name]):
             raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
-    if is_neutral(values.get("top_k"), (0,)):  # all tokens
-        values["top_k"] = -1
     return values

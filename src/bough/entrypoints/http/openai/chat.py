@@ -18,7 +18,7 @@ from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOpti
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
 from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest
-from bough.entrypoints.http.openai.sampling import to_sampling_params
+from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
     OpenAIHandler,
@@ -84,7 +84,7 @@ class ChatHandler(OpenAIHandler):
     def _job(self, body: ChatCompletionRequest, given: Set[str], unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
-        max_tokens, max_tokens_field = _max_tokens(body)
+        max_tokens, max_tokens_field = max_tokens_of(body.max_tokens, body.max_completion_tokens)
         limits = self.manager.limits
         constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
@@ -160,11 +160,3 @@ def _continues(body: Any, given: Set[str]) -> bool:
             param="add_generation_prompt",
         )
     return True
-
-
-def _max_tokens(body: Any) -> tuple[int | None, str]:
-    if body.max_completion_tokens is not None:
-        if body.max_tokens is not None and body.max_tokens != body.max_completion_tokens:
-            raise BadRequest("max_tokens and max_completion_tokens differ; give one of them", param="max_tokens")
-        return body.max_completion_tokens, "max_completion_tokens"
-    return body.max_tokens, "max_tokens"

@@ -15,7 +15,7 @@ from bough.entrypoints.http.logprobs import CompletionLogprobs, Echo, TokenNames
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
-from bough.entrypoints.http.openai.sampling import to_sampling_params
+from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
     ChoiceWriter,
@@ -76,12 +76,15 @@ class CompletionHandler(OpenAIHandler):
                 param="prompt",
             )
         check_session(body, len(prompts) * n)
-        is_default = "max_tokens" not in given
-        max_tokens = None if is_default and "max_new_tokens" in self.sampling_defaults else body.max_tokens
+        given_max = body.max_tokens if "max_tokens" in given else None
+        max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens)
+        is_default = max_tokens is None
+        if is_default and "max_new_tokens" not in self.sampling_defaults:
+            max_tokens = body.max_tokens
         with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
             constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
-            body, given, max_tokens, "max_tokens", self.sampling_defaults, manager.limits, constraint
+            body, given, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits, constraint
         )
         if n > body.n:
             params = msgspec.structs.replace(params, n=n)
@@ -110,7 +113,7 @@ class CompletionHandler(OpenAIHandler):
                 timeout=body.timeout,
                 extra_key=body.prefix_namespace,
                 session_params=body.session_params,
-                exact_max_new_tokens=None if is_default else "max_tokens",
+                exact_max_new_tokens=None if is_default else max_tokens_field,
             )
             for index, prompt in enumerate(prompts)
         ]

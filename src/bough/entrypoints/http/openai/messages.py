@@ -16,6 +16,8 @@ from bough.tokenization.chat_template import reads_text_only
 MAX_TOOL_CALLS = 1024
 """Most tool calls of one message."""
 
+Note = Annotated[Any, Meta(description="A client's or another server's note on an answer; without effect.")]
+
 
 class TextPart(msgspec.Struct, forbid_unknown_fields=True):
     """A part of a message's content. ``cache_control`` has no effect: prefixes are cached anyway."""
@@ -30,6 +32,7 @@ class CalledFunction(msgspec.Struct, forbid_unknown_fields=True):
 
     name: str
     arguments: str | dict[str, Any] | None = None
+    parsed_arguments: Note = None
 
 
 class ToolCall(msgspec.Struct, forbid_unknown_fields=True):
@@ -39,6 +42,8 @@ class ToolCall(msgspec.Struct, forbid_unknown_fields=True):
     id: str | None = None
     type: Literal["function"] = "function"
     index: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    extra_content: Note = None
+    provider_specific_fields: Note = None
 
 
 class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -56,7 +61,11 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     audio: None = None
     function_call: None = None
     annotations: Annotated[list[Any], Meta(max_length=0)] | None = None
-    provider_specific_fields: Annotated[Any, Meta(description="LiteLLM's notes on an answer; without effect.")] = None
+    provider_specific_fields: Note = None
+    reasoning_details: Note = None
+    parsed: Note = None
+    id: Note = None
+    type: Annotated[Literal["message", "text"] | None, Meta(description="Without effect.")] = None
 
     def text(self) -> str:
         """All text of the content."""

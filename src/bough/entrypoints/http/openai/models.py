@@ -25,7 +25,7 @@ class ModelsHandler:
             "object": "model",
             "created": int(time.time()),
             "owned_by": "bough",
-            "root": manager.served_model_name,
+            "root": manager.server_args.model_path,
             "parent": None,
             "max_model_len": manager.limits.context_len,
         }

@@ -161,6 +161,9 @@ class CompletionRequest(SharedFields, kw_only=True):
         Meta(description="A text, a list of token ids, or a list of either."),
     ]
     max_tokens: Annotated[TokenCount, Meta(description="Most tokens to generate.")] = 16
+    max_completion_tokens: Annotated[TokenCount | None, Meta(description="The same, as chat completions call it.")] = (
+        None
+    )
     add_special_tokens: Annotated[
         bool, Meta(description="Add what the tokenizer puts around a text, such as BOS; for prompts that are text.")
     ] = True

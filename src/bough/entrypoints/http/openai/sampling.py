@@ -8,6 +8,7 @@ from typing import Any
 from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.sampling import make_sampling_params
 from bough.entrypoints.http.openai.protocol import SharedFields
+from bough.errors import BadRequest
 from bough.managers.request_limits import RequestLimits
 from bough.sampling.sampling_params import SamplingParams
 
@@ -46,3 +47,16 @@ def to_sampling_params(
     values = {_OTHER_NAMES.get(name, name): getattr(request, name) for name in _SAMPLING_FIELDS if name in given}
     names = {engine: client for client, engine in _OTHER_NAMES.items()}
     return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, names)
+
+
+def max_tokens_of(max_tokens: int | None, max_completion_tokens: int | None) -> tuple[int | None, str]:
+    """Most tokens to generate, under whichever of its two names, and that name.
+
+    Raises:
+        BadRequest: if there are both, and they differ.
+    """
+    if max_completion_tokens is None:
+        return max_tokens, "max_tokens"
+    if max_tokens not in (None, max_completion_tokens):
+        raise BadRequest("max_tokens and max_completion_tokens differ; give one of them", param="max_tokens")
+    return max_completion_tokens, "max_completion_tokens"

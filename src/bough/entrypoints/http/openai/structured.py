@@ -76,12 +76,23 @@ def _plain(body: Any) -> Iterator[Constraint]:
             yield Constraint(kind, value, name)
 
 
+_FORMAT = ("type", "json_schema")
+_FLAT_FORMAT = (*_FORMAT, "schema", "name", "description", "strict")
+"""As at llama.cpp and Together, where the schema stands by itself."""
+
+
 def _of_response_format(given: Mapping[str, Any] | None, unknown: dict[str, None] | None) -> Iterator[Constraint]:
     if given is None:
         return
     kind = given.get("type")
     if kind != "structural_tag":  # whose members are the compiler's to judge
-        known_members(given, ("type", "json_schema"), "response_format", unknown)
+        known = _FLAT_FORMAT if given.get("schema") is not None else _FORMAT
+        known_members(given, known, "response_format", unknown)
+    if kind in ("json_object", "json_schema") and given.get("schema") is not None:
+        if given.get("json_schema") is not None:
+            raise BadRequest("give either response_format.json_schema or schema", param="response_format.schema")
+        yield Constraint("json_schema", described_schema(given, "response_format"), "response_format.schema")
+        return
     if kind in ("text", "json_object") and given.get("json_schema") is not None:
         _schema_of(given, unknown)  # without effect there, but what is no schema is a mistake
     if kind == "text":

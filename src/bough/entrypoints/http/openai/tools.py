@@ -12,6 +12,8 @@ from bough.parsers.base import ToolSpec
 
 _TOOL_MEMBERS = frozenset({"type", "function", "cache_control"})
 _FUNCTION_MEMBERS = frozenset({"name", "description", "parameters", "strict"})
+_FUNCTION_NOTES = frozenset({"return", "requires_confirmation", "external_execution", "approval_type"})
+"""What the makers of tools note for themselves: transformers' description of results, and Agno's rules for calls."""
 _CHOICE_MEMBERS = frozenset({"type", "function", "name", "allowed_tools", "mode", "tools"})
 
 
@@ -52,7 +54,7 @@ def _tool(tool: Any, where: str, unknown: dict[str, None] | None) -> ToolSpec:
     if isinstance(tool, dict):
         function = tool.get("function")
         if isinstance(function, dict):
-            known_members(function, _FUNCTION_MEMBERS, f"{where}.function", unknown)
+            known_members(function, _FUNCTION_MEMBERS | _FUNCTION_NOTES, f"{where}.function", unknown)
         if tool.get("type", "function") == "function":
             known_members(tool, _TOOL_MEMBERS, where, unknown)
     return ToolSpec.from_openai(tool, where)

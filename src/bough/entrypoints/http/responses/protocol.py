@@ -27,6 +27,7 @@ class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
     generate_summary: Literal["auto", "concise", "detailed"] | None = None
+    context: Annotated[str | None, Meta(description="Without effect.")] = None
 
 
 class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,6 +41,7 @@ class ResponseStreamOptions(msgspec.Struct, forbid_unknown_fields=True):
     """What a stream tells besides its events; nothing."""
 
     include_obfuscation: bool | None = None
+    reasoning_summary_delivery: Annotated[str | None, Meta(description="Without effect.")] = None
 
 
 class ResponsesRequest(SamplingFields, kw_only=True):
@@ -130,9 +132,13 @@ def _tidy_text(value: Any, unknown: dict[str, None] | None) -> Any:
     return drop_extras(value, TextConfig, "text", unknown)
 
 
+def _tidy_stream_options(value: Any, unknown: dict[str, None] | None) -> Any:
+    return drop_extras(value, ResponseStreamOptions, "stream_options", unknown)
+
+
 RESPONSES = BodySpec(
     ResponsesRequest,
-    tidy={"reasoning": _tidy_reasoning, "text": _tidy_text},
+    tidy={"reasoning": _tidy_reasoning, "text": _tidy_text, "stream_options": _tidy_stream_options},
     no_effect={
         "service_tier": "Class of service.",
         "safety_identifier": "End user that the request is for.",
@@ -140,6 +146,8 @@ RESPONSES = BodySpec(
         "prompt_cache_retention": "Prefixes are kept as long as there is room.",
         "prompt_cache_options": "Prefixes are kept as long as there is room.",
         "session_id": "Name of a conversation, for the caller's own use.",
+        "client_metadata": "Notes of the caller's program.",
+        "access_programs": "Ways of access that the caller has.",
         "max_tool_calls": "A bound on tools that the server would run.",
     },
     refused={
