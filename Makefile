@@ -172,7 +172,7 @@ define INSTALL
   trap "kill $$compiling 2> /dev/null || true" EXIT; trap 'exit 130' INT TERM; \
   { $(INSTALL_TORCH); } \
   && echo "2/2 Bough: a download of 50 MB, more with what the tests need" \
-  && $(PIP) --editable '.[$(1)]' && { wait $$compiling || true; }
+  && $(PIP) --no-build-isolation --editable '.[$(1)]' && { wait $$compiling || true; }
 endef
 
 INSTALLED_FROM := pyproject.toml constraints.txt $(NATIVE_SOURCES)

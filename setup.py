@@ -48,10 +48,15 @@ int probe(std::string_view name) {
 """
 
 
+def is_source(name: str) -> bool:
+    """Whether a file of csrc goes into the library, and is not what an editor keeps there meanwhile."""
+    return not name.startswith(".") and (name.endswith((".cpp", ".h")) or name == "flags.mk")
+
+
 def sources_hash() -> str:
     """SHA-256 of everything in csrc, as bough/kernels/library.py computes it, too."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.iterdir()):
+    for path in sorted(path for path in SOURCES.iterdir() if is_source(path.name)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -171,8 +176,8 @@ setup(
     ext_modules=[
         Extension(
             "bough.kernels.libbough",
-            sources=[str(path) for path in sorted(SOURCES.glob("*.cpp"))],
-            depends=[str(path) for path in sorted(SOURCES.iterdir())],
+            sources=[str(path) for path in sorted(SOURCES.glob("*.cpp")) if is_source(path.name)],
+            depends=[str(path) for path in sorted(SOURCES.iterdir()) if is_source(path.name)],
             language="c++",
         )
     ],

@@ -149,6 +149,20 @@ def test_settings_that_differ_are_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert "alike" not in capsys.readouterr().out
 
 
+def test_options_of_engines_are_settings() -> None:
+    plain, quantised = ({"tpot_ms": 1.0, "options": {"quantization": form, "tp": 1}} for form in ("none", "int8"))
+    assert differences([plain, quantised]) == ['options.quantization: "none", "int8"']
+
+
+def test_one_request_has_a_line_in_the_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[tuple[Any, Any]] = []
+    monkeypatch.setattr("matplotlib.axes.Axes.step", lambda self, x, y, **_: drawn.append(([*x], [*y])))
+    one = result(10.0)
+    file = write(tmp_path / "one.json", one | {"requests": one["requests"][:1]})
+    assert main(["bench", "compare", file, "--plot", str(tmp_path / "one.png")]) == 0
+    assert drawn[0] == ([drawn[0][0][0]] * 2, [0.0, 1.0])
+
+
 def test_lengths_of_batches_are_settings() -> None:
     short, long = ({"batches": [{"batch_size": 1, "input_len": length, "tpot_ms": 1.0}]} for length in (128, 1024))
     assert differences([short, long]) == ["batches: input_len: 128, 1024"]

@@ -219,6 +219,15 @@ def test_an_answer_that_was_cut_off_anywhere_is_asked_again(tmp_path: Path, cut:
     assert target.read_bytes() == whole
 
 
+def test_an_answer_without_the_end_of_its_line_gets_one(tmp_path: Path) -> None:
+    target = write_lines(tmp_path / "out.jsonl", answer("a"))
+    other = json.dumps({"custom_id": "b", **{key: value for key, value in answer("b").items() if key != "custom_id"}})
+    target.write_bytes(target.read_bytes() + other.encode())
+    assert keep_answers(target) == {"a", "b"}
+    assert target.read_bytes().count(b"\n") == 2
+    assert answers_in(target).keys() == {"a", "b"}
+
+
 @pytest.mark.parametrize(
     "left", [b"\0" * 40, b"\0" * 40 + b"\n", b"\n \n", b'{"id": "batch_req_b", "cu' + b"\0" * 9 + b"\n", b"\n\0\0"]
 )

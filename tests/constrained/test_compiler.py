@@ -11,7 +11,7 @@ import pytest
 
 from bough.constrained import compiler as module
 from bough.constrained.base import GrammarError
-from bough.constrained.compiler import CompileJob, GrammarCache, GrammarCompiler
+from bough.constrained.compiler import CompileJob, FailedGrammars, GrammarCache, GrammarCompiler
 from bough.errors import Overloaded
 from bough.sampling.sampling_params import GrammarSpec
 
@@ -288,3 +288,20 @@ def test_where_no_thread_can_be_started_grammars_are_refused_until_one_can(
     again = compiler.submit(spec("a"))
     finish(compiler, again)
     assert again.grammar is not None
+
+
+def test_failures_are_forgotten_once_their_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    failed, specs = FailedGrammars(), [GrammarSpec("regex", text) for text in "abc"]
+    for spec in specs[:2]:
+        failed.put(spec, GrammarError("no", kind="regex"))
+        now += 1.0
+    assert failed.get(specs[0]) is not None
+    now += module.FAILED_SECONDS - 1.5
+    assert failed.get(specs[0]) is None
+    assert failed.get(specs[1]) is not None
+    assert list(failed._errors) == specs[1:2]
+    now += 2.0
+    assert failed.get(specs[2]) is None
+    assert not failed._errors

@@ -78,3 +78,18 @@ def test_a_bar_of_bytes_has_no_digits_of_theirs(monkeypatch: pytest.MonkeyPatch)
     with Progress("Copying", 4, unit="bytes", elsewhere="lines") as progress:
         progress.advance(2)
     assert terminal.getvalue().endswith("  50 %\n")
+
+
+@pytest.mark.parametrize("columns", [20, 40, 60, 200])
+def test_a_bar_fits_into_its_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, columns: int
+) -> None:
+    caplog.set_level(logging.INFO, "bough")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    with Progress("Loading", 5) as progress:
+        progress.advance(3)
+    longest = max(map(len, terminal.getvalue().strip("\n").split("\r")))
+    assert longest < columns
+    assert columns < 200 or longest > 40

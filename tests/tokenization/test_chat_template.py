@@ -187,6 +187,13 @@ def test_deeply_nested_messages_are_an_error() -> None:
         "{% for i in range(100000) %}{{ 'x' * 10000 }}{% endfor %}",
         "{{ range(10**9) | list }}",
         "{{ lipsum(10**6) }}",
+        "{{ ('\t' * 20000).expandtabs(9999) }}",
+        "{{ ('\t' * 9999999).expandtabs() }}",
+        "{{ ('x ' * 400000) | wordwrap(1, wrapstring='y' * 900) }}",
+        "{% set s = 'x' * 900000 %}{{ [s, s, s, s, s, s, s, s, s, s] * 99 }}",
+        "{% set s = 'x' * 900000 %}{{ ([s] * 999) | string }}",
+        "{% set s = 'x' * 900000 %}{{ 'a' ~ {'a': [s] * 999} }}",
+        "{% set ns = namespace(s=[1]) %}{% for i in range(40) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}",
     ],
 )
 def test_a_template_cannot_take_all_time_or_memory(source: str, monkeypatch: pytest.MonkeyPatch) -> None:

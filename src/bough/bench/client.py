@@ -24,6 +24,7 @@ from bough.bench.event_stream import Event, EventStream
 from bough.entrypoints.http.tls import client_tls_context
 from bough.errors import StartupError
 from bough.observability.progress import Progress
+from bough.open_files import allow_many_connections
 from bough.refusals import refusal_message
 
 _JSON_HEADERS = {"Content-Type": "application/json"}
@@ -216,6 +217,7 @@ async def connect(base_url: str, api_key: str | None = None, ca_cert: str | None
         StartupError: if ``aiohttp`` is not installed.
     """
     aiohttp = import_aiohttp()
+    allow_many_connections()
     connector = aiohttp.TCPConnector(limit=0, ssl=client_tls_context(base_url, ca_cert or True) or True)
     timeout = aiohttp.ClientTimeout(total=None)
     # Times are taken of what comes over the wire, which is read as it is.

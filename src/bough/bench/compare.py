@@ -24,7 +24,7 @@ _SETTINGS = (
     "flush_cache",
     "skip_warmup",
 )
-_OBJECTS_OF_SETTINGS = ("sampling", "dataset")
+_OBJECTS_OF_SETTINGS = ("sampling", "dataset", "options")
 _SETTINGS_OF_BATCHES = ("input_len", "output_len")
 """Of ``bench latency``, the same in all batches of a run."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from bough import __version__
 from bough.bench.datasets import vocab_size_from
-from bough.bench.options import engine_arguments, output_file
+from bough.bench.options import engine_arguments, options_of_engine, output_file
 from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
@@ -156,8 +156,9 @@ def main(argv: list[str]) -> int:
     engine_options["incremental_streaming_output"] = True
     with Engine(**engine_options) as engine:
         model = engine.get_model_info()["served_model_name"]
+        options = options_of_engine(engine)
         results = run_latency(engine, args, vocab_size_from(engine.get_server_info()))
     print(latency_table(results))
     if output is not None:
-        write_json(output, {"version": __version__, "model": model, "batches": results})
+        write_json(output, {"version": __version__, "model": model, "options": options, "batches": results})
     return 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from bough import __version__
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
-from bough.bench.options import engine_arguments, output_file
+from bough.bench.options import engine_arguments, options_of_engine, output_file
 from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
@@ -151,6 +151,7 @@ def main(argv: list[str]) -> int:
         vocab_size = dataset.vocab_size or vocab_size_from(engine.get_server_info())
         requests = make_requests(dataset, vocab_size=vocab_size)
         model = engine.get_model_info()["served_model_name"]
+        options = options_of_engine(engine)
         answers = len(requests) + (not args.skip_warmup)
         progress = Progress("Measuring", answers, unit="requests", elsewhere="nothing")
         with progress, counting(engine, progress):
@@ -164,6 +165,7 @@ def main(argv: list[str]) -> int:
                 "model": model,
                 "dataset": dataset.to_dict(),
                 "skip_warmup": args.skip_warmup,
+                "options": options,
                 **figures,
             },
         )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
+
+if TYPE_CHECKING:
+    from bough.entrypoints.engine import Engine
 
 
 def output_file(group: str) -> Any:
@@ -20,6 +23,16 @@ def output_file(group: str) -> Any:
         aliases=("output",),
         default_text="only print them",
     )
+
+
+_NO_SETTINGS = frozenset({"model_path", "tokenizer_path", "served_model_name", "random_seed", "log_level"})
+"""Options of an engine of which a comparison need not tell: what differs by itself, or says nothing of how it runs."""
+
+
+def options_of_engine(engine: Engine) -> dict[str, Any]:
+    """The options that an engine runs with, without secrets, for who compares its figures with others."""
+    options = engine.server_args.to_public_dict()
+    return {name: value for name, value in options.items() if name not in _NO_SETTINGS}
 
 
 def engine_arguments(

@@ -87,7 +87,10 @@ def _draw_latencies(axes: Any, names: list[str], results: list[_Result]) -> None
         for name, result in zip(names, results, strict=True):
             good = [request for request in result["requests"] if request["error"] is None]
             values = np.sort(np.array([value for request in good for value in values_of(request)]) * 1e3)
-            panel.step(values, np.arange(1, len(values) + 1) / max(len(values), 1), where="post", label=name)
+            shares = np.arange(len(values) + 1) / max(len(values), 1)
+            panel.step(
+                [*values[:1], *values], shares[: len(values) + 1 if len(values) else 0], where="post", label=name
+            )
         panel.set(title=title, xlabel="ms", ylim=(0, 1.02), xlim=(0, None))
     axes[0].set_ylabel("share of all")
     axes[0].legend()

@@ -184,10 +184,10 @@ def keep_answers(path: Path) -> set[str]:
                 if response is None and not answer["error"]:
                     raise ValueError("neither a response nor an error")
                 if response is not None and response["status_code"] == HTTPStatus.OK:
-                    if kept_bytes + len(line) == lines.tell() and not good:
+                    if kept_bytes + len(line) == lines.tell() and not good and line.endswith(b"\n"):
                         kept_bytes += len(line)
                     else:
-                        good.append(line)
+                        good.append(line if line.endswith(b"\n") else line + b"\n")
                     done.add(custom_id)
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ConfigError(

@@ -160,7 +160,8 @@ class ChatServer:
     def _request(
         self, method: str, path: str, body: dict[str, Any] | None = None
     ) -> Iterator[http.client.HTTPResponse]:
-        host, port = self._url.hostname or "", self._url.port
+        # A library that is given no port looks for one in the host, which may have colons of its own.
+        host, port = self._url.hostname or "", self._url.port or (80 if self._tls is None else 443)
         connection = (
             http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)
             if self._tls is None
@@ -491,7 +492,8 @@ def _remembered_questions(history_file: str | None) -> Iterator[None]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        readline.read_history_file(path)
+        if path.stat().st_size:  # libedit cannot read what is empty
+            readline.read_history_file(path)
         readline.set_history_length(_MOST_REMEMBERED_QUESTIONS)
         known = readline.get_current_history_length()
     except OSError as error:
@@ -502,11 +504,16 @@ def _remembered_questions(history_file: str | None) -> Iterator[None]:
         yield
     finally:
         with contextlib.suppress(OSError):  # gone since it was read: nothing to do about it where a chat ends
-            if hasattr(readline, "append_history_file"):
+            if hasattr(readline, "append_history_file") and not _is_libedit(readline):
                 # Not all of it anew: another chat may have added its own meanwhile.
                 readline.append_history_file(readline.get_current_history_length() - known, path)
-            else:  # with libedit
+            else:
                 readline.write_history_file(path)
+
+
+def _is_libedit(readline: Any) -> bool:
+    """Whether that stands in for GNU readline; it does not append what it is told to."""
+    return getattr(readline, "backend", "") == "editline" or "libedit" in (readline.__doc__ or "")
 
 
 def main(argv: list[str]) -> int:

@@ -30,6 +30,7 @@ from bough.config.server_args import ServerArgs
 from bough.config.user_paths import path_kind, user_path
 from bough.errors import ConfigError, Terminated
 from bough.observability.progress import Progress
+from bough.open_files import allow_many_connections
 
 FAILED_STATUS = 1
 
@@ -184,6 +185,7 @@ def _shown(text: str) -> str:
 
 
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
+    allow_many_connections()
     ids = check_requests(source, args.sampling())
     kind = path_kind(target, "output_file")
     if kind in ("directory", "disk"):

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from bough.config.later import refusal, without_neutral
 from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
+from bough.config.user_paths import user_path
 from bough.errors import ConfigError
 
 _TRUTH_VALUES = ("yes", "no", "true", "false", "on", "off", "0", "1")
@@ -119,7 +120,9 @@ def help_text(each: Option) -> str:
 def add_config_option(parser: argparse.ArgumentParser) -> None:
     """Add ``--config FILE``."""
     parser.add_argument(
-        "--config", metavar="FILE", help="YAML file whose keys are the flags below; what the command line says wins."
+        "--config",
+        metavar="FILE",
+        help="YAML file whose keys are flags of bough serve; the command line wins.",
     )
 
 
@@ -156,12 +159,14 @@ def read_config_file(path: str, table: type[OptionTable]) -> dict[str, Any]:
     import yaml
 
     try:
-        with open(path, encoding="utf-8") as file:
+        with user_path(path).open(encoding="utf-8") as file:
             root = yaml.compose(file, Loader=yaml.SafeLoader)
     except OSError as error:
         raise ConfigError(f"cannot read --config {path}: {error.strerror}") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"--config {path} is not valid YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ConfigError(f"--config {path} is nested too deeply") from None
     if root is None:
         return {}
     if not isinstance(root, yaml.MappingNode):

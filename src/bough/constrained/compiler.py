@@ -116,14 +116,22 @@ class FailedGrammars:
 
     def get(self, spec: GrammarSpec) -> GrammarError | None:
         """Why a grammar has failed, if it has lately."""
+        self._forget()
         until, error = self._errors.get(spec, (0.0, None))
         return error if time.monotonic() < until else None
 
     def put(self, spec: GrammarSpec, error: GrammarError) -> None:
         """Remember an error."""
+        self._forget()
         self._errors.pop(spec, None)
         self._errors[spec] = (time.monotonic() + FAILED_SECONDS, error)
         while len(self._errors) > FAILED_ENTRIES:
+            self._errors.popitem(last=False)
+
+    def _forget(self) -> None:
+        """Let go of those whose time is up; the oldest come first."""
+        now = time.monotonic()
+        while self._errors and next(iter(self._errors.values()))[0] <= now:
             self._errors.popitem(last=False)
 
 

@@ -29,6 +29,7 @@ from typing import IO
 import msgspec
 import numpy as np
 
+from bough.child_process import module_command, module_environment
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.engine_errors import OF_THE_WHOLE
 from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar, make_byte_tokenizer
@@ -44,7 +45,7 @@ MAX_MEMORY_BYTES = 2 * 2**30
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 """For numpy, which otherwise starts a thread for each core as it is imported, with 40 MiB of address space each."""
 
-COMMAND = [sys.executable, "-m", "bough.constrained.trial"]
+COMMAND = module_command("bough.constrained.trial")
 
 PLAIN_BYTES = 16 * 1024
 """Longest specification that may do without a trial."""
@@ -203,7 +204,7 @@ class TrialProcess:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 bufsize=0,
-                env={**os.environ, **ONE_THREAD},
+                env={**module_environment(), **ONE_THREAD},
             )
         except OSError as error:
             raise TrialUnavailable(f"the process that tries grammars out cannot be started: {error}") from None

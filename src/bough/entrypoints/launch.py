@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from bough.errors import ConfigError, StartupError
 from bough.ipc.child_main import dump_stacks_on_signal
 from bough.observability.logging import configure_logging
 from bough.observability.startup_timer import StartupTimer
+from bough.open_files import allow_many_connections
 
 if TYPE_CHECKING:
     from bough.managers.health import HealthMonitor, ProcessKey
@@ -35,9 +35,6 @@ SIGNAL_STATUS = 128
 """Added to a signal's number, as shells have it."""
 
 HEALTH_CHECK_SECONDS = 1.0
-
-MAX_DESCRIPTORS = 65_536
-"""Descriptors that the HTTP process may have open, as far as the system lets it."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +138,7 @@ def launch_server(
     dump_stacks_on_signal()
     signal.signal(signal.SIGTERM, _end_at_once)
     configure_logging(server_args.log_level, log_format=server_args.log_format)
-    _allow_many_connections()
+    allow_many_connections()
     if listener is None:
         listener = _listen(server_args)
     with listener:
@@ -180,12 +177,3 @@ def _end_at_once(number: int, frame: FrameType | None) -> None:
     As the first process of a container it would hear nothing of signals that it has no handler for.
     """
     os._exit(SIGNAL_STATUS + number)
-
-
-def _allow_many_connections() -> None:
-    """Every connection is a descriptor, and the usual soft limit of 1,024 is there for programs that use select(2)."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    unlimited = resource.RLIM_INFINITY
-    wanted = MAX_DESCRIPTORS if hard == unlimited else min(MAX_DESCRIPTORS, hard)
-    if soft != unlimited and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

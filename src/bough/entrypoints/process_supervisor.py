@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from bough.child_process import module_command, module_environment
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
@@ -67,11 +68,11 @@ class ChildProcess:
             inherited.append(config.listener_fd)
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", module, str(config_read), str(status_write)],
+                module_command(module, str(config_read), str(status_write)),
                 pass_fds=inherited,
                 stdin=subprocess.DEVNULL,
                 stdout=_stderr_fd(),
-                env=_child_environment(),
+                env=module_environment(),
                 start_new_session=new_session,
             )
         except OSError as error:
@@ -336,13 +337,3 @@ def _stderr_fd() -> int:
     except OSError:
         return subprocess.DEVNULL
     return 2
-
-
-def _child_environment() -> dict[str, str]:
-    """This process's environment, with its module search path: the child must find the very same ``bough``."""
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(os.path.abspath(path) for path in sys.path),
-        # ``-m`` would otherwise put the working directory first, whatever modules lie there (Python 3.11 and later).
-        "PYTHONSAFEPATH": "1",
-    }

@@ -131,10 +131,15 @@ def load_library() -> ctypes.CDLL:
     return library
 
 
+def is_source(name: str) -> bool:
+    """Whether a file of csrc goes into the library, and is not what an editor keeps there meanwhile."""
+    return not name.startswith(".") and (name.endswith((".cpp", ".h")) or name == "flags.mk")
+
+
 def sources_hash() -> str:
     """SHA-256 of the sources, as setup.py computes it for the library."""
     digest = hashlib.sha256()
-    for path in sorted(SOURCES.iterdir()):
+    for path in sorted(path for path in SOURCES.iterdir() if is_source(path.name)):
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from bough.config.user_paths import user_path
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
@@ -202,7 +203,7 @@ class RecentRequests:
     """
 
     def __init__(self, folder: str, *, with_prompts: bool) -> None:
-        self._folder = Path(folder)
+        self._folder = user_path(folder)
         self._with_prompts = with_prompts
         self._ended: deque[tuple[_Ended, int]] = deque()
         """With the bytes of their texts."""

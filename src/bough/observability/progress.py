@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import sys
 import time
 from types import TracebackType
@@ -88,7 +89,10 @@ class Progress:
         return min(100 * self.done // self.total, 100)
 
     def _draw(self) -> None:
-        filled = _BAR_CELLS * self._percent() // 100
-        bar = "█" * filled + "·" * (_BAR_CELLS - filled)
         counts = "" if self._unit == "bytes" else f"  {self._counts()}"
+        # A line that wraps could not be drawn over.
+        columns = shutil.get_terminal_size().columns - len(f"{self.what}  100 %{counts}") - 1
+        cells = max(min(_BAR_CELLS, columns), 0)
+        filled = cells * self._percent() // 100
+        bar = "█" * filled + "·" * (cells - filled)
         print(f"\r{self.what} {bar} {self._percent():3d} %{counts}", end="", file=sys.stderr, flush=True)

@@ -6,9 +6,10 @@ import json
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
-from functools import lru_cache
+from hashlib import blake2b
 from itertools import accumulate, count
 from operator import sub
+from threading import Lock
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -350,7 +351,6 @@ _STEPS = bytes.maketrans(b"[{]}", bytes([2, 2, 0, 0]))
 """From brackets to one more than the step that each is, up or down."""
 
 
-@lru_cache(maxsize=64)
 def _grammar_problem(spec: GrammarSpec, is_ours: bool) -> str | None:
     """What can be said against a grammar without compiling it; ``None`` if there is nothing."""
     try:
@@ -368,9 +368,29 @@ def _grammar_problem(spec: GrammarSpec, is_ours: bool) -> str | None:
     return json_problem(spec.text, may_be_boolean=spec.kind == "json_schema", max_depth=max_depth)
 
 
-@lru_cache(maxsize=64)
 def json_problem(text: str, *, may_be_boolean: bool, max_depth: int = MAX_GRAMMAR_DEPTH) -> str | None:
     """What keeps a text from being a JSON object (or a boolean) of bounded depth; ``None`` if nothing does."""
+    # By a digest: the texts themselves would stay in memory.
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
+    key = (digest, may_be_boolean, max_depth)
+    with _judging:
+        if key in _judged:
+            return _judged[key]
+    problem = _json_problem(text, may_be_boolean=may_be_boolean, max_depth=max_depth)
+    with _judging:
+        _judged[key] = problem
+        if len(_judged) > _MAX_JUDGED:
+            del _judged[next(iter(_judged))]
+    return problem
+
+
+_MAX_JUDGED = 256
+_judged: dict[tuple[bytes, bool, int], str | None] = {}
+"""What was found of the latest texts."""
+_judging = Lock()
+
+
+def _json_problem(text: str, *, may_be_boolean: bool, max_depth: int) -> str | None:
     outside = _STRING.sub("", text).encode("utf-8", "surrogatepass")
     steps = outside.translate(_STEPS, _NO_BRACKETS)
     deepest = max(map(sub, accumulate(steps), count(1)), default=0)

@@ -157,7 +157,9 @@ class _ChatEnvironment(ImmutableSandboxedEnvironment):
     concat = staticmethod(_bounded_concat)
 
     def __init__(self) -> None:
-        super().__init__(trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols])
+        super().__init__(
+            trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols], finalize=_as_text_fits
+        )
         self.filters = {name: _watched(name, function) for name, function in self.filters.items()}
         self.filters.update(_each=_each, _concat=_concat, tojson=_watched("tojson", _tojson))
         self.globals.update(
@@ -218,6 +220,8 @@ def _watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         budget = _budget()
         budget.tick()
         leading, rest = list(args[:num_leading]), args[num_leading:]
+        if name == "string":
+            _as_text_fits(leading[-1])
         if name == "join" and not isinstance(leading[-1], (str, Sequence)):
             leading[-1] = list(leading[-1])  # to know how many there are
         if name == "format":
@@ -246,6 +250,16 @@ def _check_arguments(name: str, value: Any, args: Sequence[Any], kwargs: Mapping
         budget.make(len(value) * len(texts[0]))
     elif name == "indent" and texts and isinstance(value, str):
         budget.make(len(value) + (value.count("\n") + 1) * len(texts[0]))
+    elif name == "wordwrap" and texts and isinstance(value, str):
+        width = max(next((each for each in given if isinstance(each, int)), _USUAL_WIDTH), 1)
+        budget.make(len(value) + (len(value) // width + value.count("\n") + 1) * len(texts[0]))
+    elif name == "expandtabs" and isinstance(value, (str, bytes)):
+        size = next((each for each in given if isinstance(each, int)), _USUAL_TAB)
+        tabs = value.count("\t") if isinstance(value, str) else value.count(b"\t")
+        budget.make(len(value) + tabs * max(size, 0))
+
+
+_USUAL_WIDTH, _USUAL_TAB = 79, 8
 
 
 def _check_format(template: str | bytes, values: Iterable[Any], mark: str, budget: _Budget) -> None:
@@ -291,7 +305,24 @@ def _ticking(iterator: Iterator[Any]) -> Iterator[Any]:
 
 @jinja2.pass_context
 def _concat(context: Context, parts: list[Any]) -> str:
-    return _bounded_concat(map(str, parts))
+    return _bounded_concat(str(_as_text_fits(part)) for part in parts)
+
+
+def _as_text_fits(value: Any) -> Any:
+    """A value that is about to become text; the text of a collection is made in one go, whatever is in it."""
+    if isinstance(value, (list, tuple, dict)):
+        budget = _budget()
+        inside: list[Any] = [value]
+        while inside:
+            budget.tick()
+            item = inside.pop()
+            if isinstance(item, (str, bytes)):
+                budget.make(len(item))
+            elif isinstance(item, dict):
+                inside += [*item.keys(), *item.values()]
+            elif isinstance(item, (list, tuple)):
+                inside += item
+    return value
 
 
 def _tojson(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-import sys
 from array import array
 from collections.abc import Callable, Container, Sequence
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from typing import Any
 
 from tokenizers import Tokenizer as Backend
 
+from bough.child_process import module_command, module_environment
 from bough.errors import ConfigError
 from bough.tokenization.convert_tokenizer import load
 from bough.tokenization.pieces import DecoderKind
@@ -75,9 +75,11 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
 
 
 def _convert(files: TokenizerFiles) -> dict[str, Any]:
-    command = [sys.executable, "-m", "bough.tokenization.convert_tokenizer", str(files.directory)]
+    command = module_command("bough.tokenization.convert_tokenizer", str(files.directory))
     try:
-        result = subprocess.run(command, capture_output=True, check=True, timeout=CONVERSION_TIMEOUT_S)
+        result = subprocess.run(
+            command, capture_output=True, check=True, timeout=CONVERSION_TIMEOUT_S, env=module_environment()
+        )
         converted: dict[str, Any] = json.loads(result.stdout)
     except subprocess.CalledProcessError as error:
         last = error.stderr.decode(errors="replace").strip().rpartition("\n")[2]

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.cors import CrossOrigin
 from bough.errors import ConfigError
 from tests.entrypoints.http.server import running_server
 
@@ -40,9 +41,11 @@ def test_no_page_is_welcome_by_default(client: httpx.Client) -> None:
     assert answer.status_code == 405
     assert not cors_headers(answer)
     answer = client.post("/generate", json=GENERATE, headers={"Origin": FRIEND})
-    assert answer.status_code == 200
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "cross_site")
     assert not cors_headers(answer)
     assert "vary" not in answer.headers
+    own = {"Origin": str(client.base_url).rstrip("/")}
+    assert client.post("/generate", json=GENERATE, headers=own).status_code == 200
 
 
 def test_a_browser_is_told_which_pages_may_call_before_any_key_is_shown(friendly: httpx.Client) -> None:
@@ -129,3 +132,22 @@ def test_what_is_no_origin_is_refused_at_the_start(value: str) -> None:
 )
 def test_origins_are_taken_as_browsers_write_them(value: str) -> None:
     assert ServerArgs(cors_allow_origins=value).cors_allow_origins == value
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_foreign"),
+    [
+        ({}, False),
+        ({"origin": "http://127.0.0.1:30000", "host": "127.0.0.1:30000"}, False),
+        ({"origin": "http://evil.example", "host": "127.0.0.1:30000"}, True),
+        ({"origin": "null", "host": "127.0.0.1:30000"}, True),
+        ({"origin": "https://chat.example", "host": "127.0.0.1:30000", "x-forwarded-host": "chat.example"}, False),
+        ({"origin": "https://chat.example", "host": "127.0.0.1:30000", "sec-fetch-site": "same-origin"}, False),
+        ({"origin": "https://allowed.example", "host": "127.0.0.1:30000"}, False),
+    ],
+)
+def test_browsers_that_send_no_metadata_name_their_pages_all_the_same(
+    headers: dict[str, str], is_foreign: bool
+) -> None:
+    cross = CrossOrigin(ServerArgs(cors_allow_origins="https://allowed.example"))
+    assert cross.is_foreign([(name.encode(), value.encode()) for name, value in headers.items()]) == is_foreign

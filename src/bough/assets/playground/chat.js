@@ -116,7 +116,7 @@ async function answer(asked) {
       if (choice && !pending) {
         pending = true;
         // Painting costs as much as the text is long: long answers are painted less often.
-        setTimeout(() => requestAnimationFrame(paint), (message.content.length + message.reasoning_content.length) / 200);
+        setTimeout(() => requestAnimationFrame(paint), lengthOf(message) / 200);
       }
     }
     if (!message.shown.finish) message.shown.error = "the answer broke off";
@@ -130,6 +130,11 @@ async function answer(asked) {
   // An error is told by its own words, which are an alert.
   say(message.shown.error ? "" : `Answer complete. ${stats(message.shown)}`);
   return message;
+}
+
+/** Characters of all that is painted of a message. */
+function lengthOf({ content, reasoning_content, tool_calls }) {
+  return tool_calls.reduce((sum, call) => sum + call.function.arguments.length, content.length + reasoning_content.length);
 }
 
 /** Add a streamed choice to a message. */

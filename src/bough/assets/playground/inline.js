@@ -31,9 +31,18 @@ function matchAt(pattern, text, at) {
   return pattern.exec(text);
 }
 
+/** Whether a target is this server itself, on which a click would act as whoever reads this may. */
+function isHere(target) {
+  try {
+    return new URL(target, document.baseURI).host === location.host;
+  } catch {
+    return false;
+  }
+}
+
 /** A link if it leads to the web or to mail; pictures are links as well, because nothing is loaded from elsewhere. */
 function link(target, label) {
-  if (!/^(https?:|mailto:)/i.test(target)) return label.length ? label : [target];
+  if (!/^(https?:|mailto:)/i.test(target) || isHere(target)) return label.length ? label : [target];
   const made = element("a", { href: target, target: "_blank", rel: "noopener noreferrer" }, label.length ? label : target);
   for (const within of made.querySelectorAll("a")) within.replaceWith(...within.childNodes);
   return [made];

@@ -25,6 +25,9 @@ function memory(storage) {
         return true;
       } catch {
         unstored.set(name, text);
+        try {
+          storage().removeItem(name); // an earlier text would come back with a reload
+        } catch { /* nothing is stored where that is blocked */ }
         return false;
       }
     },

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -32,7 +33,7 @@ from bough.observability.tracing import Tracer
 class Application(FastAPI):
     """FastAPI with a shortcut: our own endpoints are called directly.
 
-    FastAPI brings ``/openapi.json`` and the answers to what is not an endpoint. Its layers of routing and middleware
+    FastAPI brings the answers to what is not an endpoint. Its layers of routing and middleware
     would otherwise be resumed for every streamed token, which costs more than writing the token.
 
     Args:
@@ -41,7 +42,7 @@ class Application(FastAPI):
     """
 
     def __init__(self, intake: BodyIntake, cross_origin: CrossOrigin) -> None:
-        super().__init__(title="Bough", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+        super().__init__(title="Bough", version=__version__, openapi_url=None, redirect_slashes=False)
         self.intake = intake
         self._cross_origin = cross_origin
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
@@ -94,6 +95,13 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
         app.add_endpoint(path, ("GET",), endpoint)
 
     add_page("/docs", docs_page)
+    # Once, and not for everybody who asks: it is large.
+    description = Response(msgspec.json.encode(openapi_schema()))
+
+    async def openapi(call: Call) -> Response:
+        return description
+
+    add_page("/openapi.json", openapi)
     if not args.disable_playground:
         playground = Playground(handlers[ROOT.path])
         handlers[ROOT.path] = playground.page
@@ -130,12 +138,6 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
         )
         app.add_endpoint(path, METHODS, later)
     app.add_exception_handler(HTTPException, _render_routing_error)
-    schema = openapi_schema()
-
-    def openapi() -> dict[str, Any]:
-        return schema
-
-    app.openapi = openapi  # type: ignore[method-assign]  # the way that FastAPI documents
     return app
 
 
@@ -146,7 +148,11 @@ async def docs_page(call: Call) -> Response:
 
 _DOCS_PAGE = Path(__file__).resolve().parents[2] / "assets" / "docs.html"
 _PAGE_HEADERS = (
-    (b"content-security-policy", b"default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"),
+    (
+        b"content-security-policy",
+        b"default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+        b"frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    ),
     (b"x-content-type-options", b"nosniff"),
 )
 

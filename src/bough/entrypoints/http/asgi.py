@@ -99,6 +99,10 @@ class BodyWriter(Protocol):
         ...
 
 
+SLICE_BYTES = 64 * 1024
+"""Longer answers are sent in pieces of so many bytes."""
+
+
 class Response(msgspec.Struct, frozen=True):
     """A complete answer."""
 
@@ -110,10 +114,18 @@ class Response(msgspec.Struct, frozen=True):
     async def send(self, send: Send, writer: BodyWriter | None = None, more_headers: Headers | tuple[()] = ()) -> None:
         """Send it all; without further ado if ``writer`` can do that."""
         headers = [self.content_type, (b"content-length", b"%d" % len(self.body)), *self.headers, *more_headers]
-        if writer is not None and writer.respond(send, self.status, headers, self.body):
+        body = self.body
+        if len(body) <= SLICE_BYTES and writer is not None and writer.respond(send, self.status, headers, body):
             return
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body, "more_body": False})
+        # Each piece waits until the client has read most of the one before: what nobody reads is not copied for the
+        # connection, and the request is not over.
+        begin = 0
+        while len(body) - begin > SLICE_BYTES:
+            piece = body[begin : begin + SLICE_BYTES]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            begin += SLICE_BYTES
+        await send({"type": "http.response.body", "body": body[begin:], "more_body": False})
 
 
 class EventStream(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import socket
 import ssl
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -71,6 +71,11 @@ class HeadBounds:
     head_bytes: int
     num_headers: int
     url_bytes: int
+
+
+def _size_of_head(scope: Mapping[str, Any]) -> int:
+    headers = sum(len(name) + len(value) for name, value in scope["headers"])
+    return len(scope["raw_path"]) + len(scope["query_string"]) + headers
 
 
 def _is_news(record: logging.LogRecord) -> bool:
@@ -309,7 +314,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         """
         if len(self.pipeline) >= MAX_PIPELINED:
             return False
-        return sum(len(cycle.body) for cycle, _ in self.pipeline) <= HIGH_WATER_LIMIT
+        waiting = sum(len(cycle.body) + _size_of_head(cycle.scope) for cycle, _ in self.pipeline)
+        return waiting <= HIGH_WATER_LIMIT
 
     def on_response_complete(self) -> None:
         """A request was answered; the next one begins, and leaves its place to another."""

@@ -42,8 +42,20 @@ class CrossOrigin:
         return origin is not None and (self._any or origin in self._origins)
 
     def is_foreign(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Whether a browser says (Fetch metadata) that a request comes from a page of another site, none of these."""
-        return _header(headers, b"sec-fetch-site") == b"cross-site" and not self._any and not self.allows(headers)
+        """Whether a browser says that a request comes from a page of another site, none of these.
+
+        It does so in Fetch metadata, if it thinks the connection safe; else the page's origin is not where it asks.
+        """
+        site = _header(headers, b"sec-fetch-site")
+        if site is not None:
+            is_foreign = site == b"cross-site"
+        else:
+            origin = _header(headers, b"origin")
+            if origin is None:
+                return False
+            asked = (_header(headers, b"host"), _header(headers, b"x-forwarded-host"))
+            is_foreign = origin.partition(b"://")[2] not in asked
+        return is_foreign and not self._any and not self.allows(headers)
 
     async def call(
         self, app: Callable[[Scope, Receive, Send], Awaitable[None]], scope: Scope, receive: Receive, send: Send

@@ -28,7 +28,7 @@ from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
 from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES, MAX_USER_CHARS
 from bough.entrypoints.http.routes import ROUTES, RouteInfo
 from bough.entrypoints.http.routes_later import LATER
-from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT
+from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT, KEEP_ALIVE
 from bough.entrypoints.http.shapes import SHAPES
 from bough.entrypoints.http.shared_fields import MAX_MODEL_NAME_CHARS
 from bough.managers.io_struct import (
@@ -72,6 +72,7 @@ LIMITS: dict[str, str] = {
     "time for a body": f"{BODY_TIMEOUT:g} s for each {MIN_PROGRESS // 1024} KiB; then 408",
     "what a client sends after a refusal": f"{MAX_DISCARDED_BYTES // 2**20} MiB; then the connection is cut",
     "requests of a connection behind the one that is answered": f"{MAX_PIPELINED}; more are read when there is room",
+    "time that a connection may be idle between requests": f"{KEEP_ALIVE} s; a proxy should close its own sooner",
     "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
     "characters of a text that is a prompt, or measured by `/tokenize` or `/v1/messages/count_tokens`": (

@@ -186,7 +186,8 @@ READY = RouteInfo(
 HEALTH_GENERATE = RouteInfo(
     "/health_generate",
     ("GET",),
-    "200 if a token makes it through all processes, else 503.",
+    "200 if a token makes it through all processes, or has to wait (a pause, a full queue, other requests that go on); "
+    "else 503.",
     NATIVE,
     is_probe=True,
     answer=_PROBE,

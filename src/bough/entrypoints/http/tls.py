@@ -63,7 +63,7 @@ def client_tls_context(url: str, verify: bool | str = True) -> ssl.SSLContext | 
             raise ConfigError(f"{url} has no certificate that {file} could be for: it begins with no https://")
         return None
     try:
-        context = ssl.create_default_context(cafile=file)
+        context = ssl.create_default_context(cafile=None if file is None else user_path(file))
     except (ssl.SSLError, OSError) as error:
         raise ConfigError(f"the certificates in {file} cannot be used: {_reason(error)}") from None
     if verify is False:

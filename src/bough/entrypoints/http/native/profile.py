@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from bough.config.user_paths import user_path
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.errors import BadRequest
@@ -68,7 +69,8 @@ class ProfileHandlers:
 
     def __init__(self, manager: TokenizerManager) -> None:
         self._manager = manager
-        self._directory = manager.server_args.profile_dir
+        given = manager.server_args.profile_dir
+        self._directory = None if given is None else str(user_path(given))
 
     async def start(self, call: Call) -> Response:
         """``POST /start_profile``: begin; 400 if a profile is being recorded already."""

@@ -30,6 +30,7 @@ from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, 
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
 from bough.ipc.messages import PositionLogprobs
+from bough.managers.conversations import text_size
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
@@ -44,6 +45,10 @@ _ECHOED = ("instructions", "max_output_tokens", "parallel_tool_calls", "previous
 
 MAX_ITEMS_LISTED = 100
 """Most items of a page of ``input_items``, as at OpenAI."""
+
+
+CHARS_PER_ITEM = 64
+"""What one item of a conversation takes, compared with the characters of a text."""
 
 
 class ResponsesHandlers:
@@ -106,7 +111,7 @@ class ResponsesHandlers:
             else:
                 give_back()
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
-            num_chars = self.store.size_of(convert.referred_ids(body))
+            num_chars = self.store.size_of(convert.referred_ids(body)) + text_size(body.input)
             items = await encoder.run(num_chars, partial(convert.input_items, body, self.store.finder(), unknown))
             tools = convert.tool_use(body, unknown)
             constraint = convert.constraint(body, unknown)
@@ -275,12 +280,15 @@ class ResponsesHandlers:
         Raises:
             BadRequest: naming what cannot be done.
         """
+        encoder = self._manager.prompt_encoder
+        assert encoder is not None, "checked before"
         dropped, turns = 0, convert.num_turns(items) if body.truncation == "auto" else 1
         room = min(
             self._manager.limits.max_prompt_tokens, self._manager.limits.context_len - (body.max_output_tokens or 1)
         )
         while True:
-            job = self._job(body, convert.without_beginning(items, dropped) if dropped else items, tools, constraint)
+            rest = convert.without_beginning(items, dropped) if dropped else items
+            job = await encoder.run(CHARS_PER_ITEM * len(rest), partial(self._job, body, rest, tools, constraint))
             left = turns - dropped
             try:
                 run = await self._core.prepare(job)

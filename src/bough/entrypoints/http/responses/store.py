@@ -292,7 +292,12 @@ class ResponseStore:
     def _has_room(self, entry: StoredResponse) -> bool:
         """Whether there is room for a response beside those that cannot go now."""
         staying = [*(each for each in self._entries.values() if each.is_running), entry]
-        needed = {id(part): part.size for each in staying for part in each.chain()}
+        needed: dict[int, int] = {}
+        for each in staying:
+            for part in each.chain():
+                if id(part) in needed:
+                    break  # and so are all before it
+                needed[id(part)] = part.size
         return len(staying) <= self._max_entries and sum(needed.values()) <= self._max_bytes
 
     def _hold(self, entry: StoredResponse) -> None:
