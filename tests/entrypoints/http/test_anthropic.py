@@ -251,7 +251,7 @@ def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServ
             "messages[0].content[0].x",
         ),
         ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools[0]"),
-        ({"tools": [{**WEATHER, "input_examples": []}]}, "tools[0].input_examples"),
+        ({"tools": [{**WEATHER, "input_examples": {}}]}, "tools[0].input_examples"),
         ({"tools": [WEATHER, WEATHER]}, "tools[1].name"),
         ({"tools": [{"type": "web_search_20250305", "name": "web_search"}, WEATHER, WEATHER]}, "tools[2].name"),
         ({"context_management": {"edits": [], "more": 1}}, "context_management"),

@@ -235,7 +235,7 @@ def test_unknown_members_are_dropped_everywhere_if_that_is_allowed(tmp_path: Pat
         block = {"type": "text", "text": "Hi", "newer": 1}
         anthropic = {
             "model": "m", "max_tokens": 2, "messages": [{"role": "user", "content": [block], "newer": 1}],
-            "tools": [{"name": "f", "input_schema": {}, "input_examples": [{}]}],
+            "tools": [{"name": "f", "input_schema": {}, "newer_member": [{}]}],
         }  # fmt: skip
         assert client.post("/v1/messages", json=anthropic).status_code == 200
 

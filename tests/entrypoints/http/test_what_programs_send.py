@@ -149,6 +149,16 @@ class TestClaudeCode:
         assert messages(client, USER, tools=[tool]).status_code == 200
 
 
+def test_examples_of_a_tools_input_are_shown_with_its_description(client: httpx.Client, server: RunningServer) -> None:
+    tool = {"name": "now", "description": "The time.", "input_schema": {"type": "object"}}
+    assert messages(client, USER, tools=[{**tool, "input_examples": [{"zone": "Köln"}, {}]}]).status_code == 200
+    assert r"The time.\nExamples of its input:\n{\"zone\": \"Köln\"}\n{}" in prompt_of(server)
+    assert messages(client, USER, tools=[{**tool, "input_examples": []}]).status_code == 200
+    assert "Examples" not in prompt_of(server)
+    wrong = messages(client, USER, tools=[{**tool, "input_examples": ["Köln"]}])
+    assert (wrong.status_code, "input_examples" in wrong.text) == (400, True)
+
+
 def test_codex_says_who_it_is(client: httpx.Client) -> None:
     body = {
         "input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Hi"}]}],

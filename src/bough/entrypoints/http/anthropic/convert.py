@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -48,7 +49,7 @@ _RESULT_BLOCKS = (*_TEXT_BLOCKS, "tool_reference")
 
 _TOOL_MEMBERS = frozenset(
     {
-        *("type", "name", "description", "input_schema", "strict"),
+        *("type", "name", "description", "input_schema", "input_examples", "strict"),
         *("cache_control", "eager_input_streaming", "defer_loading", "allowed_callers"),
     }
 )
@@ -231,13 +232,26 @@ class Conversion:
         if "input_schema" not in given:
             param = f"{where}.input_schema"
             raise BadRequest(f"{param} is required", param=param, code="missing_required_parameter")
-        return ToolSpec.from_function(given, where, schema="input_schema")
+        return ToolSpec.from_function(_with_examples(given, where), where, schema="input_schema")
 
 
 def _without_billing(part: dict[str, Any]) -> dict[str, Any]:
     """A part of what the system says, without a first line about billing."""
     text: str = part["text"]
     return {**part, "text": text.partition("\n")[2]} if text.startswith(_BILLING) else part
+
+
+def _with_examples(tool: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """A tool whose description has its examples: templates have no other place for them."""
+    examples = tool.get("input_examples")
+    if examples is None:
+        return tool
+    if not isinstance(examples, list) or not all(isinstance(each, dict) for each in examples):
+        raise BadRequest(f"{where}.input_examples must be a list of objects", param=f"{where}.input_examples")
+    described = tool.get("description")
+    lines = [*([] if described is None else [described]), "Examples of its input:"]
+    lines += [json.dumps(each, ensure_ascii=False) for each in examples]
+    return {**tool, "description": "\n".join(map(str, lines))} if examples else tool
 
 
 def continues(messages: Sequence[Message]) -> bool:
