@@ -88,14 +88,17 @@ def allows(grammar: Grammar, text: str) -> bool:
     return matcher.is_accepting
 
 
-def random_walk(grammar: Grammar, rng: np.random.Generator, max_tokens: int = 400, *, eager: bool = True) -> str | None:
+def random_walk(
+    grammar: Grammar, rng: np.random.Generator, max_tokens: int = 400, *, eager: bool = True, closing: float = 0.4
+) -> str | None:
     """Text of a random way through the grammar; ``None`` if it does not come to an end within ``max_tokens``.
 
     Args:
         grammar: to be followed.
         rng: chooses.
         max_tokens: bound on the length.
-        eager: end as soon as that is possible, and prefer tokens that close something.
+        eager: end as soon as that is possible.
+        closing: how often a token that closes something is preferred.
     """
     matcher = grammar.matcher()
     words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
@@ -109,8 +112,8 @@ def random_walk(grammar: Grammar, rng: np.random.Generator, max_tokens: int = 40
         assert ends.any() == matcher.is_accepting
         if ends.any() and (eager or rng.random() < 0.3 or ends.all()):
             return bundled_tokenizer().decode(tokens)
-        closing = np.intersect1d(allowed, _closing_ids())
-        pool = closing if closing.size and rng.random() < 0.4 else allowed[~ends]
+        closers = np.intersect1d(allowed, _closing_ids())
+        pool = closers if closers.size and rng.random() < closing else allowed[~ends]
         token = int(rng.choice(pool))
         assert matcher.accept(token)
         tokens.append(token)

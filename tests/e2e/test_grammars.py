@@ -41,6 +41,10 @@ ONE_TAG = {
 }
 
 
+def are_pairs(brackets: re.Match[str] | None) -> bool:
+    return brackets is not None and len(brackets[1]) == len(brackets[2])
+
+
 def is_json(text: str) -> bool:
     jsonschema.validate(json.loads(text), SCHEMA)
     return True
@@ -50,7 +54,7 @@ CASES: list[tuple[dict[str, Any], Any]] = [
     ({"json_schema": json.dumps(SCHEMA)}, is_json),
     ({"json_schema": SCHEMA}, is_json),
     ({"regex": r"(oak|ash) \d{3}\."}, re.compile(r"(oak|ash) [0-9]{3}\.").fullmatch),
-    ({"ebnf": 'root ::= "[" root "]" | [a-z]{2}'}, re.compile(r"(\[*)[a-z]{2}(\]*)").fullmatch),
+    ({"ebnf": 'root ::= "[" root "]" | [a-z]{2}'}, lambda text: are_pairs(re.fullmatch(r"(\[*)[a-z]{2}(\]*)", text))),
     ({"choice": ["oak", "oaks", "ash"]}, lambda text: text in ("oak", "oaks", "ash")),
     ({"structural_tag": ONE_TAG}, re.compile(r"<f>[0-9]{2}</f>").fullmatch),
     ({"structural_tag": TAGS}, lambda text: all(map(is_json, re.findall("<f>(.*?)</f>", text, re.DOTALL)))),

@@ -150,7 +150,7 @@ def test_more_heads_than_an_item_has_rows(isa: Isa, pools: list[ThreadPool]) -> 
     head_dim=st.integers(1, 130),
     window=st.integers(0, 300),
     threads=st.integers(1, 7),
-    isa=st.sampled_from(list(Isa)),
+    which=st.integers(0, 11),
     seed=st.integers(0, 2**32 - 1),
 )
 def test_any_step_is_planned_and_computed(
@@ -159,11 +159,11 @@ def test_any_step_is_planned_and_computed(
     head_dim: int,
     window: int,
     threads: int,
-    isa: Isa,
+    which: int,
     seed: int,
 ) -> None:
-    if not set_isa(isa):
-        return
+    here = [isa for isa in Isa if set_isa(isa)]
+    set_isa(here[which % len(here)])
     try:
         rng = np.random.default_rng(seed)
         rows = Rows.random(rng, [prefix for prefix, _ in lengths], [extend for _, extend in lengths], PAGE_SIZE)

@@ -125,9 +125,11 @@ def test_two_threads_that_use_one_pool_take_turns() -> None:
     weights.write(0, torch.eye(64, 48))
     inputs = [torch.randn(20, 48) for _ in range(3)]
     wrong: list[int] = []
+    done = [0, 0, 0]
 
     def multiply(index: int) -> None:
         for _ in range(100):
+            done[index] += 1
             if not torch.equal(weights.multiply(inputs[index], torch.float32)[:, :48], inputs[index]):
                 wrong.append(index)
 
@@ -137,6 +139,7 @@ def test_two_threads_that_use_one_pool_take_turns() -> None:
     for caller in callers:
         caller.join()
     assert not wrong
+    assert done == [100] * 3
 
 
 @needs_native

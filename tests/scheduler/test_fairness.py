@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from fractions import Fraction
 from types import FrameType
 
 import numpy as np
@@ -107,11 +108,14 @@ def test_free_slots_are_filled_in_the_next_step() -> None:
     harness = Harness(max_running_requests=4)
     for seed in range(12):
         harness.submit(prompt_of(8, seed), max_new_tokens=3 + seed % 5)
-    while harness.scheduler.requests.num_waiting:
+    requests, num_refilled = harness.scheduler.requests, 0
+    while requests.num_waiting:
+        held, waiting = requests.num_holding, requests.num_waiting
         harness.step()
-        running = harness.scheduler.requests.num_holding
         plan, _ = harness.worker.steps[-1]
-        assert plan.num_rows == 4 or running < 4
+        assert plan.num_rows == min(4, held + waiting)
+        num_refilled += 0 < held < 4
+    assert num_refilled > 1
     harness.run()
 
 
@@ -339,3 +343,19 @@ def test_higher_priority_keeps_its_memory() -> None:
     harness.run()
     assert harness.outputs[high].deltas[-1].num_retractions == 0
     assert harness.outputs[low].deltas[-1].num_retractions > 0
+
+
+@pytest.mark.parametrize("per_context", [0.0, 1e-30, 8.56e-27, 1e-18, 1e-12, 1e-8, 1e-4])
+@pytest.mark.parametrize("per_token", [0.0, 9.77e-8, 1e-4])
+@pytest.mark.parametrize("context", [0, 1000])
+def test_as_many_tokens_as_fit_whatever_their_context_costs(per_token: float, per_context: float, context: int) -> None:
+    """The cost of n tokens, in exact numbers, is within the time, and that of one more is not."""
+    model, seconds = CostModel(1e-4, per_token, per_context), Fraction(3, 40_000)
+    tokens = model.tokens_within(float(seconds), context)
+
+    def cost(count: int) -> Fraction:
+        each = Fraction(per_token) + Fraction(per_context) * context
+        return count * each + Fraction(per_context) * count**2 / 2
+
+    assert tokens == 2**30 or cost(tokens + 1) > seconds * Fraction(999_999, 1_000_000)
+    assert cost(tokens) <= seconds * Fraction(1_000_001, 1_000_000)

@@ -217,14 +217,16 @@ def test_a_failing_step_spares_who_took_a_slot_after_it_was_planned() -> None:
 
 
 def test_a_retracted_request_is_introduced_to_the_device_once() -> None:
-    harness = Harness(max_total_num_tokens=64, max_running_requests=4, chunked_prefill_size=8)
-    rids = [harness.submit(prompt_of(40, seed), max_new_tokens=8)[0] for seed in range(4)]
+    harness = Harness(max_total_num_tokens=160, max_running_requests=4, schedule_conservativeness=0.05)
+    rids = [harness.submit(prompt_of(8 + seed, seed), max_new_tokens=60)[0] for seed in range(4)]
     harness.run()
-    for plan, _ in harness.worker.steps:
-        slots = [new.req_slot for new in plan.new_requests]
-        assert len(set(slots)) == len(slots)
+    introduced = [[new.req_slot for new in plan.new_requests] for plan, _ in harness.worker.steps]
+    assert all(len(set(slots)) == len(slots) for slots in introduced)
+    assert max(map(len, introduced)) > 1
+    assert sum(map(len, introduced)) > 4
+    assert harness.scheduler.stats().num_retracted_total > 0
     for seed, rid in enumerate(rids):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(40, seed), 8)
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(8 + seed, seed), 60)
 
 
 class Moody:

@@ -129,12 +129,18 @@ def main(directory: Path) -> None:
                 text = client.get(path + lure.removeprefix("/"), headers={"referer": lure, "x-request-id": lure}).text
                 if "a secret of the server" in text:
                     answers.append(path)
-    try:
+    seen, watch.seen = [*watch.seen, *calls_to(listener)], []
+    # Whatever watches must see what is there.
+    with secret.open(), socket.create_connection(("127.0.0.1", port)):
+        noticed = [*watch.seen, *calls_to(listener)]
+    print(json.dumps({"seen": seen, "noticed": noticed, "answers": answers, "statuses": statuses}))
+
+
+def calls_to(listener: socket.socket) -> Iterator[str]:
+    """What there is to say of connections that nobody has taken."""
+    with contextlib.suppress(BlockingIOError):
         listener.accept()
-        watch.seen.append("somebody has called")
-    except BlockingIOError:
-        pass
-    print(json.dumps({"seen": watch.seen, "answers": answers, "statuses": statuses}))
+        yield "somebody has called"
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ def test_no_request_has_a_file_opened_a_url_called_or_code_run(tmp_path: Path) -
     )
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["seen"] == []
+    opened, called = told["noticed"]
+    assert opened.startswith("open ")
+    assert called == "somebody has called"
     assert told["answers"] == []
     assert sum(told["statuses"].values()) > 1000
     assert told["statuses"]["400"] > told["statuses"].get("200", 0)

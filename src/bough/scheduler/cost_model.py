@@ -161,10 +161,10 @@ class CostModel:
         if seconds <= 0.0:
             return 0
         linear = self.per_token + self.per_token_context * context
-        quadratic = self.per_token_context / 2
-        if quadratic <= 0.0:
-            return int(seconds / linear) if linear > 0.0 else 2**30
-        return int((-linear + (linear * linear + 4 * quadratic * seconds) ** 0.5) / (2 * quadratic))
+        # Of the two ways to write the root the one without a difference, in which a small quadratic would be lost.
+        slowest = linear + (linear * linear + 2 * self.per_token_context * seconds) ** 0.5
+        most = 2**30
+        return min(int(2 * seconds / slowest), most) if slowest > 2 * seconds / most else most
 
     def _refit(self) -> None:
         probed = np.maximum(self._probed, _SMALLEST)
