@@ -228,7 +228,10 @@ async def run_client(port: int, path: str, body: dict[str, Any], streams: int) -
         done: asyncio.Future[int] = loop.create_future()
         await loop.create_connection(lambda done=done: Counter(request, done, ages), "127.0.0.1", port)
         waiting.append(done)
-    return sum(await asyncio.gather(*waiting)), ages
+    events = await asyncio.gather(*waiting)
+    if min(events) < 0:
+        raise RuntimeError(f"{path}: {sum(each < 0 for each in events)} of {streams} streams broke off")
+    return sum(events), ages
 
 
 class Requester(asyncio.Protocol):
@@ -239,6 +242,7 @@ class Requester(asyncio.Protocol):
         self.until = until
         self.done = done
         self.answers = 0
+        self.answer = b""
         self.transport: Any = None
 
     def connection_made(self, transport: Any) -> None:
@@ -246,8 +250,14 @@ class Requester(asyncio.Protocol):
         transport.write(self.request)
 
     def data_received(self, data: bytes) -> None:
+        self.answer += data
         if not data.endswith(b"}"):
             return
+        if not self.answer.startswith(b"HTTP/1.1 200 "):
+            self.done.set_exception(RuntimeError(self.answer[:200].decode(errors="replace")))
+            self.transport.close()
+            return
+        self.answer = b""
         self.answers += 1
         if time.perf_counter() < self.until:
             self.transport.write(self.request)
@@ -256,7 +266,7 @@ class Requester(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.done.done():
-            self.done.set_result(self.answers)
+            self.done.set_exception(RuntimeError(f"the connection broke after {self.answers} answers"))
 
 
 async def run_requests(port: int, path: str, body: dict[str, Any], connections: int, seconds: float) -> int:

@@ -36,6 +36,9 @@ class Served:
         self.device, self.small = device, device.type == "cpu"
         self.shape = shape | TINY if self.small else shape
         self.unfinished = 0
+        self.tokens = 0
+        """Generated so far."""
+        self._dropping = False
         self._sent = 0
         self._rng = np.random.default_rng(_SEED)
         with tempfile.TemporaryDirectory() as directory:
@@ -56,16 +59,21 @@ class Served:
             self.scheduler = Scheduler(args, config, self.worker, None, send_deltas=self._count)
 
     def _count(self, deltas: list[Any]) -> None:
-        self.unfinished -= sum(delta.finish_reason is not None for delta in deltas)
+        self.tokens += sum(len(delta.token_ids) for delta in deltas)
+        reasons = [delta.finish_reason for delta in deltas if delta.finish_reason is not None]
+        self.unfinished -= len(reasons)
+        failed = next((reason for reason in reasons if reason.type != "length" and not self._dropping), None)
+        if failed is not None:
+            raise RuntimeError(f"a request has not got all its tokens: {failed.type}, {failed.message}")
 
     def prompt(self, length: int) -> list[int]:
         return [int(token) for token in self._rng.integers(1, self.shape["vocab_size"], length)]
 
-    def send(self, prompt: list[int], outputs: int) -> None:
+    def send(self, prompt: list[int], outputs: int, temperature: float = 0.6) -> None:
         from bough.ipc.messages import TokenizedGenerateReqInput
         from bough.sampling.sampling_params import SamplingParams
 
-        params = SamplingParams(temperature=0.6, max_new_tokens=outputs, ignore_eos=True)
+        params = SamplingParams(temperature=temperature, max_new_tokens=outputs, ignore_eos=True)
         ids = np.array(prompt, dtype="<i4").tobytes()
         self.scheduler.process_input_requests(
             [TokenizedGenerateReqInput([f"{self._sent:032d}"], ids, params, stream=True)]
@@ -80,9 +88,11 @@ class Served:
     def drop_all(self) -> None:
         from bough.ipc.messages import AbortReq
 
+        self._dropping = True
         self.scheduler.process_input_requests([AbortReq("", abort_all=True)])
         while self.scheduler.has_unfinished_requests():
             self.scheduler.step()
+        self._dropping = False
 
     def start(self, rows: int, inputs: int, outputs: int) -> None:
         """Requests that all decode."""
@@ -108,11 +118,12 @@ def offline(
     prompts = [(served.prompt(inputs), outputs) for inputs, outputs in drawn.tolist()]
     wait(device)
     begin = time.perf_counter()
+    before = served.tokens
     for prompt, outputs in prompts:
         served.send(prompt, outputs)
     served.finish()
     seconds = time.perf_counter() - begin
-    inputs, outputs = drawn.sum(0).tolist()
+    inputs, outputs = int(drawn[:, 0].sum()), served.tokens - before
     return {
         "requests": requests,
         "input_tokens": inputs,
@@ -207,12 +218,13 @@ def beside_transformers(shape: dict[str, Any], device: torch.device) -> dict[str
     served = Served(shape, device, requests)
     lengths = np.random.default_rng(_SEED).integers(100, 1025, requests).tolist()
     prompts = [served.prompt(length) for length in lengths]
+    before = served.tokens
     for prompt in prompts:
-        served.send(prompt, outputs)
+        served.send(prompt, outputs, temperature=0.0)  # as below
     wait(device)
     begin = time.perf_counter()
     served.finish()
-    ours = requests * outputs / (time.perf_counter() - begin)
+    ours = (served.tokens - before) / (time.perf_counter() - begin)
     del served
     gc.collect()  # a scheduler and its callbacks hold each other, and the memory of the pool
     torch.cuda.empty_cache()
