@@ -69,6 +69,17 @@ def test_a_pool_beside_which_steps_have_too_little_is_dropped_and_made_smaller_u
     assert outputs[0] == outputs[1]
 
 
+def test_a_device_without_room_for_the_largest_steps_is_told_which_options_help(
+    checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(planner: MemoryPlanner) -> int:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(MemoryPlanner, "step_bytes", fail)
+    with pytest.raises(StartupError, match="lower --max-prefill-tokens or --max-running-requests"):
+        runner_of(checkpoint.path)
+
+
 def test_memory_that_is_missing_whatever_the_size_of_the_pool_is_refused(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -139,7 +139,8 @@ def fit_pool(
             f"not enough memory for the KV cache: {_gib(budget.available)} are available next to weights of "
             f"{_gib(budget.weights)}, computing takes {_gib(budget.forward)}, and a share of {fraction:g} of the rest "
             f"holds {max(tokens, 0)} tokens of {budget.per_token} bytes where at least {wanted} are needed; free "
-            f"memory, raise --mem-fraction-static or lower --context-length"
+            f"memory, raise --mem-fraction-static, or lower --max-prefill-tokens, --max-running-requests or "
+            f"--context-length"
         )
     return tokens
 

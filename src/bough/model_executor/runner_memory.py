@@ -144,7 +144,15 @@ class MemoryPlanner:
         """
         with timed(self._timings, "measure_forward"):
             self._model.measure_kernels()
-            step_bytes = self.step_bytes()
+            try:
+                step_bytes = self.step_bytes()
+            except torch.OutOfMemoryError:
+                raise StartupError(
+                    f"not enough memory for the largest steps, of {self._options.max_step_tokens} tokens, beside "
+                    f"weights of {self.weight_bytes / 2**30:.2f} GiB; free memory, or lower --max-prefill-tokens "
+                    f"or --max-running-requests",
+                    param="max_prefill_tokens",
+                ) from None
             tokens = self.pool_tokens(step_bytes)
         for _ in range(_MOST_POOLS):
             tables = self.build(tokens)

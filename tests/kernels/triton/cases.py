@@ -308,7 +308,9 @@ def linear(
     if not torch.equal(gemm.linear(x[:1], weight, b), out[:1]):
         return float("inf")
     expected = functional.linear(x.double(), weight.double(), None if b is None else b.double())
-    return error(out, expected, dtype, expected.abs().max().item() + 1)
+    # A GPU may sum all products of float32 one after the other, each with a rounding of its own.
+    chain = max(inputs**0.5 / 16, 1.0) if dtype == torch.float32 else 1.0
+    return error(out, expected, dtype, chain * (expected.abs().max().item() + 1))
 
 
 def _spread(scales: torch.Tensor, span: int, inputs: int) -> torch.Tensor:

@@ -40,9 +40,11 @@ class BlockSizes(NamedTuple):
     stages: int
 
 
+# Looking up where a token's keys are takes two stages before these can be loaded; with three, nothing would be loaded
+# while the block before is computed.
 _EXTEND_BLOCKS = {
-    64: BlockSizes(128, 64, 4, 3),
-    128: BlockSizes(128, 64, 8, 3),
+    64: BlockSizes(128, 64, 4, 5),
+    128: BlockSizes(128, 64, 8, 5),
     256: BlockSizes(64, 32, 8, 2),
 }
 _FLOAT32_EXTEND_BLOCKS = {

@@ -21,7 +21,9 @@ from bough.kernels.triton.launch import ieee, next_power_of_2, warps_for
 FEW_ROWS = 16
 """Up to which a tile holds no more rows; it need not give the same last bits as the larger one."""
 
-_FEW_ROWS_TILE = {"BLOCK_M": 16, "BLOCK_N": 32, "SWEEP": 1, "num_warps": 4, "num_stages": 3}
+_FEW_ROWS_TILE = {"BLOCK_M": 16, "BLOCK_N": 32, "SWEEP": 1, "num_warps": 4, "num_stages": 6}
+_LONG_SPAN_STAGES = 3
+"""Of such a tile where a span is longer than 128 inputs: more would not fit into shared memory everywhere."""
 _TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "SWEEP": 8, "num_warps": 4, "num_stages": 3}
 _FLOAT32_TILE = {"BLOCK_M": 32, "BLOCK_N": 32, "SWEEP": 8, "num_warps": 8, "num_stages": 2}
 """Tensor cores do not take float32 as it is: both sides of a product are held in registers."""
@@ -63,7 +65,24 @@ def _coded_tiles(
     half = tl.arange(0, HALF)
     kind: tl.constexpr = x_ptr.dtype.element_ty
     acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
+    if not WHOLE_ROWS:
+        scale = tl.load(scales_ptr + outputs, mask=in_outputs, other=0.0)
+        if HAS_OFFSETS:
+            offset = tl.load(offsets_ptr + outputs, mask=in_outputs, other=0.0)
+        if HAS_X_SCALES:
+            x_scale = tl.load(x_scales_ptr + rows * num_groups, mask=in_rows, other=0.0)
     for group in range(num_groups):
+        if not WHOLE_ROWS:
+            # Those of the next group, so that nobody waits for them: a compiler that pipelines the loop's operands does
+            # not do so with what is needed after the products.
+            is_last = group + 1 >= num_groups
+            next_at = (group + 1) * num_outputs + outputs
+            next_scale = tl.load(scales_ptr + next_at, mask=in_outputs & ~is_last, other=0.0)
+            if HAS_OFFSETS:
+                next_offset = tl.load(offsets_ptr + next_at, mask=in_outputs & ~is_last, other=0.0)
+            if HAS_X_SCALES:
+                next_x_at = rows * num_groups + group + 1
+                next_x_scale = tl.load(x_scales_ptr + next_x_at, mask=in_rows & ~is_last, other=0.0)
         first = group * SPAN + half
         second = first + HALF
         x_at = x_ptr + rows[:, None] * x_stride
@@ -81,13 +100,15 @@ def _coded_tiles(
         part = tl.dot(x_first, low.to(kind), input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
         part = tl.dot(x_second, high.to(kind), part, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
         if not WHOLE_ROWS:
-            scale_at = group * num_outputs + outputs
-            part *= tl.load(scales_ptr + scale_at, mask=in_outputs, other=0.0)[None, :]
+            part *= scale[None, :]
+            scale = next_scale
             if HAS_OFFSETS:
                 x_sum = tl.sum(x_first.to(tl.float32), 1) + tl.sum(x_second.to(tl.float32), 1)
-                part += x_sum[:, None] * tl.load(offsets_ptr + scale_at, mask=in_outputs, other=0.0)[None, :]
+                part += x_sum[:, None] * offset[None, :]
+                offset = next_offset
             if HAS_X_SCALES:
-                part *= tl.load(x_scales_ptr + rows * num_groups + group, mask=in_rows, other=0.0)[:, None]
+                part *= x_scale[:, None]
+                x_scale = next_x_scale
         acc += part
     if WHOLE_ROWS:
         acc *= tl.load(scales_ptr + outputs, mask=in_outputs, other=0.0)[None, :]
@@ -116,7 +137,7 @@ def _launch(
     out = torch.empty(num_rows, num_outputs, dtype=out_dtype, device=x.device)
     tile = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE
     if num_rows <= FEW_ROWS and not one_tile:
-        tile = _FEW_ROWS_TILE
+        tile = _FEW_ROWS_TILE if span <= WHOLE_ROW_SPAN else _FEW_ROWS_TILE | {"num_stages": _LONG_SPAN_STAGES}
     if num_rows:
         grid = (triton.cdiv(num_rows, tile["BLOCK_M"]) * triton.cdiv(num_outputs, tile["BLOCK_N"]),)
         _coded_tiles[grid](
