@@ -171,7 +171,7 @@ EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
 """By the row: requests, what the message names, and how ``param`` begins."""
 
 ELSEWHERE = {
-    # test_raw_connections.py, test_pipelining.py, test_tls.py, test_access.py
+    # test_raw_connections.py, test_pipelining.py, test_tls.py, test_access.py, test_connections_end.py
     "requests of a connection behind the one that is answered",
     "bodies over 64 KiB that are being received, parsed, encoded or kept for answers, together",
     "request line and headers",
@@ -179,6 +179,7 @@ ELSEWHERE = {
     "time for a handshake, with HTTPS",
     "time for request line and headers",
     "time for a body",
+    "time that a connection may be idle between requests",
     "what a client sends after a refusal",
     "time that a client reads nothing (HTTPS: less than 64 KiB)",
     # tests/constrained

@@ -15,9 +15,9 @@ SKILLS: dict[str, ModuleType] = {
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
 FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
-LATER = {"echo": 13, "arithmetic": 12, "extraction": 21, "lookup": 17, "conversation": 7, "tools": 27, "persona": 3}
+LATER = {"echo": 16, "arithmetic": 12, "extraction": 20, "lookup": 16, "conversation": 7, "tools": 26, "persona": 3}
 MEAN_TOKENS = {
-    "echo": 75,
+    "echo": 105,
     "arithmetic": 90,
     "extraction": 100,
     "lookup": 140,

@@ -294,6 +294,10 @@ def is_held_out(sign: str, a: int, b: int) -> bool:
     return sign != "x" and high > 18 and (low * 7 + high * 3 + (sign == "-")) % 10 == 4 and (low + high // 10) % 2 == 0
 
 
+NEAR = 0.15
+"""Part of the differences whose numbers are near each other, which are few among any."""
+
+
 def draw(rng: random.Random, test: bool = False) -> tuple[str, int, int]:
     """A sign and two numbers."""
     sign = rng.choices(("+", "-", "x"), (45, 40, 15))[0]
@@ -306,6 +310,8 @@ def draw(rng: random.Random, test: bool = False) -> tuple[str, int, int]:
         a, b = rng.randint(0, highest), rng.randint(0, smaller)
         if sign == "-" and a < b and rng.random() < (0.85 if test else 0.7):
             a, b = b, a
+        if not test and sign == "-" and rng.random() < NEAR:
+            b = min(max(a + rng.randint(-6, 3), 0), 99)
         if is_held_out(sign, a, b) == test:
             return sign, a, b
 

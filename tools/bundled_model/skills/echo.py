@@ -47,6 +47,7 @@ REPEAT_ASKS = (
     "Your answer shall be: {t}",
 )
 TEST_REPEAT_ASKS = ("Please say: {t}", "Repeat this text: {t}", "Please copy: {t}")
+NOTHING = "none"
 PLACE_ASKS = (("first", 0), ("last", -1), ("second", 1), ("third", 2))
 JSON_ASKS = (
     "Write as JSON: {t}",
@@ -105,22 +106,42 @@ def pattern(rng: random.Random) -> Document:
 
 
 def pairs(rng: random.Random) -> Document:
-    """Keys with values, and then the same keys in another order, whose values can be known."""
+    """Keys with values, and then the same keys in another order, whose values can be known; others have none."""
     words = Words(rng)
-    keys = words.several(lambda: word(words), rng.randint(3, 9))
-    table = {key: word(words) for key in keys}
+    size, others = rng.randint(3, 9), rng.choice((0, 0, 1, 2, 4))
+    keys = words.several(lambda: word(words), size + others)
+    table = {key: word(words) for key in keys[:size]}
+    strangers = words.several(lambda: word(words), others)
     mark, end = rng.choice(((": ", "\n"), (" = ", "\n"), (" is ", ". "), (": ", ", "), (" - ", "\n")))
     pieces = [("".join(f"{key}{mark}{value}{end}" for key, value in table.items()), False)]
     of = {value: key for key, value in table.items()}
     for _ in range(rng.choice((1, 1, 2))):
-        rng.shuffle(keys)
-        if rng.random() < 0.55 and len(of) == len(table):
+        if rng.random() < 0.55 and len(of) == size and of.keys().isdisjoint(strangers):
             # What stood before a value, which is harder to find than what stood behind a key.
-            for key in keys:
-                pieces += [(f"{table[key]} <-", False), (f" {key}{end}", True)]
+            values = [*of, *strangers]
+            rng.shuffle(values)
+            for value in values:
+                pieces += [(f"{value} <-", False), (f" {of.get(value, NOTHING)}{end}", True)]
             continue
+        rng.shuffle(keys)
         for key in keys:
-            pieces += [(key + mark.rstrip(), False), (f"{' ' if mark.endswith(' ') else ''}{table[key]}{end}", True)]
+            value = table.get(key, NOTHING)
+            pieces += [(key + mark.rstrip(), False), (f"{' ' if mark.endswith(' ') else ''}{value}{end}", True)]
+    return Document(plain=pieces)
+
+
+def members(rng: random.Random) -> Document:
+    """A list, and of one word after the other whether it is there: that one is not is harder to see."""
+    words = Words(rng)
+    asked = words.several(lambda: word(words), rng.randint(6, 16))
+    inside = rng.sample(asked, rng.randint(2, len(asked) - 2))
+    glue, yes, no = (
+        rng.choice((", ", " ", "\n", "; ")),
+        *rng.choice((("yes", "no"), ("here", "missing"), ("in", "out"))),
+    )
+    pieces = [(f"{glue.join(inside)}\n", False)]
+    for each in asked:
+        pieces += [(f"{each} <-", False), (f" {yes if each in inside else no}\n", True)]
     return Document(plain=pieces)
 
 
@@ -162,14 +183,16 @@ def quoted(words: Words) -> tuple[str, str]:
 
 
 def document(rng: random.Random) -> Document:
-    """A repetition, a table or a few questions."""
+    """A repetition, a table, a list or a few questions."""
     kind = rng.random()
     words = Words(rng)
     if kind < 0.08:
         return pattern(rng)
-    if kind < 0.36:
+    if kind < 0.32:
         return pairs(rng)
-    if kind < 0.74:
+    if kind < 0.44:
+        return members(rng)
+    if kind < 0.76:
         return conversation([quoted(words) for _ in range(rng.choice((1, 2, 3)))])
     return conversation([exchange(words) for _ in range(rng.choice((1, 1, 2, 3)))])
 

@@ -471,7 +471,7 @@ def question(words: Words, rows: list[tuple[str, Fact, str]], strangers: list[st
     if rng.random() < 0.07 and not words.test:
         other = rng.choice([other for other in FACTS if other is not fact])
         return rng.choice(other.asks).format(n=person), ABSENT, ABSENT
-    if rng.random() < 0.15:
+    if rng.random() < (0.15 if words.test else 0.25):
         return ask.format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
     if fact.back and rng.random() < 0.5:
         return rng.choice(fact.back[0]).format(v=value), fact.back[1].format(n=person, v=value), person

@@ -25,6 +25,8 @@ RENAMED, NEAR = 0.15, 0.4
 UNDESCRIBED = 0.08
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
 LACKING, LACKED = 0.5, 0.5
+# Part of the documents in which one request after the other is told to a tool, or to none, and nothing else.
+DRILLED = 0.2
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
 REQUESTS = (1, 1, 2, 3, 4)
 NAMES = {name for skill in SKILLS for name in skill.names}
@@ -172,9 +174,27 @@ def _thought(wanted: Task) -> str:
     return f"{wanted.call.name} fits. {arguments}."
 
 
+def drill(words: Words) -> Document:
+    """Tools, and for one request after the other the name of the one that fits, if any does."""
+    rng = words.rng
+    wanted, skill = task(words)
+    count = rng.choice((1, 2, 3, 4))
+    tasks = offered(words, wanted, skill, count + rng.choice((1, 2, 3)))
+    told = [{"name": each.tool.name, "description": each.tool.description} for each in tasks[:count]]
+    pieces = [("".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in told), False)]
+    for _ in range(rng.choice((4, 6, 8, 10))):
+        place = rng.randrange(count) if rng.random() < 0.5 else rng.randrange(count, len(tasks))
+        asked = tasks[place].again(words)
+        answer = json.dumps(asked.call.name) if place < count else "none"
+        pieces += [(f"{asked.asked} <-", False), (f" {answer}\n", True)]
+    return Document(plain=pieces)
+
+
 def document(rng: random.Random) -> Document:
     """A conversation with tools at hand, most of which are used."""
     words = Words(rng)
+    if rng.random() < DRILLED:
+        return drill(words)
     missing, skill = task(words)
     lacks = rng.random() < LACKING
     tasks = offered(words, missing, skill, rng.choice((1, 2, 2, 3, 3, 4, 5)) + lacks)
