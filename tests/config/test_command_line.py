@@ -184,6 +184,7 @@ def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
         (("--enable-hierarchical-cache",), "--enable-hierarchical-cache is not supported yet: a cache in host memory"),
         (("--max-num-batched-tokens", "1"), "the nearest here is '--max-prefill-tokens'"),
         (("--enable-metrics=1",), "unknown flag '--enable-metrics'"),
+        (("--enable-prefix-caching", "--disable-radix-cache"), "unknown flag '--enable-prefix-caching'"),
         (("--log-level", "warn"), "the nearest here is 'warning'"),
     ],
 )
@@ -207,4 +208,5 @@ def test_keywords_of_others_may_ask_for_what_is_so_anyway():
     }
     assert without_neutral_options(options) == {"port": 1}
     refused_ones = {"tp_size": 2, "nnodes": True, "trust_remote_code": True, "enable_metrics": False}
+    refused_ones |= {"enable_prefix_caching": True, "disable_radix_cache": True}
     assert without_neutral_options(refused_ones) == refused_ones

@@ -6,6 +6,7 @@ import gc
 import itertools
 import sys
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -13,7 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bough.ipc.messages import BatchTokenIDOutput, ControlReq, Heartbeat, TokenizedGenerateReqInput
+from bough.ipc.messages import (
+    BatchTokenIDOutput,
+    ControlReply,
+    ControlReq,
+    Heartbeat,
+    TokenizedGenerateReqInput,
+    ToScheduler,
+)
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import requests as requests_module
@@ -483,28 +491,31 @@ def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run(monkeypatch:
     harness.abort(abort_all=True)
 
 
+class UntilIdle:
+    """Channels on which nothing comes, and that end the loop when all is answered."""
+
+    heartbeat_due = False
+    descriptors = ()
+
+    def __init__(self, harness: Harness, on_heartbeat: Callable[[Heartbeat], object]) -> None:
+        self._scheduler, self._on_heartbeat = harness.scheduler, on_heartbeat
+
+    def recv(self, timeout_s: float) -> list[ToScheduler]:
+        self._scheduler.shutting_down = not self._scheduler.has_unfinished_requests()
+        return []
+
+    def send(self, message: ControlReply | Heartbeat) -> None:
+        assert isinstance(message, Heartbeat)
+        self._on_heartbeat(message)
+
+
 def test_a_queue_that_is_full_or_has_room_again_is_told_at_once() -> None:
     harness = Harness(max_running_requests=1, max_queued_requests=1)
-    scheduler = harness.scheduler
-    sent: list[int] = []
-
-    class Messages:
-        heartbeat_due = False
-        descriptors = ()
-
-        def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput]:
-            scheduler.shutting_down = not scheduler.has_unfinished_requests()
-            return []
-
-        def send(self, message: object) -> None:
-            assert isinstance(message, Heartbeat)
-            assert message.stats is not None
-            sent.append(message.stats.num_queue_reqs)
-
+    sent: list[Heartbeat] = []
     for _ in range(2):
         harness.submit(prompt_of(5), max_new_tokens=5)
-    scheduler.run_event_loop(Messages())  # type: ignore[arg-type]
-    assert sent == [1, 0]
+    harness.scheduler.run_event_loop(UntilIdle(harness, sent.append))
+    assert [beat.stats.num_queue_reqs for beat in sent if beat.stats is not None] == [1, 0]
 
 
 @pytest.mark.parametrize(("seconds", "silences"), [(4.0, set()), (11.0, {33.0, 66.0})])
@@ -520,20 +531,8 @@ def test_a_step_that_will_take_long_is_told_of_before_it_begins(
     submit = scheduler.executor.submit
     monkeypatch.setattr(scheduler.executor, "submit", lambda plan: (told.append(0.0), submit(plan)))
 
-    class Messages:
-        heartbeat_due = False
-        descriptors = ()
-
-        def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput]:
-            scheduler.shutting_down = not scheduler.has_unfinished_requests()
-            return []
-
-        def send(self, message: object) -> None:
-            assert isinstance(message, Heartbeat)
-            told.append(message.expected_silence)
-
     harness.submit(prompt_of(5), max_new_tokens=5)
-    scheduler.run_event_loop(Messages())  # type: ignore[arg-type]
+    scheduler.run_event_loop(UntilIdle(harness, lambda beat: told.append(beat.expected_silence)))
     assert told.count(0.0) >= 5
     if silences:
         before, steps = told[::2], told[1::2]

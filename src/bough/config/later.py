@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 _FEATURES = {
@@ -33,7 +33,14 @@ _SO_ANYWAY = frozenset(
         *("jinja", "cont-batching"),
     }
 )
-"""Switches of SGLang, vLLM and llama.cpp's server for what is always so here, or is so unless another flag says no."""
+"""Switches of SGLang, vLLM and llama.cpp's server for what is so here."""
+
+_UNLESS = {
+    "enable-prefix-caching": "disable-radix-cache",
+    "enable-chunked-prefill": "chunked-prefill-size",
+    "disable-log-requests": "log-requests",
+}
+"""Those of them that another flag may contradict, beside which they are refused."""
 
 _NEEDLESS = {
     "trust-remote-code": "code from checkpoints is never run, and no model that is supported needs it; leave it out",
@@ -83,11 +90,12 @@ def refusal(flag: str) -> str | None:
 def without_neutral(words: Sequence[str]) -> list[str]:
     """A command line without flags that ask for what is so anyway, such as ``--tp 1``."""
     kept: list[str] = []
+    given_names = {_bare(word.partition("=")[0]) for word in words if word.startswith("--")}
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
         name = _bare(flag) if flag.startswith("--") else ""
-        if name in _SO_ANYWAY and not equals:
+        if name in _SO_ANYWAY and not equals and _UNLESS.get(name) not in given_names:
             continue
         if name in _NEUTRAL:
             given = value if equals else next(rest, None)
@@ -101,14 +109,15 @@ def without_neutral(words: Sequence[str]) -> list[str]:
 
 def without_neutral_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of an engine without those that ask for what is so anyway, such as ``tp_size=1``."""
-    return {name: value for name, value in options.items() if not _asks_for_nothing(_bare(name), value)}
+    given_names = {_bare(name) for name in options}
+    return {name: value for name, value in options.items() if not _asks_for_nothing(_bare(name), value, given_names)}
 
 
-def _asks_for_nothing(name: str, value: Any) -> bool:
+def _asks_for_nothing(name: str, value: Any, given_names: Set[str]) -> bool:
     if name in _NEUTRAL:
         return value is None or (value == _NEUTRAL[name] and not isinstance(value, bool))
     if name in _SO_ANYWAY:
-        return value is True
+        return value is True and _UNLESS.get(name) not in given_names
     return name in _NEEDLESS and value in (None, False)
 
 

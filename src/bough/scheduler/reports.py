@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from bough.scheduler.scheduler import Scheduler
 
 
+LONG_STEP_SECONDS = 10.0
+"""A step that is expected to take longer is told of before it begins, lest it be taken for a hang."""
+
+SILENCE_FACTOR = 3.0
+"""How many times longer than expected such a step may take; the first ones are foretold from short ones."""
+
+
 @dataclass(slots=True)
 class Counters:
     """What has happened so far that nobody else counts."""
@@ -75,6 +82,17 @@ def stats_of(scheduler: Scheduler) -> SchedulerStats:
         step_seconds_total=scheduler.log.step_seconds,
         paused=scheduler.paused,
     )
+
+
+def expected_silence_of(scheduler: Scheduler) -> float:
+    """Seconds that the steps in flight may take until there is a turn of the loop again; 0.0 if not long."""
+    seconds = 0.0
+    for planned in scheduler.requests.in_flight:
+        plan = planned.plan
+        has_prompt = plan.num_decode_rows < plan.num_rows
+        step = scheduler.cost_model.seconds(plan.num_tokens, planned.token_context, has_prompt)
+        seconds += step * (plan.num_steps - planned.num_run)
+    return SILENCE_FACTOR * seconds if seconds > LONG_STEP_SECONDS else 0.0
 
 
 def internal_state_of(scheduler: Scheduler) -> dict[str, Any]:

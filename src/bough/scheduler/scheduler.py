@@ -45,7 +45,7 @@ from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.planner import StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.profiler import Profiler
-from bough.scheduler.reports import Counters, init_info_of, internal_state_of, stats_of
+from bough.scheduler.reports import Counters, expected_silence_of, init_info_of, internal_state_of, stats_of
 from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
@@ -70,12 +70,6 @@ INTAKE_SECONDS = 0.002
 
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
-
-LONG_STEP_SECONDS = 10.0
-"""A step that is expected to take longer is told of before it begins, lest it be taken for a hang."""
-
-SILENCE_FACTOR = 3.0
-"""How many times longer than expected such a step may take; the first ones are foretold from short ones."""
 
 PROFILE_SECONDS = 600.0
 """Silence that writing a profile may take: those of a GPU can have millions of events."""
@@ -258,21 +252,11 @@ class Scheduler:
         is_full = limit is not None and self.requests.num_waiting >= max(limit, 1)
         told, self._told = self._told, (is_full, self.paused)
         if messages.heartbeat_due or told != self._told:
-            self._send_heartbeat(self._expected_silence())
+            self._send_heartbeat(expected_silence_of(self))
 
     def _send_heartbeat(self, expected_silence: float) -> None:
         if self._messages is not None:
             self._messages.send(Heartbeat("scheduler", stats=self.stats(), expected_silence=expected_silence))
-
-    def _expected_silence(self) -> float:
-        """Seconds that the steps in flight may take until there is a turn of the loop again; 0.0 if not long."""
-        seconds = 0.0
-        for planned in self.requests.in_flight:
-            plan = planned.plan
-            has_prompt = plan.num_decode_rows < plan.num_rows
-            step = self.cost_model.seconds(plan.num_tokens, planned.token_context, has_prompt)
-            seconds += step * (plan.num_steps - planned.num_run)
-        return SILENCE_FACTOR * seconds if seconds > LONG_STEP_SECONDS else 0.0
 
     def close(self) -> None:
         """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""
@@ -423,7 +407,7 @@ class Scheduler:
         """Launch a step."""
         self._mark("launch", planned)
         self.requests.in_flight.append(planned)
-        silence = self._expected_silence()
+        silence = expected_silence_of(self)
         if silence:
             self._send_heartbeat(silence)
         self.executor.submit(planned.plan)
