@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
 import math
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from bough import __version__
+from bough.bench.backends import BACKENDS, Sampling
 from bough.bench.client import BenchClient, Load, Measurement, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs
 from bough.bench.metrics import table
@@ -275,19 +277,37 @@ def test_no_server_is_said_after_the_time_to_wait():
         asyncio.run(wait())
 
 
+@contextlib.asynccontextmanager
+async def silent_server():
+    """The address of a server that takes connections and says nothing."""
+
+    async def say_nothing(reader, writer):
+        await reader.read()
+        writer.close()
+
+    async with await asyncio.start_server(say_nothing, "127.0.0.1") as server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
 def test_a_server_that_takes_connections_and_never_answers_is_waited_for_no_longer():
     async def wait():
-        async def say_nothing(reader, writer):
-            await reader.read()
-            writer.close()
-
-        async with await asyncio.start_server(say_nothing, "127.0.0.1") as silent:
-            port = silent.sockets[0].getsockname()[1]
-            async with connect(f"http://127.0.0.1:{port}") as client:
-                await asyncio.wait_for(client.wait_until_ready(0.3), 20)
+        async with silent_server() as url, connect(url) as client:
+            await asyncio.wait_for(client.wait_until_ready(0.3), 20)
 
     with pytest.raises(StartupError, match=r"no server is ready after 0\.3 s: .*/v1/models does not answer$"):
         asyncio.run(wait())
+
+
+def test_an_answer_that_never_ends_has_failed_after_the_time_it_may_take():
+    async def ask():
+        async with silent_server() as url, connect(url, timeout=0.2) as client:
+            request = BenchRequest(1, input_ids=[1])
+            answer = await asyncio.wait_for(client.ask(request, BACKENDS["oai"], "m", Sampling()), 20)
+            with pytest.raises(StartupError, match=r"/v1/models cannot be reached: no answer in time$"):
+                await asyncio.wait_for(client.get_json("/v1/models"), 20)
+        return answer.error
+
+    assert asyncio.run(ask()) == "no whole answer within 0.2 s"
 
 
 def test_a_host_that_is_none_is_told_in_words():

@@ -46,6 +46,14 @@ class Server:
     def state(self) -> dict[str, Any]:
         return self.client.get("/server_info").json()["internal_states"][0]
 
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric over its labels, or over those that have these values too."""
+        lines = self.client.get("/metrics").text.splitlines()
+        of_name = [line for line in lines if line.startswith((f"bough:{name}{{", f"bough:{name} "))]
+        assert of_name, f"there is no {name}"
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        return sum(float(line.rsplit(" ", 1)[1]) for line in of_name if all(label in line for label in wanted))
+
     def processes(self) -> list[psutil.Process]:
         main = psutil.Process(self.process.pid)
         return [main, *main.children(recursive=True)]

@@ -157,6 +157,7 @@ def test_native_stream_is_cumulative_and_ends_with_done(server: Server) -> None:
 
 
 def test_closing_a_stream_ends_the_request_at_once(server: Server) -> None:
+    before = server.metric("num_aborted_requests_total", reason="client_left")
     with server.client.stream(
         "POST",
         "/generate",
@@ -164,9 +165,11 @@ def test_closing_a_stream_ends_the_request_at_once(server: Server) -> None:
     ) as response:
         next(response.iter_lines())
     server.assert_idle_and_whole(timeout=3.0)
+    assert server.metric("num_aborted_requests_total", reason="client_left") == before + 1
 
 
 def test_hanging_up_while_a_whole_answer_is_made_ends_the_request(server: Server) -> None:
+    before = server.metric("num_aborted_requests_total", reason="client_left")
     with pytest.raises(httpx.ReadTimeout):
         server.client.post(
             "/generate",
@@ -174,6 +177,7 @@ def test_hanging_up_while_a_whole_answer_is_made_ends_the_request(server: Server
             timeout=0.3,
         )
     server.assert_idle_and_whole(timeout=3.0)
+    assert server.metric("num_aborted_requests_total", reason="client_left") == before + 1
 
 
 def test_abort_gives_the_waiter_what_there_is(server: Server) -> None:
@@ -241,27 +245,18 @@ def test_informative_routes_answer(server: Server, path: str) -> None:
 
 
 def test_metrics_count_tokens(server: Server) -> None:
-    def value(name: str) -> float:
-        for line in server.client.get("/metrics").text.splitlines():
-            if line.startswith((f"bough:{name}{{", f"bough:{name} ")):
-                return float(line.rsplit(" ", 1)[1])
-        raise AssertionError(f"no metric {name}")
-
-    before = value("generation_tokens_total")
+    before = server.metric("generation_tokens_total")
     server.generate(text="Hello", sampling_params={"max_new_tokens": 7, "ignore_eos": True})
-    assert value("generation_tokens_total") == before + 7
+    assert server.metric("generation_tokens_total") == before + 7
 
 
 def test_time_to_the_first_token_is_that_of_whole_answers_too(server: Server) -> None:
-    def value(name: str) -> float:
-        line = next(x for x in server.client.get("/metrics").text.splitlines() if x.startswith(f"bough:{name}{{"))
-        return float(line.rsplit(" ", 1)[1])
-
     names = ("time_to_first_token_seconds", "inter_token_latency_seconds", "e2e_request_latency_seconds")
-    before = {name: (value(f"{name}_count"), value(f"{name}_sum")) for name in names}
+    before = {name: (server.metric(f"{name}_count"), server.metric(f"{name}_sum")) for name in names}
     server.generate(text="Hello", sampling_params={"max_new_tokens": 40, "ignore_eos": True})
     counts, sums = zip(
-        *((value(f"{n}_count") - before[n][0], value(f"{n}_sum") - before[n][1]) for n in names), strict=True
+        *((server.metric(f"{n}_count") - before[n][0], server.metric(f"{n}_sum") - before[n][1]) for n in names),
+        strict=True,
     )
     assert counts == (1, 39, 1)
     first, gaps, whole = sums

@@ -34,7 +34,7 @@ from bough.ipc.messages import (
 from bough.sampling.sampling_params import SamplingParams
 from tests.e2e.server import Server
 from tests.entrypoints.leftovers import directories_of, eventually
-from tests.soak.measuring import metric, resident_bytes, server_without_model
+from tests.soak.measuring import resident_bytes, server_without_model
 
 NOBODY = 65534
 QUESTION = {"text": "who is there", "sampling_params": {"max_new_tokens": 20, "temperature": 0, "ignore_eos": True}}
@@ -108,7 +108,7 @@ def sockets(server: Server) -> list[Path]:
 
 
 def malformed(server: Server) -> float:
-    return metric(server, "malformed_messages_total")
+    return server.metric("malformed_messages_total")
 
 
 def attempts_as_nobody(paths: list[Path]) -> list[str]:

@@ -47,14 +47,6 @@ def descriptors(server: Server) -> list[int]:
     return [process.num_fds() for process in server.processes()]
 
 
-def metric(server: Server, name: str) -> float:
-    """The sum of a metric over its labels."""
-    lines = server.client.get("/metrics").text.splitlines()
-    values = [float(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(f"bough:{name}{{")]
-    assert values, f"there is no {name}"
-    return sum(values)
-
-
 @dataclass(frozen=True)
 class Slope:
     """A straight line through points, and how sure its slope is."""

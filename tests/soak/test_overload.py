@@ -20,7 +20,7 @@ import pytest
 from tests.e2e.server import Server
 from tests.entrypoints.leftovers import eventually
 from tests.faults.injection import DIRECTORY_VARIABLE, STEP_SECONDS
-from tests.soak.measuring import metric, percentile, server_without_model
+from tests.soak.measuring import percentile, server_without_model
 
 RUNNING = 8
 QUEUED = 16
@@ -135,7 +135,7 @@ def test_goodput_stays_at_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         else:  # beside other tests, on a machine that may be slower than this load: as soon as anybody hears anything
             assert percentile(refused, 0.5) < 2 * percentile(five_times.probe_seconds, 0.5) + 0.1
             assert percentile(refused, 0.99) < DEADLINE_SECONDS / 2
-        assert metric(server, "num_refused_requests_total") >= five_times.statuses[503]
+        assert server.metric("num_refused_requests_total") >= five_times.statuses[503]
         server.assert_idle_and_whole()
         assert eventually(lambda: server.client.get("/ready").status_code == 200), "with the next heartbeat"
         assert is_whole(server.generate(**BODY))
@@ -152,7 +152,7 @@ def test_who_waits_too_long_is_told_so(tmp_path: Path, monkeypatch: pytest.Monke
         assert load.without_retry_after == 0
         assert max(load.seconds[503]) < 2
         server.assert_idle_and_whole()
-        assert eventually(lambda: metric(server, "queue_timeouts_total") == load.statuses[503])
+        assert eventually(lambda: server.metric("queue_timeouts_total") == load.statuses[503])
         late = server.post("/generate", **{**BODY, "timeout": 1e-6})
         assert late.status_code == 504
         assert late.json()["error"]["code"] == "timeout"

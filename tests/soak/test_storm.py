@@ -17,7 +17,6 @@ from tests.entrypoints.leftovers import eventually
 from tests.soak.measuring import (
     NAMES,
     descriptors,
-    metric,
     request_of_some_kind,
     resident_bytes,
     server_without_model,
@@ -72,7 +71,7 @@ async def storm(port: int, count: int, seed: int) -> None:
 
 def is_quiet(server: Server) -> bool:
     state = server.state()
-    return state["idle"] and metric(server, "http_requests_active") <= 1  # the one that asks
+    return state["idle"] and server.metric("http_requests_active") <= 1  # the one that asks
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_nothing_is_left_of_clients_that_leave(tmp_path: Path, count: int) -> No
         for name, start, once, twice in zip(NAMES, *memory, strict=True):
             print(f"{name} grew by {once - start} bytes, and by {twice - once} with as many clients again")
             assert twice - once < max((once - start) / 2, MOST_GROWTH_BYTES), f"{name} keeps something of every client"
-        assert metric(server, "num_aborted_requests_total") > 0
-        assert metric(server, "process_failed_requests_total") == 0
+        assert server.metric("num_aborted_requests_total") > 0
+        assert server.metric("process_failed_requests_total") == 0
         assert "Traceback" not in server.log.read_text()
         assert server.generate(text="still there", sampling_params={"max_new_tokens": 4})["text"]

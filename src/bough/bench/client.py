@@ -97,8 +97,9 @@ def import_aiohttp() -> ModuleType:
 class BenchClient:
     """A connection to one server. Made by :func:`connect`."""
 
-    def __init__(self, session: Any, base_url: str) -> None:
+    def __init__(self, session: Any, base_url: str, timeout: float | None = None) -> None:
         self._session = session
+        self._timeout = timeout
         self.base_url = base_url.rstrip("/").removesuffix("/v1")
 
     async def get_json(self, path: str) -> Any:
@@ -163,7 +164,11 @@ class BenchClient:
         try:
             await self._ask(answer, body, backend, stream=stream)
         except Exception as error:
-            answer.error = f"{type(error).__name__}: {error}"
+            # What ran out of time says nothing, unless it is the system that tells of a lost connection.
+            too_late = isinstance(error, asyncio.TimeoutError) and not str(error)
+            answer.error = (
+                f"no whole answer within {self._timeout} s" if too_late else f"{type(error).__name__}: {error}"
+            )
         answer.latency = time.perf_counter() - answer.sent_at
         return answer
 
@@ -192,10 +197,10 @@ class BenchClient:
         try:
             async with self._session.request(method, self.base_url + path) as response:
                 content: bytes = await response.read()
-        except (aiohttp.ClientError, OSError) as error:
+        except (aiohttp.ClientError, OSError, asyncio.TimeoutError) as error:
             # What TLS and the resolver call a number is none of the system's.
             number = None if isinstance(error, ssl.SSLError) else getattr(error, "errno", None)
-            reason = os.strerror(number) if number and number > 0 else str(error)
+            reason = os.strerror(number) if number and number > 0 else str(error) or "no answer in time"
             raise StartupError(f"{self.base_url}{path} cannot be reached: {reason}") from None
         if response.status != 200:
             failure = Refused if response.status in _REFUSALS else StartupError
@@ -204,13 +209,16 @@ class BenchClient:
 
 
 @contextlib.asynccontextmanager
-async def connect(base_url: str, api_key: str | None = None, ca_cert: str | None = None) -> AsyncIterator[BenchClient]:
+async def connect(
+    base_url: str, api_key: str | None = None, ca_cert: str | None = None, timeout: float | None = None
+) -> AsyncIterator[BenchClient]:
     """A client of the server at ``base_url`` (``http://host:port``), closed at the end of the block.
 
     Args:
         base_url: of the server.
         api_key: sent with every request.
         ca_cert: file with the certificates to trust; the system's if it is ``None``.
+        timeout: seconds that any answer may take to its end; ``None``: for ever.
 
     Raises:
         ConfigError: if the certificates cannot be used.
@@ -219,15 +227,17 @@ async def connect(base_url: str, api_key: str | None = None, ca_cert: str | None
     aiohttp = import_aiohttp()
     allow_many_connections()
     connector = aiohttp.TCPConnector(limit=0, ssl=client_tls_context(base_url, ca_cert or True) or True)
-    timeout = aiohttp.ClientTimeout(total=None)
     # Times are taken of what comes over the wire, which is read as it is.
     headers = {"Accept-Encoding": "identity"}
     if api_key is not None:
         headers["Authorization"] = f"Bearer {api_key}"
     async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, headers=headers, auto_decompress=False
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=timeout),
+        headers=headers,
+        auto_decompress=False,
     ) as session:
-        yield BenchClient(session, base_url)
+        yield BenchClient(session, base_url, timeout)
 
 
 async def run_load(

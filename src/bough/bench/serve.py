@@ -77,6 +77,13 @@ class BenchServeArgs(OptionTable):
     max_concurrency: int | None = option(
         None, help="Most requests in flight.", group=LOAD, default_text="no limit", minimum=1
     )
+    request_timeout: float = option(
+        6 * 3600.0,
+        help="How long the answer to a request may take to its end; one that takes longer has failed.",
+        group=LOAD,
+        unit="seconds",
+        rule=rules.positive,
+    )
     warmup_requests: int = option(
         1, help="Requests that are sent before, and do not count.", group=LOAD, unit="requests", minimum=0
     )
@@ -119,7 +126,7 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         ConfigError: if the dataset is wrong, or the certificates to trust.
     """
     keys = read_keys(args.api_key, args.api_key_file, "api_key_file")
-    async with connect(args.url, keys[0] if keys else None, args.ca_cert) as client:
+    async with connect(args.url, keys[0] if keys else None, args.ca_cert, args.request_timeout) as client:
         await client.wait_until_ready(args.ready_check_timeout_sec)
         model = args.model or await _first_model(client)
         requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))
