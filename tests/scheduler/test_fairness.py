@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bough.scheduler.cost_model import CostModel
+from bough.scheduler.planner import MAX_UNFINISHED_PROMPTS
 from bough.scheduler.waiting_queue import WaitingQueue
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -37,6 +38,53 @@ def test_short_prompt_behind_a_100k_one_is_answered_within_4_steps(policy: str, 
     harness.run()
     for seed in range(long_prompts):
         assert harness.outputs[f"long{seed}"].token_ids == harness.expected(prompt_of(100_000, seed), 1)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("long_prompts", [10, 60], ids=["more than slots", "more than are looked at"])
+@pytest.mark.parametrize("waited", [0.0, 6.0], ids=["fresh", "aged"])
+@pytest.mark.parametrize("decodes", [False, True], ids=["nobody decodes", "one decodes"])
+def test_long_prompts_leave_slots_to_short_ones(policy: str, long_prompts: int, waited: float, decodes: bool) -> None:
+    harness = Harness(
+        max_total_num_tokens=600_000, context_len=8000, max_running_requests=8, schedule_policy=policy, verify=False
+    )
+    slow_prefill(harness)
+    if decodes:
+        harness.submit(prompt_of(10), max_new_tokens=5000, rid="decodes")
+        harness.step()
+    for seed in range(long_prompts):
+        harness.submit(prompt_of(5000, seed), max_new_tokens=1, rid=f"long{seed}")
+        (req,) = harness.scheduler.requests.find(f"long{seed}", exact=True)
+        req.arrival_time -= waited
+    most = 0
+    for _ in range(20):
+        harness.step()
+        most = max(most, len(harness.scheduler.requests.unfinished))
+    assert most == MAX_UNFINISHED_PROMPTS
+    (short,) = harness.submit(prompt_of(100, 99), max_new_tokens=4)
+    for _ in range(4):
+        harness.step()
+    assert harness.outputs[short].token_ids, "no token after 4 steps"
+    harness.abort("decodes")
+    harness.run()
+    for seed in range(long_prompts):
+        assert harness.outputs[f"long{seed}"].token_ids == harness.expected(prompt_of(5000, seed), 1)
+
+
+def test_a_long_prompt_of_a_higher_priority_does_not_wait_for_long_ones_of_lower() -> None:
+    harness = Harness(
+        max_total_num_tokens=100_000, context_len=8000, max_running_requests=8, schedule_policy="priority", verify=False
+    )
+    slow_prefill(harness)
+    for seed in range(4):
+        harness.submit(prompt_of(5000, seed), max_new_tokens=1, rid=f"low{seed}")
+    for _ in range(4):
+        harness.step()
+    (high,) = harness.submit(prompt_of(5000, 9), max_new_tokens=1, priority=1)
+    for _ in range(2):
+        harness.step()
+    unfinished = [req.rid for req in harness.scheduler.requests.unfinished]
+    assert unfinished == ["low0", "low1", high]
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -7,7 +7,8 @@ while prompts wait. Of the prompts,
 - unfinished prompts go on: the oldest with at most half of the budget while others wait, the others, shortest first,
   with a quarter each;
 - new requests start, in the order of the policy, with at most half of the budget each. A long one that does not fit
-  into the step starts only while few long ones are unfinished, so that short prompts always find room;
+  into the step starts only while few long ones are unfinished, and shorter ones go before it until then, so that short
+  prompts always find room;
 - in every other step new requests choose first, and whoever chooses first gets a minimum: nobody waits for ever,
   however small the budget is;
 - what nobody took goes back to the unfinished prompts.
@@ -15,8 +16,9 @@ while prompts wait. Of the prompts,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import chain
 
 import numpy as np
@@ -27,10 +29,8 @@ from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import LOGPROBS_AT_ONCE, StepBudget, StepLimits, budget_of_step
 from bough.scheduler.step_builder import Planned, StepBuilder
+from bough.scheduler.waiting_queue import SHORT_PROMPT_TOKENS
 from bough.step_plan import FurtherSteps, IntArray
-
-SHORT_PROMPT_TOKENS = 512
-"""A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
 
 LOGPROB_TOKEN_PRICE = 3
 """What a token whose logits are read costs beside running requests, in others: the head, and all that reads them."""
@@ -48,10 +48,20 @@ MAX_STEPS_BESIDE_WAITING = 4
 """While a slot is free and somebody waits for memory: there may be enough for them after any step."""
 
 MAX_UNFINISHED_PROMPTS = 2
-"""Long prompts start only while fewer than this many prompts are unfinished."""
+"""Long prompts start only while there is still much to compute of fewer than this many others of their priority, or of
+a higher one."""
 
 ADMISSION_LOOKAHEAD = 16
-"""Requests looked at beyond those for which there are slots, when some do not fit."""
+"""Requests looked at beyond those for which there are slots, when some do not fit, or are too long for now."""
+
+
+class _Admission(Enum):
+    """What came of a request that waits."""
+
+    STARTED = "started"
+    HELD_BACK = "held back"
+    """It is long, and so are enough that have started; who is shorter may go before it, and it is the next long one."""
+    NO_ROOM = "no room"
 
 
 @dataclass
@@ -341,15 +351,21 @@ class StepPlanner:
         if free_slots == 0 or not len(self.queue) or (budget.is_spent and chunks):
             return
         reserved = self._reserved_tokens()
+        idle = idle and not self.requests.unfinished
         if self.kv.available_tokens - reserved < self.kv.page_size and not (idle and not chunks):
             return
-        misses = 0
-        for req, aged in self.queue.ordered(now, free_slots + ADMISSION_LOOKAHEAD):
+        misses = held_back = 0
+        for req, aged in self._candidates(now, free_slots + ADMISSION_LOOKAHEAD):
+            if held_back == ADMISSION_LOOKAHEAD and req.fill_len > SHORT_PROMPT_TOKENS:
+                continue  # what the cache has of it would have to be looked up
             if self.requests.sharing.park_if_sharing(req, self.kv):
                 self.queue.remove(req)
                 continue
-            nothing_runs = idle and not chunks
-            if not self._try_admit(req, chunks, budget, reserved, aged=aged, nothing_runs=nothing_runs):
+            found = self._try_admit(req, chunks, budget, reserved, nothing_runs=idle and not chunks)
+            if found is _Admission.HELD_BACK:
+                held_back += 1
+                continue
+            if found is _Admission.NO_ROOM:
                 misses += 1
                 if aged or misses == ADMISSION_LOOKAHEAD:
                     return
@@ -360,34 +376,49 @@ class StepPlanner:
             if free_slots == 0 or budget.is_spent:
                 return
 
+    def _candidates(self, now: float, limit: int) -> Iterator[tuple[Req, bool]]:
+        """The next requests, and whether they are aged; then short ones that wait behind as many that are not."""
+        following = self.queue.ordered(now, limit)
+        yield from following
+        if len(following) == limit:
+            seen = {req for req, _ in following}
+            yield from ((req, False) for req in self.queue.short(limit) if req not in seen)
+
     def _try_admit(
-        self, req: Req, chunks: dict[Req, int], budget: StepBudget, reserved: float, *, aged: bool, nothing_runs: bool
-    ) -> bool:
+        self, req: Req, chunks: dict[Req, int], budget: StepBudget, reserved: float, *, nothing_runs: bool
+    ) -> _Admission:
         fill = req.fill_ids
         prefix = min(self.kv.match(fill, req.extra_key), req.max_prefix_len) // self.kv.page_size * self.kv.page_size
         whole = len(fill) - prefix
         room = max(budget.tokens_for(prefix, 1.0), 0 if any(chunks.values()) else self._min_chunk)
-        few_unfinished = len(self.requests.unfinished) < MAX_UNFINISHED_PROMPTS
-        fits_step = whole <= room or (
-            room >= self._min_chunk and (aged or few_unfinished or whole <= SHORT_PROMPT_TOKENS)
-        )
+        fits_step = whole <= room or room >= self._min_chunk
         if self.limits.whole_prompts:
             fits_step = self._fits_whole(whole, chunks, budget)
+        elif whole > max(room, SHORT_PROMPT_TOKENS) and self._num_long_before(req, chunks) >= MAX_UNFINISHED_PROMPTS:
+            return _Admission.HELD_BACK
         # A prompt after which nothing is generated may have all the memory there is.
         need = whole + (min(self._remaining(req), 1) if nothing_runs else self._future_tokens(req) + self.kv.page_size)
         left = self.kv.available_tokens - reserved
         if not (fits_step or nothing_runs) or need > left:
-            return False
+            return _Admission.NO_ROOM
         # The prefix itself is among what is available, as far as nobody holds it: not once it is taken.
         if need > left - prefix and need > left - self.kv.match_unheld(fill, req.extra_key, req.max_prefix_len):
-            return False
+            return _Admission.NO_ROOM
         kv = self.kv.begin(fill, req.extra_key, req.max_prefix_len, req.priority)
         if kv is None:
-            return False
+            return _Admission.NO_ROOM
         self.requests.start(
             req, kv, checks_eos=not req.sampling_params.ignore_eos, send_interval=self._send_interval(req)
         )
-        return True
+        return _Admission.STARTED
+
+    def _num_long_before(self, req: Req, chunks: dict[Req, int]) -> int:
+        """Unfinished prompts of at least a request's priority of which there is much to compute after this step."""
+        return sum(
+            other.fill_len - int(self.table.planned_len[other.slot]) - chunks.get(other, 0) > SHORT_PROMPT_TOKENS
+            for other in self.requests.unfinished
+            if other.priority >= req.priority or not self.queue.use_priority
+        )
 
     def num_startable(self, arriving: Sequence[Req]) -> int:
         """How many of the waiting requests and of those that arrive there are slots and memory for now.

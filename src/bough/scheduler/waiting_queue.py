@@ -15,6 +15,9 @@ from bough.step_plan import IntArray
 AGE_LIMIT_SECONDS = 5.0
 """A request that has waited longer is overtaken only by a higher priority, whatever the policy."""
 
+SHORT_PROMPT_TOKENS = 512
+"""A prompt of at most this length starts however many longer ones are unfinished, and goes before them."""
+
 CACHE_AWARE_QUEUE_LIMIT = 128
 """Longest queue that is ordered by a look into the prefix cache for every request; beyond it, arrival order."""
 
@@ -43,6 +46,7 @@ class WaitingQueue:
         self._rng = random.Random(seed)
         self._by_arrival: list[tuple[tuple[float, int], Req]] = []
         self._by_key: list[tuple[_SortKey, Req]] = []
+        self._short_by_key: list[tuple[_SortKey, Req]] = []
         self._keys: dict[Req, _SortKey] = {}
         self.only: frozenset[Req] | None = None
         """The requests that may start now, in order of arrival; ``None`` for all."""
@@ -64,6 +68,8 @@ class WaitingQueue:
         self._keys[req] = key
         bisect.insort(self._by_arrival, ((key[0], req.order), req), key=_arrival)
         bisect.insort(self._by_key, (key, req), key=_key)
+        if req.fill_len <= SHORT_PROMPT_TOKENS:
+            bisect.insort(self._short_by_key, (key, req), key=_key)
 
     def remove(self, req: Req) -> None:
         """Take a request out.
@@ -74,6 +80,8 @@ class WaitingQueue:
         key = self._keys.pop(req)
         del self._by_arrival[bisect.bisect_left(self._by_arrival, (key[0], req.order), key=_arrival)]
         del self._by_key[bisect.bisect_left(self._by_key, key, key=_key)]
+        if req.fill_len <= SHORT_PROMPT_TOKENS:
+            del self._short_by_key[bisect.bisect_left(self._short_by_key, key, key=_key)]
 
     def ordered(self, now: float, limit: int) -> list[tuple[Req, bool]]:
         """The next ``limit`` requests in the order in which they should start.
@@ -94,6 +102,10 @@ class WaitingQueue:
         if self.use_priority:
             result.sort(key=lambda entry: self._keys[entry[0]][0])
         return result[:limit]
+
+    def short(self, limit: int) -> list[Req]:
+        """The first ``limit`` requests with short prompts, in the order of keys; none where only some may start."""
+        return [] if self.only is not None else [req for _, req in islice(self._short_by_key, limit)]
 
     def _policy_order(self, limit: int) -> Sequence[Req]:
         if self.policy in ("lpm", "dfs-weight") and len(self) <= CACHE_AWARE_QUEUE_LIMIT:
