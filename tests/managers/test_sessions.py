@@ -66,6 +66,7 @@ def test_turns_go_on_from_each_other(sessions: Sessions) -> None:
 def test_bos_of_an_appended_turn_is_dropped(sessions: Sessions) -> None:
     sessions.run("s", "a", [BOS, 10], [11])
     assert sessions.run("s", "b", [BOS, 20], [], after="a") == [BOS, 10, 11, 20]
+    assert sessions.run("s", "c", [BOS, 20], [], after="a", offset=-3) == [BOS, 20], "it is the first here"
 
 
 @pytest.mark.parametrize(
@@ -136,6 +137,19 @@ def test_replace_of_everything_begins_anew(sessions: Sessions) -> None:
     assert sessions.run("s", "c", [7], [], replace=True) == [7]
     assert sessions.aborted == ["b"]
     assert sessions.store.num_tokens == 1
+
+
+@pytest.mark.parametrize("after", ["a", None])
+def test_of_two_turns_that_replace_each_other_the_last_one_counts(sessions: Sessions, after: str | None) -> None:
+    sessions.run("s", "a", [1], [2])
+    first = sessions.propose("s", "t1", [3], after=after, replace=True)
+    second = sessions.propose("s", "t2", [4], after=after, replace=True)
+    first.accepted()
+    assert (sessions.aborted, first.running, second.running) == ([], True, True)
+    second.accepted()
+    assert sessions.aborted == ["t1"]
+    second.end()
+    assert sessions.run("s", "b", [5], [], after="t2")[-2:] == [4, 5]
 
 
 def test_what_has_gone_on_from_a_turn_is_not_replaced_by_it(sessions: Sessions) -> None:
@@ -232,6 +246,11 @@ class TestStreamingSession:
         linear.begin("s", "c", [1])
         with pytest.raises(BadRequest, match="has not finished"):
             linear.begin("s", "d", [1])
+
+    def test_what_was_to_go_on_from_a_turn_that_has_left_begins_nothing(self, linear: Sessions) -> None:
+        with pytest.raises(BadRequest, match="send the whole conversation"):
+            linear.store.begin_turn(SessionParams(id="s"), "a", array("i", [3]), BOS, frozenset({70}))
+        assert linear.run("s", "a", [1], [2]) == [1]
 
     def test_failed_turn_can_be_tried_again(self, linear: Sessions) -> None:
         linear.run("s", "a", [1], [2])

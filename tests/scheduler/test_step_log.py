@@ -43,3 +43,28 @@ def test_there_is_a_line_for_each_prefill_and_for_some_steps_of_decoding(caplog:
         assert (running, used, usage, queued) == (2, tokens, tokens / 400, 1)
         assert throughput > 0
     assert numbers(PREFILL, records[3].getMessage()) == [1, 1, 19, 0.05, 1, 0]
+
+
+def test_a_pause_counts_for_no_throughput() -> None:
+    harness = Harness(decode_log_interval=4)
+    harness.submit([1, 2], max_new_tokens=1000)
+    log = harness.scheduler.log
+
+    def run() -> float:
+        before = log.gen_throughput
+        while log.gen_throughput == before:
+            harness.step()
+        return log.gen_throughput
+
+    assert run() > 0
+    harness.scheduler.pause()
+    harness.scheduler.settle_pause("in_place")
+    assert log.gen_throughput == 0
+    log._since -= 1000.0
+    harness.scheduler.resume()
+    assert run() > 1, "four tokens in no 1000 s"
+    harness.scheduler.resume()
+    assert log.gen_throughput > 0, "there was no pause to end"
+    harness.abort("r0")
+    harness.run()
+    harness.close()

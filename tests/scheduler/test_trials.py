@@ -202,6 +202,19 @@ def test_those_for_whom_there_is_no_room_beside_the_cleared_are_next() -> None:
     assert other in queue.only
 
 
+def test_who_loses_its_memory_to_one_that_was_cleared_is_next() -> None:
+    queue = WaitingQueue("fcfs", lambda req: 0)
+    trials = Trials(queue)
+    cleared, held_up = (Suspect() for _ in range(2))
+    trials.accuse({cleared: 8, held_up: 8, Suspect(): 8, Suspect(): 8})
+    cleared.state = held_up.state = ReqState.RUNNING
+    assert not trials.clear(lambda req: 8 if req is cleared else 4, others_hold=True)  # the other one computes still
+    held_up.state = ReqState.WAITING
+    assert trials.clear(lambda req: 8 if req is cleared else 4, others_hold=True)
+    assert queue.only == {held_up}
+    assert not trials.clear(lambda req: 0), "nobody holds any: it cannot be that"
+
+
 class Suspect:
     """As much of a request as a trial looks at."""
 

@@ -12,6 +12,7 @@ import time
 import uuid
 from array import array
 from collections.abc import Callable, Iterator, Set
+from itertools import dropwhile
 from typing import Annotated
 
 import msgspec
@@ -170,14 +171,18 @@ class Session:
                 f"rid {rid!r} already names a request of session {self.id!r}", param="rid", code="duplicate_request_id"
             )
         parent = self._linear_parent(params) if self.is_linear else self._parent(params)
-        if parent is not None and len(new) > 0 and new[0] == bos_token_id:
+        kept = 0 if parent is None else _kept(parent, params)
+        if kept and len(new) > 0 and new[0] == bos_token_id:
             new = new[1:]
-        kept = 0
-        if parent is not None:
-            kept = _kept(parent, params)
-            if joints is not None:
-                context = Turn(self, rid, parent, kept, array("i")).prompt()
-                new = new[_overlap(context, new[:_MAX_OVERLAP], joints) :]
+        if joints is not None:
+            if parent is None:
+                raise BadRequest(
+                    f"the request of session {self.id!r} that this one was to go on from has left meanwhile; "
+                    "send the whole conversation",
+                    param="session_params.id",
+                )
+            context = Turn(self, rid, parent, kept, array("i")).prompt()
+            new = new[_overlap(context, new[:_MAX_OVERLAP], joints) :]
         replaced = list(self._others(parent)) if params.replace else []
         freed = sum(turn.num_stored for turn in replaced)
         num_tokens = self.num_tokens - freed
@@ -245,27 +250,32 @@ class Session:
         return latest
 
     def replace_others(self, turn: Turn) -> None:
-        """Forget, and abort, all but one turn that goes on from the same; or all other turns if it begins anew."""
-        others, parent = list(self._others(turn.parent, turn)), turn.parent
+        """Forget, and abort, all but one turn that goes on from the same; or all other turns if it begins anew.
+
+        Those that have begun after it, and are to replace it, stay: of several such turns the last one counts.
+        """
+        begun_after = dropwhile(lambda each: each is not turn, self.turns.values())
+        successors = [each for each in begun_after if each.replaces and each.parent is turn.parent]
+        others, parent = list(self._others(turn.parent, turn, *successors)), turn.parent
         if parent is not None:
-            parent.children = [turn]
+            parent.children = [turn, *successors]
         for other in others:
             self._remove(other)
         if parent is not None and parent.running:
             parent.running = False
             self._store.abort(parent.rid)
 
-    def _others(self, parent: Turn | None, turn: Turn | None = None) -> Iterator[Turn]:
-        """All turns but ``turn`` that have gone on from ``parent``, with what has gone on from them; or all others.
+    def _others(self, parent: Turn | None, *turns: Turn) -> Iterator[Turn]:
+        """All turns but ``turns`` that have gone on from ``parent``, with what has gone on from them; or all others.
 
-        What has gone on from ``turn`` itself, already, is none of them.
+        What has gone on from ``turns`` themselves, already, is none of them.
         """
         if parent is None:
-            own = set() if turn is None else set(map(id, _subtree(turn)))
+            own = {id(each) for turn in turns for each in _subtree(turn)}
             yield from (each for each in self.turns.values() if id(each) not in own)
             return
         for child in parent.children:
-            if child is not turn:
+            if child not in turns:
                 yield from _subtree(child)
 
     def end_turn(self, turn: Turn) -> None:

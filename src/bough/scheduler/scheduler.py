@@ -429,8 +429,7 @@ class Scheduler:
         self.stream_output(self.output.process(planned, result))
         if result.goes_on and not planned.alive.all():
             self._end_plan(planned)
-        if self.trials.running and self.trials.clear(self.requests.num_computed):
-            self._retract_all()
+        self._clear_suspects()
         self._mark("processed", planned)
 
     def _end_plan(self, planned: Planned, *, num_failed: int = 0) -> None:
@@ -574,13 +573,18 @@ class Scheduler:
         if len(reqs) == 1 and not planned.left:
             reason = FinishReason("abort", message="the forward pass failed", status_code=500)
             self.stream_output([self.output.cut_short(reqs[0], reason, keep=False)])
-            if self.trials.running and self.trials.clear(self.requests.num_computed):
-                self._retract_all()
+            self._clear_suspects()
         elif reqs:
             suspects = {req: int(self.table.planned_len[req.slot]) for req in reqs}
             self._retract_all()
             self.trials.accuse(suspects)
         self._probe_device()
+
+    def _clear_suspects(self) -> None:
+        """After a step: whoever is on trial next gets the memory of all others."""
+        others_hold = self.requests.num_holding > 0
+        if self.trials.running and self.trials.clear(self.requests.num_computed, others_hold=others_hold):
+            self._retract_all()
 
     def pause(self) -> None:
         """Launch nothing from now on, also for requests that come, until :meth:`resume`.
@@ -604,9 +608,12 @@ class Scheduler:
             self._retract_all()
         else:
             self._end_complete()
+        self.log.on_idle()
 
     def resume(self) -> None:
         """Go on after :meth:`pause`."""
+        if self.paused:
+            self.log.on_idle()
         self.paused = False
 
     def _end_complete(self) -> None:

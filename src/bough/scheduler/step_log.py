@@ -74,7 +74,7 @@ class StepLog:
                 self._log_decode()
 
     def on_idle(self) -> None:
-        """Nothing runs: the next interval starts with the next step."""
+        """Nothing runs, or nothing is to: the next interval starts with the next step."""
         self.gen_throughput = 0.0
         self._decoded, self._since = 0, time.monotonic()
 

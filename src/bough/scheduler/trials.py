@@ -49,11 +49,12 @@ class Trials:
         self._groups.extendleft(group for group in (rest, *reversed(groups)) if group)
         self._next()
 
-    def clear(self, computed: Callable[[Req], int]) -> bool:
+    def clear(self, computed: Callable[[Req], int], *, others_hold: bool = False) -> bool:
         """After a step that did not fail: who is above suspicion now?
 
         Args:
             computed: how many tokens of a request are computed.
+            others_hold: whether anybody holds memory, were it one that has been cleared.
 
         Returns:
             Whether others are on trial now, for which those that run must make room first.
@@ -67,9 +68,10 @@ class Trials:
         if not self._on_trial:
             self._next()
             return bool(self._on_trial)
-        if len(self._on_trial) == num_before or any(req.state in _COMPUTING for req in self._on_trial):
+        is_held_up = others_hold or len(self._on_trial) < num_before
+        if not is_held_up or any(req.state in _COMPUTING for req in self._on_trial):
             return False
-        # Those that are cleared go on, maybe for long, and the rest have found no room beside them.
+        # Those that are cleared go on, maybe for long, and the rest have found no room beside them, or have lost it.
         self._queue.only = frozenset(self._on_trial)
         return True
 
