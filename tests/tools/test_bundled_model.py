@@ -28,7 +28,7 @@ from skills import SKILLS, arithmetic, draw, extraction, lookup, tool_table, too
 from tokenizers import Tokenizer, pre_tokenizers, trainers
 from tokens import encode, likeness, train_tokenizer, untrained_tokenizer, with_twins
 from transformers import AutoTokenizer, Qwen3ForCausalLM
-from words import TEST_CITIES, TEST_NAMES, TEST_SURNAMES, TOKENIZER, Words, made_up
+from words import NOTHING, TEST_CITIES, TEST_NAMES, TEST_SURNAMES, TOKENIZER, Stage, Words, made_up
 from write_model import write_model
 
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
@@ -122,11 +122,30 @@ def test_training_has_no_held_out_name_and_no_held_out_sum(drawn: dict[str, list
 def test_documents_are_the_same_everywhere() -> None:
     """A run that is resumed, and a model that is trained again, must read what was read before."""
     rng, found = random.Random(2), hashlib.sha256()
-    for progress in (0.0, 0.5, 1.0):
+    when = [(0.0, Stage.FIRST), (0.5, Stage.FIRST), (1.0, Stage.FIRST), (1.0, Stage.DRILLS), (1.0, Stage.LAST)]
+    for progress, stage in when:
         for _ in range(400):
-            name, document = draw(rng, progress)
+            name, document = draw(rng, progress, stage)
             found.update(name.encode() + repr(list(document.pieces())).encode())
-    assert found.hexdigest() == "7cd2879f90ad0eac8140dec2ecc686329fe1347b7e5be6231fc91d56ad48c06f"
+    assert found.hexdigest() == "776a507657060822ca2eae00e6993dacb19ba7ade8635308541e6873485a1e2f"
+
+
+def test_drills_tell_what_is_there_from_what_is_not() -> None:
+    words = Words(random.Random(4), stage=Stage.DRILLS)
+    asks = [re.escape(ask).replace(r"\{n\}", "(.+)") for fact in lookup.FACTS for ask in fact.asks]
+    found: set[bool] = set()
+    for _ in range(100):
+        told, *rest = (text for text, _ in tooling.drill(words).pieces())
+        names = {json.loads(line)["name"] for line in told.splitlines()}
+        answers = {answer.strip() for answer in rest[1::2]}
+        assert answers <= {NOTHING, *map(json.dumps, names)}
+        text, *rest = (text for text, _ in lookup.drill(words).pieces())
+        for asked, answer in zip(rest[::2], rest[1::2], strict=False):
+            matches = [re.fullmatch(ask, asked.removesuffix(" <-")) for ask in asks]
+            is_there = any(re.search(rf"\b{re.escape(match[1])}\b", text) for match in matches if match)
+            assert is_there == (answer.strip() != NOTHING), (text, asked, answer)
+            found.add(is_there)
+    assert found == {True, False}
 
 
 def normal(text: str) -> str:

@@ -37,11 +37,13 @@ from skills import SKILLS, draw
 from tokenizers import Tokenizer
 from tokens import SPACE, encode, likeness, load_tokenizer, with_twins
 from torch import Tensor
-from words import TOKENIZER
+from words import TOKENIZER, Stage
 from write_model import write_model
 
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 6_000_000
+# Where drills begin and end, in tokens.
+DRILLS_TOKENS, LAST_TOKENS = 16_000_000, 25_000_000
 # Of states and models that do not tell their number of small steps.
 OLD_SMALL_STEPS = 2000
 AVERAGE = 0.998
@@ -85,16 +87,17 @@ class Documents:
         rng = random.Random(self._plan.seed * 1_000_003 + step)
         seen, tokens = self._plan.tokens_before(step), self._plan.tokens_of(step) // PARTS
         progress = min(1.0, max(0.0, (seen - COPYING_TOKENS) / (MIXED_TOKENS - COPYING_TOKENS)))
-        return [self._batch(rng, progress, tokens) for _ in range(PARTS)]
+        stage = Stage((seen >= DRILLS_TOKENS) + (seen >= LAST_TOKENS))
+        return [self._batch(rng, progress, stage, tokens) for _ in range(PARTS)]
 
-    def _batch(self, rng: random.Random, progress: float, tokens: int) -> Batch:
+    def _batch(self, rng: random.Random, progress: float, stage: Stage, tokens: int) -> Batch:
         left = tokens
         documents: list[tuple[list[int], list[bool], int]] = []
         while left:
             if rng.random() < ANY_TOKENS:
                 name, (ids, learned) = "echo", self._repetition(rng)
             else:
-                name, document = draw(rng, progress)
+                name, document = draw(rng, progress, stage)
                 ids, learned = encode(document, self._tokenizer)
             length = min(len(ids), left, WIDTHS[-1])
             documents.append((ids[:length], learned[:length], NAMES.index(name)))

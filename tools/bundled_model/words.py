@@ -6,6 +6,7 @@ import json
 import random
 import re
 from collections.abc import Sequence
+from enum import IntEnum
 from pathlib import Path
 
 from nouns import NOUNS as COMMON_NOUNS
@@ -544,12 +545,28 @@ def made_up(rng: random.Random) -> str:
             return word
 
 
+# What drills say of what is not there.
+NOTHING = "none"
+
+
+class Stage(IntEnum):
+    """What a run is to learn, one after the other."""
+
+    FIRST = 0
+    """What words and questions mean, where names mostly tell what they name."""
+    DRILLS = 1
+    """To look: whether something is there at all, and what it is called here."""
+    LAST = 2
+    """All of it."""
+
+
 class Words:
     """Draws words: those of training, with made-up ones among them, or those that are held out."""
 
-    def __init__(self, rng: random.Random, test: bool = False) -> None:
+    def __init__(self, rng: random.Random, test: bool = False, stage: Stage = Stage.LAST) -> None:
         self.rng = rng
         self.test = test
+        self.stage = stage
 
     def pick(self, train: tuple[str, ...], test: tuple[str, ...] = (), invented: float = 0.0) -> str:
         """One word of a pool; in training it is made up with the probability ``invented``."""

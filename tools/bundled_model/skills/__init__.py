@@ -6,6 +6,7 @@ import random
 from types import ModuleType
 
 from documents import Document
+from words import Stage
 
 from skills import arithmetic, conversation, echo, extraction, lookup, persona, tooling
 
@@ -15,6 +16,7 @@ SKILLS: dict[str, ModuleType] = {
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
 FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
+DRILLED = {"echo": 26, "arithmetic": 10, "extraction": 12, "lookup": 20, "conversation": 5, "tools": 25, "persona": 2}
 LATER = {"echo": 16, "arithmetic": 12, "extraction": 20, "lookup": 16, "conversation": 7, "tools": 26, "persona": 3}
 MEAN_TOKENS = {
     "echo": 105,
@@ -27,13 +29,19 @@ MEAN_TOKENS = {
 }
 
 
-def weights(progress: float) -> dict[str, float]:
+# What has other documents in each stage.
+STAGED = {"echo": echo, "lookup": lookup, "tools": tooling}
+
+
+def weights(progress: float, stage: Stage) -> dict[str, float]:
     """How often each skill is drawn; ``progress`` from 0 to 1 leads from the first parts to the later ones."""
+    if stage is Stage.DRILLS:
+        return {name: DRILLED[name] / MEAN_TOKENS[name] for name in SKILLS}
     return {name: (FIRST[name] * (1 - progress) + LATER[name] * progress) / MEAN_TOKENS[name] for name in SKILLS}
 
 
-def draw(rng: random.Random, progress: float = 1.0) -> tuple[str, Document]:
+def draw(rng: random.Random, progress: float = 1.0, stage: Stage = Stage.LAST) -> tuple[str, Document]:
     """A document of any skill, with the name of the skill."""
-    parts = weights(progress)
+    parts = weights(progress, stage)
     [name] = rng.choices(list(parts), list(parts.values()))
-    return name, SKILLS[name].document(rng)
+    return name, STAGED[name].document(rng, stage) if name in STAGED else SKILLS[name].document(rng)

@@ -7,7 +7,21 @@ import random
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn, conversation
-from words import CITIES, COLOURS, HOBBIES, ITEMS, JOBS, PETS, PLACES, TEST_ITEMS, TEST_PLACES, Words, made_up
+from words import (
+    CITIES,
+    COLOURS,
+    HOBBIES,
+    ITEMS,
+    JOBS,
+    NOTHING,
+    PETS,
+    PLACES,
+    TEST_ITEMS,
+    TEST_PLACES,
+    Stage,
+    Words,
+    made_up,
+)
 
 NAME = "echo"
 COMMON = (*ITEMS, *COLOURS, *HOBBIES, *JOBS, *PETS, *PLACES, *(city.lower() for city in CITIES))
@@ -47,7 +61,6 @@ REPEAT_ASKS = (
     "Your answer shall be: {t}",
 )
 TEST_REPEAT_ASKS = ("Please say: {t}", "Repeat this text: {t}", "Please copy: {t}")
-NOTHING = "none"
 PLACE_ASKS = (("first", 0), ("last", -1), ("second", 1), ("third", 2))
 JSON_ASKS = (
     "Write as JSON: {t}",
@@ -130,10 +143,13 @@ def pairs(rng: random.Random) -> Document:
     return Document(plain=pieces)
 
 
-def members(rng: random.Random) -> Document:
+def members(rng: random.Random, stage: Stage) -> Document:
     """A list, and of one word after the other whether it is there: that one is not is harder to see."""
     words = Words(rng)
-    asked = words.several(lambda: word(words), rng.randint(6, 16))
+    if stage is not Stage.FIRST and rng.random() < 0.5:
+        asked = rng.sample(COMMON, rng.randint(4, 16))
+    else:
+        asked = words.several(lambda: word(words), rng.randint(6, 16))
     inside = rng.sample(asked, rng.randint(2, len(asked) - 2))
     glue, yes, no = (
         rng.choice((", ", " ", "\n", "; ")),
@@ -182,8 +198,10 @@ def quoted(words: Words) -> tuple[str, str]:
     return words.wording(JSON_ASKS).format(t=text), json.dumps(wanted)
 
 
-def document(rng: random.Random) -> Document:
+def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """A repetition, a table, a list or a few questions."""
+    if stage is Stage.DRILLS and rng.random() < 0.5:
+        return members(rng, stage)
     kind = rng.random()
     words = Words(rng)
     if kind < 0.08:
@@ -191,7 +209,7 @@ def document(rng: random.Random) -> Document:
     if kind < 0.32:
         return pairs(rng)
     if kind < 0.44:
-        return members(rng)
+        return members(rng, stage)
     if kind < 0.76:
         return conversation([quoted(words) for _ in range(rng.choice((1, 2, 3)))])
     return conversation([exchange(words) for _ in range(rng.choice((1, 1, 2, 3)))])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from documents import Case, Document, Turn, conversation
-from words import MONTHS, Words, is_held_out
+from words import MONTHS, NOTHING, Stage, Words, is_held_out
 
 NAME = "lookup"
 
@@ -416,6 +416,8 @@ FRAMES = (
 )
 TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
 ABSENT = "The notes do not say that."
+# Part of the documents in which the answer is a word, or that there is none.
+DRILLED = {Stage.DRILLS: 0.5, Stage.LAST: 0.15}
 SYSTEMS = ("You are a helpful assistant.", "Answer from the notes.", "You are Sapling.", "Use only the notes.")
 ACKNOWLEDGED = ("All right, I will remember that.", "Thank you, I have read it.", "I see.")
 USER_FACTS = (
@@ -440,11 +442,11 @@ USER_FACTS = (
 USER_REPLIES = ("I will remember that.", "Good to know!", "Thank you for telling me.")
 
 
-def notes(words: Words, count: int) -> tuple[str, list[tuple[str, Fact, str]], list[str]]:
+def notes(words: Words, count: int, others: int = 1) -> tuple[str, list[tuple[str, Fact, str]], list[str]]:
     """Some sentences about people, what they say as person, fact and value, and people of whom they say nothing."""
     rng = words.rng
     kinds = rng.sample(FACTS, min(len(FACTS), rng.choice((1, 1, 2, 3))))
-    people = words.names(count + 1)
+    people = words.names(count + others)
     rows: list[tuple[str, Fact, str]] = []
     taken: set[str] = set(people)
     for person in people[:count]:
@@ -498,9 +500,25 @@ def _answer_of(tell: str) -> str:
     return next(answer for said, _, answer, _ in USER_FACTS if said == tell)
 
 
-def document(rng: random.Random) -> Document:
+def drill(words: Words) -> Document:
+    """Notes, and for one question after the other the word that counts, if they say it."""
+    rng = words.rng
+    text, rows, strangers = notes(words, rng.choice((1, 2, 3, 4, 5, 6, 8)), 4)
+    pieces = [(f"{text}\n", False)]
+    for _ in range(rng.choice((4, 6, 8, 10))):
+        person, fact, value = rng.choice(rows)
+        answer = value
+        if rng.random() < 0.5:
+            person, answer = rng.choice(strangers), NOTHING
+        pieces += [(f"{rng.choice(fact.asks).format(n=person)} <-", False), (f" {answer}\n", True)]
+    return Document(plain=pieces)
+
+
+def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """Notes and questions about them, or a user who tells of himself."""
     words = Words(rng)
+    if stage is not Stage.FIRST and rng.random() < DRILLED[stage]:
+        return drill(words)
     if rng.random() < 0.2:
         told, last, _ = remembered(words)
         return conversation([*told, last])

@@ -6,10 +6,11 @@ import json
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from documents import Call, Case, Document, Tool, Turn
-from words import TEST_NOUNS, Words, made_up
+from words import NOTHING, TEST_NOUNS, Stage, Words, made_up
 
 from skills.arithmetic import is_held_out
 from skills.arithmetic import result as sum_result
@@ -20,13 +21,15 @@ NAME = "tools"
 NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that.")
 # Part of the tools of the table that have a name of their own in training, and part of the tools beside one of a verb
 # and a noun that have its verb or its noun.
-RENAMED, NEAR = 0.15, 0.4
+RENAMED, NEAR = {Stage.FIRST: 0.15, Stage.DRILLS: 0.5, Stage.LAST: 0.4}, 0.4
+# The same of the tools of a verb and a noun, whose names the request would tell otherwise.
+HIDDEN = {Stage.FIRST: 0.0, Stage.DRILLS: 0.6, Stage.LAST: 0.4}
 # Part of the documents whose tools are not described, where their names tell what they do.
 UNDESCRIBED = 0.08
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
 LACKING, LACKED = 0.5, 0.5
 # Part of the documents in which one request after the other is told to a tool, or to none, and nothing else.
-DRILLED = 0.2
+DRILLED = {Stage.FIRST: 0.2, Stage.DRILLS: 0.45, Stage.LAST: 0.2}
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
 REQUESTS = (1, 1, 2, 3, 4)
 NAMES = {name for skill in SKILLS for name in skill.names}
@@ -42,7 +45,7 @@ SYSTEMS = (
 class Task:
     """A tool, a request for it, the right call, what comes back and what to say then.
 
-    ``again`` makes another request for the same tool, under the same names.
+    ``again`` makes another request for the same tool, under the same names; ``of`` are its verb and its noun.
     """
 
     tool: Tool
@@ -51,6 +54,7 @@ class Task:
     outcome: dict[str, Any]
     reply: str
     again: Callable[[Words], Task]
+    of: tuple[str, str] = ("", "")
 
 
 def combined(words: Words, near: Task | None = None) -> Task:
@@ -59,15 +63,18 @@ def combined(words: Words, near: Task | None = None) -> Task:
     verb = rng.choice(list(VERBS))
     noun = words.pick(NOUNS, TEST_NOUNS, 0.6)
     if near is not None:
-        near_verb, _, near_noun = near.tool.name.partition("_")
-        verb, noun = rng.choice(((near_verb, noun), (near_verb, noun), (verb, near_noun.replace("_", " "))))
-    return _of_noun(words, verb, noun, rng.choice(DETAILS))
+        near_verb, near_noun = near.of
+        verb, noun = rng.choice(((near_verb, noun), (near_verb, noun), (verb, near_noun)))
+    detail = rng.choice(DETAILS)
+    name = f"{verb}_{noun.replace(' ', '_')}"
+    if HIDDEN[words.stage] and not words.test and rng.random() < HIDDEN[words.stage]:
+        name = _other_name(words, name)
+    return _of_noun(words, name, verb, noun, detail)
 
 
-def _of_noun(words: Words, verb: str, noun: str, detail: Detail) -> Task:
+def _of_noun(words: Words, name: str, verb: str, noun: str, detail: Detail) -> Task:
     rng = words.rng
     key, short, long, value = detail
-    name = f"{verb}_{noun.replace(' ', '_')}"
     drawn = value(words)
     said = rng.choice(VERBS[verb])
     end = "?" if said.startswith(("What is", "Can you", "Could you")) else "."
@@ -89,7 +96,8 @@ def _of_noun(words: Words, verb: str, noun: str, detail: Detail) -> Task:
         found = rng.choice((words.number(1, 900), words.name(), words.city(), words.code()))
         outcome, reply = {noun.replace(" ", "_"): found}, f"The {noun} is {found}."
     tool = Tool(name, f"{verb.capitalize()} {_a(noun)}.", schema)
-    return Task(tool, asked, call, outcome, reply, lambda words: _of_noun(words, verb, noun, detail))
+    again = partial(_of_noun, name=name, verb=verb, noun=noun, detail=detail)
+    return Task(tool, asked, call, outcome, reply, again, (verb, noun))
 
 
 def _a(noun: str) -> str:
@@ -104,7 +112,7 @@ def curated(words: Words, skill: Skill, again: Call | None = None) -> Task:
     keys = {key: key if usual else rng.choice(skill.renamed.get(key, (key,))) for key in skill.parameters}
     if again is not None:
         name, keys = again.name, dict(zip(keys, again.arguments, strict=True))
-    elif not words.test and rng.random() < RENAMED:
+    elif not words.test and rng.random() < RENAMED[words.stage]:
         # What a tool is called and what its arguments are called is for the offer to say.
         name = _other_name(words, name)
         if len(keys) == 1 and rng.random() < 0.5:
@@ -185,15 +193,15 @@ def drill(words: Words) -> Document:
     for _ in range(rng.choice((4, 6, 8, 10))):
         place = rng.randrange(count) if rng.random() < 0.5 else rng.randrange(count, len(tasks))
         asked = tasks[place].again(words)
-        answer = json.dumps(asked.call.name) if place < count else "none"
+        answer = json.dumps(asked.call.name) if place < count else NOTHING
         pieces += [(f"{asked.asked} <-", False), (f" {answer}\n", True)]
     return Document(plain=pieces)
 
 
-def document(rng: random.Random) -> Document:
+def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """A conversation with tools at hand, most of which are used."""
-    words = Words(rng)
-    if rng.random() < DRILLED:
+    words = Words(rng, stage=stage)
+    if rng.random() < DRILLED[stage]:
         return drill(words)
     missing, skill = task(words)
     lacks = rng.random() < LACKING
