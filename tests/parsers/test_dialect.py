@@ -33,6 +33,8 @@ TEMPLATES = {
     "mistral": ("[TOOL_CALLS] [{{ c }}]", "mistral", None),
     "magistral": ("[THINK]{{ m }}[/THINK][TOOL_CALLS]{{ name }}[ARGS]", "mistral", "mistral"),
     "llama-3": ("<|start_header_id|>{{ '<|python_tag|>' }}", "llama3", None),
+    "llama-3.2": ("<|start_header_id|>{{ '{\"name\": ' ~ n ~ ', \"parameters\": ' ~ a ~ '}' }}", "llama3", None),
+    "hermes-3": ('<|start_header_id|><tool_call>{"name": "parameters": }</tool_call>', "hermes", None),
     "llama-4": ("<|header_start|><|python_start|>[f(x=1)]<|python_end|>", "llama4", None),
     "qwen3": ("<|im_start|><tool_call>{{ '<think>\n\n</think>' }}{{ enable_thinking }}", "qwen25", "qwen3"),
     "hermes": ("<tool_call>{{ c | tojson }}</tool_call>", "hermes", None),

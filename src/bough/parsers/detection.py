@@ -21,6 +21,8 @@ _TOOL_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("llama3", ("<|python_tag|>",)),
     ("qwen25", ("<tool_call>", "<|im_start|>")),
     ("hermes", ("<tool_call>",)),
+    # Llama 3.2 has no marker of its own; its template says what a call looks like, and shows earlier ones so.
+    ("llama3", ("<|start_header_id|>", '"parameters": ')),
 )
 
 # Formats of which every answer begins with thoughts are not among them: the end of the rendered prompt says whether an

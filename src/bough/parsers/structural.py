@@ -79,3 +79,21 @@ def calls_of(tags: Sequence[Format], separator: str, *, parallel: bool) -> Forma
         "at_least_one": True,
         "at_most": MAX_CALLS if parallel else 1,
     }
+
+
+def filled(form: Format, value: str) -> str | None:
+    """The text that has this form, with ``value`` where JSON of a schema stands; ``None`` if it leaves a choice."""
+    kind = form["type"]
+    if kind == "json_schema":
+        return value
+    if kind == "const_string":
+        return str(form["value"])
+    if kind == "tags_with_separator":
+        return filled(form["tags"][0], value) if len(form["tags"]) == 1 else None
+    if kind == "tag":
+        inner = filled(form["content"], value)
+        return None if inner is None else f"{form['begin']}{inner}{form['end']}"
+    if kind != "sequence":
+        return None
+    parts = [filled(element, value) for element in form["elements"]]
+    return None if None in parts else "".join(map(str, parts))

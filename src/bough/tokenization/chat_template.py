@@ -73,8 +73,15 @@ class ChatTemplate:
         self._takes_text = {role: self._shows(role, _PROBE) for role in _ROLES}
         self._takes_parts = {role: self._shows_parts(role) for role in _ROLES}
         self._call_form = self._find_call_form()
+        self.takes_several_calls = self._try_calls(2) is not None or self._try_calls(1) is None
+        """Whether an assistant's message may have more than one tool call, where it may have any."""
         self._shows_several_systems = self._shows_each("system", "system", "user")
         self._shows_later_systems = self._shows_each("system", "user", "system")
+
+    @property
+    def shows_system(self) -> bool:
+        """Whether there is a place for what the system says."""
+        return self._takes_text["system"] or self._takes_parts["system"]
 
     def render(
         self,
@@ -249,15 +256,20 @@ class ChatTemplate:
         # an object shown as Python, or a text encoded once more
         return "'probe_key'" not in shown and '\\"probe_key' not in shown
 
-    def _try_call(self, form: _CallForm, content: str | None) -> str | None:
+    def _try_calls(self, count: int) -> str | None:
+        """Whether the template takes a message with so many calls, and their results."""
+        return self._try_call(self._call_form, None if self._call_form.without_content else "", count)
+
+    def _try_call(self, form: _CallForm, content: str | None, count: int = 1) -> str | None:
         arguments = {"probe_key": _PROBE}
         function = {"name": "probe_name", "arguments": json.dumps(arguments) if form.arguments_as_text else arguments}
         call = {"id": _PROBE_CALL_ID, "type": "function", "function": function}
+        result = {"role": "tool", "content": "b", "tool_call_id": _PROBE_CALL_ID, "name": "probe_name"}
         return self._try_messages(
             [
                 {"role": "user", "content": "a"},
-                {"role": "assistant", "content": content, "tool_calls": [call]},
-                {"role": "tool", "content": "b", "tool_call_id": _PROBE_CALL_ID, "name": "probe_name"},
+                {"role": "assistant", "content": content, "tool_calls": [call] * count},
+                *[result] * count,
             ]
         )
 

@@ -83,7 +83,6 @@ class ChatCore:
         template = manager.chat_template
         sources = {} if template is None else template.sources
         source = "\n".join(sources.values()) or None
-        self._fit = TemplateFit(sources)
         special = () if manager.tokenizer is None else manager.tokenizer.special_token_ids
         self._dialect, self._tool_dialect = (
             make(
@@ -91,6 +90,7 @@ class ChatCore:
             ).with_special_tokens(special)
             for make in (make_dialect, make_tool_dialect)
         )
+        self._fit = TemplateFit(template, self._tool_dialect.tool_format)
         self._asks_for_thoughts = self._dialect.reasoning_format is not None and _asks_for_thoughts(
             template, self._dialect.reasoning_format
         )

@@ -7,22 +7,23 @@ out without a word, so it is told in the words that the template does know.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bough.entrypoints.chat.job import Message
 from bough.parsers.base import ToolSpec
-from bough.tokenization.chat_template import call_arguments
+from bough.parsers.structural import filled
+from bough.parsers.tool_format import ToolFormat
+from bough.tokenization.chat_template import ChatTemplate, call_arguments
 
 _INTRODUCTION = """\
 You can call functions. These are their descriptions, one JSON object a line:
 <tools>
 {tools}
 </tools>
-To call a function, write a JSON object with its name and its arguments between these marks:
-<tool_call>
-{{"name": "the function's name", "arguments": {{"parameter": "value"}}}}
-</tool_call>"""
+To call a function, write this, with its name and a JSON object of its arguments:
+{example}"""
 
 
 _SYSTEM_ROLES = ("developer", "root", "latest_reminder")
@@ -33,15 +34,19 @@ class TemplateFit:
     """Adapts conversations to a template.
 
     Args:
-        sources: the template, Jinja by name.
+        template: of the model, if it has one.
+        tool_format: how its calls are read, where there are tools; what it is told of calls is in this form.
     """
 
-    def __init__(self, sources: Mapping[str, str]) -> None:
-        text = "\n".join(sources.values())
+    def __init__(self, template: ChatTemplate | None, tool_format: ToolFormat | None) -> None:
+        text = "" if template is None else "\n".join(template.sources.values())
         self._knows_tools = "tools" in text
         self._knows_calls = "tool_calls" in text
         self._knows_call_ids = "tool_call_id" in text
         self._unknown_roles = frozenset(role for role in _SYSTEM_ROLES if not _names(text, role))
+        self._shows_system = template is None or template.shows_system
+        self._takes_several_calls = template is None or template.takes_several_calls
+        self._tool_format = tool_format
 
     def apply(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], where: str
@@ -57,31 +62,53 @@ class TemplateFit:
             The messages, and the tools as the template wants them; ``None`` if there are none, or if the messages
             speak of them already.
         """
-        if self._knows_call_ids:
+        if self._knows_call_ids or not self._takes_several_calls:
             messages = _with_call_ids(messages)
-        fitted = [self._fit(message, f"{where}[{index}]") for index, message in enumerate(messages)]
+        if not self._knows_calls:
+            fitted = self._without_calls(messages, where)
+        else:
+            fitted = list(messages if self._takes_several_calls else _one_call_each(messages))
+        fitted = [self._with_known_role(message) for message in fitted]
         if not tools:
             return fitted, None
         if self._knows_tools:
             return fitted, tools
         lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
-        return _with_system_text(fitted, _INTRODUCTION.format(tools=lines)), None
+        text = _INTRODUCTION.format(tools=lines, example=self._written("the_function", '{"parameter": "value"}'))
+        return _with_text_first(fitted, text, "system" if self._shows_system else "user"), None
 
-    def _fit(self, message: Message, where: str) -> Message:
-        role = message.get("role")
-        if role in self._unknown_roles:
-            return {**message, "role": "system"}
-        if self._knows_calls:
-            return message
-        if role == "tool":
-            return {"role": "user", "content": f"<tool_response>\n{message_text(message)}\n</tool_response>"}
-        calls = message.get("tool_calls")
-        if not calls:
-            return message
-        written = [f"<tool_call>\n{json.dumps(_call(each, where), ensure_ascii=False)}\n</tool_call>" for each in calls]
-        rest = {key: value for key, value in message.items() if key != "tool_calls"}
-        text = message_text(message)
-        return {**rest, "content": "\n".join([text, *written] if text else written)}
+    def _with_known_role(self, message: Message) -> Message:
+        return {**message, "role": "system"} if message.get("role") in self._unknown_roles else message
+
+    def _without_calls(self, messages: Sequence[Message], where: str) -> list[Message]:
+        """The messages with calls and results as text; results are one message, with what the user says then."""
+        told: list[Message] = []
+        follows_result = False
+        for index, message in enumerate(messages):
+            role, text = message.get("role"), message_text(message)
+            is_result = role == "tool"
+            if is_result:
+                text = f"<tool_response>\n{text}\n</tool_response>"
+            if follows_result and role in ("tool", "user"):  # for some templates somebody else has to speak in between
+                told[-1] = {"role": "user", "content": f"{told[-1]['content']}\n{text}"}
+            elif is_result:
+                told.append({"role": "user", "content": text})
+            elif calls := message.get("tool_calls"):
+                written = [self._written(*_call(call, f"{where}[{index}]")) for call in calls]
+                rest = {key: value for key, value in message.items() if key != "tool_calls"}
+                told.append({**rest, "content": "\n".join([text, *written] if text else written)})
+            else:
+                told.append(message)
+            follows_result = is_result
+        return told
+
+    def _written(self, name: str, arguments: str) -> str:
+        """A call as the model is to write it."""
+        written = None
+        if self._tool_format is not None:
+            form = self._tool_format.constraint([ToolSpec(name, None, {"type": "object"}, False)], parallel=False)
+            written = filled(form, arguments)
+        return written or f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
 
 
 def _names(template: str, role: str) -> bool:
@@ -122,11 +149,34 @@ def _with_call_ids(messages: Sequence[Message]) -> list[Message]:
     return told
 
 
-def _with_system_text(messages: list[Message], text: str) -> list[Message]:
-    if messages and messages[0].get("role") == "system":
-        first = messages[0]
-        return [{**first, "content": f"{message_text(first)}\n\n{text}"}, *messages[1:]]
-    return [{"role": "system", "content": text}, *messages]
+def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
+    """Messages of which none has more than one call; each call has its result behind it, if there is one."""
+    waiting = deque(messages)
+    while waiting:
+        message = waiting.popleft()
+        calls = message.get("tool_calls") or ()
+        if len(calls) < 2:
+            yield message
+            continue
+        results: list[Message] = []
+        while waiting and waiting[0].get("role") == "tool":
+            results.append(waiting.popleft())
+        for index, call in enumerate(calls):
+            yield {**message, "content": message.get("content") if index == 0 else "", "tool_calls": [call]}
+            result = next((each for each in results if each.get("tool_call_id") == call.get("id")), None)
+            if result is not None:
+                results.remove(result)
+                yield result
+        yield from results
+
+
+def _with_text_first(messages: list[Message], text: str, role: str) -> list[Message]:
+    """The messages with a text in the first one, if that has the role: behind what the system says, before a user."""
+    if not messages or messages[0].get("role") != role:
+        return [{"role": role, "content": text}, *messages]
+    said = message_text(messages[0])
+    together = f"{said}\n\n{text}" if role == "system" else f"{text}\n\n{said}"
+    return [{**messages[0], "content": together}, *messages[1:]]
 
 
 def message_text(message: Message) -> str:
@@ -137,6 +187,7 @@ def message_text(message: Message) -> str:
     return content or ""
 
 
-def _call(call: Mapping[str, Any], where: str) -> dict[str, Any]:
+def _call(call: Mapping[str, Any], where: str) -> tuple[str, str]:
+    """Name and arguments of a call, these as JSON."""
     function = call["function"]
-    return {"name": function["name"], "arguments": call_arguments(function["arguments"], where)}
+    return function["name"], json.dumps(call_arguments(function["arguments"], where), ensure_ascii=False)
