@@ -58,6 +58,9 @@ def test_thoughts_are_free() -> None:
     assert allows(grammar, "<think>\nHm.\n</think>\n\nNine.")
     assert allows(grammar, "Nine.")
     assert not allows(grammar, "<think>\nHm.\n</think>\n\n<tool_call>\nno")
+    assert allows(grammar, f"<think>\nWith <tool_call> I call, as in {call}.\n</think>\n\nNine.")
+    assert allows(grammar, f"<think>\n<tool_call>\n</think>\n\n{call}")
+    assert not allows(grammar, f"<think>\nThis one is only thought: {call}")
 
 
 @pytest.mark.parametrize("named", [{}, {"type": "structural_tag"}])

@@ -12,6 +12,7 @@ from bough.parsers.reasoning import REASONING_FORMATS, Thoughts
 from bough.parsers.structural import MAX_CALLS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.sampling.sampling_params import LENIENTLY
+from tests.constrained.following import allows, bundled_backend, spec_of
 from tests.parsers.parsing import TOOLS, calls, content, dialect, parser, reasoning, run
 
 # What shows the family in its template, and nothing else of it.
@@ -84,6 +85,31 @@ def test_whoever_thinks_on_a_channel_calls_on_one() -> None:
 )
 def test_the_prompt_shows_what_becomes_of_the_thoughts(name: str, prompt: str, thoughts: Thoughts) -> None:
     assert REASONING_FORMATS[name].thoughts(prompt) is thoughts
+
+
+@pytest.mark.parametrize(
+    ("text", "prompt", "thoughts"),
+    [
+        ("It", "What does <think> do?<｜Assistant｜>It", Thoughts.NONE),
+        ("It", "<｜Assistant｜><think>\nIt", Thoughts.BEGUN),
+        ("It ", "<｜Assistant｜><think>\n\n</think>\n\nIt", Thoughts.NONE),
+        ("<think>\nHm", "<｜Assistant｜><think>\nHm", Thoughts.BEGUN),
+        ("<think>\nHm.</think> So", "Hm.</think> So", Thoughts.NONE),
+        ("", "<｜Assistant｜><think>\nHm", Thoughts.BEGUN),
+        ("a text longer than what is looked at", "longer than what is looked at", Thoughts.NONE),
+    ],
+)
+def test_an_answer_that_goes_on_is_in_thoughts_if_its_message_is(text: str, prompt: str, thoughts: Thoughts) -> None:
+    assert REASONING_FORMATS["deepseek-r1"].goes_on(text, prompt) is thoughts
+
+
+def test_a_tool_may_leave_open_what_its_schema_says() -> None:
+    parameters = {"type": "object", "properties": None, "required": None}
+    (tool,) = parse_tools([{"type": "function", "function": {"name": "now", "parameters": parameters}}])
+    assert tool.parameters == {"type": "object"}
+    called = dialect("hermes").constraint([tool], name=None, parallel=False)
+    grammar = bundled_backend().compile(spec_of("structural_tag", called))
+    assert allows(grammar, '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>')
 
 
 def test_thoughts_that_the_prompt_has_opened() -> None:

@@ -19,7 +19,9 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 from bough.json_pointer import MAX_REFERENCES, follow, is_pointer
@@ -47,6 +49,7 @@ LARGEST_BOUND = 10**17
 
 SMALLEST_BOUND = 1e-30
 LARGEST_LENGTH = 2**31
+_EXACT = 2**53
 
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _LEAP_YEAR = r"(?:\d{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
@@ -59,6 +62,23 @@ STRICTER_FORMATS = {"date": f"^{_DATE}$", "time": f"^{_TIME}$", "date-time": f"^
 _CLASS_ATOM = re.compile(r"(?s)\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|[pP]\{[^}]*\}|c[A-Za-z]|.)|[^\\]")
 _OF_THE_ENGINE = "[&~-^"
 """Characters of a class that mean something else to the engine, some of them where there are two."""
+
+_BEYOND_THE_ENGINE = re.compile(r"\(\?<?[=!]|\\[1-9k]")
+"""Look-around and back-references."""
+
+_BACKSLASH = ord("\\")
+_CONTROLS = (1 << 32) - 1
+_ESCAPED = 1 << ord('"') | 1 << _BACKSLASH
+_CONTROL_ESCAPES = {"0": 0, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
+_UP_TO_BACKSLASH = (2 << _BACKSLASH) - 1
+_WORD = sum(1 << ord(char) for char in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_DIGITS, _SPACES = sum(1 << ord(char) for char in "0123456789"), sum(1 << code for code in (9, 10, 11, 12, 13, 32))
+_SETS = {
+    f"\\{name}": each & _UP_TO_BACKSLASH
+    for small, has in (("d", _DIGITS), ("w", _WORD), ("s", _SPACES))
+    for name, each in ((small, has), (small.upper(), ~has))
+}
+"""Characters up to the backslash that classes in classes have, as bits."""
 
 _SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
 _LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
@@ -118,10 +138,19 @@ class _Rewriter:
                 result[key] = [self.rewrite(each) for each in value]
             elif key in _SCHEMAS:
                 result[key] = self.rewrite(value)
+            elif key in ("const", "enum") and (number := _inexact(value)) is not None:
+                # What is read leniently may be any value here.
+                if not self._lenient:
+                    raise SchemaError(
+                        f"{key} has {str(number)[:32]}, which the engine would write as another number (it has floats "
+                        "of 64 bits); make it a string, or leave it out"
+                    )
             elif key not in _SAY_NOTHING or value is not _SAY_NOTHING[key]:
                 result[key] = _within_reach(key, value) if _is_number(value) else value
         if isinstance(result.get("pattern"), str):
             result["pattern"] = ecma_classes(result["pattern"])
+            if self._lenient and _BEYOND_THE_ENGINE.search(result["pattern"]):
+                del result["pattern"]
         if isinstance(result.get("$ref"), str):
             result["$ref"] = self._as_renamed(result["$ref"])
         self._make_inclusive(result)
@@ -230,7 +259,10 @@ def ecma_classes(pattern: str) -> str:
     at = 0
     while at < len(pattern):
         char = pattern[at]
-        if char == "\\":
+        if pattern.startswith(("\\p{", "\\P{"), at) and (atom := _CLASS_ATOM.match(pattern, at)) is not None:
+            result.append(rf"[{atom[0]}&&[^\x00]]")
+            at = atom.end()
+        elif char == "\\":
             result.append(pattern[at : at + 2])
             at += 2
         elif char != "[":
@@ -241,28 +273,72 @@ def ecma_classes(pattern: str) -> str:
             at += 3
         else:
             negated = pattern.startswith("[^", at)
-            inside, at = _class_inside(pattern, at + 1 + negated)
+            inside, characters, at = _class_inside(pattern, at + 1 + negated)
             result.append("[^" if negated else "[")
             result.append(inside)
+            if not pattern.startswith("]", at):
+                break
+            if characters is None or _has_escapes(~characters if negated else characters):
+                result.append(r"\x00" if negated else r"&&[^\x00]")
+            result.append("]")
+            at += 1
     return "".join(result)
 
 
-def _class_inside(pattern: str, at: int) -> tuple[str, int]:
-    """What follows ``[`` or ``[^``, up to the bracket that closes the class; and where that ends."""
+def _has_escapes(characters: int) -> bool:
+    """Whether the engine would let escaped quotes and backslashes through a class that does not have them.
+
+    It takes a class that has all control characters for one in which whatever has to be escaped may stand. Without
+    U+0000 it is none.
+    """
+    return characters & _CONTROLS == _CONTROLS and characters & _ESCAPED != _ESCAPED
+
+
+def _class_inside(pattern: str, at: int) -> tuple[str, int | None, int]:
+    """What follows ``[`` or ``[^``, up to the bracket that closes the class.
+
+    Returns:
+        The text; which of the characters up to the backslash it has, as bits, or ``None`` if Unicode's properties say
+        that; and where the bracket is.
+    """
     items: list[str] = []
+    characters, is_known = 0, True
     while at < len(pattern) and pattern[at] != "]":
         low = _CLASS_ATOM.match(pattern, at)
         if low is None:  # a backslash at the very end
             break
         at = low.end()
         items.append(_class_atom(low[0]))
+        first = last = _code_point(low[0])
         if pattern.startswith("-", at) and not pattern.startswith("-]", at):
             high = _CLASS_ATOM.match(pattern, at + 1)
             if high is not None:
                 items.append(f"-{_class_atom(high[0])}")
                 at = high.end()
-    closing = pattern[at : at + 1] if pattern.startswith("]", at) else pattern[at:]
-    return "".join(items) + closing, at + len(closing)
+                last = _code_point(high[0])
+        if first is None or last is None:
+            characters |= _SETS.get(low[0], 0)
+            is_known &= low[0] in _SETS
+        elif first <= _BACKSLASH:
+            characters |= (2 << min(last, _BACKSLASH)) - (1 << first)
+    if at < len(pattern) and pattern[at] != "]":
+        items.append(pattern[at:])
+        at = len(pattern)
+    return "".join(items), characters if is_known else None, at
+
+
+def _code_point(atom: str) -> int | None:
+    """Of the one character that a part of a class stands for; ``None`` if it stands for others."""
+    if len(atom) == 1:
+        return ord(atom)
+    kind, digits = atom[1], atom[2:].strip("{}")
+    if kind in "dDwWsSpP":
+        return None
+    if kind in "xu" and digits:
+        return int(digits, 16)
+    if kind == "c" and digits:
+        return ord(digits) & 31
+    return _CONTROL_ESCAPES.get(kind, ord(kind))
 
 
 def _class_atom(atom: str) -> str:
@@ -300,7 +376,26 @@ def _within_reach(key: str, value: float) -> float:
         return LARGEST_BOUND
     if abs(value) > LARGEST_BOUND:
         raise SchemaError(f"{key} must be of a size of at most {LARGEST_BOUND:g}")
+    # The engine's bounds are floats of 64 bits, which may only be further in.
+    if key in _LOWER_BOUNDS and float(value) < value:
+        return int(math.nextafter(value, math.inf))
+    if key in _UPPER_BOUNDS and float(value) > value:
+        return int(math.nextafter(value, -math.inf))
     return value
+
+
+def _inexact(value: Any) -> int | None:
+    """A whole number in a value that the engine, whose numbers are floats of 64 bits, would write as another one."""
+    pending = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, (list, dict)):
+            pending.extend(each.values() if isinstance(each, dict) else each)
+        elif isinstance(each, int) and abs(each) > _EXACT:
+            digits = Decimal(repr(float(each))) if abs(each) <= sys.float_info.max else None
+            if digits != each:
+                return each
+    return None
 
 
 def _disjoint(sets: list[set[str] | None]) -> bool:

@@ -168,7 +168,7 @@ def _parameters(schema: Any, where: str) -> dict[str, Any]:
     required = schema.get("required")
     if required is not None and not (isinstance(required, list) and all(isinstance(each, str) for each in required)):
         raise _bad(f"{where}.required", "must be a list of strings")
-    return schema
+    return {key: value for key, value in schema.items() if value is not None or key not in ("properties", "required")}
 
 
 def _bad(where: str, problem: str) -> BadRequest:

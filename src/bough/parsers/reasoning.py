@@ -68,8 +68,20 @@ class ReasoningFormat:
             return Thoughts.NONE
         return Thoughts.BEGUN if self.always else Thoughts.POSSIBLE
 
-    def goes_on(self, text: str) -> Thoughts:
-        """What an answer that goes on with ``text`` makes of them: all that may come before it is there."""
+    def goes_on(self, text: str, prompt: str) -> Thoughts:
+        """What an answer that goes on with a text makes of the thoughts.
+
+        Args:
+            text: of the message that it goes on with.
+            prompt: its end, in which this text is the last, perhaps without white space around it.
+        """
+        stem = text.strip()
+        if not stem:  # what the message has of thoughts may be told elsewhere
+            text = prompt
+        elif self.start not in text and self.end not in text:
+            # What a template writes before it; what others have said does not count.
+            before = prompt[: max(prompt.rfind(stem), 0)].rstrip()
+            return Thoughts.BEGUN if before.endswith(self.start.rstrip()) else Thoughts.NONE
         return Thoughts.BEGUN if text.rfind(self.start) > text.rfind(self.end) else Thoughts.NONE
 
     def read(self, stream: Stream, *, inside: bool, separate: bool) -> Steps[None]:

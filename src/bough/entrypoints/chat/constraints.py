@@ -132,9 +132,16 @@ def _with_strict_calls(
         return dialect.structured(any_text(), with_calls=held, parallel=parallel, thoughts=thoughts)
     calls = format_.constraint(held, parallel=parallel)
     triggered = [tag for tag in _as_tags(calls) if tag["begin"].startswith(format_.triggers)]
+    triggers = _triggers(format_, triggered)
+    reasoning = dialect.reasoning_format
+    if reasoning is not None and thoughts is Thoughts.POSSIBLE and len(triggered) == len(_as_tags(calls)):
+        # Text that may begin with thoughts, or not, would read these as text, and what they say of calls as a call.
+        triggered.append(tag(reasoning.start, any_text(), reasoning.end))
+        triggers.add(reasoning.start)
+        thoughts = Thoughts.NONE
     text: Format = any_text()
     if triggered:
-        text = {"type": "triggered_tags", "triggers": sorted(_triggers(format_, triggered)), "tags": triggered}
+        text = {"type": "triggered_tags", "triggers": sorted(triggers), "tags": triggered}
     if not triggered or len(triggered) < len(_as_tags(calls)):
         # Such calls are the whole answer, and known by its first character.
         first = re.escape("".join(sorted({tag["begin"][:1] for tag in _as_tags(calls)})))

@@ -154,7 +154,7 @@ class ChatCore:
             return Thoughts.NONE if job.continue_final_message else Thoughts.POSSIBLE
         end = tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
         if job.continue_final_message:
-            return reasoning.goes_on(message_text(job.messages[-1]) + end)
+            return reasoning.goes_on(message_text(job.messages[-1]), end)
         if job.input_ids is not None:
             return reasoning.thoughts(end)
         if not job.add_generation_prompt:
