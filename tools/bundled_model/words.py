@@ -556,7 +556,9 @@ class Stage(IntEnum):
     """What words and questions mean, where names mostly tell what they name."""
     DRILLS = 1
     """To look: whether something is there at all, and what it is called here."""
-    LAST = 2
+    TOOLS = 2
+    """The same, of requests and what tools are for, where the words of both are the same."""
+    LAST = 3
     """All of it."""
 
 

@@ -16,7 +16,26 @@ SKILLS: dict[str, ModuleType] = {
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
 FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
-DRILLED = {"echo": 26, "arithmetic": 10, "extraction": 12, "lookup": 20, "conversation": 5, "tools": 25, "persona": 2}
+DRILLED = {
+    Stage.DRILLS: {
+        "echo": 26,
+        "arithmetic": 10,
+        "extraction": 12,
+        "lookup": 20,
+        "conversation": 5,
+        "tools": 25,
+        "persona": 2,
+    },
+    Stage.TOOLS: {
+        "echo": 12,
+        "arithmetic": 10,
+        "extraction": 12,
+        "lookup": 14,
+        "conversation": 5,
+        "tools": 45,
+        "persona": 2,
+    },
+}
 LATER = {"echo": 16, "arithmetic": 12, "extraction": 20, "lookup": 16, "conversation": 7, "tools": 26, "persona": 3}
 MEAN_TOKENS = {
     "echo": 105,
@@ -35,8 +54,8 @@ STAGED = {"echo": echo, "lookup": lookup, "tools": tooling}
 
 def weights(progress: float, stage: Stage) -> dict[str, float]:
     """How often each skill is drawn; ``progress`` from 0 to 1 leads from the first parts to the later ones."""
-    if stage is Stage.DRILLS:
-        return {name: DRILLED[name] / MEAN_TOKENS[name] for name in SKILLS}
+    if stage in DRILLED:
+        return {name: DRILLED[stage][name] / MEAN_TOKENS[name] for name in SKILLS}
     return {name: (FIRST[name] * (1 - progress) + LATER[name] * progress) / MEAN_TOKENS[name] for name in SKILLS}
 
 

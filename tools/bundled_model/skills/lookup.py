@@ -417,7 +417,7 @@ FRAMES = (
 TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
 ABSENT = "The notes do not say that."
 # Part of the documents in which the answer is a word, or that there is none.
-DRILLED = {Stage.DRILLS: 0.5, Stage.LAST: 0.15}
+DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.LAST: 0.15}
 SYSTEMS = ("You are a helpful assistant.", "Answer from the notes.", "You are Sapling.", "Use only the notes.")
 ACKNOWLEDGED = ("All right, I will remember that.", "Thank you, I have read it.", "I see.")
 USER_FACTS = (

@@ -19,17 +19,19 @@ from skills.tool_table import DETAILS, INTEGER, NOUNS, SKILLS, STRING, VERBS, De
 
 NAME = "tools"
 NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that.")
-# Part of the tools of the table that have a name of their own in training, and part of the tools beside one of a verb
-# and a noun that have its verb or its noun.
-RENAMED, NEAR = {Stage.FIRST: 0.15, Stage.DRILLS: 0.5, Stage.LAST: 0.4}, 0.4
-# The same of the tools of a verb and a noun, whose names the request would tell otherwise.
-HIDDEN = {Stage.FIRST: 0.0, Stage.DRILLS: 0.6, Stage.LAST: 0.4}
+# Part of the tools that are of a verb and a noun, and part of those beside one that have its verb or its noun.
+PLAIN = {Stage.FIRST: 0.35, Stage.DRILLS: 0.35, Stage.TOOLS: 0.75, Stage.LAST: 0.35}
+NEAR = {Stage.FIRST: 0.4, Stage.DRILLS: 0.4, Stage.TOOLS: 0.1, Stage.LAST: 0.4}
+# Part of the tools of the table that have a name of their own in training, and part of the others, whose names the
+# request would tell otherwise.
+RENAMED = {Stage.FIRST: 0.15, Stage.DRILLS: 0.5, Stage.TOOLS: 0.4, Stage.LAST: 0.4}
+HIDDEN = {Stage.FIRST: 0.0, Stage.DRILLS: 0.6, Stage.TOOLS: 0.4, Stage.LAST: 0.4}
 # Part of the documents whose tools are not described, where their names tell what they do.
 UNDESCRIBED = 0.08
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
 LACKING, LACKED = 0.5, 0.5
 # Part of the documents in which one request after the other is told to a tool, or to none, and nothing else.
-DRILLED = {Stage.FIRST: 0.2, Stage.DRILLS: 0.45, Stage.LAST: 0.2}
+DRILLED = {Stage.FIRST: 0.2, Stage.DRILLS: 0.45, Stage.TOOLS: 0.7, Stage.LAST: 0.2}
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
 REQUESTS = (1, 1, 2, 3, 4)
 NAMES = {name for skill in SKILLS for name in skill.names}
@@ -149,7 +151,7 @@ def _other_name(words: Words, name: str) -> str:
 
 def task(words: Words) -> tuple[Task, Skill | None]:
     """A use of any tool."""
-    if words.rng.random() < 0.35:
+    if words.rng.random() < PLAIN[words.stage]:
         return combined(words), None
     skill = words.rng.choice(SKILLS)
     return curated(words, skill), skill
@@ -161,7 +163,7 @@ def offered(words: Words, wanted: Task, skill: Skill | None, count: int) -> list
     done = [skill] if skill is not None else []
     while len(tools) < count:
         # What two tools have in common does not tell them apart.
-        is_near = skill is None and not words.test and words.rng.random() < NEAR
+        is_near = skill is None and not words.test and words.rng.random() < NEAR[words.stage]
         other, of = (combined(words, near=wanted), None) if is_near else task(words)
         if other.tool.name not in tools and not any(of is each for each in done):
             tools[other.tool.name] = other
