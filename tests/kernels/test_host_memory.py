@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import itertools
+import mmap
 
 import pytest
 import torch
 
+from bough.errors import StartupError
 from bough.kernels.host_memory import HUGE_PAGE_BYTES, HugePageArena, huge_pages
 
 CHUNK = 2**26
@@ -22,6 +25,15 @@ def test_memory_is_of_the_size_zero_and_begins_with_a_huge_page(size: int) -> No
     assert size == 0 or memory.data_ptr() % HUGE_PAGE_BYTES == 0
     assert not memory[:4096].any()
     assert not memory[-4096:].any()
+
+
+def test_what_the_system_refuses_is_said_with_what_helps(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(StartupError, match=r"refuses 3\.00 GiB \(Cannot allocate memory\); lower .*--max-total-tokens"):
+        huge_pages(3 * 2**30 - HUGE_PAGE_BYTES)
 
 
 def test_pieces_are_aligned_zeros_that_do_not_overlap() -> None:

@@ -60,10 +60,14 @@ def test_what_is_announced_is_what_is_taken(tmp_path: Path, options: dict[str, A
 
 
 @needs_native
-def test_a_gguf_file_takes_what_its_own_formats_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gguf_file_takes_what_its_own_formats_take(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     original = save_checkpoint(tmp_path / "hf", "Llama", hidden_size=256, intermediate_size=512)
     write_gguf(tmp_path / "model.gguf", original, Kind.Q4_K)
-    taken = make_runner(tmp_path / "model.gguf").weight_bytes
+    with caplog.at_level("INFO"):
+        taken = make_runner(tmp_path / "model.gguf").weight_bytes
+    assert any(" GB as the checkpoint's codes; " in message for message in caplog.messages)
     limit(monkeypatch, taken - 1)
     with pytest.raises(StartupError, match=r"weights need .* available on this machine; free memory, or take"):
         make_runner(tmp_path / "model.gguf", max_total_tokens=None)

@@ -67,12 +67,17 @@ def test_torch_computes_with_the_numbers_that_codes_and_scales_stand_for(tmp_pat
 
 @needs_native
 @pytest.mark.parametrize("case", ["one scale", "blocks"])
-def test_native_kernels_get_these_numbers_in_the_models_type(tmp_path: Path, case: str) -> None:
+def test_native_kernels_get_these_numbers_in_the_models_type(
+    tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture
+) -> None:
     checkpoint = make(tmp_path, case)
     assert error_of(checkpoint, dtype="float32") < 1e-5
     assert error_of(checkpoint, dtype="bfloat16") < 0.03
     assert error_of(checkpoint, quantization="int8") < 0.06
-    runner = make_runner(checkpoint.path, dtype="bfloat16")
+    with caplog.at_level("INFO"):
+        runner = make_runner(checkpoint.path, dtype="bfloat16")
+    assert any("weights of few bits are held in the model's type" in message for message in caplog.messages)
+    assert any(" GB as bfloat16; " in message for message in caplog.messages)
     assert not runner.quantized
     assert runner.model.model.layers[0].mlp.down_proj.packed.stored == "native"
 

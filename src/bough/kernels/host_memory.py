@@ -12,6 +12,8 @@ from typing import Protocol
 
 import torch
 
+from bough.errors import StartupError
+
 HUGE_PAGE_BYTES = 2**21
 
 _CHUNK_BYTES = 2**26
@@ -19,10 +21,20 @@ _ALIGNMENT = 64
 
 
 def huge_pages(num_bytes: int) -> torch.Tensor:
-    """Zeros, uint8 ``[num_bytes]``, that begin where a huge page does; the system commits them as they are touched."""
+    """Zeros, uint8 ``[num_bytes]``, that begin where a huge page does; the system commits them as they are touched.
+
+    Raises:
+        StartupError: if the system refuses so many addresses, however much memory it has.
+    """
     # Private memory: what is shared gets huge pages only where the system says so for tmpfs.
     size = -(-num_bytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES + HUGE_PAGE_BYTES
-    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise StartupError(
+            f"the system refuses {size / 2**30:.2f} GiB ({error.strerror}); lower --mem-fraction-static or "
+            "--max-total-tokens, or raise what limits processes (ulimit -v, vm.overcommit_memory)"
+        ) from None
     if hasattr(mmap, "MADV_HUGEPAGE"):
         # A kernel without huge pages refuses: the memory is as good, only slower.
         with contextlib.suppress(OSError):

@@ -215,6 +215,7 @@ class ModelRunner:
                 logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
         model = load_model(self.config, source=source, device=self.device, seed=self.options.seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        self._holds_codes = isinstance(method, StoredFormats)
         if isinstance(method, StoredFormats) and method.recoded:
             shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
             logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
@@ -222,7 +223,7 @@ class ModelRunner:
 
     def _tell_sizes(self) -> None:
         pool, quantization = self.kv_pool, self.options.quantization
-        kept = "the checkpoint's codes" if self.config.stored_quantization is not None else self.config.dtype
+        kept = "the checkpoint's codes" if self._holds_codes else self.config.dtype
         logger.info(
             "%.1f million parameters take %.3g GB as %s; the KV cache has room for %d tokens in %.3g GB of %s",
             self.num_parameters / 1e6,

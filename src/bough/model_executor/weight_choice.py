@@ -57,9 +57,13 @@ class WeightChoice:
         return None if problem is None else f"cannot be used: {problem}"
 
     def why_not_stored(self, source: WeightSource) -> str | None:
-        """What is against holding weights of few bits as the checkpoint has them, where Triton's kernels run it."""
-        if not self._uses_triton or not (source.quantized or source.float8):
+        """What is against holding weights of few bits as the checkpoint has them, if it has any."""
+        if not (source.quantized or source.float8):
             return None
+        if not self._uses_triton:
+            if source.float8:
+                return "float8 is for CUDA devices; --quantization int8 takes as little here"
+            return None if self._threads is not None else _NEEDS_NATIVE
         return (why_not_float8 if source.float8 else why_not_triton)(self._device)
 
     def check(self, quantization: Quantization) -> None:
