@@ -77,6 +77,8 @@ class ChatTemplate:
         """Whether an assistant's message may have more than one tool call, where it may have any."""
         self._shows_several_systems = self._shows_each("system", "system", "user")
         self._shows_later_systems = self._shows_each("system", "user", "system")
+        self.insists_on_turns = not self._shows_each("user", "user")
+        """Whether somebody else has to speak between two messages of a user."""
 
     @property
     def shows_system(self) -> bool:

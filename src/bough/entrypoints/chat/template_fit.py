@@ -46,6 +46,7 @@ class TemplateFit:
         self._unknown_roles = frozenset(role for role in _SYSTEM_ROLES if not _names(text, role))
         self._shows_system = template is None or template.shows_system
         self._takes_several_calls = template is None or template.takes_several_calls
+        self._insists_on_turns = template is not None and template.insists_on_turns
         self._tool_format = tool_format
 
     def apply(
@@ -81,7 +82,7 @@ class TemplateFit:
         return {**message, "role": "system"} if message.get("role") in self._unknown_roles else message
 
     def _without_calls(self, messages: Sequence[Message], where: str) -> list[Message]:
-        """The messages with calls and results as text; results are one message, with what the user says then."""
+        """The messages with calls and results as text; results, and what is said then, are one turn if need be."""
         told: list[Message] = []
         follows_result = False
         for index, message in enumerate(messages):
@@ -89,7 +90,7 @@ class TemplateFit:
             is_result = role == "tool"
             if is_result:
                 text = f"<tool_response>\n{text}\n</tool_response>"
-            if follows_result and role in ("tool", "user"):  # for some templates somebody else has to speak in between
+            if self._insists_on_turns and follows_result and role in ("tool", "user"):
                 told[-1] = {"role": "user", "content": f"{told[-1]['content']}\n{text}"}
             elif is_result:
                 told.append({"role": "user", "content": text})
