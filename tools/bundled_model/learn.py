@@ -42,8 +42,8 @@ from write_model import write_model
 
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 6_000_000
-# Where drills begin and end, in tokens.
-DRILLS_TOKENS, TOOLS_TOKENS, LAST_TOKENS = 16_000_000, 23_500_000, 28_000_000
+# Where each stage but the first begins, in tokens.
+STAGE_TOKENS = (16_000_000, 23_500_000, 28_000_000, 32_000_000)
 # Of states and models that do not tell their number of small steps.
 OLD_SMALL_STEPS = 2000
 AVERAGE = 0.998
@@ -87,7 +87,7 @@ class Documents:
         rng = random.Random(self._plan.seed * 1_000_003 + step)
         seen, tokens = self._plan.tokens_before(step), self._plan.tokens_of(step) // PARTS
         progress = min(1.0, max(0.0, (seen - COPYING_TOKENS) / (MIXED_TOKENS - COPYING_TOKENS)))
-        stage = Stage(sum(seen >= begin for begin in (DRILLS_TOKENS, TOOLS_TOKENS, LAST_TOKENS)))
+        stage = Stage(sum(seen >= begin for begin in STAGE_TOKENS))
         return [self._batch(rng, progress, stage, tokens) for _ in range(PARTS)]
 
     def _batch(self, rng: random.Random, progress: float, stage: Stage, tokens: int) -> Batch:

@@ -558,8 +558,10 @@ class Stage(IntEnum):
     """To look: whether something is there at all, and what it is called here."""
     TOOLS = 2
     """The same, of requests and what tools are for, where the words of both are the same."""
-    LAST = 3
+    MIXED = 3
     """All of it."""
+    LAST = 4
+    """All of it, with drills that are conversations."""
 
 
 class Words:

@@ -417,7 +417,10 @@ FRAMES = (
 TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
 ABSENT = "The notes do not say that."
 # Part of the documents in which the answer is a word, or that there is none.
-DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.LAST: 0.15}
+DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.LAST: 0.3}
+# Part of the other questions about people of whom the notes say nothing.
+STRANGERS = dict.fromkeys(Stage, 0.25) | {Stage.LAST: 0.35}
+SHORTLY = ("Answer with a word, or with none.", "Say the word that counts, or none.", "A word, or none.")
 SYSTEMS = ("You are a helpful assistant.", "Answer from the notes.", "You are Sapling.", "Use only the notes.")
 ACKNOWLEDGED = ("All right, I will remember that.", "Thank you, I have read it.", "I see.")
 USER_FACTS = (
@@ -473,7 +476,7 @@ def question(words: Words, rows: list[tuple[str, Fact, str]], strangers: list[st
     if rng.random() < 0.07 and not words.test:
         other = rng.choice([other for other in FACTS if other is not fact])
         return rng.choice(other.asks).format(n=person), ABSENT, ABSENT
-    if rng.random() < (0.15 if words.test else 0.25):
+    if rng.random() < (0.15 if words.test else STRANGERS[words.stage]):
         return ask.format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
     if fact.back and rng.random() < 0.5:
         return rng.choice(fact.back[0]).format(v=value), fact.back[1].format(n=person, v=value), person
@@ -504,19 +507,27 @@ def drill(words: Words) -> Document:
     """Notes, and for one question after the other the word that counts, if they say it."""
     rng = words.rng
     text, rows, strangers = notes(words, rng.choice((1, 2, 3, 4, 5, 6, 8)), 4)
-    pieces = [(f"{text}\n", False)]
+    asked: list[tuple[str, str]] = []
     for _ in range(rng.choice((4, 6, 8, 10))):
         person, fact, value = rng.choice(rows)
         answer = value
         if rng.random() < 0.5:
             person, answer = rng.choice(strangers), NOTHING
-        pieces += [(f"{rng.choice(fact.asks).format(n=person)} <-", False), (f" {answer}\n", True)]
+        asked.append((rng.choice(fact.asks).format(n=person), answer))
+    if words.stage is Stage.LAST and rng.random() < 0.65:
+        framed = f"{rng.choice(FRAMES).format(t=text)}\n{rng.choice(SHORTLY)}"
+        if rng.random() < 0.6:
+            return conversation(asked, framed)
+        return conversation([(f"{framed}\n{asked[0][0]}", asked[0][1]), *asked[1:]])
+    pieces = [(f"{text}\n", False)]
+    for ask, answer in asked:
+        pieces += [(f"{ask} <-", False), (f" {answer}\n", True)]
     return Document(plain=pieces)
 
 
 def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """Notes and questions about them, or a user who tells of himself."""
-    words = Words(rng)
+    words = Words(rng, stage=stage)
     if stage is not Stage.FIRST and rng.random() < DRILLED[stage]:
         return drill(words)
     if rng.random() < 0.2:

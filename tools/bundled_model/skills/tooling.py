@@ -20,18 +20,18 @@ from skills.tool_table import DETAILS, INTEGER, NOUNS, SKILLS, STRING, VERBS, De
 NAME = "tools"
 NO_TOOL = ("I have no tool for that.", "I am sorry, none of my tools can do that.")
 # Part of the tools that are of a verb and a noun, and part of those beside one that have its verb or its noun.
-PLAIN = {Stage.FIRST: 0.35, Stage.DRILLS: 0.35, Stage.TOOLS: 0.75, Stage.LAST: 0.35}
-NEAR = {Stage.FIRST: 0.4, Stage.DRILLS: 0.4, Stage.TOOLS: 0.1, Stage.LAST: 0.4}
+PLAIN = dict.fromkeys(Stage, 0.35) | {Stage.TOOLS: 0.75}
+NEAR = dict.fromkeys(Stage, 0.4) | {Stage.TOOLS: 0.1}
 # Part of the tools of the table that have a name of their own in training, and part of the others, whose names the
 # request would tell otherwise.
-RENAMED = {Stage.FIRST: 0.15, Stage.DRILLS: 0.5, Stage.TOOLS: 0.4, Stage.LAST: 0.4}
-HIDDEN = {Stage.FIRST: 0.0, Stage.DRILLS: 0.6, Stage.TOOLS: 0.4, Stage.LAST: 0.4}
+RENAMED = dict.fromkeys(Stage, 0.4) | {Stage.FIRST: 0.15, Stage.DRILLS: 0.5}
+HIDDEN = dict.fromkeys(Stage, 0.4) | {Stage.FIRST: 0.0, Stage.DRILLS: 0.6}
 # Part of the documents whose tools are not described, where their names tell what they do.
 UNDESCRIBED = 0.08
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
-LACKING, LACKED = 0.5, 0.5
+LACKING, LACKED = dict.fromkeys(Stage, 0.5) | {Stage.LAST: 0.6}, 0.5
 # Part of the documents in which one request after the other is told to a tool, or to none, and nothing else.
-DRILLED = {Stage.FIRST: 0.2, Stage.DRILLS: 0.45, Stage.TOOLS: 0.7, Stage.LAST: 0.2}
+DRILLED = {Stage.FIRST: 0.2, Stage.DRILLS: 0.45, Stage.TOOLS: 0.7, Stage.MIXED: 0.2, Stage.LAST: 0.35}
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
 REQUESTS = (1, 1, 2, 3, 4)
 NAMES = {name for skill in SKILLS for name in skill.names}
@@ -41,6 +41,9 @@ SYSTEMS = (
     "Use the tools.",
     "You are an assistant with tools.",
 )
+
+
+NAMING = ("Say which tool fits, or none.", "Name the tool for it, or say none.", "Do not call. Which tool is it?")
 
 
 @dataclass(frozen=True)
@@ -192,11 +195,15 @@ def drill(words: Words) -> Document:
     tasks = offered(words, wanted, skill, count + rng.choice((1, 2, 3)))
     told = [{"name": each.tool.name, "description": each.tool.description} for each in tasks[:count]]
     pieces = [("".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in told), False)]
+    turns: list[Turn] = []
     for _ in range(rng.choice((4, 6, 8, 10))):
         place = rng.randrange(count) if rng.random() < 0.5 else rng.randrange(count, len(tasks))
         asked = tasks[place].again(words)
         answer = json.dumps(asked.call.name) if place < count else NOTHING
         pieces += [(f"{asked.asked} <-", False), (f" {answer}\n", True)]
+        turns += [Turn("user", asked.asked), Turn("assistant", answer)]
+    if words.stage is Stage.LAST and rng.random() < 0.65:
+        return Document([Turn("system", rng.choice(NAMING)), *turns], [each.tool for each in tasks[:count]])
     return Document(plain=pieces)
 
 
@@ -206,7 +213,7 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     if rng.random() < DRILLED[stage]:
         return drill(words)
     missing, skill = task(words)
-    lacks = rng.random() < LACKING
+    lacks = rng.random() < LACKING[stage]
     tasks = offered(words, missing, skill, rng.choice((1, 2, 2, 3, 3, 4, 5)) + lacks)
     if lacks:
         tasks.remove(missing)
