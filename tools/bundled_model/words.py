@@ -560,8 +560,10 @@ class Stage(IntEnum):
     """The same, of requests and what tools are for, where the words of both are the same."""
     MIXED = 3
     """All of it."""
-    LAST = 4
+    TALK = 4
     """All of it, with drills that are conversations."""
+    LAST = 5
+    """All of it, where what is asked for is absent about as often as it is for those who ask."""
 
 
 class Words:

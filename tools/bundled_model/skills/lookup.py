@@ -417,9 +417,9 @@ FRAMES = (
 TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
 ABSENT = "The notes do not say that."
 # Part of the documents in which the answer is a word, or that there is none.
-DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.LAST: 0.3}
+DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.TALK: 0.3, Stage.LAST: 0.15}
 # Part of the other questions about people of whom the notes say nothing.
-STRANGERS = dict.fromkeys(Stage, 0.25) | {Stage.LAST: 0.35}
+STRANGERS = dict.fromkeys(Stage, 0.25) | {Stage.TALK: 0.35}
 SHORTLY = ("Answer with a word, or with none.", "Say the word that counts, or none.", "A word, or none.")
 SYSTEMS = ("You are a helpful assistant.", "Answer from the notes.", "You are Sapling.", "Use only the notes.")
 ACKNOWLEDGED = ("All right, I will remember that.", "Thank you, I have read it.", "I see.")
@@ -514,7 +514,7 @@ def drill(words: Words) -> Document:
         if rng.random() < 0.5:
             person, answer = rng.choice(strangers), NOTHING
         asked.append((rng.choice(fact.asks).format(n=person), answer))
-    if words.stage is Stage.LAST and rng.random() < 0.65:
+    if words.stage >= Stage.TALK and rng.random() < 0.65:
         framed = f"{rng.choice(FRAMES).format(t=text)}\n{rng.choice(SHORTLY)}"
         if rng.random() < 0.6:
             return conversation(asked, framed)
