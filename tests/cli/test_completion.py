@@ -40,7 +40,7 @@ EVERYWHERE: list[tuple[str, set[str]]] = [
     ("bough serve --disable-radix-c", {"--disable-radix-cache"}),
     ("bough serve --no-disable-radix-c", {"--no-disable-radix-cache"}),
     ("bough generate --input", {"--input-file"}),
-    ("bough bench serve --request", {"--request-rate"}),
+    ("bough bench serve --request", {"--request-rate", "--request-timeout"}),
     ("bough bench offline --request", {"--request-timeout"}),
     ("bough serve --port 1 ", set()),
     ("bough serve ./", set()),
