@@ -100,7 +100,7 @@ async def stream_for_ever(session: aiohttp.ClientSession, url: str, seed: int, p
             "sampling_params": {"temperature": 0, "max_new_tokens": STREAM_TOKENS, "ignore_eos": True},
         }
         last = None
-        async with session.post(f"{url}/generate", json=body) as response:
+        async with session.post(f"{url}/generate", json=body, raise_for_status=True) as response:
             async for _ in response.content.iter_any():
                 now = time.perf_counter()
                 if last is not None and phase.name is not None:
@@ -178,6 +178,9 @@ async def measure(url: str, phases: Sequence[str], args: NeighboursArgs) -> Phas
                 await asyncio.sleep(args.seconds)
                 phase.name = None
                 phase.statuses[name] |= await order(NOBODY)
+                for task in streams:
+                    if task.done():
+                        task.result()  # raises: a stream that is lost would only make the others look better
                 await asyncio.sleep(0.5)
         orders.send(None)
         for task in streams:
@@ -195,7 +198,7 @@ def main(argv: list[str]) -> None:
     add_config_option(parser)
     namespace = parser.parse_args(argv)
     args = NeighboursArgs(**given_options(namespace, NeighboursArgs))
-    options = {"incremental_streaming_output": True, **given_options(namespace, ServerArgs)}
+    options = {"incremental_streaming_output": True, **given_options(namespace, ServerArgs, config=namespace.config)}
     results = {}
     with running_server(options) as url:
         results["model"] = report("the model", uvloop.run(measure(url, list(PHASES), args)))

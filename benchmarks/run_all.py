@@ -1,4 +1,4 @@
-"""The benchmarks of this repository on one machine, each with the prefix cache on and off.
+"""The benchmarks of this repository on one machine, each with the prefix cache on and off, in turns.
 
 - offline: unrelated prompts in one call of the engine, cache on and off in turns; what the cache costs where it
   cannot help;
@@ -24,8 +24,8 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from bough.bench.client import connect
 from bough.bench.datasets import DatasetArgs, make_requests
 from bough.bench.metrics import table
 from bough.bench.offline import run_offline
+from bough.bench.plots import is_number
 from bough.bench.report import write_json
 from bough.bench.serve import BenchServeArgs, run_benchmark
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
@@ -50,6 +51,7 @@ CACHE_STATES = {"cache on": False, "cache off": True}
 """Name of a run to ``disable_radix_cache``."""
 
 TRAFFIC = DatasetArgs(num_prompts=96, random_input_len=256, random_output_len=64, random_range_ratio=0.5)
+WARM_UP = DatasetArgs(num_prompts=2, random_input_len=64, random_output_len=8, random_range_ratio=1.0)
 SHARED_TOKENS, OWN_TOKENS, SHARERS = 512, 32, 32
 SHARED_CONCURRENCY = 8
 CLOSED_CONCURRENCY = 16
@@ -65,7 +67,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunAllArgs(OptionTable):
-    repeats: int = option(3, help="How often each run is repeated; the median run is kept.", group="Run", minimum=1)
+    repeats: int = option(3, help="How often each run is repeated; medians are kept.", group="Run", minimum=1)
     output: str = option("results/benchmarks.json", help="Where the figures go, as JSON.", group="Run", metavar="FILE")
 
 
@@ -106,10 +108,17 @@ def unique(seed: int) -> DatasetArgs:
     return DatasetArgs(num_prompts=64, random_input_len=256, random_output_len=32, random_range_ratio=1.0, seed=seed)
 
 
+def warm_up(url: str) -> None:
+    """Requests that nobody counts; what is read of a server's counters afterwards leaves them out."""
+    uvloop.run(run_benchmark(BenchServeArgs(base_url=url, max_concurrency=1), WARM_UP))
+
+
 def serve(url: str, dataset: DatasetArgs, **load: Any) -> Result:
-    """One run of ``bough bench serve`` on an empty cache; with the time that steps with prompt tokens took."""
+    """One run of ``bough bench serve`` on an empty cache, without a warm-up; with the time that steps with prompt
+    tokens took."""
     before = prefill_seconds(url)
-    result = uvloop.run(run_benchmark(BenchServeArgs(base_url=url, flush_cache=True, **load), dataset))
+    args = BenchServeArgs(base_url=url, flush_cache=True, warmup_requests=0, **load)
+    result = uvloop.run(run_benchmark(args, dataset))
     if result["failed"]:
         raise StartupError(f"{result['failed']} requests failed: {result['errors']}")
     return {**result, "prefill_seconds": prefill_seconds(url) - before}
@@ -134,9 +143,24 @@ def shared_prefix(output_len: int) -> DatasetArgs:
     )
 
 
-def median_run(runs: list[Result]) -> Result:
-    """The run with the median duration (the shorter one of the middle two)."""
-    return sorted(runs, key=lambda run: run["duration"])[(len(runs) - 1) // 2]
+def medians_of(runs: list[Result]) -> Result:
+    """The median of each figure (the lower one of the middle two); what is none is the first run's."""
+    return {
+        key: statistics.median_low([run[key] for run in runs]) if is_number(first) else first
+        for key, first in runs[0].items()
+    }
+
+
+def in_turns(
+    urls: Mapping[str, str], datasets: Sequence[DatasetArgs], loads: Mapping[str, dict[str, Any]]
+) -> dict[str, Result]:
+    """The medians for each server over the datasets, which all get one after the other, under the load of its name."""
+    runs: dict[str, list[Result]] = {name: [] for name in urls}
+    for turn, dataset in enumerate(datasets):
+        for name in sorted(urls, reverse=turn % 2 == 0):
+            warm_up(urls[name])
+            runs[name].append(serve(urls[name], dataset, **loads[name]))
+    return {name: medians_of(each) for name, each in runs.items()}
 
 
 def measure_offline(options: dict[str, Any], repeats: int) -> Result:
@@ -155,7 +179,7 @@ def measure_offline(options: dict[str, Any], repeats: int) -> Result:
                 result = run_offline(engines[name], requests, warm_up=False)
                 if turn >= 0:
                     runs[name].append({**result, "cpu_seconds": cpu_seconds() - before})
-    medians = {name: median_run(each) for name, each in runs.items()}
+    medians = {name: medians_of(each) for name, each in runs.items()}
     ratios = {
         key: [on[key] / off[key] for on, off in zip(runs["cache on"], runs["cache off"], strict=True)]
         for key in ("duration", "cpu_seconds")
@@ -181,29 +205,30 @@ def cpu_seconds() -> float:
     return sum(each.user + each.system for each in times)
 
 
-def measure_serving(url: str, name: str, repeats: int) -> Result:
-    """Closed load, then random arrivals at shares of its rate."""
-    closed = median_run([serve(url, TRAFFIC, max_concurrency=CLOSED_CONCURRENCY) for _ in range(repeats)])
-    print("\n" + table(closed, f"{name}: {CLOSED_CONCURRENCY} at a time"))
-    results = {"closed": closed}
+def measure_serving(urls: Mapping[str, str], repeats: int) -> dict[str, dict[str, Result]]:
+    """Closed load, then random arrivals at shares of its rate; requests and moments are others in every turn."""
+    traffic = [replace(TRAFFIC, seed=TRAFFIC.seed + turn) for turn in range(repeats)]
+    closed = in_turns(urls, traffic, {name: {"max_concurrency": CLOSED_CONCURRENCY} for name in urls})
+    for name, result in closed.items():
+        print("\n" + table(result, f"{name}: {CLOSED_CONCURRENCY} at a time"))
+    results = {name: {"closed": result} for name, result in closed.items()}
     for share in RATES:
-        rate = share * closed["request_throughput"]
-        runs = [serve(url, TRAFFIC, request_rate=rate) for _ in range(repeats)]
-        results[f"poisson {share:.0%}"] = median_run(runs)
-        print("\n" + table(results[f"poisson {share:.0%}"], f"{name}: {rate:.2f} requests/s, {share:.0%} of capacity"))
+        loads = {name: {"request_rate": share * result["request_throughput"]} for name, result in closed.items()}
+        for name, result in in_turns(urls, traffic, loads).items():
+            results[name][f"poisson {share:.0%}"] = result
+            rate = loads[name]["request_rate"]
+            print("\n" + table(result, f"{name}: {rate:.2f} requests/s, {share:.0%} of capacity"))
     return results
 
 
-def measure_shared_prefix(url: str, name: str, repeats: int) -> Result:
+def measure_shared_prefix(urls: Mapping[str, str], repeats: int) -> dict[str, dict[str, Result]]:
     """The shared-prefix job, with 32 output tokens and with one."""
-    results = {}
+    results: dict[str, dict[str, Result]] = {name: {} for name in urls}
+    loads = {name: {"max_concurrency": SHARED_CONCURRENCY} for name in urls}
     for output_len in (32, 1):
-        runs = [
-            serve(url, shared_prefix(output_len), max_concurrency=SHARED_CONCURRENCY, warmup_requests=2)
-            for _ in range(repeats)
-        ]
-        result = results[f"{output_len} output tokens"] = median_run(runs)
-        print("\n" + table(result, f"{name}: shared prefix, {output_len} output tokens"))
+        for name, result in in_turns(urls, [shared_prefix(output_len)] * repeats, loads).items():
+            results[name][f"{output_len} output tokens"] = result
+            print("\n" + table(result, f"{name}: shared prefix, {output_len} output tokens"))
     return results
 
 
@@ -237,13 +262,15 @@ def main(argv: list[str]) -> int:
     options = given_options(namespace, ServerArgs, config=namespace.config)
 
     results: Result = {"machine": machine(), "options": options, "offline": measure_offline(options, args.repeats)}
-    for name, disabled in CACHE_STATES.items():
-        with running_server({**options, "disable_radix_cache": disabled}) as url:
-            results[name] = {
-                "serving": measure_serving(url, name, args.repeats),
-                "shared prefix": measure_shared_prefix(url, name, args.repeats),
-            }
-    on, off = (results[name]["shared prefix"] for name in CACHE_STATES)
+    with contextlib.ExitStack() as stack:
+        urls = {
+            name: stack.enter_context(running_server({**options, "disable_radix_cache": disabled}))
+            for name, disabled in CACHE_STATES.items()
+        }
+        serving = measure_serving(urls, args.repeats)
+        sharing = measure_shared_prefix(urls, args.repeats)
+    results |= {name: {"serving": serving[name], "shared prefix": sharing[name]} for name in CACHE_STATES}
+    on, off = (sharing[name] for name in CACHE_STATES)
     one_token, many_tokens = "1 output tokens", "32 output tokens"
     results["shared prefix"] = {
         "computed_prompt_tokens": on[many_tokens]["total_computed_input_tokens"],

@@ -28,8 +28,8 @@ from bough.step_plan import StepPlan, StepResult
 
 STEPS = 200
 PROMPT_TOKENS = 32
-LONG_PROMPT_TOKENS = 5000
-"""More than there is memory for beside the running requests."""
+ROOM = PROMPT_TOKENS + STEPS + 64
+"""Tokens of the pool for each running request."""
 
 
 class StopwatchWorker:
@@ -51,9 +51,9 @@ def measure(running: int, waiting: int, policy: str, *, free_slots: int = 0) -> 
     worker = StopwatchWorker(
         FakeWorker(
             vocab_size=8192,
-            max_total_num_tokens=running * (PROMPT_TOKENS + STEPS + 64),
+            max_total_num_tokens=running * ROOM,
             max_running_requests=running + free_slots,
-            context_len=8192,
+            context_len=running * ROOM,
             page_size=1,
         )
     )
@@ -81,7 +81,8 @@ def measure(running: int, waiting: int, policy: str, *, free_slots: int = 0) -> 
     submit(running, PROMPT_TOKENS, "running_")
     while scheduler.requests.num_holding < running:
         scheduler.step()
-    submit(waiting, LONG_PROMPT_TOKENS if free_slots else PROMPT_TOKENS, "waiting_")
+    # With slots free, of more tokens than are free beside the prompts of those that run, so that none gets in.
+    submit(waiting, running * ROOM - running * PROMPT_TOKENS // 2 if free_slots else PROMPT_TOKENS, "waiting_")
     for _ in range(10):
         scheduler.step()
     host: list[float] = []
@@ -90,6 +91,8 @@ def measure(running: int, waiting: int, policy: str, *, free_slots: int = 0) -> 
         start = time.perf_counter()
         scheduler.step()
         host.append(time.perf_counter() - start - worker.seconds)
+    if scheduler.requests.num_holding != running:
+        raise RuntimeError(f"{scheduler.requests.num_holding} requests hold memory in place of {running}")
     return {
         "running": running,
         "waiting": waiting,

@@ -28,7 +28,7 @@ from bough.config.command_line import CommandParser, add_config_option, add_opti
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
 from bough.models.registry import FAKE_ARCHITECTURE
-from run_all import running_server, serve
+from run_all import running_server, serve, warm_up
 
 VOCAB_SIZE = 8192
 CONFIG = {
@@ -100,6 +100,7 @@ def measure(url: str, streams: int, repeats: int) -> dict[str, Any]:
     )
     runs = []
     for _ in range(repeats):
+        warm_up(url)
         before = cpu_seconds_of_servers()
         result = serve(url, dataset, max_concurrency=streams)
         after = cpu_seconds_of_servers()
@@ -123,7 +124,7 @@ def main(argv: list[str]) -> None:
         options = {
             "max_running_requests": 256,
             "max_total_tokens": 256 * 192,
-            **given_options(namespace, ServerArgs),
+            **given_options(namespace, ServerArgs, config=namespace.config),
             "model_path": directory,
             "load_format": "dummy",
         }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -22,6 +23,8 @@ from benchmarks.gpu.shapes import SHAPES, TINY
 from torch.autograd import DeviceType
 
 _SEED = 0
+_ROUNDS = 3
+"""That count, beside another engine."""
 
 
 class Served:
@@ -217,14 +220,16 @@ def beside_transformers(shape: dict[str, Any], device: torch.device) -> dict[str
     requests, outputs = 128, 256
     served = Served(shape, device, requests)
     lengths = np.random.default_rng(_SEED).integers(100, 1025, requests).tolist()
-    prompts = [served.prompt(length) for length in lengths]
-    before = served.tokens
-    for prompt in prompts:
-        served.send(prompt, outputs, temperature=0.0)  # as below
-    wait(device)
-    begin = time.perf_counter()
-    served.finish()
-    ours = (served.tokens - before) / (time.perf_counter() - begin)
+    rounds = [[served.prompt(length) for length in lengths] for _ in range(1 + _ROUNDS)]
+    ours, theirs = [], []
+    for prompts in rounds:
+        before = served.tokens
+        for prompt in prompts:
+            served.send(prompt, outputs, temperature=0.0)  # as below
+        wait(device)
+        begin = time.perf_counter()
+        served.finish()
+        ours.append((served.tokens - before) / (time.perf_counter() - begin))
     del served
     gc.collect()  # a scheduler and its callbacks hold each other, and the memory of the pool
     torch.cuda.empty_cache()
@@ -233,13 +238,20 @@ def beside_transformers(shape: dict[str, Any], device: torch.device) -> dict[str
     with torch.device(device):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     generation = transformers.GenerationConfig(max_new_tokens=outputs, do_sample=False, eos_token_id=None)
-    model.eval().generate_batch(prompts[:4], generation_config=generation)  # what is compiled is compiled now
-    wait(device)
-    begin = time.perf_counter()
-    answers = model.generate_batch(prompts, generation_config=generation)
-    tokens = sum(len(answer.generated_tokens) for answer in answers.values())
-    theirs = tokens / (time.perf_counter() - begin)
-    return {"output_tokens_per_second": ours, "transformers": theirs, "ratio": ours / theirs, "their_tokens": tokens}
+    model.eval()
+    for prompts in rounds:
+        wait(device)
+        begin = time.perf_counter()
+        # Its pool and graphs stay from one call to the next, as ours do.
+        answers = model.generate_batch(prompts, generation_config=generation, persistent_manager=True)
+        seconds = time.perf_counter() - begin
+        tokens = sum(len(answer.generated_tokens) for answer in answers.values())
+        if tokens != requests * outputs:
+            raise RuntimeError(f"transformers made {tokens} tokens, not {requests * outputs}")
+        theirs.append(tokens / seconds)
+    # The first round of both compiles, captures and touches memory.
+    our_rate, their_rate = statistics.median(ours[1:]), statistics.median(theirs[1:])
+    return {"output_tokens_per_second": our_rate, "transformers": their_rate, "ratio": our_rate / their_rate}
 
 
 def startup(name: str, device: torch.device) -> dict[str, Any]:

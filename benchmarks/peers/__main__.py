@@ -34,6 +34,7 @@ from benchmarks.peers.identity import agreeing_tokens, greedy_outputs
 from benchmarks.peers.python_servers import PYTHON_SERVERS
 from benchmarks.peers.runners import Runner
 from benchmarks.peers.serving import measure_first_token, measure_job
+from benchmarks.peers.shapes import SHAPES
 from benchmarks.peers.table import BOUGH, render, render_remarks
 from benchmarks.run_all import machine
 
@@ -91,17 +92,19 @@ def interpreters_of(args: argparse.Namespace) -> dict[str, Path]:
     return {name: path.absolute() for name in PYTHON_SERVERS if (path := getattr(args, name))}
 
 
+def cells_of(args: argparse.Namespace, shape: str, precision: Precision) -> list[Cell]:
+    """The cells of one model that were asked for."""
+    cells = all_cells(shape, precision, args.pairs)
+    return [cell for cell in cells if any(fnmatch.fnmatchcase(cell.id, pattern) for pattern in args.cells)]
+
+
 def run(args: argparse.Namespace, environment: PeerEnvironment, results: dict[str, Any]) -> None:
     """Measure all cells that were asked for; they come into ``results``, which is written after each."""
     for shape in args.shapes:
         checkpoints = Checkpoints(args.directory / "models", shape, environment)
         engines = Engines(environment, checkpoints, args.threads, interpreters_of(args))
         for precision in PRECISIONS:
-            cells = [
-                cell
-                for cell in all_cells(shape, precision, args.pairs)
-                if any(fnmatch.fnmatchcase(cell.id, pattern) for pattern in args.cells)
-            ]
+            cells = cells_of(args, shape, precision)
             while cells:
                 for cell, figures in measure_until_failure(cells, engines, args.engines, precision):
                     cells.remove(cell)
@@ -141,7 +144,7 @@ def main(argv: list[str]) -> int:
         prog="benchmarks.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--directory", type=Path, default=ROOT / ".venv-peers", help="where programs and models are")
-    parser.add_argument("--shapes", nargs="+", default=["qwen", "llama"], help="qwen, llama, tiny")
+    parser.add_argument("--shapes", nargs="+", default=["qwen", "llama"], choices=SHAPES)
     parser.add_argument("--engines", nargs="+", default=list(ENGINES), choices=ENGINES)
     for name in PYTHON_SERVERS:
         parser.add_argument(f"--{name}", type=Path, metavar="PYTHON", help=f"interpreter that has {name}: jobs only")
@@ -158,6 +161,9 @@ def main(argv: list[str]) -> int:
     args.directory = args.directory.resolve()
     if args.quick:
         args.shapes, args.pairs = ["tiny"], QUICK_PAIRS
+    asked = [cell.id for shape in args.shapes for precision in PRECISIONS for cell in cells_of(args, shape, precision)]
+    if not asked:
+        parser.error(f"no cell is called {' or '.join(args.cells)}")
     environment = PeerEnvironment(args.directory)
     environment.build(args.jobs)
     make_models(args, environment)
@@ -169,7 +175,7 @@ def main(argv: list[str]) -> int:
         run(args, environment, results)
     finally:
         print(f"\n{render(results['cells'])}\n\n{render_remarks(results['cells'])}\nWritten: {args.output}")
-    return 0
+    return int(any("failure" in figures for figures in results["cells"].values()))
 
 
 if __name__ == "__main__":

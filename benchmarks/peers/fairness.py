@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import statistics
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -48,6 +49,7 @@ SHORTS, SHORT_TOKENS, SHORT_OUTPUT_TOKENS = 12, 64, 16
 SHORT_RATE = 2.0
 """Short requests a second, behind the long one: all of them come before the fastest engine is through with that."""
 WARM_UP_REQUESTS = 2
+CAPACITY_SEEDS = (1, 2, 3)
 TURN_SEEDS = 1000
 """Repetitions have seeds from here on, and jobs before them those below: nobody knows a prompt yet."""
 
@@ -120,8 +122,11 @@ def measure_waits(cell: Cell, engines: Engines, runners: Mapping[str, Runner], p
     figures: dict[str, Any] = {"rates": {}}
     with contextlib.ExitStack() as stack:
         ways = _open(stack, engines, runners, precision, job, room)
-        capacities = {name: job.concurrency / way.do_job(0)["seconds"] for name, way in ways.items()}
+        for way in ways.values():
+            way.do_job(0)  # the first one is slower: memory is touched, and kernels are made for shapes
         if share:
+            seconds = {name: [way.do_job(seed)["seconds"] for seed in CAPACITY_SEEDS] for name, way in ways.items()}
+            capacities = {name: job.concurrency / statistics.median(each) for name, each in seconds.items()}
             rate = share * min(capacities.values())
             figures |= {"arrivals_per_second": rate, "capacities": capacities}
         waits: dict[str, list[Waits]] = {name: [] for name in ways}

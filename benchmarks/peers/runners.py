@@ -46,7 +46,7 @@ class WorkerRunner:
     """An engine that lives in a process of :mod:`benchmarks.peers.worker`.
 
     Raises:
-        NotSupported: if the engine does not take the model or the precision.
+        StartupError: if the engine cannot be opened.
     """
 
     def __init__(
@@ -118,7 +118,8 @@ class WorkerRunner:
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             self._process.communicate()
-            raise NotSupported(answer["error"])
+            # Not a refusal: an engine that could run and does not must not drop out of what Bough is compared with.
+            raise StartupError(f"a worker cannot open its engine: {answer['error']}")
         return answer
 
 

@@ -21,7 +21,7 @@ class FakeServer:
     Attributes:
         requests: (path, body) of every POST, in order.
         fail_with: what to answer instead of tokens, if anything: a status, or ``"event"`` for an error event,
-            ``"hang-up"`` for a stream that is cut.
+            ``"hang-up"`` for a stream that is cut, ``"abort"`` for an answer that is broken off.
         failure_message: what an error event says.
         model: name of the only model.
         hung_up: number of clients that left in the middle of an endless answer.
@@ -124,7 +124,10 @@ class FakeServer:
         if self.fail_with == "event":
             events = [*events[:2], {"error": {"message": self.failure_message, "code": 500}}]
         for event in events:
-            await response.write(b"data: " + json.dumps(event).encode() + b"\n\n")
+            text = json.dumps(event)
+            if self.fail_with == "abort":
+                text = text.replace('{"type": "length"', '{"type": "abort"').replace('n": "length"', 'n": "abort"')
+            await response.write(f"data: {text}\n\n".encode())
         if self.fail_with == "hang-up":
             assert request.transport is not None
             request.transport.close()

@@ -163,6 +163,16 @@ def test_one_request_has_a_line_in_the_picture(tmp_path: Path, monkeypatch: pyte
     assert drawn[0] == ([drawn[0][0][0]] * 2, [0.0, 1.0])
 
 
+def test_a_curve_ends_where_the_rest_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr("matplotlib.axes.Axes.step", lambda self, x, y, **_: drawn.append([*y]))
+    one = result(10.0)
+    failed = {**one["requests"][0], "error": "HTTP 503", "ttft": None, "itl": []}
+    file = write(tmp_path / "one.json", one | {"requests": [one["requests"][0], *[failed] * 3]})
+    assert main(["bench", "compare", file, "--plot", str(tmp_path / "one.png")]) == 0
+    assert [max(shares) for shares in drawn] == [0.25] * 3
+
+
 def test_lengths_of_batches_are_settings() -> None:
     short, long = ({"batches": [{"batch_size": 1, "input_len": length, "tpot_ms": 1.0}]} for length in (128, 1024))
     assert differences([short, long]) == ["batches: input_len: 128, 1024"]

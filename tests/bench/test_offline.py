@@ -12,7 +12,7 @@ import pytest
 
 from bough.bench.datasets import BenchRequest
 from bough.bench.offline import counting, run_offline
-from bough.errors import ConfigError
+from bough.errors import ConfigError, RequestFailed
 from bough.observability.progress import Progress
 
 IDS = BenchRequest(2, input_ids=[1, 2, 3])
@@ -25,13 +25,14 @@ class RecordingEngine:
 
     def __init__(self) -> None:
         self.prompts: list[Any] = []
+        self.finish_reason: dict[str, Any] = {"type": "length", "length": 2}
 
     def flush_cache(self) -> None:
         self.prompts.clear()
 
     def generate(self, prompt: Any = None, sampling_params: Any = None, *, input_ids: Any = None) -> list[Any]:
         self.prompts += prompt or input_ids
-        meta = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
+        meta = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2, "finish_reason": self.finish_reason}
         return [{"meta_info": meta} for _ in sampling_params]
 
 
@@ -40,6 +41,13 @@ def test_ids_are_asked_for_as_they_are_and_the_rest_as_text(requests, prompts):
     engine: Any = RecordingEngine()
     assert run_offline(engine, requests, warm_up=True)["total_output_tokens"] == 4
     assert engine.prompts == prompts
+
+
+def test_nothing_is_told_of_answers_that_were_broken_off():
+    engine: Any = RecordingEngine()
+    engine.finish_reason = {"type": "abort", "message": "the request has timed out"}
+    with pytest.raises(RequestFailed, match="the request has timed out"):
+        run_offline(engine, [IDS, IDS], warm_up=False)
 
 
 class Terminal(io.StringIO):

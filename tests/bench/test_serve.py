@@ -182,6 +182,14 @@ def test_failures_are_counted_and_named(server, failure, message):
     assert all(message in error for error in result["errors"])
 
 
+@pytest.mark.parametrize("backend", ["native", "oai", "oai-chat"])
+def test_an_answer_that_was_broken_off_is_a_failure(server, backend):
+    server.fail_with = "abort"
+    result = measure(server, backend=backend)
+    assert (result["completed"], result["failed"]) == (0, 6)
+    assert all("aborted" in error for error in result["errors"])
+
+
 def test_a_failing_warm_up_ends_the_run(server):
     server.fail_with = 400
     with pytest.raises(StartupError, match=f"to {server.url}/generate failed, so nothing was measured: HTTP 400"):

@@ -11,10 +11,11 @@ from benchmarks.peers.cells import Cell
 from benchmarks.peers.fairness import at_random, behind_a_long_one, traffic
 from benchmarks.peers.identity import agreeing_tokens
 from benchmarks.peers.random_checkpoint import make_tokenizer, write_checkpoint
-from benchmarks.peers.runners import NotSupported, WorkerRunner
+from benchmarks.peers.runners import WorkerRunner
 from benchmarks.peers.shapes import SHAPES, tensor_shapes
 from benchmarks.peers.worker import decode
 
+from bough.errors import StartupError
 from bough.tokenization.tokenizer import Tokenizer
 from tests.native import needs_native
 
@@ -140,5 +141,5 @@ def test_steps_that_do_not_decode_the_whole_batch_are_no_measurement() -> None:
 
 @needs_native
 def test_worker_that_cannot_open_its_engine_says_why(checkpoint: Path) -> None:
-    with pytest.raises(NotSupported, match="quantization must be one of"):
+    with pytest.raises(StartupError, match="quantization must be one of"):
         WorkerRunner(Path(sys.executable), "bough", checkpoint, "int3", threads=1, vocab_size=20_480)

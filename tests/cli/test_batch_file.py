@@ -209,6 +209,41 @@ def test_what_was_not_answered_well_is_asked_again(tmp_path: Path) -> None:
     assert keep_answers(tmp_path / "none") == set()
 
 
+@pytest.mark.parametrize(
+    ("aborted", "whole"),
+    [
+        (
+            {"choices": [{"finish_reason": "stop"}, {"finish_reason": "abort"}]},
+            {"choices": [{"finish_reason": "stop"}]},
+        ),
+        ({"meta_info": {"finish_reason": {"type": "abort"}}}, {"meta_info": {"finish_reason": {"type": "length"}}}),
+        ([{"meta_info": {"finish_reason": {"type": "abort"}}}], [{"embedding": [], "meta_info": {}}]),
+        ({"object": "response", "status": "cancelled"}, {"object": "response", "status": "incomplete"}),
+    ],
+)
+def test_what_was_broken_off_is_a_failure_and_asked_again(tmp_path: Path, aborted: Any, whole: Any) -> None:
+    bodies = [aborted, whole]
+
+    class AbortingEndpoint(UnreliableEndpoint):
+        def post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
+            return 200, bodies[fields["number"]]
+
+    target = tmp_path / "out.jsonl"
+    requests = (BatchRequest(str(number), "/generate", {"number": number}) for number in range(2))
+    with open_output(target) as output:
+        outcome = answer_requests(
+            AbortingEndpoint(lost=set(), alive=True),
+            requests,
+            output,
+            {},
+            max_concurrency=1,
+            progress=Progress("Answering", 2, unit="requests", elsewhere="nothing"),
+        )
+    assert (outcome.answered, outcome.failed) == (2, 1)
+    assert answers_in(target)["0"]["body"] == aborted, "what there is of it can be read"
+    assert keep_answers(target) == {"1"}
+
+
 @pytest.mark.parametrize("cut", [1, 5, 30, -1, -2, -8])
 def test_an_answer_that_was_cut_off_anywhere_is_asked_again(tmp_path: Path, cut: int) -> None:
     target = write_lines(tmp_path / "out.jsonl", answer("a"))

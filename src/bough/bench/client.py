@@ -292,6 +292,8 @@ def _read_totals(answer: Answer, events: list[Event], backend: Backend) -> None:
         finish = event.get("meta_info", {}).get("finish_reason") or {}
         if finish.get("type") == "abort":
             answer.error = f"aborted: {finish.get('message')}"
+        elif any(choice.get("finish_reason") == "abort" for choice in event.get("choices", ())):
+            answer.error = "aborted"
         if (usage := backend.usage(event)) is not None:
             answer.prompt_tokens = usage.prompt_tokens
             answer.cached_tokens = usage.cached_tokens

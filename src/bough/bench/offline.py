@@ -15,7 +15,7 @@ from bough.bench.options import engine_arguments, options_of_engine, output_file
 from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
-from bough.errors import ConfigError
+from bough.errors import ConfigError, RequestFailed
 from bough.observability.progress import Progress
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) 
 
     Raises:
         ConfigError: if some requests have ids and others text, which one call of the engine does not take.
+        RequestFailed: if an answer was broken off.
     """
     if len({each.input_ids is None for each in requests}) > 1:
         raise ConfigError(
@@ -85,6 +86,10 @@ def _generate(engine: Engine, requests: list[BenchRequest]) -> list[dict[str, An
         outputs = engine.generate(input_ids=ids, sampling_params=sampling)
     else:
         outputs = engine.generate([each.as_text() for each in requests], sampling)
+    for output in outputs:
+        reason = output["meta_info"]["finish_reason"]
+        if reason["type"] == "abort":
+            raise RequestFailed(f"an answer was broken off: {reason['message']}")
     return list(outputs)
 
 

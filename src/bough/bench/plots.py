@@ -42,7 +42,8 @@ def is_number(value: Any) -> bool:
 def plot(names: list[str], results: list[_Result], path: Path) -> None:
     """Draw what the results have in common.
 
-    With the requests of ``bench serve``, a curve for each result: which share of the latencies is below which time.
+    With the requests of ``bench serve``, a curve for each result: which share of the latencies is below which time;
+    those of requests that failed are below none.
     With the batches of ``bench latency``, a line for each over the size of the batch. Else bars of throughputs.
 
     Raises:
@@ -87,7 +88,9 @@ def _draw_latencies(axes: Any, names: list[str], results: list[_Result]) -> None
         for name, result in zip(names, results, strict=True):
             good = [request for request in result["requests"] if request["error"] is None]
             values = np.sort(np.array([value for request in good for value in values_of(request)]) * 1e3)
-            shares = np.arange(len(values) + 1) / max(len(values), 1)
+            # What fails is never there: its curve ends below 1, and does not look better for it.
+            part = len(good) / len(result["requests"])
+            shares = part * np.arange(len(values) + 1) / max(len(values), 1)
             panel.step(
                 [*values[:1], *values], shares[: len(values) + 1 if len(values) else 0], where="post", label=name
             )

@@ -183,13 +183,13 @@ def keep_answers(path: Path) -> set[str]:
                 custom_id = str(answer["custom_id"])
                 if response is None and not answer["error"]:
                     raise ValueError("neither a response nor an error")
-                if response is not None and response["status_code"] == HTTPStatus.OK:
+                if _is_whole(response):
                     if kept_bytes + len(line) == lines.tell() and not good and line.endswith(b"\n"):
                         kept_bytes += len(line)
                     else:
                         good.append(line if line.endswith(b"\n") else line + b"\n")
                     done.add(custom_id)
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ConfigError(
             f"{path} exists and does not hold answers of an earlier run: name another file, or remove it",
             param="output_file",
@@ -198,6 +198,25 @@ def keep_answers(path: Path) -> set[str]:
         raise ConfigError(f"cannot read {path}: {error.strerror}", param="output_file") from None
     _rewrite(path, kept_bytes, good)
     return done
+
+
+def _is_whole(response: Any) -> bool:
+    """Whether a request was answered, and to the end: one that is aborted when it has begun has a good status, too.
+
+    Messages do not tell how they were ended; such an answer counts as whole.
+    """
+    if response is None or response["status_code"] != HTTPStatus.OK:
+        return False
+    answers = response["body"] if isinstance(response["body"], list) else [response["body"]]
+    return not any(_is_aborted(answer) for answer in answers if isinstance(answer, dict))
+
+
+def _is_aborted(answer: dict[str, Any]) -> bool:
+    if "meta_info" in answer:
+        return bool((answer["meta_info"].get("finish_reason") or {}).get("type") == "abort")
+    if answer.get("object") == "response":
+        return bool(answer["status"] == "cancelled")
+    return any(choice.get("finish_reason") == "abort" for choice in answer.get("choices", ()))
 
 
 def answer_requests(
@@ -250,7 +269,7 @@ def answer_requests(
             raise StartupError(f"cannot write answers: {error.strerror}{remedy}") from None
         response_of = [answer["response"] for answer in answers]
         outcome.answered += len(answers)
-        failed = sum(each is None or each["status_code"] != HTTPStatus.OK for each in response_of)
+        failed = sum(not _is_whole(each) for each in response_of)
         outcome.failed += failed
         progress.advance(len(answers), failed=failed)
         if None in response_of:
