@@ -401,6 +401,22 @@ def test_a_file_is_no_checkpoint(tmp_path: Path) -> None:
         ModelConfig.from_path(str(tmp_path / "model.bin"))
 
 
+@pytest.mark.parametrize(
+    ("content", "base"),
+    [
+        ({"base_model_name_or_path": "owner/\nbase"}, "owner/ base"),
+        ({}, "a model that it does not name"),
+        ([], "a model that it does not name"),
+    ],
+)
+def test_an_adapter_alone_is_refused_with_the_model_that_it_is_for(tmp_path: Path, content: Any, base: str) -> None:
+    write(tmp_path, "adapter_config.json", content)
+    write(tmp_path, "adapter_model.safetensors", "")
+    with pytest.raises(ConfigError, match=f"is an adapter of {base}, no model of its own; merge it") as caught:
+        ModelConfig.from_path(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
 def test_directory_without_configuration(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"not a checkpoint in Hugging Face format: it has no config.json"):
         ModelConfig.from_path(str(tmp_path))
@@ -486,6 +502,17 @@ def test_a_model_on_the_hub_without_safetensors_is_told_of_at_once(
     assert resolve_model_path("some/model", load_format="dummy") == snapshot
     (snapshot / "model.safetensors").touch()
     assert resolve_model_path("some/model") == snapshot
+
+
+def test_an_adapter_on_the_hub_is_told_of_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshot = make_snapshot(tmp_path, monkeypatch)
+    write(snapshot, "adapter_config.json", {"base_model_name_or_path": "owner/base"})
+    with pytest.raises(ConfigError, match="is an adapter of owner/base"):
+        resolve_model_path("some/model")
+    assert resolve_model_path("some/model", load_format="dummy", param="tokenizer_path") == snapshot
+    (snapshot / "adapter_model.safetensors").touch()
+    with pytest.raises(ConfigError, match="is an adapter of owner/base"):
+        ModelConfig.from_path("some/model")
 
 
 @pytest.mark.parametrize(

@@ -141,9 +141,46 @@ def test_missing_shard_is_named(directory: Path) -> None:
     ["[]", '{"weight_map": 3}', '{"weight_map": {}}', '{"weight_map": {"a": 1}}', '{"weight_map": {"a": "../x"}}'],
 )
 def test_bad_index_is_refused(directory: Path, index: str) -> None:
+    (directory / "model.safetensors").unlink()
     (directory.parent / "x").write_bytes(b"")
     (directory / "model.safetensors.index.json").write_text(index)
     with pytest.raises(StartupError, match="index"):
+        load(directory)
+
+
+def test_a_single_file_counts_before_an_index_that_does_not_name_it(
+    directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    single = weights(load(directory))
+    old = {name: torch.zeros_like(tensor) for name, tensor in single.items()}
+    save_file(old, directory / "old.safetensors")
+    index = directory / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": dict.fromkeys(old, "old.safetensors")}))
+    assert_same(weights(load(directory)), single)
+    assert "has both model.safetensors and model.safetensors.index.json, which does not name it" in caplog.text
+    caplog.clear()
+    places = {**dict.fromkeys(single, "model.safetensors"), "model.norm.weight": "old.safetensors"}
+    index.write_text(json.dumps({"weight_map": places}))
+    assert_same(weights(load(directory)), {**single, "model.norm.weight": old["model.norm.weight"]})
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("name", ["adapter_model.safetensors", "adapter_model.bin"])
+@pytest.mark.parametrize("saved_as", ["model.safetensors", "weights.safetensors"])
+def test_an_adapter_beside_a_model_is_not_applied_and_said_not_to_be(
+    directory: Path, caplog: pytest.LogCaptureFixture, name: str, saved_as: str
+) -> None:
+    single = weights(load(directory))
+    (directory / "model.safetensors").rename(directory / saved_as)
+    (directory / "adapter_config.json").write_text("{}")
+    load(directory)
+    assert not caplog.records
+    save_file({"base_model.model.lm_head.lora_A.weight": torch.ones(1)}, directory / name)
+    assert_same(weights(load(directory)), single)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "has an adapter beside the model (adapter_config.json), which is not applied" in caplog.text
+    (directory / saved_as).unlink()
+    with pytest.raises(StartupError, match="has the weights of an adapter and not those of its model; merge"):
         load(directory)
 
 

@@ -24,6 +24,10 @@ OTHER_WEIGHTS = ("consolidated*", "*/consolidated*", "original/*", "onnx/*", "op
 
 GGUF_SUFFIX = ".gguf"
 
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
+"""Files of PEFT: what it changes in a model, without the model."""
+
 _HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
 _HUB_GGUF = re.compile(r"([\w][\w.\-]*/[\w][\w.\-]*)/((?:[\w][\w.\- ]*/)*[\w][\w.\- ]*\.gguf)", re.ASCII)
 _MAX_JSON_BYTES = 512 * 2**20
@@ -86,6 +90,7 @@ def resolve_model_path(
         return _download(model_path, revision, SMALL_FILES, param)
     directory = _download(model_path, revision, SMALL_FILES + WEIGHT_FILES, param)
     if not any(directory.glob("*.safetensors")):
+        check_is_no_adapter(directory, param)
         raise ConfigError(f"cannot serve model {model_path}: {_why_no_weights(model_path, revision)}", param=param)
     return directory
 
@@ -112,6 +117,25 @@ def _weights_in(directory: Path, load_format: str, param: str) -> Path:
     if wanted and found is None:
         raise ConfigError(f"{directory} has no GGUF file", param=param)
     return found or directory
+
+
+def check_is_no_adapter(directory: Path, param: str = "model_path") -> None:
+    """Refuse a directory with an adapter alone: it has changes to a model, and no model.
+
+    Raises:
+        ConfigError: if it is one, with the model that the changes are for.
+    """
+    file = directory / ADAPTER_CONFIG
+    if not file.is_file() or (directory / "config.json").is_file():
+        return
+    config = read_json(file)
+    base = config.get("base_model_name_or_path") if isinstance(config, dict) else None
+    shown = _one_line(base) if isinstance(base, str) and base.strip() else "a model that it does not name"
+    raise ConfigError(
+        f"{directory} is an adapter of {shown}, no model of its own; merge it into that one (PEFT's merge_and_unload "
+        "and save_pretrained do), and serve the result",
+        param=param,
+    )
 
 
 def read_json(path: Path) -> Any:
@@ -193,5 +217,5 @@ def _why_no_weights(model_id: str, revision: str | None) -> str:
     )
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]
+def _one_line(what: Exception | str) -> str:
+    return " ".join(str(what).split())[:300]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bough.config.checkpoint import read_json, resolve_model_path
+from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_model_path
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.config.user_paths import path_kind
@@ -236,6 +236,7 @@ def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, A
     """Path and content of config.json, and the content of generation_config.json."""
     config_file, generation_file = directory / "config.json", directory / "generation_config.json"
     if path_kind(config_file, "model_path") != "file":
+        check_is_no_adapter(directory)
         raise ConfigError(
             f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
         )

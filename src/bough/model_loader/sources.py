@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from abc import ABC, abstractmethod
@@ -12,11 +13,13 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 
-from bough.config.checkpoint import read_json
+from bough.config.checkpoint import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_json
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
 from bough.observability.progress import Progress
+
+logger = logging.getLogger(__name__)
 
 Weight = torch.Tensor | QuantizedRows
 NAMES_SHOWN = 8
@@ -97,6 +100,13 @@ class SafetensorsSource(WeightSource):
         """Raises:
         StartupError: if there are no such files, one of several is damaged, or a name is in two of them.
         """
+        if _has_adapter(directory):
+            logger.warning(
+                "%s has an adapter beside the model (%s), which is not applied; to serve the two, merge it (PEFT's "
+                "merge_and_unload does)",
+                directory,
+                ADAPTER_CONFIG,
+            )
         weight_map = _weight_map(directory)
         self.files = _checkpoint_files(directory, weight_map)
         self._places = _places(self.files, weight_map) if len(self.files) > 1 else {}
@@ -163,8 +173,15 @@ def open_tensors(file: Path) -> Any:
         ) from None
 
 
+def _has_adapter(directory: Path) -> bool:
+    return (directory / ADAPTER_CONFIG).is_file() and any((directory / name).is_file() for name in ADAPTER_WEIGHTS)
+
+
 def _weight_map(directory: Path) -> dict[str, str] | None:
-    """Which file has each weight, by the checkpoint's index; ``None`` if it has no index.
+    """Which file has each weight, by the checkpoint's index; ``None`` if it has no index that counts.
+
+    A single file counts before an index that does not name it, as in transformers: whoever saves a model again into the
+    same directory leaves the other's index behind.
 
     Raises:
         StartupError: if the index is damaged.
@@ -178,6 +195,14 @@ def _weight_map(directory: Path) -> dict[str, str] | None:
     if not weight_map or not is_map:
         raise StartupError(f"{index_file} has no valid weight_map; download it again")
     found: dict[str, str] = weight_map
+    if (directory / _SINGLE_FILE).is_file() and _SINGLE_FILE not in found.values():
+        logger.warning(
+            "%s has both %s and %s, which does not name it; the single file is read, and the index is not",
+            directory,
+            _SINGLE_FILE,
+            _INDEX_FILE,
+        )
+        return None
     return found
 
 
@@ -220,9 +245,14 @@ def _checkpoint_files(directory: Path, weight_map: dict[str, str] | None) -> lis
         return files
     if (directory / _SINGLE_FILE).is_file():
         return [directory / _SINGLE_FILE]
-    files = sorted(directory.glob("*.safetensors"))
+    files = sorted(file for file in directory.glob("*.safetensors") if file.name not in ADAPTER_WEIGHTS)
     if files:
         return files
+    if _has_adapter(directory):
+        raise StartupError(
+            f"{directory} has the weights of an adapter and not those of its model; merge the two (PEFT's "
+            f"merge_and_unload and save_pretrained do), and serve the result"
+        )
     if any(file.suffix in _PICKLED_SUFFIXES for file in directory.iterdir()):
         raise StartupError(
             f"{directory} has only pickled weights, which can run code when opened and are never read; convert the "
