@@ -76,11 +76,12 @@ def test_ids_and_text_are_those_of_transformers(tmp_path: Path) -> None:
     for name in ("byte_level", "sentencepiece", "metaspace"):
         directory = tmp_path / name
         directory.mkdir()
+        vocab_size = MAKERS[name]().get_vocab_size()
+        word = MAKERS[name]().id_to_token(min(300, vocab_size - 1))
         declared = {
             "0": {"content": "<s>", "special": True},
-            "5": {"content": MAKERS[name]().id_to_token(300), "special": False, "normalized": False},
+            "5": {"content": word, "special": False, "normalized": False},
         }
-        vocab_size = MAKERS[name]().get_vocab_size()
         declared[str(vocab_size)] = {"content": "<new>", "special": True, "normalized": False}
         # Of this class, what ``add_bos_token`` says does not count beside a tokenizer.json: its post-processor does.
         config = {**CONFIG, "added_tokens_decoder": declared, "add_bos_token": name == "byte_level"}
@@ -214,6 +215,14 @@ def test_chat_templates_are_found_in_every_place(tmp_path: Path) -> None:
     }
 
 
+def declared(entries: str) -> dict[str, str]:
+    return {"tokenizer_config": f'{{"added_tokens_decoder": {entries}}}'}
+
+
+ENTRY = r"config.json: added_tokens_decoder\['5'\] must be an object with a content, a string"
+TEMPLATES = "config.json: chat_template must list objects with a name and a template, both strings, got "
+
+
 @pytest.mark.parametrize(
     ("files", "reason"),
     [
@@ -221,6 +230,26 @@ def test_chat_templates_are_found_in_every_place(tmp_path: Path) -> None:
         ({"tokenizer": "[]"}, "tokenizer.json"),
         ({"tokenizer": "{}", "tokenizer_config": "{"}, "tokenizer_config.json is not valid JSON"),
         ({"tokenizer": "{}", "tokenizer_config": "[]"}, "does not hold a JSON object"),
+        ({"added_tokens": '{"<x>": "abc"}'}, r"added_tokens.json: '<x>' must be a token id, got 'abc'"),
+        ({"added_tokens": '{"<x>": null}'}, r"added_tokens.json: '<x>' must be a token id, got None"),
+        ({"added_tokens": '{"<x>": true}'}, r"added_tokens.json: '<x>' must be a token id, got True"),
+        (
+            declared('{"x": {"content": "<x>"}}'),
+            r"config.json: added_tokens_decoder\['x'\] must be a token id, got 'x'",
+        ),
+        (declared('{"5": {"special": true}}'), rf"{ENTRY}, got \{{'special': True"),
+        (declared('{"5": "<x>"}'), f"{ENTRY}, got '<x>'"),
+        (declared('{"5": null}'), f"{ENTRY}, got None"),
+        (declared(f'{{"{"9" * 5000}": {{"content": "<x>"}}}}'), "must be a token id, got '999"),
+        ({"tokenizer_config": '{"chat_template": [{"template": "x"}]}'}, TEMPLATES),
+        ({"tokenizer_config": '{"chat_template": [{"name": "default", "template": 5}]}'}, TEMPLATES),
+        ({"tokenizer_config": '{"chat_template": ["x"]}'}, TEMPLATES),
+        (
+            {"tokenizer_config": '{"tokenizer_class": ["A"]}'},
+            r"config.json: tokenizer_class must be a string, got \['A'",
+        ),
+        ({"tokenizer_config": '{"eos_token": {"content": ["a"]}}'}, "config.json: eos_token must be a string, or an"),
+        ({"special_tokens_map": '{"eos_token": {"content": 5}}'}, "map.json: eos_token must be a string, or an object"),
     ],
 )
 def test_broken_files_are_named(tmp_path: Path, files: dict[str, str], reason: str) -> None:

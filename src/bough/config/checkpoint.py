@@ -154,6 +154,11 @@ def read_json(path: Path) -> Any:
         raise ConfigError(f"{path} is not valid JSON ({error}); download it again") from None
 
 
+def wrong_entry(path: Path, entry: str, rule: str, value: Any) -> ConfigError:
+    """The error of an entry of a JSON file that does not follow ``rule``, with what there is instead."""
+    return ConfigError(f"{path}: {entry} {rule}, got {value!r:.100}")
+
+
 def _looks_like_path(text: str) -> bool:
     return text.startswith((".", "~", os.sep)) or text.count("/") > 1 or os.path.isabs(text)
 

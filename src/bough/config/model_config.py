@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_model_path
+from bough.config.declared_tokens import declared_tokens, token_text
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.config.user_paths import path_kind
@@ -630,16 +631,12 @@ def _tokenizer_eos(directory: Path) -> set[int]:
     config = read_json(config_file)
     if not isinstance(config, dict):
         return set()
-    token = config.get("eos_token")
-    named = token.get("content") if isinstance(token, dict) else token
+    named = token_text(config_file, "eos_token", config.get("eos_token"))
     wanted = (named, _END_OF_MESSAGE)
-    found: dict[str, int] = {}
-    added = config.get("added_tokens_decoder")
-    for token_id, entry in (added if isinstance(added, dict) else {}).items():
-        if isinstance(entry, dict) and entry.get("content") in wanted and token_id.isdecimal():
-            found[entry["content"]] = int(token_id)
+    declared = declared_tokens(config_file, config)
+    found = {entry["content"]: token_id for token_id, entry in declared.items() if entry["content"] in wanted}
     tokenizer_file = directory / "tokenizer.json"
-    if isinstance(named, str) and named not in found and tokenizer_file.is_file():
+    if named is not None and named not in found and tokenizer_file.is_file():
         try:
             tokens = msgspec.json.decode(tokenizer_file.read_bytes(), type=_TokenizerFile).added_tokens
         except (OSError, msgspec.DecodeError) as error:

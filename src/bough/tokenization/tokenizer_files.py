@@ -9,7 +9,8 @@ from typing import Any
 from tokenizers import AddedToken, normalizers, processors
 from tokenizers import Tokenizer as Backend
 
-from bough.config.checkpoint import read_json
+from bough.config.checkpoint import read_json, wrong_entry
+from bough.config.declared_tokens import declared_tokens, read_token_id, token_text
 from bough.config.pooling import lowers_text
 from bough.errors import ConfigError
 from bough.tokenization.wordpiece import BERT_CLASSES, bert_normalizer
@@ -62,16 +63,22 @@ class TokenizerFiles:
         if not path.exists():
             raise ConfigError(f"no tokenizer at {path}: no such file or directory", param="tokenizer_path")
         tokenizer_json = path if path.is_file() else directory / "tokenizer.json"
-        config = _read_object(directory / "tokenizer_config.json")
-        special_map = _read_object(directory / "special_tokens_map.json")
+        config_file, map_file = directory / "tokenizer_config.json", directory / "special_tokens_map.json"
+        config, special_map = _read_object(config_file), _read_object(map_file)
+        tokenizer_class = config.get("tokenizer_class")
+        if not isinstance(tokenizer_class, str | None):
+            raise wrong_entry(config_file, "tokenizer_class", "must be a string", tokenizer_class)
+        for file, entries in ((config_file, config), (map_file, special_map)):
+            for name in _NAMED:
+                token_text(file, name, entries.get(name))
         return cls(
             directory=directory,
             tokenizer_json=tokenizer_json if tokenizer_json.is_file() else None,
-            declared=_declared_tokens(config, directory),
+            declared=_declared_tokens(config_file, config),
             special=_special_strings({**special_map, **config}),
-            chat_templates=_chat_templates(config, directory),
+            chat_templates=_chat_templates(config_file, config),
             lowers_text=lowers_text(directory),
-            normalizer=bert_normalizer(config) if config.get("tokenizer_class") in BERT_CLASSES else None,
+            normalizer=bert_normalizer(config) if tokenizer_class in BERT_CLASSES else None,
             surrounds=_surrounds(config),
         )
 
@@ -146,14 +153,15 @@ def _surrounds(config: dict[str, Any]) -> tuple[bool, bool] | None:
     return bos is not False, eos is True
 
 
-def _declared_tokens(config: dict[str, Any], directory: Path) -> dict[int, AddedToken]:
-    declared: dict[int, AddedToken] = {}
-    for content, token_id in _read_object(directory / "added_tokens.json").items():
-        declared[int(token_id)] = AddedToken(content, normalized=False)
-    decoder = config.get("added_tokens_decoder")
-    for token_id, token in (decoder if isinstance(decoder, dict) else {}).items():
+def _declared_tokens(config_file: Path, config: dict[str, Any]) -> dict[int, AddedToken]:
+    added_file = config_file.with_name("added_tokens.json")
+    declared = {
+        read_token_id(added_file, f"{content!r:.40}", value): AddedToken(content, normalized=False)
+        for content, value in _read_object(added_file).items()
+    }
+    for index, token in declared_tokens(config_file, config).items():
         flags = {name: bool(token[name]) for name in _FLAGS if name in token}
-        declared[int(token_id)] = AddedToken(token["content"], **flags)
+        declared[index] = AddedToken(token["content"], **flags)
     return declared
 
 
@@ -182,8 +190,9 @@ def _content(token: Any) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _chat_templates(config: dict[str, Any], directory: Path) -> dict[str, str]:
+def _chat_templates(config_file: Path, config: dict[str, Any]) -> dict[str, str]:
     """Templates by name. Files of their own win over entries of the configuration."""
+    directory = config_file.parent
     templates: dict[str, str] = {}
     declared = config.get("chat_template")
     if isinstance(declared, str):
@@ -191,7 +200,12 @@ def _chat_templates(config: dict[str, Any], directory: Path) -> dict[str, str]:
     elif isinstance(declared, dict):
         templates.update({name: text for name, text in declared.items() if isinstance(text, str)})
     elif isinstance(declared, list):
-        templates.update({entry["name"]: entry["template"] for entry in declared if isinstance(entry, dict)})
+        for entry in declared:
+            named = (entry.get("name"), entry.get("template")) if isinstance(entry, dict) else (None, None)
+            if not all(isinstance(each, str) for each in named):
+                rule = "must list objects with a name and a template, both strings"
+                raise wrong_entry(config_file, "chat_template", rule, entry)
+            templates[entry["name"]] = entry["template"]
     from_json = _read_object(directory / "chat_template.json").get("chat_template")
     if isinstance(from_json, str):
         templates[DEFAULT_TEMPLATE] = from_json
