@@ -348,6 +348,22 @@ def yarn(**entries: Any) -> dict[str, Any]:
         ),
         ({"num_key_value_heads": 3}, "must be a multiple of num_key_value_heads 3"),
         ({"head_dim": 7}, "head_dim must be even"),
+        ({"head_dim": 2**31 - 2}, "head_dim must be at most 16777216"),
+        (
+            {"num_attention_heads": 2**30, "head_dim": 2**20},
+            "num_attention_heads times head_dim and hidden_size must be at most 281474976710656, got 1073741824",
+        ),
+        ({"vocab_size": 2**31 - 1, "hidden_size": 2**18}, "vocab_size times hidden_size must be at most"),
+        ({"intermediate_size": 2**31 - 1, "hidden_size": 2**18}, "intermediate_size times hidden_size must be at most"),
+        ({"hidden_size": 2**25}, "num_attention_heads times head_dim and hidden_size must be at most"),
+        (
+            {"architectures": ["BertModel"], "hidden_size": 2**18, "max_position_embeddings": 2**31 - 1},
+            "max_position_embeddings times hidden_size must be at most",
+        ),
+        (
+            {"architectures": ["BertModel"], "hidden_size": 2**18, "type_vocab_size": 2**31 - 1},
+            "type_vocab_size times hidden_size must be at most",
+        ),
         ({"hidden_act": "gelu"}, "hidden_act must be silu or swish, got 'gelu'"),
         ({"rope_scaling": {"type": "su", "factor": 2}}, "rope_type must be one of default, linear"),
         ({"rope_scaling": {"type": "linear"}}, "factor must be given"),

@@ -66,6 +66,10 @@ _LARGEST_INTEGER = 2**31 - 1
 _MOST_LAYERS = 10_000
 """Some things are made for each layer before a file says that it has none."""
 _DEFAULT_ROPE_THETA = 10_000.0
+_LARGEST_MATRIX = 2**48
+"""Numbers: far more than any machine has room for, and few enough for their bytes to be counted in 64 bits."""
+_WIDEST_HEAD = 2**24
+"""The frequencies of its pairs are computed before it is known whether the model has room."""
 _LEAST_YARN_THETA = 1.001
 """Its logarithm divides."""
 _LEAST_OF_ROPE, _MOST_OF_ROPE = 1e-6, 1e6
@@ -346,9 +350,15 @@ class _Parser:
         # The heads of encoders share the states out among them, whatever else the file says.
         if (self.is_encoder or self.values.get("head_dim") is None) and hidden_size % num_heads:
             raise self.error("hidden_size", f"must be a multiple of num_attention_heads {num_heads}", hidden_size)
-        head_dim = hidden_size // num_heads if self.is_encoder else self.integer("head_dim", hidden_size // num_heads)
+        head_dim = hidden_size // num_heads
+        if not self.is_encoder:
+            head_dim = self.integer("head_dim", head_dim, maximum=_WIDEST_HEAD)
         if head_dim % 2 and not self.is_encoder:
             raise self.error("head_dim", "must be even", head_dim)
+        intermediate_size = self.integer("intermediate_size")
+        self._check_matrix("vocab_size", vocab_size, hidden_size)
+        self._check_matrix("intermediate_size", intermediate_size, hidden_size)
+        self._check_matrix("num_attention_heads", num_heads * head_dim, hidden_size, times="head_dim and hidden_size")
         rope, derived = self._rope()
         if rope.rope_type == "dynamic" and head_dim < 4:
             raise self.error("head_dim", "must be at least 4 for rope type dynamic", head_dim)
@@ -356,6 +366,8 @@ class _Parser:
             raise self.error("factors", f"must have {head_dim // 2} entries", len(rope.frequency_factors))
         encoder = self._encoder() if self.is_encoder else None
         if encoder is not None:
+            self._check_matrix("max_position_embeddings", derived, hidden_size)
+            self._check_matrix("type_vocab_size", encoder.type_vocab_size, hidden_size)
             derived = self._encoder_positions(derived, encoder.first_position)
         pooling = read_pooling(
             directory, self.architecture, self.values, hidden_size, is_embedding=is_embedding, method=pooling_method
@@ -371,7 +383,7 @@ class _Parser:
             architecture=self.architecture,
             vocab_size=vocab_size,
             hidden_size=hidden_size,
-            intermediate_size=self.integer("intermediate_size"),
+            intermediate_size=intermediate_size,
             num_layers=num_layers,
             num_heads=num_heads,
             num_kv_heads=num_kv_heads,
@@ -394,6 +406,11 @@ class _Parser:
             encoder=encoder,
             stored_quantization=None if quantization is None else read_stored_quantization(self.source, quantization),
         )
+
+    def _check_matrix(self, key: str, rows: int, hidden_size: int, *, times: str = "hidden_size") -> None:
+        """Refuse a matrix of a size that nothing can have: what would be made of it says less of why."""
+        if rows * hidden_size > _LARGEST_MATRIX:
+            raise self.error(key, f"times {times} must be at most {_LARGEST_MATRIX}", self.values.get(key))
 
     def _check_direction(self) -> None:
         """Attention goes one way in language models and both in encoders, whatever else their classes could do."""
