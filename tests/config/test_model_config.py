@@ -91,7 +91,23 @@ def test_tokenizer_elsewhere_counts(tmp_path: Path) -> None:
     tokenizer = tmp_path / "tokenizer"
     tokenizer.mkdir()
     write(tokenizer, "tokenizer_config.json", {"eos_token": "<e>", "added_tokens_decoder": {"8": {"content": "<e>"}}})
-    assert config_of(tmp_path, tokenizer_path=str(tokenizer)).eos_token_ids == (2, 8)
+    write(tokenizer, "tokenizer.json", {})
+    for path in (tokenizer, tokenizer / "tokenizer.json"):
+        assert config_of(tmp_path, tokenizer_path=str(path)).eos_token_ids == (2, 8)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ({"eos_token": {"content": ["a"]}}, "eos_token must be a string, or an object with a content that is one"),
+        ({"added_tokens_decoder": {"x": {"content": "<e>"}}}, r"added_tokens_decoder\['x'\] must be a token id"),
+        ({"added_tokens_decoder": {"5": {"content": ["a"]}}}, r"added_tokens_decoder\['5'\] must be an object with"),
+    ],
+)
+def test_bad_tokens_of_the_tokenizer_are_named(tmp_path: Path, content: dict[str, Any], complaint: str) -> None:
+    write(tmp_path, "tokenizer_config.json", content)
+    with pytest.raises(ConfigError, match=rf"tokenizer_config\.json: {complaint}"):
+        config_of(tmp_path)
 
 
 # --- context length ---

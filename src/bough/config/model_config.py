@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_model_path
+from bough.config.checkpoint import GGUF_SUFFIX, check_is_no_adapter, read_json, resolve_model_path
 from bough.config.declared_tokens import declared_tokens, token_text
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
@@ -208,7 +208,8 @@ class ModelConfig:
             dtype: ``auto``, ``float32``, ``bfloat16`` or ``float16``.
             device: ``auto``, ``cpu`` or ``cuda``; decides what dtype ``auto`` means.
             load_format: with ``dummy`` no weights are downloaded.
-            tokenizer_path: local directory of the tokenizer, if its end-of-sequence token counts and it is elsewhere.
+            tokenizer_path: local directory or file of the tokenizer, if its end-of-sequence tokens count and it is
+                elsewhere.
             is_embedding: whether a language model is to make embeddings.
             pooling_method: how an embedding model pools, in place of what the checkpoint says.
             overrides: entries that replace those of config.json.
@@ -224,11 +225,11 @@ class ModelConfig:
         else:
             config_file, hf_config, generation_config = _read_json_files(directory)
         hf_config = {**hf_config, **(overrides or {})}
-        tokenizer_dir = Path(tokenizer_path) if tokenizer_path and Path(tokenizer_path).is_dir() else directory
+        tokenizer = Path(tokenizer_path) if tokenizer_path and Path(tokenizer_path).exists() else directory
         return _Parser(config_file, hf_config).parse(
             directory,
             generation_config,
-            tokenizer_dir,
+            tokenizer,
             context_length=context_length,
             dtype=dtype,
             device=device,
@@ -319,7 +320,7 @@ class _Parser:
         self,
         directory: Path,
         generation_config: dict[str, Any],
-        tokenizer_dir: Path,
+        tokenizer: Path,
         *,
         context_length: int | None,
         dtype: str,
@@ -401,7 +402,7 @@ class _Parser:
                 else _dtype_name(dtype)
             ),
             dtype_is_auto=dtype == "auto",
-            eos_token_ids=_eos_token_ids(self.values, generation_config, tokenizer_dir, vocab_size),
+            eos_token_ids=_eos_token_ids(self.values, generation_config, directory, tokenizer, vocab_size),
             pooling=pooling,
             encoder=encoder,
             stored_quantization=None if quantization is None else read_stored_quantization(self.source, quantization),
@@ -621,7 +622,7 @@ _END_OF_MESSAGE = "<|eom_id|>"
 
 
 def _eos_token_ids(
-    config: dict[str, Any], generation_config: dict[str, Any], tokenizer_dir: Path, vocab_size: int
+    config: dict[str, Any], generation_config: dict[str, Any], model: Path, tokenizer: Path, vocab_size: int
 ) -> tuple[int, ...]:
     """Union of what config.json, generation_config.json and the tokenizer call the end of a sequence."""
     found: set[int] = set()
@@ -635,7 +636,14 @@ def _eos_token_ids(
                     f"{source}: eos_token_id must be a token id or a list, got {ids!r}", param="model_path"
                 )
             found.add(token_id)
-    found |= _tokenizer_eos(tokenizer_dir)
+    if tokenizer.suffix == GGUF_SUFFIX and tokenizer.is_file():
+        if tokenizer != model:  # whose configuration has them already
+            from bough.config.gguf_config import end_token_ids  # late: numpy
+            from bough.config.gguf_file import GGUFFile
+
+            found.update(end_token_ids(GGUFFile(tokenizer)))
+    else:
+        found |= _tokenizer_eos(tokenizer if tokenizer.is_dir() else tokenizer.parent)
     return tuple(sorted(token_id for token_id in found if 0 <= token_id < vocab_size))
 
 
