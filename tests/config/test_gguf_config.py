@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,10 @@ import numpy as np
 import pytest
 
 from bough.config.model_config import STORED_AS, ModelConfig
+from bough.config.pooling import PoolingConfig, PoolingMethod
 from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
-from tests.models.gguf_files import CONTROL, NORMAL, add_entry
+from tests.models.gguf_files import CONTROL, NORMAL, UNUSED, USER, add_entry
 
 LLAMA: dict[str, Any] = {
     "llama.context_length": 512,
@@ -23,7 +25,13 @@ LLAMA: dict[str, Any] = {
 }
 
 
-def write(path: Path, architecture: str = "llama", tensors: tuple[str, ...] = ("token_embd",), **changes: Any) -> Path:
+def write(
+    path: Path,
+    architecture: str = "llama",
+    tensors: tuple[str, ...] = ("token_embd",),
+    extra: dict[str, np.ndarray] | None = None,
+    **changes: Any,
+) -> Path:
     entries = {**LLAMA, **{key.replace("__", "."): value for key, value in changes.items()}}
     writer = gguf.GGUFWriter(path, architecture)
     for key, value in entries.items():
@@ -31,7 +39,10 @@ def write(path: Path, architecture: str = "llama", tensors: tuple[str, ...] = ("
             add_entry(writer, key.replace("llama", architecture, 1), value)
     for name in tensors:
         writer.add_tensor(f"{name}.weight", np.zeros((100, 32), dtype=np.float16))
-    add_blocks(writer)
+    for layer in range(2):
+        writer.add_tensor(f"blk.{layer}.ffn_up.weight", np.zeros((64, 32), dtype=np.float16))
+    for name, array in (extra or {}).items():
+        writer.add_tensor(name, array)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -39,13 +50,8 @@ def write(path: Path, architecture: str = "llama", tensors: tuple[str, ...] = ("
     return path
 
 
-def add_blocks(writer: gguf.GGUFWriter) -> None:
-    for layer in range(2):
-        writer.add_tensor(f"blk.{layer}.ffn_up.weight", np.zeros((64, 32), dtype=np.float16))
-
-
-def read(path: Path) -> ModelConfig:
-    return ModelConfig.from_path(str(path), device="cpu")
+def read(path: Path, **options: Any) -> ModelConfig:
+    return ModelConfig.from_path(str(path), device="cpu", **options)
 
 
 def test_configuration_comes_from_the_file(tmp_path: Path) -> None:
@@ -86,6 +92,9 @@ def test_a_sliding_window_makes_it_the_first_mistral(tmp_path: Path) -> None:
         (None, 4.0, ("linear", 4.0)),
         (None, 1.0, ("default", 1.0)),
         (None, None, ("default", 1.0)),
+        ("linear", 0.0, ("default", 1.0)),
+        ("yarn", 0.0, ("default", 1.0)),
+        (None, 0.0, ("default", 1.0)),
     ],
 )
 def test_positions_are_scaled_unless_the_file_says_that_they_are_not(
@@ -96,14 +105,108 @@ def test_positions_are_scaled_unless_the_file_says_that_they_are_not(
     assert (rope.rope_type, rope.factor) == expected
 
 
+USUAL = 0.1 * math.log(4.0) + 1.0
+"""What YaRN multiplies with for a factor of 4."""
+
+
+@pytest.mark.parametrize(
+    ("entries", "expected"),
+    [
+        ({}, (512, None, 32.0, 1.0)),
+        ({"original_context_length": 0}, (512, None, 32.0, 1.0)),
+        ({"original_context_length": 128}, (128, None, 32.0, 1.0)),
+        ({"yarn_beta_fast": 128.0, "yarn_beta_slow": 4.0}, (512, None, 128.0, 4.0)),
+        ({"yarn_attn_factor": 1.5}, (512, 1.5, 32.0, 1.0)),
+        ({"yarn_attn_factor": 1.0}, (512, 1.0, 32.0, 1.0)),
+        ({"attn_factor": 2.0}, (512, 2.0 * USUAL, 32.0, 1.0)),
+        ({"attn_factor": 2.0, "yarn_attn_factor": 1.5}, (512, 3.0, 32.0, 1.0)),
+    ],
+)
+def test_yarn_is_that_of_the_file(
+    tmp_path: Path, entries: dict[str, float], expected: tuple[int, float | None, float, float]
+) -> None:
+    keys = {"type": "yarn", "factor": 4.0, **entries}
+    rope = read(write(tmp_path / "m.gguf", **{f"llama.rope.scaling.{key}": keys[key] for key in keys})).rope
+    assert (rope.rope_type, rope.factor) == ("yarn", 4.0)
+    assert (rope.original_max_position_embeddings, rope.attention_factor, rope.beta_fast, rope.beta_slow) == expected
+
+
+FACTORS = {"rope_freqs.weight": np.full(4, 2.0, dtype=np.float32)}
+
+
+@pytest.mark.parametrize("scaling", [{}, {"type": "none", "factor": 4.0}, {"type": "linear", "factor": 0.0}])
+def test_factors_of_frequencies_stand_alone(tmp_path: Path, scaling: dict[str, Any]) -> None:
+    entries = {f"llama.rope.scaling.{key}": value for key, value in scaling.items()}
+    assert read(write(tmp_path / "m.gguf", extra=FACTORS, **entries)).rope.frequency_factors == (2.0,) * 4
+
+
+@pytest.mark.parametrize("scaling", [{"type": "yarn"}, {"type": "linear", "factor": 4.0}, {"factor": 4.0}])
+def test_factors_of_frequencies_beside_another_scaling_are_refused(tmp_path: Path, scaling: dict[str, Any]) -> None:
+    path = write(tmp_path / "m.gguf", extra=FACTORS, **{f"llama.rope.scaling.{key}": scaling[key] for key in scaling})
+    with pytest.raises(ConfigError, match=r"rope\.scaling\.type must be none in a file that has rope_freqs\.weight"):
+        read(path)
+
+
+def test_factors_of_frequencies_must_fit_a_head(tmp_path: Path) -> None:
+    path = write(tmp_path / "m.gguf", extra={"rope_freqs.weight": np.ones(3, dtype=np.float32)})
+    with pytest.raises(ConfigError, match="factors must have 4 entries, got 3"):
+        read(path)
+
+
 def test_tokens_that_end_a_turn_are_found_by_id_and_by_name(tmp_path: Path) -> None:
-    tokens = ["a", "</s>", "<|eot_id|>", "<|im_end|>", "<|end|>"]
     entries = {
-        "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": [NORMAL, CONTROL, CONTROL, CONTROL, NORMAL],
+        "tokenizer.ggml.tokens": ["a", "</s>", "<|eot_id|>", "<|im_end|>", "<|end|>", "<EOT>", "EOT", "<end>"],
+        "tokenizer.ggml.token_type": [NORMAL, CONTROL, CONTROL, USER, NORMAL, UNUSED, NORMAL, CONTROL],
         "tokenizer.ggml.eos_token_id": 1,
     }
-    assert read(write(tmp_path / "m.gguf", **entries)).eos_token_ids == (1, 2, 3)
+    assert read(write(tmp_path / "m.gguf", **entries)).eos_token_ids == (1, 2, 3, 4, 5)
+
+
+@pytest.mark.parametrize("name", ["_<EOT>", "<end_of_utterance>", "<end_of_turn>", "<｜end▁of▁sentence｜>"])
+def test_names_of_ends_need_no_types(tmp_path: Path, name: str) -> None:
+    assert read(write(tmp_path / "m.gguf", **{"tokenizer.ggml.tokens": ["a", name]})).eos_token_ids == (1,)
+
+
+def test_ends_may_be_an_array_of_ids(tmp_path: Path) -> None:
+    entries = {"tokenizer.ggml.eos_token_id": 7, "tokenizer.ggml.eos_token_ids": [7, 9, 1000, -1]}
+    assert read(write(tmp_path / "m.gguf", **entries)).eos_token_ids == (7, 9)
+
+
+def test_a_tokenizer_in_another_file_brings_its_ends_along(tmp_path: Path) -> None:
+    tokens = {"tokenizer.ggml.tokens": ["a", "<|im_end|>"], "tokenizer.ggml.eos_token_id": 5}
+    tokenizer = write(tmp_path / "tokenizer.gguf", **tokens)
+    model = write(tmp_path / "m.gguf", **{"tokenizer.ggml.eos_token_id": 3})
+    assert read(model, tokenizer_path=str(tokenizer)).eos_token_ids == (1, 3, 5)
+    assert read(model, tokenizer_path=str(model)).eos_token_ids == (3,)
+
+
+@pytest.mark.parametrize(("kind", "method"), [(1, "mean"), (2, "cls"), (3, "last")])
+def test_a_file_that_pools_makes_embeddings(tmp_path: Path, kind: int, method: PoolingMethod) -> None:
+    path = write(tmp_path / "m.gguf", "qwen3", llama__pooling_type=kind)
+    assert read(path).pooling == PoolingConfig(method, True, 32)
+    assert read(path, pooling_method="max").pooling == PoolingConfig("max", True, 32)
+
+
+@pytest.mark.parametrize("kind", [0, 2**32 - 1])
+def test_a_file_that_does_not_pool_generates(tmp_path: Path, kind: int) -> None:
+    path = write(tmp_path / "m.gguf", llama__pooling_type=kind, llama__attention__causal=True)
+    assert read(path).pooling is None
+    assert read(path, is_embedding=True).pooling == PoolingConfig("last", True, 32)
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_heads_must_fit_the_projections_that_make_them(tmp_path: Path, fits: bool) -> None:
+    extra = {
+        "blk.0.attn_q.weight": np.zeros((32, 32), dtype=np.float16),
+        "blk.0.attn_k.weight": np.zeros((16, 32), dtype=np.float16),
+    }
+    changes: dict[str, Any] = {} if fits else {"llama__attention__key_length": 2**20}
+    path = write(tmp_path / "m.gguf", extra=extra, **changes)
+    if fits:
+        assert read(path).head_dim == 8
+        path = write(tmp_path / "m.gguf", extra=extra, llama__attention__head_count_kv=4)
+    with pytest.raises(ConfigError, match=r"times the width of a head, \d+, must fit blk\.0\.attn_(q|k)\.weight, \["):
+        read(path)
 
 
 def test_recommended_sampling_is_that_of_the_file(tmp_path: Path) -> None:
@@ -131,6 +234,20 @@ def test_the_served_name_is_that_of_the_file() -> None:
         ("llama", {"llama__rope__dimension_count": 4}, r"llama\.rope\.dimension_count must be the width of a head, 8"),
         ("llama", {"llama__attention__value_length": 4}, "must be that of keys, 8"),
         ("llama", {"llama__rope__scaling__type": "longrope"}, "must be none, linear or yarn, got 'longrope'"),
+        ("llama", {"general__type": "adapter"}, "is an adapter, no model of its own; merge it"),
+        ("llama", {"llama__attention__causal": False}, "with is_causal false attends to later tokens"),
+        (
+            "qwen3",
+            {"llama__pooling_type": 4},
+            r"qwen3\.pooling_type must not be 4 \(rank\): rerankers are not supported",
+        ),
+        ("qwen3", {"llama__pooling_type": 5}, r"qwen3\.pooling_type must be 0 \(none\), 1 \(mean\), .*, got 5"),
+        ("llama", {"tokenizer__ggml__eos_token_ids": [1.5]}, "eos_token_ids must be an array of whole numbers"),
+        (
+            "llama",
+            {"llama__attention__head_count": 2**30, "llama__attention__key_length": 2**20},
+            "num_attention_heads times head_dim and hidden_size must be at most",
+        ),
     ],
 )
 def test_what_cannot_be_served_is_refused_by_name(
@@ -141,18 +258,3 @@ def test_what_cannot_be_served_is_refused_by_name(
         read(path)
     assert str(path) in caught.value.message
     assert "\n" not in caught.value.message
-
-
-def test_factors_of_frequencies_must_fit_a_head(tmp_path: Path) -> None:
-    writer = gguf.GGUFWriter(tmp_path / "m.gguf", "llama")
-    for key, value in LLAMA.items():
-        add_entry(writer, key, value)
-    writer.add_tensor("token_embd.weight", np.zeros((100, 32), dtype=np.float16))
-    add_blocks(writer)
-    writer.add_tensor("rope_freqs.weight", np.ones(3, dtype=np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    with pytest.raises(ConfigError, match="factors must have 4 entries, got 3"):
-        read(tmp_path / "m.gguf")

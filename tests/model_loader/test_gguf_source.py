@@ -122,6 +122,22 @@ def test_scaled_positions_are_those_of_the_file(tmp_path: Path, kind: str) -> No
     assert error_of(checkpoint) < 1e-4
 
 
+def test_yarn_with_settings_of_its_own_is_that_of_the_file(tmp_path: Path) -> None:
+    own = {"attention_factor": 1.6, "beta_fast": 4.0, "beta_slow": 0.5}
+    yarn = {"rope_type": "yarn", "rope_theta": 10_000.0, "factor": 4.0, "original_max_position_embeddings": 32}
+    original = save_checkpoint(tmp_path / "hf", "Qwen2", rope_parameters={**yarn, **own})
+    entries = {
+        "type": "yarn",
+        "factor": 4.0,
+        "original_context_length": 32,
+        "yarn_attn_factor": 1.6,
+        "yarn_beta_fast": 4.0,
+        "yarn_beta_slow": 0.5,
+    }
+    metadata = {f"qwen2.rope.scaling.{key}": value for key, value in entries.items()}
+    assert error_of(write_gguf(tmp_path / "model.gguf", original, metadata=metadata)) < 1e-4
+
+
 @needs_native
 @pytest.mark.parametrize("kind", [*QUANTIZED, Kind.F32, Kind.F16, Kind.BF16])
 def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path, kind: Kind) -> None:

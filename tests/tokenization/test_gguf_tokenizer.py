@@ -11,7 +11,7 @@ from transformers.convert_slow_tokenizer import generate_merges
 
 from bough.errors import ConfigError
 from bough.tokenization.tokenizer import Tokenizer
-from tests.models.gguf_files import add_entry, merges_of, vocabulary
+from tests.models.gguf_files import CONTROL, NORMAL, USER, add_entry, merges_of, vocabulary
 from tests.tokenization.small_tokenizers import SENTENCES, sentencepiece_bpe
 
 PATTERNS = {
@@ -145,6 +145,34 @@ def test_files_of_the_qwen_family_need_not_name_their_rules(tmp_path: Path) -> N
     assert list(load(path).encode("I'M 1234 é")) == original.encode("I'M 1234 é").ids
 
 
+@pytest.mark.parametrize("named", [{}, {"ggml.pre": "default"}])
+def test_llama_3_is_known_by_the_beginning_of_its_texts(tmp_path: Path, named: dict[str, str]) -> None:
+    original = byte_level("llama-bpe")
+    original.add_special_tokens(["<|begin_of_text|>"])
+    bos = original.token_to_id("<|begin_of_text|>")
+    entries = {**named, "ggml.merges": merges_of(original), "ggml.bos_token_id": bos}
+    ours = load(write_vocabulary(tmp_path / "v.gguf", original, "gpt2", entries))
+    for text in ODD_TEXTS:
+        assert list(ours.encode(text)) == [bos, *original.encode(text).ids], text
+
+
+@pytest.mark.parametrize("role", [NORMAL, USER, CONTROL])
+def test_tokens_that_end_a_turn_are_special_whatever_the_file_calls_them(tmp_path: Path, role: int) -> None:
+    original = byte_level("gpt-2")
+    end, tool = original.token_to_id("<|im_end|>"), original.token_to_id("<tool call>")
+    types = vocabulary(original, "gpt2")["ggml.token_type"]
+    types[end] = role
+    entries = {"ggml.pre": "gpt-2", "ggml.merges": merges_of(original), "ggml.token_type": types}
+    ours = load(write_vocabulary(tmp_path / "v.gguf", original, "gpt2", entries))
+    assert list(ours.encode("a<|im_end|>")) == [*original.encode("a").ids, end]
+    assert ours.decode([end]) == ""
+    assert end in ours.special_ids
+    assert tool not in ours.special_ids
+    assert end not in ours.running_text_encoder()("a<|im_end|>")
+    entries["ggml.eos_token_ids"] = [tool]
+    assert {end, tool} <= load(write_vocabulary(tmp_path / "v.gguf", original, "gpt2", entries)).special_ids
+
+
 @pytest.mark.parametrize(("bos", "eos"), [(True, True), (False, False), (None, None)])
 def test_the_file_says_what_stands_around_a_text(tmp_path: Path, bos: bool | None, eos: bool | None) -> None:
     original = byte_level("llama-bpe")
@@ -161,6 +189,7 @@ def test_the_file_says_what_stands_around_a_text(tmp_path: Path, bos: bool | Non
 def test_chat_templates_are_read(tmp_path: Path) -> None:
     original = byte_level("gpt-2")
     entries = {
+        "ggml.pre": "gpt-2",
         "ggml.merges": merges_of(original),
         "chat_template": "{{ bos_token }}",
         "chat_template.tool_use": "tools",
@@ -174,8 +203,10 @@ def test_chat_templates_are_read(tmp_path: Path) -> None:
     [
         ("gpt2", {"ggml.pre": "who-knows"}, "tokenizer.ggml.pre who-knows is not supported, only llama-bpe"),
         ("bert", {}, "tokenizer.ggml.model bert is not supported"),
-        ("gpt2", {}, "needs tokenizer.ggml.merges"),
-        ("gpt2", {"ggml.merges": ["a b c"]}, "the merge 'a b c' is not of two tokens into one"),
+        ("gpt2", {}, "tokenizer.ggml.pre is missing; supported are llama-bpe, .*--tokenizer-path"),
+        ("gpt2", {"ggml.pre": "default"}, "tokenizer.ggml.pre default is not supported, only llama-bpe"),
+        ("gpt2", {"ggml.pre": "gpt-2"}, "needs tokenizer.ggml.merges"),
+        ("gpt2", {"ggml.pre": "gpt-2", "ggml.merges": ["a b c"]}, "the merge 'a b c' is not of two tokens into one"),
         ("llama", {}, "needs a score for each token"),
         ("llama", {"ggml.scores": [0.5]}, "needs a score for each token"),
         ("llama", {"ggml.tokens": ["a", "b" * 1025]}, "a token has 1025 characters, at most 1024 are possible"),

@@ -11,6 +11,7 @@ import numpy as np
 
 from bough.config.gguf_file import GGUFFile, TensorType
 from bough.config.model_config import FREQUENCY_FACTORS, STORED_AS
+from bough.config.pooling import STORED_POOLING, PoolingMethod
 from bough.errors import ConfigError
 
 ARCHITECTURES = {
@@ -22,15 +23,43 @@ ARCHITECTURES = {
 
 TOKEN_TABLE = "token_embd.weight"
 FEED_FORWARD = "blk.0.ffn_up.weight"
+QUERIES = "blk.0.attn_q.weight"
+KEYS = "blk.0.attn_k.weight"
 ROPE_FACTORS = "rope_freqs.weight"
 
 _END_IDS = ("eos_token_id", "eot_token_id", "eom_token_id")
-_END_TOKENS = frozenset(
-    ("<|eot_id|>", "<|im_end|>", "<|end|>", "<|eom_id|>", "<|endoftext|>", "<|end_of_text|>", "<end_of_turn>")
+_MORE_END_IDS = "eos_token_ids"
+"""An array, in files that Ollama has made."""
+END_TOKENS = frozenset(
+    (
+        "<|eot_id|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<|eom_id|>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<end_of_turn>",
+        "<end_of_utterance>",
+        "<EOT>",
+        "_<EOT>",
+        "<｜end▁of▁sentence｜>",
+    )
 )
-"""Control tokens that end a turn or a text in every model that has them; files name one of a model's several."""
+"""Tokens that end a turn or a text in every model that has them; files name one of a model's several.
+
+They count whatever type the file gives them: older converters wrote user-defined or normal ones. None can be an
+ordinary word of a vocabulary, since no rule for cutting text leaves letters whole with signs on both sides."""
 
 CONTROL_TOKEN = 3
+USER_TOKEN = 4
+
+_ADAPTER = "adapter"
+"""``general.type`` of a file that has changes to a model and no model."""
+
+_POOLING_METHODS: dict[int, PoolingMethod] = {1: "mean", 2: "cls", 3: "last"}
+_RANK = 4
+_UNPOOLED = (0, -1, 2**32 - 1)
+"""None, and what the format's own library writes for unspecified, with a sign or without."""
 
 _FILE_TYPES = dict(enumerate(["Q2_K", "Q3_K_S", "Q3_K_M", "Q3_K_L", "Q4_K_S", "Q4_K_M", "Q5_K_S", "Q5_K_M"], 10))
 """Mixtures of types by their number as ``general.file_type``; of other files the type of most weights says it."""
@@ -58,6 +87,12 @@ def read_gguf_config(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 class _Reader:
     def __init__(self, file: GGUFFile) -> None:
         self._file = file
+        if file.text("general.type") == _ADAPTER:
+            raise ConfigError(
+                f"{file.path} is an adapter, no model of its own; merge it into the model that it was made for, and "
+                "serve the result",
+                param="model_path",
+            )
         name = file.text("general.architecture")
         if name not in ARCHITECTURES:
             raise ConfigError(
@@ -82,7 +117,10 @@ class _Reader:
             raise file.wrong(self._key("attention.value_length"), f"must be that of keys, {head_dim}")
         if self._integer("rope.dimension_count", head_dim) != head_dim:
             raise file.wrong(self._key("rope.dimension_count"), f"must be the width of a head, {head_dim}")
+        kv_heads = self._heads("attention.head_count_kv", heads)
         self._check_sizes()
+        self._check_heads("attention.head_count", heads, head_dim, QUERIES)
+        self._check_heads("attention.head_count_kv", kv_heads, head_dim, KEYS)
         window = self._integer("attention.sliding_window", 0) if self._name == "llama" else 0
         return {
             "architectures": ["MistralForCausalLM" if window else ARCHITECTURES[self._name]],
@@ -92,7 +130,7 @@ class _Reader:
             "intermediate_size": self._integer("feed_forward_length"),
             "num_hidden_layers": self._integer("block_count"),
             "num_attention_heads": heads,
-            "num_key_value_heads": self._heads("attention.head_count_kv", heads),
+            "num_key_value_heads": kv_heads,
             "head_dim": head_dim,
             "max_position_embeddings": self._integer("context_length"),
             "rms_norm_eps": self._number("attention.layer_norm_rms_epsilon", 1e-5),
@@ -100,11 +138,13 @@ class _Reader:
             "attention_bias": "blk.0.attn_output.bias" in tensors,
             "mlp_bias": "blk.0.ffn_gate.bias" in tensors,
             "sliding_window": window or None,
+            "is_causal": file.boolean(self._key("attention.causal")),
             "rope_theta": self._number("rope.freq_base", 10_000.0),
             "rope_scaling": self._rope_scaling(),
             "torch_dtype": self._dtype(),
             "eos_token_id": end_token_ids(file),
             STORED_AS: self._stored_as(),
+            STORED_POOLING: self._pooling(),
         }
 
     def _check_sizes(self) -> None:
@@ -118,6 +158,24 @@ class _Reader:
             if len(shape) != 2 or self._integer(key) != shape[axis]:
                 raise self._file.wrong(self._key(key), f"must fit {name}, {list(shape)}")
 
+    def _check_heads(self, key: str, heads: int, head_dim: int, name: str) -> None:
+        info = self._file.tensors.get(name)
+        if info is not None and info.shape[0] != heads * head_dim:
+            rule = f"times the width of a head, {head_dim}, must fit {name}, {list(info.shape)}"
+            raise self._file.wrong(self._key(key), rule)
+
+    def _pooling(self) -> PoolingMethod | None:
+        """How the file's model makes a vector of a sequence; ``None`` if it does not say that it does."""
+        key = self._key("pooling_type")
+        kind = self._file.integer(key)
+        if kind is None or kind in _UNPOOLED:
+            return None
+        if kind == _RANK:
+            raise self._file.wrong(key, "must not be 4 (rank): rerankers are not supported in GGUF files")
+        if kind not in _POOLING_METHODS:
+            raise self._file.wrong(key, "must be 0 (none), 1 (mean), 2 (cls) or 3 (last)")
+        return _POOLING_METHODS[kind]
+
     def generation_config(self) -> dict[str, Any]:
         read = {"top_k": self._file.integer}
         values = {
@@ -126,26 +184,48 @@ class _Reader:
         return {name: value for name, value in values.items() if value is not None}
 
     def _rope_scaling(self) -> dict[str, Any] | None:
-        factors = self._file.tensors.get(ROPE_FACTORS)
-        if factors is not None:
-            if factors.type is not TensorType.F32 or len(factors.shape) != 1:
-                raise ConfigError(f"{self._file.path}: {ROPE_FACTORS} must be one row of F32", param="model_path")
-            stored = self._file.read_rows(factors, 0, 1).reshape(-1)
-            return {"rope_type": FREQUENCY_FACTORS, "factors": stored.view(np.float32).tolist()}
         factor = self._number("rope.scaling.factor", self._number("rope.scale_linear", 1.0))
         # An older spelling of linear scaling has the factor alone.
         kind = self._file.text(self._key("rope.scaling.type")) or ("none" if factor == 1.0 else "linear")
+        if kind not in ("none", "linear", "yarn"):
+            raise self._file.wrong(self._key("rope.scaling.type"), "must be none, linear or yarn")
+        if factor == 0.0:  # how the format's own library writes that there is none
+            kind = "none"
+        factors = self._rope_factors()
+        if factors is not None:
+            if kind == "yarn" or (kind == "linear" and factor != 1.0):
+                raise self._file.wrong(
+                    self._key("rope.scaling.type"), f"must be none in a file that has {ROPE_FACTORS}"
+                )
+            return {"rope_type": FREQUENCY_FACTORS, "factors": factors}
         if kind == "none":
             return None
         if kind == "linear":
             return {"rope_type": "linear", "factor": factor}
-        if kind != "yarn":
-            raise self._file.wrong(self._key("rope.scaling.type"), "must be none, linear or yarn")
-        original = self._integer("rope.scaling.original_context_length")
-        scaling = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": original}
+        return self._yarn(factor)
+
+    def _rope_factors(self) -> list[float] | None:
+        info = self._file.tensors.get(ROPE_FACTORS)
+        if info is None:
+            return None
+        if info.type is not TensorType.F32 or len(info.shape) != 1:
+            raise ConfigError(f"{self._file.path}: {ROPE_FACTORS} must be one row of F32", param="model_path")
+        stored: list[float] = self._file.read_rows(info, 0, 1).reshape(-1).view(np.float32).tolist()
+        return stored
+
+    def _yarn(self, factor: float) -> dict[str, Any]:
+        positions = self._integer("rope.scaling.original_context_length", 0) or self._integer("context_length")
+        scaling = {"rope_type": "yarn", "factor": factor, "original_max_position_embeddings": positions}
+        for name in ("beta_fast", "beta_slow"):
+            value = self._file.number(self._key(f"rope.scaling.yarn_{name}"))
+            if value is not None:
+                scaling[name] = value
+        # One factor takes the place of what YaRN has anyway, converters say; the other one comes on top.
+        whole = self._file.number(self._key("rope.scaling.yarn_attn_factor"))
         attention = self._number("rope.scaling.attn_factor", 1.0)
-        if attention != 1.0:  # on top of what YaRN has anyway
-            scaling["attention_factor"] = attention * (0.1 * math.log(max(factor, 1.0)) + 1.0)
+        if whole is not None or attention != 1.0:
+            usual = 0.1 * math.log(max(factor, 1.0)) + 1.0
+            scaling["attention_factor"] = attention * (usual if whole is None else whole)
         return scaling
 
     def _dtype(self) -> str:
@@ -186,11 +266,24 @@ class _Reader:
 
 
 def end_token_ids(file: GGUFFile) -> list[int]:
-    """Ids of the tokens that end a text or a turn."""
+    """Ids of the tokens that end a text or a turn, by what the metadata says and by their names.
+
+    Raises:
+        ConfigError: if an entry is of another kind.
+    """
+    tokens = file.strings("tokenizer.ggml.tokens")
+    by_name = set() if tokens is None else {index for index, token in enumerate(tokens) if token in END_TOKENS}
+    return sorted(declared_end_ids(file) | by_name)
+
+
+def declared_end_ids(file: GGUFFile) -> set[int]:
+    """Ids that the metadata calls the end of a text or a turn; see :func:`end_token_ids`."""
     named = (file.integer(f"tokenizer.ggml.{key}") for key in _END_IDS)
     found = {token_id for token_id in named if token_id is not None}
-    tokens, types = file.strings("tokenizer.ggml.tokens"), file.numbers("tokenizer.ggml.token_type")
-    if tokens is not None and types is not None:
-        kinds = zip(tokens, types.tolist(), strict=False)
-        found |= {index for index, (token, kind) in enumerate(kinds) if kind == CONTROL_TOKEN and token in _END_TOKENS}
-    return sorted(found)
+    key = f"tokenizer.ggml.{_MORE_END_IDS}"
+    more = file.numbers(key)
+    if more is None:
+        return found
+    if more.dtype.kind not in "iu":
+        raise file.wrong(key, "must be an array of whole numbers")
+    return found | set(more.tolist())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bough.config.checkpoint import read_json
 from bough.errors import ConfigError
@@ -17,6 +17,9 @@ from bough.models.registry import BACKBONES, ENCODER_MODULES
 
 PoolingMethod = Literal["cls", "mean", "max", "last"]
 Activation = Literal["identity", "sigmoid", "softmax"]
+
+STORED_POOLING = "gguf_pooling"
+"""Entry of a GGUF file's configuration: the method of an embedding model, as its ``pooling_type`` says."""
 
 _MOST_NUMBERED_LABELS = 100_000
 """Classes without names that a number alone may ask for."""
@@ -79,7 +82,8 @@ def read_pooling(
 ) -> PoolingConfig | None:
     """What a checkpoint makes of a sequence; ``None`` if it generates text.
 
-    A language model is an embedding model if the user says so, or if it comes with a sentence-transformers pipeline.
+    A language model is an embedding model if the user says so, or if it comes with a sentence-transformers pipeline,
+    of which a GGUF file has the method.
 
     Args:
         directory: the checkpoint's.
@@ -93,9 +97,10 @@ def read_pooling(
         ConfigError: if the files say something that cannot be served, or the choice makes no sense.
     """
     modules = _modules(directory)
+    stored = _stored_method(config, directory)
     pooled = architecture in ENCODER_MODULES or architecture in BACKBONES
     # A pipeline that ends in this stage reads relevance from what a language model would say next, as /v1/rerank does.
-    makes_embeddings = bool(modules) and modules[-1][0] != _LOGITS_STAGE
+    makes_embeddings = stored is not None or (bool(modules) and modules[-1][0] != _LOGITS_STAGE)
     if not (pooled or is_embedding or makes_embeddings):
         if method is not None:
             raise ConfigError(
@@ -116,7 +121,7 @@ def read_pooling(
         activation = _activation(config, len(labels), directory)
         padding_id = _padding_id(config, directory) if has_classes and not is_encoder else None
         return PoolingConfig(fixed, False, len(labels), labels, activation, padding_id)
-    read, normalize = _pipeline(directory, modules) if modules else (None, True)
+    read, normalize = _pipeline(directory, modules) if modules else (stored, True)
     return PoolingConfig(
         method or read or ("cls" if is_encoder else "last"),
         normalize,
@@ -192,6 +197,16 @@ def _modules(directory: Path) -> list[tuple[str, str]]:
         if PurePosixPath(folder).is_absolute() or ".." in PurePosixPath(folder).parts:
             raise ConfigError(f"{path}: the path {folder!r} is not one inside the checkpoint", param="model_path")
     return found
+
+
+def _stored_method(config: dict[str, Any], directory: Path) -> PoolingMethod | None:
+    method: PoolingMethod | None = config.get(STORED_POOLING)
+    if method not in (None, *get_args(PoolingMethod)):
+        raise ConfigError(
+            f"{directory}: {STORED_POOLING} must be one of {', '.join(get_args(PoolingMethod))}, got {method!r}",
+            param="model_path",
+        )
+    return method
 
 
 def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> tuple[PoolingMethod | None, bool]:

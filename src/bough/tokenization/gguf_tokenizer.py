@@ -8,13 +8,12 @@ from pathlib import Path
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-from bough.config.gguf_config import CONTROL_TOKEN
+from bough.config.gguf_config import CONTROL_TOKEN, END_TOKENS, USER_TOKEN, declared_end_ids
 from bough.config.gguf_file import GGUFFile
 from bough.errors import ConfigError
 from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, TokenizerFiles, around
 
 _UNKNOWN_TOKEN = 2
-_USER_TOKEN = 4
 _UNUSED_TOKEN = 5
 
 _SPACE = "▁"
@@ -68,6 +67,10 @@ _UNNAMED = (None, "default")
 _BY_ARCHITECTURE = {"qwen2": _QWEN2, "qwen3": _QWEN2}
 """For files from before there was ``tokenizer.ggml.pre``."""
 
+_LLAMA = "llama"
+"""The architecture of models with tokenizers of many kinds."""
+_LLAMA3_TOKEN = "<|begin_of_text|>"
+
 
 def load_gguf_tokenizer(path: Path) -> tuple[Backend, TokenizerFiles]:
     """The tokenizer of a GGUF file, and what else its metadata says of it.
@@ -95,6 +98,11 @@ class _Builder:
         # Tables are filled up to a round number of rows with tokens that no text has.
         while self._types and self._types[-1] == _UNUSED_TOKEN and self._tokens[-1].startswith("[PAD"):
             del self._types[-1], self._tokens[-1]
+        ends = declared_end_ids(file)
+        for index, token in enumerate(self._tokens):
+            # No text shows them. A normal token that only an id says it of stays one: its name may not be its text.
+            if token in END_TOKENS or (index in ends and self._types[index] == USER_TOKEN):
+                self._types[index] = CONTROL_TOKEN
         self._vocab = {token: index for index, token in enumerate(self._tokens)}
         if len(self._vocab) < len(self._tokens):
             twice = next(token for index, token in enumerate(self._tokens) if self._vocab[token] != index)
@@ -112,9 +120,9 @@ class _Builder:
         names = {"bos": "bos", "eos": "eos", "pad": "padding", "unk": "unknown"}
         special = {f"{name}_token": self._token(f"{stored}_token_id") for name, stored in names.items()}
         added = [
-            AddedToken(token, special=role != _USER_TOKEN, normalized=False)
+            AddedToken(token, special=role != USER_TOKEN, normalized=False)
             for token, role in zip(self._tokens, self._types, strict=True)
-            if role in (_UNKNOWN_TOKEN, CONTROL_TOKEN, _USER_TOKEN) and token
+            if role in (_UNKNOWN_TOKEN, CONTROL_TOKEN, USER_TOKEN) and token
         ]
         backend.add_tokens(added)
         explicit = file.boolean("tokenizer.ggml.add_bos_token")
@@ -138,9 +146,10 @@ class _Builder:
         name = file.text("tokenizer.ggml.pre")
         rules = _RULES.get(name or "")
         if name in _UNNAMED:
-            rules = _BY_ARCHITECTURE.get(file.text("general.architecture") or "", _PLAIN)
+            rules = self._unnamed_rules()
         if rules is None:
-            raise self._refused(f"tokenizer.ggml.pre {name} is not supported, only {', '.join(_RULES)}")
+            what = "is missing; supported are" if name is None else f"{name} is not supported, only"
+            raise self._refused(f"tokenizer.ggml.pre {what} {', '.join(_RULES)}")
         stored = file.strings("tokenizer.ggml.merges")
         if stored is None:
             raise self._refused("a tokenizer of the kind gpt2 needs tokenizer.ggml.merges")
@@ -158,6 +167,12 @@ class _Builder:
         backend.pre_tokenizer = pre_tokenizers.Sequence([*cuts, encode])
         backend.decoder = decoders.ByteLevel()
         return backend, rules.begins_with_bos
+
+    def _unnamed_rules(self) -> _Rules | None:
+        architecture = self._file.text("general.architecture") or ""
+        if architecture == _LLAMA:
+            return _LLAMA3 if _LLAMA3_TOKEN in self._vocab else None
+        return _BY_ARCHITECTURE.get(architecture, _PLAIN)
 
     def _sentencepiece(self) -> Backend:
         scores = self._file.numbers("tokenizer.ggml.scores")
@@ -181,7 +196,7 @@ class _Builder:
         vocab = self._vocab
         ranked = sorted(range(len(self._tokens)), key=scores.__getitem__, reverse=True)
         merges = []
-        for token in (self._tokens[index] for index in ranked if self._types[index] in (1, _USER_TOKEN)):
+        for token in (self._tokens[index] for index in ranked if self._types[index] in (1, USER_TOKEN)):
             halves = ((token[:cut], token[cut:]) for cut in range(1, len(token)))
             known = [(left, right) for left, right in halves if left in vocab and right in vocab]
             merges += sorted(known, key=lambda pair: (vocab[pair[0]], vocab[pair[1]]))
