@@ -907,10 +907,40 @@ CODE = (
             "![a **b**](https://x.org/(1)?a=*b*) [c]",
             '<p><a href="https://x.org/(1)?a=*b*">a <strong>b</strong></a> [c]</p>',
         ),
+        (
+            "(https://x.org/Oak_(tree)), **https://x.org/((a)b)**: https://x.org/木、https://x.org/)。“https://x.org/_(”",
+            '<p>(<a href="https://x.org/Oak_(tree)">https://x.org/Oak_(tree)</a>), '
+            '<strong><a href="https://x.org/((a)b)">https://x.org/((a)b)</a></strong>: '
+            '<a href="https://x.org/木">https://x.org/木</a>、<a href="https://x.org/">https://x.org/</a>)。'
+            '“<a href="https://x.org/">https://x.org/</a>_(”</p>',
+        ),
+        (
+            "[![build](https://x.org/a.png) *b*](https://y.org) [![c](d.png)](https://y.org) ![e [f](https://y.org)](g)",
+            '<p><a href="https://y.org">build <em>b</em></a> <a href="https://y.org">c</a> '
+            '![e <a href="https://y.org">f</a>](g)</p>',
+        ),
     ],
 )
 def test_markdown_is_read_as_models_write_it(page: Page, text: str, html: str) -> None:
     assert rendered(page, text).replace(' target="_blank" rel="noopener noreferrer"', "") == html
+
+
+def test_no_link_of_an_answer_leads_to_this_server(page: Page, server: Server) -> None:
+    for text in (
+        "[details]({here}/flush_cache)",
+        "[{here}]({here}/flush_cache)",
+        "{here}/flush_cache",
+        "<{here}/flush_cache>",
+        "[details](http:/flush_cache)",
+        "[details](HTTP:flush_cache)",
+        "[details](http:\\\\127.1:{port}/flush_cache)",
+        "![details](http://x:y@2130706433:{port}/flush_cache)",
+        "[![details](https://x.org/a.png)]({here}/flush_cache)",
+    ):
+        shown = rendered(page, text.format(here=server.url, port=server.port))
+        assert not re.search('href="(?!https://x.org)', shown), shown
+        assert re.search("details|127", shown), shown
+    assert 'href="http://127.0.0.1:1/"' in rendered(page, "[another](http://127.0.0.1:1/)")
 
 
 def test_what_is_read_or_used_while_an_answer_grows_stays(page: Page) -> None:
@@ -956,6 +986,11 @@ HOSTILE = {
     "lines of formulas": "\\[\n" * 60_000,
     "entities": "&am" * 60_000,
     "angles": "<https://" * 20_000,
+    "pictures": "![" * 10_000 + "](https://b)" * 10_000,
+    "pictures in links": "[![a](https://b)" * 20_000,
+    "links of pictures": "[![a](https://b)](https://c)" * 10_000,
+    "bare addresses": "https://a( https://a) https://( https://... " * 8000,
+    "brackets of addresses": "https://a(" * 20_000 + ")" * 20_000,
     "bars": "|a|\n" * 60_000,
     "items": "- " * 30_000,
 }

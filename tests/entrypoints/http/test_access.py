@@ -276,6 +276,24 @@ def test_who_comes_without_a_key(options: dict[str, str], access: Access, status
     assert refused.value.status_code == status
 
 
+@pytest.mark.parametrize("site", ["same-origin", "same-site", "none"])
+def test_no_link_leads_to_a_control_route(client: httpx.Client, site: str) -> None:
+    opened = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+    for method, path in (("GET", "/flush_cache"), ("POST", "/flush_cache"), ("GET", "/playground/events")):
+        refusal = client.request(method, path, headers=opened)
+        assert (refusal.status_code, refusal.json()["error"]["code"]) == (403, "navigation")
+    for path in ("/", "/docs", "/model_info", "/metrics"):
+        assert client.get(path, headers=opened).status_code == 200
+    for program in ({}, {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}):
+        assert client.get("/flush_cache", headers=program).status_code == 200
+
+
+def test_a_key_is_as_good_by_a_link() -> None:
+    gate = Gate(ServerArgs(api_key=KEY))
+    key = (b"authorization", b"Bearer " + KEY.encode())
+    gate.check(Access.CONTROL, [key, (b"sec-fetch-mode", b"navigate")])
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_clients_keys_open_no_control_where_other_machines_are_let_in(host: str) -> None:
     gate = Gate(ServerArgs(api_key=KEY, host=host))

@@ -6,7 +6,10 @@ import { element } from "./dom.js";
 
 const PLAIN = /[^\\`*_~![\]<&$h\n]+/y;
 const AUTOLINK = /<(https?:\/\/[^\s<>]+)>/y;
-const URL = /https?:\/\/[^\s<>"')\]]*[^\s<>"')\].,;:!?*_~`]/y;
+const SCHEME = /https?:\/\//y;
+// What no address that stands in a text goes beyond: blanks, quotation marks, a bracket, punctuation beside Chinese characters.
+const IN_ADDRESS = /[^\s<>"'()\]\u2018-\u201f\u3000-\u303f\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65]+/y;
+const BEHIND_ADDRESS = ".,;:!?*_~`("; // and belongs to the sentence
 // Of the parts in brackets of an address there are a few at most: a scan then passes few brackets that begin others.
 const TARGET = /\(([^()\s]+(?:\([^()\s]*\)[^()\s]*){0,4})(?:\s+"[^"\n]*")?\)/y;
 const BREAK = /<br\s{0,9}\/?>/iy;
@@ -33,11 +36,24 @@ function matchAt(pattern, text, at) {
 
 /** Whether a target is this server itself, on which a click would act as whoever reads this may. */
 function isHere(target) {
-  try {
-    return new URL(target, document.baseURI).host === location.host;
-  } catch {
-    return false;
+  return URL.canParse(target, document.baseURI) && new URL(target, document.baseURI).host === location.host;
+}
+
+/** The address that begins at a place of a text, with the brackets that it opens itself; null if there is none. */
+function addressAt(text, at) {
+  const scheme = matchAt(SCHEME, text, at);
+  if (!scheme) return null;
+  const start = at + scheme[0].length;
+  let end = start;
+  for (let open = 0; ;) {
+    const part = matchAt(IN_ADDRESS, text, end);
+    if (part) end += part[0].length;
+    else if (text[end] === "(") { open += 1; end += 1; }
+    else if (text[end] === ")" && open) { open -= 1; end += 1; }
+    else break;
   }
+  while (end > start && BEHIND_ADDRESS.includes(text[end - 1])) end -= 1;
+  return end > start ? text.slice(at, end) : null;
 }
 
 /** A link if it leads to the web or to mail; pictures are links as well, because nothing is loaded from elsewhere. */
@@ -99,7 +115,7 @@ class Row {
   #plain = "";
   #openers = []; // of emphases: {mark, left, length, isBoth, at}, with the place of their mark among the nodes
   #counts = new Map(); // of these openers, by what ends them
-  #brackets = []; // places of brackets that may begin a link
+  #brackets = []; // that may begin a link: {at, isPicture}, with their place among the nodes
 
   text(text) {
     this.#plain += text;
@@ -178,7 +194,7 @@ class Row {
 
   /** Put what stands from a place on into something else; brackets in it can no longer begin a link. */
   #wrap(at, make) {
-    while (this.#brackets.length && this.#brackets.at(-1) >= at) this.#brackets.pop();
+    while (this.#brackets.length && this.#brackets.at(-1).at >= at) this.#brackets.pop();
     while (this.#openers.length && this.#openers.at(-1).at >= at) this.#drop(this.#openers.length - 1);
     const inner = this.nodes.splice(at);
     for (const node of make(inner)) this.nodes.push(node);
@@ -186,7 +202,7 @@ class Row {
 
   openBracket(isPicture) {
     this.node(isPicture ? "![" : "[");
-    this.#brackets.push(this.nodes.length - 1);
+    this.#brackets.push({ at: this.nodes.length - 1, isPicture });
   }
 
   get hasBracket() {
@@ -202,8 +218,12 @@ class Row {
   /** A bracket ends with an address. */
   closeLink(target) {
     this.#flush();
-    this.#wrap(this.#brackets.at(-1), ([, ...label]) => link(target, joined(label)));
-    this.#brackets = []; // no link lies in another
+    const { at, isPicture } = this.#brackets.at(-1);
+    this.#wrap(at, ([, ...label]) => link(target, joined(label)));
+    // No link lies in another. A picture may lie in one, and in nothing further out: each that takes others into itself
+    // goes through them once more.
+    const around = this.#brackets.at(-1);
+    this.#brackets = isPicture && around && !around.isPicture ? [around] : [];
   }
 }
 
@@ -276,10 +296,10 @@ export function inline(text) {
       for (const node of link(address[1], [])) row.node(node);
       return at + address[0].length;
     }
-    const url = here === "h" && !isWord(text[at - 1]) ? matchAt(URL, text, at) : null;
-    if (url) {
-      for (const node of link(url[0], [])) row.node(node);
-      return at + url[0].length;
+    const bare = here === "h" && !isWord(text[at - 1]) ? addressAt(text, at) : null;
+    if (bare) {
+      for (const node of link(bare, [])) row.node(node);
+      return at + bare.length;
     }
     const lineBreak = here === "<" ? matchAt(BREAK, text, at) : null;
     if (lineBreak) {

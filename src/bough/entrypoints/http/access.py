@@ -86,7 +86,8 @@ class Gate:
 
         Raises:
             RequestFailed: 401 without a right key; 403 if no key would do, or none is asked for and the request is some
-                web page's that the browser's user need not even know of.
+                web page's that the browser's user need not even know of, or follows a link that the model may have
+                written.
         """
         if access is Access.OPEN:
             return None
@@ -108,6 +109,12 @@ class Gate:
                     "pages of other sites may not call this server; --cors-allow-origins says which may",
                     status_code=403,
                     code="cross_site",
+                )
+            if access is Access.CONTROL and _is_navigation(headers):
+                raise RequestFailed(
+                    "a control route is no page: a program may call it, a link or an address bar may not lead here",
+                    status_code=403,
+                    code="navigation",
                 )
             return None
         given = _key_of(headers)
@@ -208,6 +215,11 @@ def _host_of(headers: Headers) -> str:
     """The name by which a client calls the server, without the port."""
     host = next((value.decode("latin-1") for name, value in headers if name == b"host"), "localhost")
     return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
+
+
+def _is_navigation(headers: Headers) -> bool:
+    """Whether a browser says that it opens a page: by a link, a form or a frame (Fetch Metadata, 2.2)."""
+    return (b"sec-fetch-mode", b"navigate") in headers
 
 
 def _digest(key: bytes) -> bytes:
