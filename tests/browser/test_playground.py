@@ -1569,6 +1569,38 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         assert page.evaluate("[sessionStorage['bough.key'], sessionStorage['bough.admin-key']]") == ["sk-1", "sk-2"]
 
 
+def test_a_wrong_key_costs_nothing_where_only_an_administrator_has_one(
+    browser: Browser, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    python = pytestconfig.getoption("server_python") or sys.executable
+    with (
+        running_server(tmp_path, "--admin-api-key", "sk-2", "--load-format", "dummy", python=python) as server,
+        opened_page(browser, server.url) as page,
+    ):
+        field, go_on = page.get_by_label("Key", exact=True), page.get_by_role("button", name="Go on")
+        button, told = page.get_by_role("button", name="Key", exact=True), page.locator("#key-told")
+        kept = "['bough.key', 'bough.admin-key'].map((name) => sessionStorage.getItem(name))"
+        page.get_by_role("tab", name="Engine").click()
+        field.fill("sk-2")
+        go_on.click()
+        expect(page.locator(".tile").first).to_be_visible()
+        button.click()
+        field.fill("wrong")
+        go_on.click()
+        expect(page.locator("#key-refusal")).to_contain_text("administrator")
+        page.get_by_role("button", name="Cancel").click()
+        expect(told).to_contain_text("The key is as before: ")
+        assert page.evaluate(kept) == [None, "sk-2"]
+        button.click()
+        field.fill("sk-2")
+        with page.expect_response("**/playground/events"):
+            go_on.click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+        expect(told).to_have_text("")
+        assert page.evaluate(kept) == [None, "sk-2"]
+        expect(page.locator(".tile").first).to_be_visible()
+
+
 def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
     keys: list[str] = []
 

@@ -57,6 +57,26 @@ export function showWhetherKeyIsKept() {
   byId("change-key").hidden = (ofTab.get(KEY) ?? ofTab.get(ADMIN_KEY)) === null;
 }
 
+/** Whether the chat needs no key. */
+async function isChatOpen() {
+  try {
+    return (await fetch("/v1/models")).ok;
+  } catch {
+    return false;
+  }
+}
+
+/** Let the server try a key, which is kept if it is right: where any would do for the chat, as that of an administrator. */
+async function keepIfRight(typed) {
+  if (await isChatOpen()) {
+    const { body } = await call("/playground/events", { typed, slot: ADMIN_KEY });
+    body.cancel();
+    return;
+  }
+  await call("/v1/models", { typed });
+  ofTab.remove(ADMIN_KEY);
+}
+
 /**
  * Let the person change the keys for one that does for both, or forget them. Resolves to whether they did.
  *
@@ -65,9 +85,8 @@ export function showWhetherKeyIsKept() {
 export async function changeKey() {
   const typed = await askForKey("", true);
   const isForgotten = byId("key-dialog").returnValue === "forget";
-  if (typed) await call("/v1/models", { typed });
-  if (isForgotten) ofTab.remove(KEY);
-  if (typed || isForgotten) ofTab.remove(ADMIN_KEY);
+  if (typed) await keepIfRight(typed);
+  if (isForgotten) for (const slot of [KEY, ADMIN_KEY]) ofTab.remove(slot);
   showWhetherKeyIsKept();
   return typed !== null || isForgotten;
 }
