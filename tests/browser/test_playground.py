@@ -78,6 +78,10 @@ def stream_answers(page: Page) -> Callable[[dict[str, object]], None]:
     return send
 
 
+AT_END = "log => log.scrollHeight - log.scrollTop - log.clientHeight < 60"
+PAINTED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
 def hold_answers(page: Page) -> list[object]:
     """Let chat requests of the page wait for ever; returns those that do."""
     held: list[object] = []
@@ -223,6 +227,26 @@ def test_an_escape_that_ends_a_composition_stops_nothing(page: Page, told: dict[
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("button", name="Stop")).to_be_hidden()
+
+
+def test_an_escape_that_is_for_something_else_stops_no_answer(page: Page) -> None:
+    page.evaluate("sessionStorage.setItem('bough.key', 'one')")
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    hold_answers(page)
+    ask(page, "x")
+    stop = page.get_by_role("button", name="Stop")
+    expect(stop).to_be_visible()
+    page.get_by_role("button", name="Key", exact=True).click()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("tab", name="Engine").click()
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(200)
+    page.get_by_role("tab", name="Chat").click()
+    expect(stop).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(stop).to_be_hidden()
 
 
 def test_enter_makes_a_new_line_where_fingers_type(browser: Browser, server: Server) -> None:
@@ -397,6 +421,41 @@ def test_what_follows_a_changed_turn_is_forgotten(page: Page) -> None:
     assert len(bodies) == 5
 
 
+def test_what_followed_a_changed_turn_can_be_brought_back_until_the_next_question(page: Page) -> None:
+    answer_with(page, {"content": "Yes."})
+    for count, question in enumerate(("First?", "Second?"), 1):
+        ask(page, question)
+        wait_for_answers(page, count)
+    back = page.get_by_role("button", name="Bring back what this replaced")
+    for name in ("Regenerate", "Edit"):
+        with page.expect_response("**/v1/chat/completions"):
+            page.get_by_role("button", name=name).last.click()
+            if name == "Edit":
+                page.get_by_label("Your message, to be changed").fill("Last?")
+                page.keyboard.press("Enter")
+        expect(page.get_by_role("button", name="Regenerate")).to_have_count(2)
+        expect(back).to_have_count(0)
+    page.get_by_role("button", name="Edit").first.click()
+    page.get_by_label("Your message, to be changed").fill("Third?")
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        expect(page.locator(".message")).to_have_count(2)
+        expect(back).to_be_visible()
+        with page.expect_response("**/v1/chat/completions"):
+            page.get_by_role("button", name="Regenerate").click()
+    back.click()
+    expect(page.locator(".message.user .plain")).to_have_text(["First?", "Last?"])
+    expect(page.locator(".message.assistant .text")).to_have_text(["Yes.", "Yes."])
+    expect(back).to_have_count(0)
+    page.reload()
+    expect(page.locator(".message")).to_have_count(4)
+    page.get_by_role("button", name="Regenerate").first.click()
+    expect(back).to_be_visible()
+    ask(page, "Fourth?")
+    wait_for_answers(page, 2)
+    expect(back).to_have_count(0)
+
+
 @pytest.mark.parametrize("key", ["", "Escape"])
 def test_a_change_can_be_left_while_another_answer_runs(page: Page, key: str) -> None:
     answer_with(page, {"content": "Yes."})
@@ -423,7 +482,7 @@ def test_an_answer_comes_back_if_no_new_one_comes(page: Page) -> None:
     wait_for_answers(page, 1)
     page.locator("#temperature").fill("7")
     page.get_by_role("button", name="Regenerate").click()
-    expect(page.get_by_role("alert")).to_contain_text("temperature")
+    expect(page.get_by_role("alert")).to_contain_text("Temperature: ")
     expect(page.locator(".message.assistant")).to_contain_text("Yes.")
     page.locator("#temperature").fill("")
     page.unroute("**/v1/chat/completions")
@@ -464,7 +523,7 @@ def test_what_a_new_answer_is_to_replace_is_kept_until_there_is_one(page: Page, 
 def test_a_question_stays_in_its_place_if_the_settings_are_wrong(page: Page) -> None:
     page.locator("#temperature").fill("7")
     ask(page, "Kept?")
-    expect(page.get_by_role("alert")).to_contain_text("temperature")
+    expect(page.get_by_role("alert")).to_contain_text("Temperature: ")
     expect(page.get_by_label("Your message", exact=True)).to_have_value("Kept?")
     expect(page.locator(".message")).to_have_count(0)
 
@@ -553,19 +612,41 @@ def test_a_change_of_the_settings_writes_down_no_conversation(page: Page) -> Non
 def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
     wrong = {"temperature": "7", "top_p": "1.5", "top_k": "-2", "min_p": "2", "repetition_penalty": "3"}
     wrong |= {"frequency_penalty": "3", "presence_penalty": "-2.5", "max_tokens": "0", "seed": "1.5"}
-    for name, value in wrong.items():
+    for (name, value), label in zip(wrong.items(), SPINBUTTONS, strict=True):
         page.locator(f"#{name}").fill(value)
-        ask(page, "x")
-        expect(page.get_by_role("alert").last).to_contain_text(f"{name}: ")
+        for _ in range(2):
+            ask(page, "x")
+            expect(page.get_by_role("alert")).to_contain_text(f"{label}: ")  # once
+        expect(page.locator(f"#{name}")).to_be_focused()
+        expect(page.locator(f"#{name}")).to_be_in_viewport()
         page.locator(f"#{name}").fill("")
     page.get_by_label("Definitions, a JSON list").fill("[{")
     ask(page, "x")
-    expect(page.get_by_role("alert").last).to_contain_text("Tools: this is no JSON")
+    expect(page.get_by_role("alert")).to_contain_text("Definitions, a JSON list: this is no JSON")
+    expect(page.get_by_label("Definitions, a JSON list")).to_be_focused()
     page.get_by_label("Form", exact=True).select_option("json_schema")
     page.get_by_label("Schema").fill("{")
     ask(page, "x")
-    expect(page.get_by_role("alert").last).to_contain_text("Schema: this is no JSON")
+    expect(page.get_by_role("alert")).to_contain_text("Schema: this is no JSON")
+    expect(page.get_by_label("Schema")).to_be_focused()
     expect(page.locator(".message")).to_have_count(0)
+
+
+def test_an_example_of_tools_takes_the_place_of_none(page: Page) -> None:
+    tools, example = page.get_by_label("Definitions, a JSON list"), page.get_by_role("button", name="An example")
+    tools.fill("[{")
+    expect(example).to_be_disabled()
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    expect(tools).to_have_value("[{")
+    expect(example).to_be_disabled()
+    tools.fill(" ")
+    page.keyboard.press("Tab")
+    expect(example).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(tools).to_have_value(re.compile("get_weather"))
+    expect(tools).to_be_focused()
+    expect(example).to_be_disabled()
 
 
 def test_settings_are_folded_and_opened_by_what_is_wrong_in_them(page: Page) -> None:
@@ -574,7 +655,7 @@ def test_settings_are_folded_and_opened_by_what_is_wrong_in_them(page: Page) -> 
     page.get_by_text("Settings", exact=True).click()
     expect(temperature).to_be_hidden()
     ask(page, "x")
-    expect(page.get_by_role("alert")).to_contain_text("temperature")
+    expect(page.get_by_role("alert")).to_contain_text("Temperature: ")
     expect(temperature).to_be_visible()
     page.set_viewport_size({"width": 360, "height": 740})
     page.reload()
@@ -696,6 +777,28 @@ def test_tool_calls_are_shown_and_answered(page: Page) -> None:
             "tool_calls": [{"id": "call_1", "type": "function", "function": function}],
         },
         {"role": "tool", "content": "sun", "tool_call_id": "call_1"},
+    ]
+
+
+def test_arguments_of_a_call_are_shown_as_the_model_wrote_them(page: Page) -> None:
+    arguments = r'{"id":12345678901234567890,"x":1.0,"x":[],"text":"{\"a\": [1,2]}, \u00e9","of":[-1e5,{"y":{}}]}'
+    call = {"index": 0, "id": "call_1", "function": {"name": "f", "arguments": arguments}}
+    answer_with(page, {"tool_calls": [call]})
+    ask(page, "x")
+    wait_for_answers(page, 1)
+    assert page.get_by_label("Arguments").evaluate("pre => pre.textContent").split("\n") == [
+        "{",
+        '  "id": 12345678901234567890,',
+        '  "x": 1.0,',
+        '  "x": [],',
+        r'  "text": "{\"a\": [1,2]}, \u00e9",',
+        '  "of": [',
+        "    -1e5,",
+        "    {",
+        '      "y": {}',
+        "    }",
+        "  ]",
+        "}",
     ]
 
 
@@ -823,8 +926,50 @@ def test_a_long_stream_is_shown_to_its_end(page: Page) -> None:
     expect(page.locator(".stats")).to_contain_text("900 generated", timeout=60_000)
     expect(page.locator(".stats")).to_contain_text("cut off at the most tokens")
     assert len(page.locator(".message.assistant .text").inner_text()) > 900
-    at_end = "log => log.scrollHeight - log.scrollTop - log.clientHeight"
-    assert page.locator("#messages").evaluate(at_end) < 60
+    assert page.locator("#messages").evaluate(AT_END)
+
+
+def test_the_end_of_an_answer_is_followed_while_the_engine_is_shown(page: Page) -> None:
+    send = stream_answers(page)
+    log, shown = page.locator("#messages"), page.locator(".message.assistant .text")
+    chat, engine = (page.get_by_role("tab", name=name) for name in ("Chat", "Engine"))
+    ask(page, "x")
+
+    def send_lines(last: str) -> None:
+        send({"content": "line\n\n" * 60 + f"{last}\n\n"})
+        expect(shown).to_contain_text(last)
+
+    send_lines("one")
+    engine.click()
+    send_lines("two")
+    chat.click()
+    assert log.evaluate(AT_END)
+    send_lines("three")
+    assert log.evaluate(AT_END)
+    # Whoever reads what is further up goes on doing so.
+    log.evaluate("log => { log.scrollTop = 100; }")
+    page.wait_for_function(PAINTED)
+    for view in (engine, chat):
+        view.click()
+        send_lines(f"four {view.inner_text()}")
+    assert log.evaluate("log => log.scrollTop") == 100
+    engine.click()
+    page.evaluate("document.getElementById('stop').click()")
+    chat.click()
+    wait_for_answers(page, 1)
+    assert log.evaluate("log => log.scrollTop") == 100
+
+
+def test_thoughts_that_are_unfolded_are_not_scrolled_away(page: Page) -> None:
+    send = stream_answers(page)
+    ask(page, "x")
+    send({"reasoning_content": "line\n\n" * 60})
+    page.locator(".thoughts summary").click()
+    page.wait_for_function(PAINTED)
+    before = page.locator("#messages").evaluate("log => log.scrollTop")
+    send({"content": "There."})
+    expect(page.locator(".message.assistant .text")).to_have_text("There.")
+    assert page.locator("#messages").evaluate("log => log.scrollTop") == before
 
 
 def test_markdown_is_rendered_and_nothing_in_it_runs(page: Page) -> None:
@@ -1123,6 +1268,21 @@ def test_an_error_is_shown_and_the_conversation_goes_on(page: Page) -> None:
     expect(page.locator(".stats").last).to_contain_text("5 generated")
 
 
+def test_an_error_of_before_is_shown_and_is_no_alert(page: Page) -> None:
+    page.route("**/v1/chat/completions", lambda route: route.abort())
+    ask(page, "x")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
+    page.get_by_role("button", name="New conversation").click()
+    page.get_by_role("button", name="Bring the last conversation back").click()
+    expect(page.locator(".message .error")).to_contain_text("cannot be reached")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    page.reload()
+    expect(page.locator(".message .error")).to_contain_text("cannot be reached")
+    expect(page.get_by_role("alert")).to_have_count(0)
+    ask(page, "y")
+    expect(page.get_by_role("alert")).to_have_count(1)
+
+
 def test_a_broken_stream_keeps_what_came(page: Page) -> None:
     event = {
         "choices": [{"index": 0, "delta": {"content": "Half an"}}],
@@ -1151,6 +1311,17 @@ def test_the_conversation_outlives_a_reload_and_can_be_forgotten(page: Page) -> 
     page.reload()
     page.wait_for_selector('#model:has-text("sapling")')
     expect(page.locator(".message")).to_have_count(0)
+
+
+def test_a_running_answer_is_kept_where_nothing_is_painted(page: Page) -> None:
+    send = stream_answers(page)
+    ask(page, "x")
+    page.evaluate("window.requestAnimationFrame = () => 0")  # as it is of a tab that is not shown
+    send({"content": "One"})
+    page.wait_for_timeout(1100)
+    send({"content": " and two"})
+    kept = "() => sessionStorage.getItem('bough.conversation').includes('One and two')"
+    page.wait_for_function(kept, polling=100)
 
 
 def test_an_answer_that_another_version_remembered_hinders_no_question(page: Page) -> None:
@@ -1284,7 +1455,7 @@ def test_names_of_bars_do_not_run_into_each_other(page: Page, num_bars: int) -> 
     names = page.locator("#time_to_first_token .bar span:not(.left-out)")
     for width in (320, 391, 520, 777, 1024, 1280, 1900):
         page.set_viewport_size({"width": width, "height": 800})
-        page.wait_for_function("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        page.wait_for_function(PAINTED)
         boxes = names.evaluate_all(BOXES, ".histogram")
         assert len(boxes) >= 3, (width, boxes)
         highest = page.locator("#time_to_first_token .bar").nth(num_bars // 2).locator("span")

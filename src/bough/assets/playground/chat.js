@@ -4,7 +4,7 @@ import { call, events } from "./api.js";
 import { arrange, copyButton, element, grow, write } from "./dom.js";
 import { EXAMPLE_SCHEMA, EXAMPLE_TOOLS, examplesFor, pretty } from "./examples.js";
 import { show } from "./markdown.js";
-import { asSent, awaitsResults, openCalls, says, wholeCalls } from "./messages.js";
+import { asSent, awaitsResults, indented, openCalls, says, wholeCalls } from "./messages.js";
 import { ofTab } from "./storage.js";
 
 const CONVERSATION = "bough.conversation";
@@ -38,12 +38,24 @@ let ofExample = [];
 let replaced = null;
 const lasting = () => (replaced && !says(messages.at(-1)) ? replaced : messages);
 
-/** What the settings ask for. Throws an Error that names the setting if one cannot be read. */
+/** All messages of before a turn that others followed was made anew: they can come back until the next question. */
+let former = null;
+const backToFormer = element("button", { type: "button", onclick: () => bringBack(former) }, "Bring back what this replaced");
+
+/** A setting that cannot be, by the name that it has on the page. */
+class WrongSetting extends Error {
+  constructor(input, why) {
+    super(`${input.labels[0].firstChild.data.trim()}: ${why}`);
+    this.input = input;
+  }
+}
+
+/** What the settings ask for. Throws a WrongSetting if one cannot be read. */
 function options() {
   const asked = {};
   for (const name of NUMBERS) {
     const input = byId(name);
-    if (!input.checkValidity()) throw new Error(`${name}: ${input.validationMessage}`);
+    if (!input.checkValidity()) throw new WrongSetting(input, input.validationMessage);
     if (input.value !== "") asked[name] = Number(input.value);
   }
   const stops = byId("stop_text").value.split("\n").filter(Boolean);
@@ -53,20 +65,20 @@ function options() {
   const form = byId("form").value;
   if (form === "json_object") asked.response_format = { type: form };
   if (form === "json_schema") {
-    asked.response_format = { type: form, json_schema: { name: "answer", schema: parsed("schema", "Schema"), strict: true } };
+    asked.response_format = { type: form, json_schema: { name: "answer", schema: parsed("schema"), strict: true } };
   }
   if (byId("tools").value.trim()) {
-    asked.tools = parsed("tools", "Tools");
+    asked.tools = parsed("tools");
     asked.tool_choice = byId("tool_choice").value;
   }
   return asked;
 }
 
-function parsed(id, label) {
+function parsed(id) {
   try {
     return JSON.parse(byId(id).value);
   } catch (error) {
-    throw new Error(`${label}: this is no JSON (${error.message})`);
+    throw new WrongSetting(byId(id), `this is no JSON (${error.message})`);
   }
 }
 
@@ -74,13 +86,14 @@ function say(text) {
   byId("announcer").textContent = text;
 }
 
-/** What the settings ask for, or null, after which they are open and say what is wrong with them. */
+/** What the settings ask for, or null, after which they are open at the one that is wrong, and it is told why. */
 function settings() {
   try {
     return options();
   } catch (error) {
     complain(error.message);
     byId("settings").open = true;
+    error.input.focus();
     return null;
   }
 }
@@ -105,7 +118,6 @@ async function answer(asked) {
     pending = false;
     if (!running || !messages.includes(message)) return;
     update(message);
-    if (performance.now() - storedAt >= STORE_MS) store();
   };
   try {
     const response = await call("/v1/chat/completions", { body, signal: running.signal });
@@ -113,6 +125,7 @@ async function answer(asked) {
       const choice = event.choices?.[0];
       if (choice) take(message, choice);
       measure(message, event, performance.now() - begun);
+      if (choice && performance.now() - storedAt >= STORE_MS) store(); // a page that nobody sees paints nothing
       if (choice && !pending) {
         pending = true;
         // Painting costs as much as the text is long: long answers are painted less often.
@@ -179,13 +192,16 @@ function stats({ usage, speed, first, finish }) {
 
 const NAMES = { user: "You", assistant: "Model", tool: "Result of a tool" };
 
-/** What is on the page of each message: its box, the parts of it that outlive an update, and a form if it is edited. */
+/**
+ * What is on the page of each message: its box, the parts of it that outlive an update, and a form if it is edited; and
+ * whether an error of it is no news.
+ */
 const views = new WeakMap();
 
 function viewOf(message) {
   let view = views.get(message);
   if (!view) {
-    view = { box: element("article", { className: `message ${message.role}`, "aria-label": NAMES[message.role] }), parts: new Map(), editor: null };
+    view = { box: element("article", { className: `message ${message.role}`, "aria-label": NAMES[message.role] }), parts: new Map(), editor: null, isOld: false };
     views.set(message, view);
   }
   return view;
@@ -197,13 +213,36 @@ function part(view, name, make) {
   return view.parts.get(name);
 }
 
+/** An error of a message stays, but to show it again is no alert. */
+function makeOld(message) {
+  const view = viewOf(message);
+  view.isOld = true;
+  view.parts.get("error")?.removeAttribute("role");
+}
+
+/** Whether the end of the conversation is followed, as it is since it was last in sight. */
+let follows = true;
+
+/** Note whether the end is in sight; of a log that is hidden all measures are 0. */
+function noteEnd() {
+  const log = byId("messages");
+  if (log.clientHeight) follows = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
+}
+
+function showEnd() {
+  byId("messages").scrollTop = byId("messages").scrollHeight;
+}
+
+function followEnd() {
+  follows = true;
+  showEnd();
+}
+
 /** Show what a message has become. */
 function update(message) {
-  const log = byId("messages");
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 60;
   const view = viewOf(message);
   arrange(view.box, [part(view, "who", () => element("h2", { className: "who" }, NAMES[message.role])), ...(view.editor ? [view.editor] : shownOf(message, view))]);
-  if (atEnd) log.scrollTop = log.scrollHeight;
+  if (follows) showEnd();
 }
 
 function shownOf(message, view) {
@@ -219,7 +258,7 @@ function shownOf(message, view) {
   else if (message.content) nodes.push(message.shown?.form ? verbatim(view, message.content) : written(view, "content", part(view, "text", () => element("div", { className: "text" })), message.content));
   message.tool_calls?.forEach((each, index) => nodes.push(toolCall(message, each, index, busy)));
   if (message.shown?.logprobs?.length) nodes.push(likelihoods(view, message.shown.logprobs));
-  if (message.shown?.error) nodes.push(part(view, "error", () => element("p", { className: "error", role: "alert" }, `This failed: ${message.shown.error}`)));
+  if (message.shown?.error) nodes.push(part(view, "error", () => element("p", { className: "error", role: view.isOld ? undefined : "alert" }, `This failed: ${message.shown.error}`)));
   if (busy) nodes.push(part(view, "cursor", () => element("span", { className: "cursor", "aria-hidden": "true" })));
   const told = message.shown ? stats(message.shown) : "";
   if (told) nodes.push(figures(view, told, busy));
@@ -284,20 +323,25 @@ function edit(message) {
 }
 
 /**
- * Have an answer made anew, or a question answered that says something else now. What was there from the message on is
- * forgotten, but comes back if nothing is answered at all.
+ * Have an answer made anew, or a question answered that says something else now. What was there from the message on comes
+ * back if nothing is answered at all, and can be brought back if somebody wrote more of it than what is changed.
  */
 async function anew(message, text) {
   if (running) return;
   const asked = settings();
   if (!asked) return;
   const before = (replaced = messages.slice());
-  messages.splice(messages.indexOf(message));
+  const formerBefore = former;
+  const gone = messages.splice(messages.indexOf(message));
+  gone.forEach(makeOld);
+  if (gone.slice(1).some(({ role }) => role !== "assistant")) former = before;
   if (text !== undefined) messages.push({ role: "user", content: text });
   const made = await answer(asked);
   if (replaced === before) replaced = null;
+  if (says(made)) viewOf(message).editor = null; // it comes back as it was
   if (says(made) || messages.at(-1) !== made) return;
   messages = before;
+  former = formerBefore;
   redraw();
   store();
   if (made.shown.error) complain(`This failed: ${made.shown.error}`);
@@ -305,16 +349,12 @@ async function anew(message, text) {
 
 function toolCall(message, { id, function: { name, arguments: text } }, index, busy) {
   const view = viewOf(message);
-  let laidOut = text;
-  try {
-    laidOut = pretty(JSON.parse(text));
-  } catch { /* it is not complete yet, or never will be */ }
   const box = part(view, `call ${index}`, () => element("section", { className: "call" },
     element("p", {}, "Calls ", element("code")), element("pre", { tabIndex: 0, "aria-label": "Arguments" })));
   const [told, shown] = box.children;
   box.setAttribute("aria-label", `Tool call: ${name}`);
   write(told.lastChild, name);
-  write(shown, laidOut);
+  write(shown, indented(text));
   const isOpen = !busy && openCalls(messages, message).some((call) => call.id === id);
   const nodes = [told, shown];
   const why = busy || isOpen ? "" : whyUnanswered(message, id);
@@ -397,19 +437,29 @@ function likelihoods(view, tokens) {
   return box;
 }
 
+let complaint = null; // the last
+
 function complain(text) {
-  byId("messages").append(element("p", { className: "error", role: "alert" }, text));
-  byId("messages").scrollTop = byId("messages").scrollHeight;
+  complaint?.remove();
+  complaint = element("p", { className: "error", role: "alert" }, text);
+  byId("messages").append(complaint);
+  followEnd();
 }
 
 /** Show all messages as they are now, and no complaint of before. */
 function redraw() {
   const log = byId("messages");
   const { scrollTop } = log;
-  const atEnd = log.scrollHeight - scrollTop - log.clientHeight < 60;
-  arrange(log, messages.length ? messages.map((message) => viewOf(message).box) : [start]);
+  const behind = former && !running ? [backToFormer] : [];
+  arrange(log, messages.length ? [...messages.map((message) => viewOf(message).box), ...behind] : [start]);
   messages.forEach(update);
-  log.scrollTop = atEnd && messages.length ? log.scrollHeight : scrollTop;
+  log.scrollTop = follows && messages.length ? log.scrollHeight : scrollTop;
+  noteEnd(); // fewer messages may leave nothing to scroll
+}
+
+/** The chat is shown again: go on following its end. */
+export function chatIsShown() {
+  if (follows && messages.length) showEnd();
 }
 
 function setBusy(busy) {
@@ -470,6 +520,7 @@ function restore() {
   ofExample = Array.isArray(settings.ofExample) ? settings.ofExample.filter(isChange) : [];
   try {
     messages = (remembered(CONVERSATION) ?? []).map(asKnown);
+    messages.forEach(makeOld);
     redraw();
   } catch {
     messages = [];
@@ -479,6 +530,7 @@ function restore() {
 
 function settingsChanged() {
   byId("schema-label").hidden = byId("form").value !== "json_schema";
+  byId("example-tool").disabled = byId("tools").value.trim() !== ""; // it would take the place of what somebody wrote
   const settings = Object.fromEntries(TEXTS.map((id) => [id, byId(id).value]));
   ofTab.set(SETTINGS, JSON.stringify({ ...settings, logprobs: byId("logprobs").checked, ofExample }));
 }
@@ -519,26 +571,34 @@ function propose(examples) {
   start.append(element("h2", {}, "Ask something, or begin with one of these"), element("div", { className: "examples" }, examples.map(button)));
 }
 
+/** Go on with messages that were put away. */
+function bringBack(given) {
+  messages = given;
+  former = null;
+  store();
+  redraw();
+  followEnd();
+  byId("prompt").focus();
+}
+
 function newConversation() {
   running?.abort();
   const undone = undoExample();
+  messages.forEach(makeOld);
   if (messages.length) putAway = { messages: lasting(), undone };
   messages = [];
-  replaced = null;
+  replaced = former = null;
   store();
   redraw();
   byId("prompt").focus();
   if (!putAway.messages.length) return;
   const back = element("button", { type: "button", className: "back", onclick: () => {
-    messages = putAway.messages;
+    const { messages: given, undone: made } = putAway;
     undoExample();
-    redoExample(putAway.undone);
+    redoExample(made);
     putAway = { messages: [], undone: [] };
     back.remove();
-    store();
-    redraw();
-    byId("messages").scrollTop = byId("messages").scrollHeight;
-    byId("prompt").focus();
+    bringBack(given);
   } }, "Bring the last conversation back");
   start.querySelector(".back")?.remove();
   start.append(back);
@@ -555,8 +615,10 @@ export function startChat(served, info) {
   if (window.matchMedia("(max-width: 50rem)").matches) byId("settings").open = false;
   byId("settings").addEventListener("input", settingsChanged);
   byId("example-tool").addEventListener("click", () => {
+    const byKeys = document.activeElement.matches(":focus-visible");
     byId("tools").value = pretty(EXAMPLE_TOOLS);
     settingsChanged();
+    if (byKeys) byId("tools").focus(); // the button is disabled now
   });
   byId("composer").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -569,10 +631,11 @@ export function startChat(served, info) {
     const asked = settings();
     if (!asked) return;
     byId("prompt").value = "";
+    former = null;
     messages.push({ role: "user", content: text });
     store();
     redraw();
-    byId("messages").scrollTop = byId("messages").scrollHeight;
+    followEnd();
     answer(asked);
   });
   byId("prompt").addEventListener("keydown", (event) => {
@@ -581,7 +644,12 @@ export function startChat(served, info) {
     byId("composer").requestSubmit();
   });
   byId("stop").addEventListener("click", () => running?.abort());
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && !composes(event)) running?.abort(); });
+  document.addEventListener("keydown", (event) => {
+    const isForOther = byId("chat").hidden || document.querySelector("dialog[open]");
+    if (event.key === "Escape" && !composes(event) && !isForOther) running?.abort();
+  });
+  byId("messages").addEventListener("scroll", noteEnd);
+  byId("messages").addEventListener("toggle", noteEnd, true); // thoughts that are unfolded may move the end away
   window.addEventListener("pagehide", () => { if (running) store(); });
   byId("clear").addEventListener("click", newConversation);
 }

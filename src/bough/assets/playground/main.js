@@ -1,7 +1,7 @@
 // The page as a whole: which model, which view, light or dark.
 
 import { call, changeKey, isPassing, showWhetherKeyIsKept } from "./api.js";
-import { startChat } from "./chat.js";
+import { chatIsShown, startChat } from "./chat.js";
 import { write } from "./dom.js";
 import { prepareEngine, startEngine, stopEngine } from "./engine.js";
 import { ofBrowser } from "./storage.js";
@@ -22,6 +22,7 @@ function select(name, focus) {
     if (hasFailed) beginOrRetry();
     return;
   }
+  if (name === "chat") chatIsShown();
   if (name === "engine" && !document.hidden) startEngine();
   else stopEngine();
 }

@@ -14,6 +14,27 @@ function isJson(text) {
   }
 }
 
+const PART_OF_JSON = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
+const DEEPEST = 16; // indentation: deeper ones would take more room than the text
+
+/** JSON in lines, each number and name in it as it was written; what is none, or not yet, as it is. */
+export function indented(text) {
+  if (!isJson(text)) return text;
+  let shown = "";
+  let depth = 0;
+  let before = "";
+  for (const [part] of text.matchAll(PART_OF_JSON)) {
+    const opened = before === "{" || before === "[";
+    const closes = part === "}" || part === "]";
+    if (closes) depth -= 1;
+    if (closes ? !opened : opened || before === ",") shown += `\n${"  ".repeat(Math.min(depth, DEEPEST))}`;
+    shown += part === ":" ? ": " : part;
+    if (part === "{" || part === "[") depth += 1;
+    before = part;
+  }
+  return shown;
+}
+
 /** The tool calls of an answer that can have a result: none if it was ended from without, which may be within a call. */
 export function wholeCalls({ tool_calls, shown = {} }) {
   if (shown.error || shown.finish === "stopped" || shown.finish === "length") return [];
