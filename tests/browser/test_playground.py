@@ -1426,14 +1426,14 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
 
 
 def show_picture(page: Page, **changes: object) -> None:
-    """Let the live view show the server's own picture, but for these changes, for ever."""
+    """Let the live view show the server's own picture, but for these changes, until the page's ``show`` gets others."""
     page.evaluate(
         "changes => { const { fetch } = window; window.fetch = async (path, given) => {"
         " const answer = await fetch(path, given); if (!path.endsWith('/events')) return answer;"
         " const { value } = await answer.body.pipeThrough(new TextDecoderStream()).getReader().read();"
         " const picture = { ...JSON.parse(value.slice(6)), ...changes };"
-        " return new Response(new ReadableStream({ start(stream) {"
-        " stream.enqueue(new TextEncoder().encode(`data: ${JSON.stringify(picture)}\\n\\n`)); } })); }; }",
+        " return new Response(new ReadableStream({ start(stream) { window.show = (more) => stream.enqueue("
+        "new TextEncoder().encode(`data: ${JSON.stringify({ ...picture, ...more })}\\n\\n`)); show(); } })); }; }",
         changes,
     )
     page.get_by_role("tab", name="Engine").click()
@@ -1483,6 +1483,21 @@ def test_legends_are_told_apart_and_stay_beside_their_colours(page: Page) -> Non
     assert entries.count() == 3 + 3 + 4 + 2
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_parts_of_the_cache_and_their_keys_have_edges(page: Page, theme: str) -> None:
+    page.emulate_media(color_scheme=theme)
+    show_picture(page)
+    edge = page.evaluate(
+        "() => { const box = document.createElement('i'); box.style.color = 'var(--line)'; document.body.append(box);"
+        " return getComputedStyle(box).color; }"
+    )
+    for key in page.locator("#engine .key").all():
+        expect(key).to_have_css("border", f"1px solid {edge}")
+    expect(page.locator("#kv div")).to_have_count(3)
+    for part in page.locator("#kv div").all():
+        expect(part).to_have_css("box-shadow", f"{edge} 0px 0px 0px 1px inset")
+
+
 def test_texts_of_the_tree_use_the_room_there_is(page: Page) -> None:
     text = "Once upon a time there was a small tree at the edge of a wood, which had seen a hundred winters."
     node = {"namespace": None, "num_tokens": 24, "locks": 0, "hits": 0, "age": 0, "num_children": 0, "text": text}
@@ -1503,6 +1518,67 @@ def test_texts_of_the_tree_use_the_room_there_is(page: Page) -> None:
     assert page.locator(".node .text").evaluate_all(cut) == [True] + [False] + [True] * 4, "four rows have room for it"
     inside = boxes.evaluate_all(BOXES, "#tree")
     assert [box["left"] for box in inside] == [0, 0, 250, 250, 250, 250]
+
+
+def test_what_shows_figures_stays_and_can_be_paused(page: Page) -> None:
+    page.get_by_role("tab", name="Engine").click()
+    line = page.locator("#rate polyline").first
+    stays = "#tiles .tile, #engine .entry, #engine .key, #rate polyline"
+    expect(line).to_be_attached()
+
+    def next_picture() -> None:
+        expect(line).not_to_have_attribute("points", line.get_attribute("points") or "")
+
+    next_picture()
+    page.evaluate("stays => document.querySelectorAll(stays).forEach((each) => { each.stays = true; })", stays)
+    next_picture()
+    assert page.locator(stays).evaluate_all("all => all.length > 20 && all.every((each) => each.stays)")
+    with page.expect_event("requestfailed", lambda request: request.url.endswith("/playground/events")):
+        page.get_by_role("button", name="Pause").click()
+    for view in ("Chat", "Engine"):  # paused is what was paused
+        page.get_by_role("tab", name=view).click()
+    before = line.get_attribute("points") or ""
+    page.wait_for_timeout(1200)  # of two pictures at least
+    expect(line).to_have_attribute("points", before)
+    expect(page.locator("#connection")).to_have_text("")
+    page.get_by_role("button", name="Resume").click()
+    next_picture()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+
+
+def test_the_focus_stays_near_a_node_that_goes_and_what_is_told_is_there(page: Page) -> None:
+    node = {"namespace": None, "num_tokens": 24, "locks": 0, "hits": 0, "age": 0, "num_children": 0, "parent_id": ""}
+    page.set_viewport_size({"width": 1280, "height": 500})
+    names = "abcdefgh"
+    show_picture(page, nodes=[{**node, "node_id": name, "text": f"node {name}"} for name in names])
+    nodes, told, engine = page.get_by_role("treeitem"), page.locator("#tree-told"), page.locator("#engine")
+    expect(nodes).to_have_count(8)
+
+    def show(names: str, hits: int = 0) -> None:
+        left = [{**node, "node_id": name, "text": f"node {name}", "hits": hits} for name in names]
+        page.evaluate("nodes => show({ nodes })", left)
+        expect(nodes).to_have_count(len(names))
+
+    nodes.nth(5).focus()
+    engine.evaluate("engine => { engine.scrollTop = 0; }")
+    show("abgh")
+    expect(nodes.filter(has_text="node g")).to_be_focused()
+    assert engine.evaluate("engine => engine.scrollTop") == 0, "the focus does not scroll"
+    expect(told).to_contain_text("node g: 24 tokens, evictable, reused 0 times")
+    show("abgh", hits=3)
+    expect(told).to_contain_text("node g: 24 tokens, evictable, reused 3 times")
+    show("abh")
+    expect(nodes.filter(has_text="node b")).to_be_focused()
+    nodes.filter(has_text="node a").hover()
+    expect(told).to_contain_text("node a")
+    page.mouse.move(0, 0)
+    show("bh")
+    expect(told).to_have_text("")
+    show("xy")
+    expect(nodes.filter(has_text="node x")).to_be_focused()
+    show("")
+    expect(page.get_by_role("tab", name="Engine")).to_be_focused()
+    expect(told).to_have_text("")
 
 
 def test_the_tree_is_gone_along_by_keys(page: Page, server: Server) -> None:
@@ -1864,9 +1940,8 @@ def test_the_refusal_of_a_key_outlives_the_next_picture_of_the_engine(page: Page
     page.get_by_role("button", name="Go on").click()
     refusal = page.get_by_role("status").filter(has_text="The key is as before: no such key")
     expect(refusal).to_be_visible()
-    # Each picture makes the tiles anew.
-    page.evaluate("document.querySelector('.tile').dataset.old = ''")
-    expect(page.locator("[data-old]")).to_have_count(0)
+    line = page.locator("#rate polyline").first
+    expect(line).not_to_have_attribute("points", line.get_attribute("points") or "")
     expect(refusal).to_be_visible()
 
 
@@ -2057,6 +2132,7 @@ def test_the_main_controls_have_their_roles(page: Page) -> None:
     page.get_by_role("tab", name="Engine").click()
     expect(page.get_by_role("tabpanel", name="Engine")).to_be_visible()
     expect(page.get_by_role("tab", selected=True)).to_have_text("Engine")
+    expect(page.get_by_role("button", name="Pause")).to_have_count(1)
     expect(page.get_by_role("tree", name="Radix tree")).to_have_count(1)
     expect(page.get_by_role("img")).to_have_count(6)
     expect(page.get_by_role("status")).to_have_count(2)

@@ -213,6 +213,7 @@ def test_texts_and_edges_stand_out(theme: str) -> None:
         **{(text, ground): 4.5 for text in ("ink", "soft", "accent", "bad") for ground in ("page", "raised")},
         ("on-accent", "accent"): 4.5,
         **{(part, ground): 3.0 for part in ("line", "second") for ground in ("page", "raised")},
+        ("line", "code"): 3.0,
     }
     for (one, other), least in needed.items():
         bright, dim = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)

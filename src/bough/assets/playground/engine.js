@@ -12,11 +12,12 @@ const byId = (id) => document.getElementById(id);
 const number = (value) => Math.round(value).toLocaleString("en");
 
 let stream = null;
+let isPaused = false;
 let history = [];
 
-/** Begin to watch; does nothing if it does already. */
+/** Begin to watch; does nothing if it does already, or if somebody paused it. */
 export async function startEngine() {
-  if (stream) return;
+  if (stream || isPaused) return;
   const own = (stream = new AbortController());
   let isDraining = false; // as far as the server was heard
   for (let wait = 500; stream === own; wait = Math.min(2 * wait, 8000)) {
@@ -68,6 +69,13 @@ export function stopEngine() {
   tellConnection("");
 }
 
+function pauseOrGoOn() {
+  isPaused = !isPaused;
+  byId("pause").textContent = isPaused ? "Resume" : "Pause";
+  if (isPaused) stopEngine();
+  else startEngine();
+}
+
 function draw(picture) {
   const before = history.at(-1);
   const now = picture.uptime; // of the server's clock nobody knows whether it was set
@@ -98,15 +106,18 @@ function tiles(picture) {
     ["Tokens/s", number(picture.rate)],
     ["Prompt tokens/s", number(picture.prefillRate)],
     ["Running", `${picture.running} of ${picture.max_running}`],
-    ["Waiting", picture.waiting],
+    ["Waiting", number(picture.waiting)],
     ["From the cache", share(picture.cached_total, prompts)],
     ["Cached lately", share(cached, lately)],
     ["Requests", number(picture.requests_total)],
     ["Retracted", number(picture.retracted_total)],
     ["Up for", duration(picture.uptime)],
   ];
-  byId("tiles").replaceChildren(...shown.map(([name, value]) => element("div", { className: "tile" },
-    element("span", { className: "name" }, name), element("strong", {}, String(value)))));
+  const box = byId("tiles");
+  shown.forEach(([name, value], at) => {
+    const tile = box.children[at] ?? box.appendChild(element("div", { className: "tile" }, element("span", { className: "name" }, name), element("strong")));
+    write(tile.lastChild, value);
+  });
 }
 
 function duration(seconds) {
@@ -117,10 +128,13 @@ function duration(seconds) {
 
 /** What the colours of a chart stand for, each entry a class of the colour, or "", and a text that stays beside it. */
 function legend(node, entries) {
-  node.replaceChildren(...entries.flatMap(([key, text], at) => [
-    at ? " · " : "",
-    element("span", { className: "entry" }, ...(key ? [element("span", { className: `key ${key}` }), " "] : []), text),
-  ]));
+  entries.forEach(([key, text], at) => {
+    if (!node.children[at]) {
+      const colour = key ? [element("span", { className: `key ${key}` }), " "] : [];
+      node.append(at ? " · " : "", element("span", { className: "entry" }, ...colour, element("span")));
+    }
+    write(node.children[at].lastChild, text);
+  });
 }
 
 /** Lines over time in an <svg>. */
@@ -129,12 +143,11 @@ function line(id, series, unit) {
   const highest = Math.max(...history.flatMap((each) => series.map(([, value]) => value(each))));
   const top = Math.max(1, highest);
   const now = history.at(-1).time;
-  svg.replaceChildren(...series.map(([name, value], index) => {
-    const path = document.createElementNS(SVG, "polyline");
+  series.forEach(([, value], index) => {
+    const path = svg.children[index] ?? svg.appendChild(document.createElementNS(SVG, "polyline"));
     path.setAttribute("class", `series s${index}`);
     path.setAttribute("points", history.map((each) => `${600 - (600 * (now - each.time)) / KEPT_SECONDS},${118 - 112 * value(each) / top}`).join(" "));
-    return path;
-  }));
+  });
   const label = svg.parentElement.querySelector(".scale") ?? svg.parentElement.appendChild(element("p", { className: "legend scale" }));
   legend(label, [...series.map(([name, value], index) => [`s${index}`, `${name} ${number(value(history.at(-1)))}`]), ["", `highest ${number(highest)}`]]);
   svg.setAttribute("aria-label", series.map(([name, value]) => `${name}: ${number(value(history.at(-1)))} ${unit} now`).join("; "));
@@ -166,14 +179,14 @@ function bars(box, { bounds, counts }) {
   shown.forEach((count, at) => {
     const bar = box.children[at];
     bar.firstChild.style.height = `${100 * count / top}%`;
-    bar.lastChild.textContent = names[first + at];
+    write(bar.lastChild, names[first + at]);
     bar.title = `${names[first + at]}: ${count}`;
   });
   box.dataset.highest = String(counts.indexOf(top) - first);
   thinOut(box);
   const caption = box.parentElement.querySelector("figcaption");
   const told = caption.querySelector("span") ?? caption.appendChild(element("span", { className: "quantiles" }));
-  told.textContent = total ? ` p50 ${names[quantile(counts, 0.5 * total)]}, p99 ${names[quantile(counts, 0.99 * total)]}` : "";
+  write(told, total ? ` p50 ${names[quantile(counts, 0.5 * total)]}, p99 ${names[quantile(counts, 0.99 * total)]}` : "");
   box.setAttribute("aria-label", total ? `${total} in all; ${shown.map((count, at) => (count ? `${names[first + at]}: ${count}` : "")).filter(Boolean).join(", ")}` : "nothing yet");
 }
 
@@ -204,6 +217,7 @@ const LINE = 22; // px of a text's line within rows
 const COLUMN = { least: 250, most: 480 }; // a node's first tokens seldom need more
 const APART = { rows: 3, columns: 6 };
 const boxes = new Map();
+let described = null; // the node that the line below tells about
 
 function tree({ nodes }) {
   const below = new Map([["", []]]);
@@ -250,15 +264,19 @@ function tree({ nodes }) {
     box.setAttribute("aria-level", String(depth + 1));
     const shared = node.locks ? `held by ${node.locks} running` : "evictable";
     const text = node.text.replace(/\s+/g, " ").trim() || "(white space)";
-    box.firstChild.textContent = text;
-    box.lastChild.textContent = `${number(node.num_tokens)}${node.locks ? ` · ${node.locks} ▶` : ""}${node.hits ? ` · ${node.hits}×` : ""}`;
+    write(box.firstChild, text);
+    write(box.lastChild, `${number(node.num_tokens)}${node.locks ? ` · ${node.locks} ▶` : ""}${node.hits ? ` · ${node.hits}×` : ""}`);
     const about = `${number(node.num_tokens)} tokens, ${shared}, reused ${node.hits} times${node.namespace === null ? "" : `, namespace ${node.namespace}`}`;
     box.title = `${text}: ${about}`;
     box.setAttribute("aria-label", box.title);
   }
-  const held = document.activeElement;
+  const before = [...area.children];
+  const held = before.indexOf(document.activeElement);
   arrange(area, places.map(({ node }) => boxes.get(node.node_id))); // in the order in which it is read aloud
-  if (held.role === "treeitem" && !held.isConnected) (area.firstElementChild ?? byId("tab-engine")).focus();
+  if (held >= 0 && document.activeElement !== before[held]) {
+    (nearest(before, held) ?? area.firstElementChild ?? byId("tab-engine")).focus({ preventScroll: true });
+  }
+  tell(described);
   const reached = [...area.children].find((box) => box.tabIndex === 0) ?? area.firstElementChild;
   if (reached) reached.tabIndex = 0;
   const hidden = nodes.reduce((sum, node) => sum + node.num_children - below.get(node.node_id).length, 0);
@@ -267,8 +285,21 @@ function tree({ nodes }) {
     : "The tree is empty: nothing was asked yet, or the prefix cache is off.";
 }
 
-/** Make the view ready for who resizes it, points at what it shows or goes along that by keys. */
+/** Of rows that were there, the one that still is and was nearest to a place; undefined if none is. */
+function nearest(rows, place) {
+  const left = [...rows.keys()].filter((at) => rows[at].isConnected);
+  return rows[left.sort((one, other) => Math.abs(one - place) - Math.abs(other - place))[0]];
+}
+
+/** Tell about a node below the tree, unless it is gone. */
+function tell(box) {
+  described = box?.isConnected ? box : null;
+  write(byId("tree-told"), described?.getAttribute("aria-label") ?? "");
+}
+
+/** Make the view ready for who pauses or resizes it, points at what it shows or goes along that by keys. */
 export function prepareEngine() {
+  byId("pause").addEventListener("click", pauseOrGoOn);
   const sizes = new ResizeObserver((entries) => { for (const { target } of entries) if (target.children.length) thinOut(target); });
   for (const box of document.querySelectorAll(".histogram")) sizes.observe(box);
   watchTree();
@@ -277,14 +308,12 @@ export function prepareEngine() {
 /** Tell about the node pointed at or reached by keys, of which Tab comes back to the last. */
 function watchTree() {
   const area = byId("tree");
-  const tell = (event) => {
-    const box = event.target.closest(".node");
-    byId("tree-told").textContent = box?.getAttribute("aria-label") ?? "";
-    if (event.type !== "focusin") return;
+  area.addEventListener("pointerover", ({ target }) => tell(target.closest(".node")));
+  area.addEventListener("focusin", ({ target }) => {
+    const box = target.closest(".node");
+    tell(box);
     for (const each of area.children) each.tabIndex = each === box ? 0 : -1;
-  };
-  area.addEventListener("pointerover", tell);
-  area.addEventListener("focusin", tell);
+  });
   area.addEventListener("keydown", (event) => {
     const order = [...area.children];
     const at = order.indexOf(event.target);
