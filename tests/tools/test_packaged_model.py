@@ -21,7 +21,7 @@ LEAST = {
     "tool result": 0.8,
     "persona": 0.9,
     "facts": 0.8,
-    "refusing": 0.8,
+    "refusing": 0.6,
 }
 
 
