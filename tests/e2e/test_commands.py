@@ -21,7 +21,8 @@ def bough(*arguments: str, typed: str = "") -> str:
 
 
 def test_a_chat_starts_a_server_of_its_own() -> None:
-    answers = bough("chat", "--thinking", "on", "--temperature", "0", typed="What is 12 + 5?\nWhy do leaves fall in autumn?\n")
+    typed = "What is 12 + 5?\nWhy do leaves fall in autumn?\n"
+    answers = bough("chat", "--thinking", "on", "--temperature", "0", typed=typed)
     assert answers.count("17") == 1, "the answer, without the thoughts before it"
     assert "leaves" in answers
 
