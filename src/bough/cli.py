@@ -119,6 +119,8 @@ def _dispatch(argv: list[str]) -> int:
         return 0 if argv else USAGE_STATUS
     name, rest = argv[0], argv[1:]
     if name in ("version", "--version", "-V"):
+        if rest:
+            raise ConfigError(f"bough {name} takes no arguments, and got {rest[0][:64]!r}")
         print(f"bough {__version__}")
         return 0
     from bough.config.command_line import choose_command

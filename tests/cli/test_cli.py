@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +24,12 @@ def run(*argv: str) -> subprocess.CompletedProcess[str]:
 def test_the_version_is_printed(argv, capsys):
     assert main(argv) == 0
     assert capsys.readouterr().out == f"bough {__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["version", "--version"])
+def test_the_version_takes_no_arguments(name, capsys):
+    assert main([name, "--x"]) == 2
+    assert f"bough {name} takes no arguments, and got '--x'" in capsys.readouterr().err
 
 
 def test_the_overview_names_every_benchmark():
@@ -171,3 +181,17 @@ def test_help_loads_nothing_that_takes_long():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_ctrl_c_while_children_import_ends_without_tracebacks():
+    """A terminal sends it to all of them, before they can say that it is not for them."""
+    command = [sys.executable, "-m", "bough", "generate", "--prompt", "x"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while process.poll() is None and not children.read_text():
+        pass
+    time.sleep(0.25)  # so that there is an interpreter that has begun to import
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors == "Interrupted: before the end of the answer\n"

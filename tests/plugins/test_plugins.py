@@ -58,6 +58,8 @@ def test_nothing_is_there_unless_it_is_installed() -> None:
 def test_names_of_other_packages_are_known_and_nothing_is_imported_for_it() -> None:
     assert "GardenForCausalLM" in supported_architectures()
     ServerArgs(tool_call_parser="arrow", reasoning_parser="musing")
+    with pytest.raises(ConfigError, match=r"must be one of .*arrow.* \(did you mean 'arrow'\?\), got arow"):
+        ServerArgs(tool_call_parser="arow")
     with pytest.raises(ConfigError, match=r"pythonic.*arrow"):
         ServerArgs(tool_call_parser="bow")
     assert not any(name.startswith("bough_example") for name in sys.modules)
@@ -99,6 +101,14 @@ def test_a_server_serves_a_model_and_parsers_of_another_package(tmp_path: Path) 
                 url, json={**body, "tools": TOOLS, "tool_choice": "required", "max_tokens": 200}, timeout=30
             )
             calls = called.json()["choices"][0]["message"]["tool_calls"]
-            assert calls[0]["function"]["name"] in {tool["function"]["name"] for tool in TOOLS}
+            name = calls[0]["function"]["name"]
+            assert name in {tool["function"]["name"] for tool in TOOLS}
+            text = f'Well. => {{"name": "{name}", "arguments": {{}}}} <='
+            body = {"text": text, "tools": TOOLS, "tool_call_parser": "arrow"}
+            parsed = httpx.post(f"{server.url}/parse_function_call", json=body, timeout=30).json()
+            assert parsed["calls"][0]["name"] == name
+            body = {"text": "(muses: Hm.) Yes.", "reasoning_parser": "musing"}
+            parsed = httpx.post(f"{server.url}/separate_reasoning", json=body, timeout=30).json()
+            assert (parsed["reasoning_text"], parsed["text"].strip()) == ("Hm.", "Yes.")
             server.assert_idle_and_whole()
     assert answers[0] == answers[1] != ""

@@ -119,6 +119,7 @@ def test_an_unknown_field_is_refused_with_what_it_may_mean(name: str, hint: str)
     with pytest.raises(BadRequest) as caught:
         SamplingParams.from_dict({name: 1})
     assert caught.value.message == f"sampling_params.{name} is not a known sampling parameter{hint}"
+    assert caught.value.code == "unknown_parameter"
 
 
 @pytest.mark.parametrize(

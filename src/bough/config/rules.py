@@ -130,4 +130,9 @@ def reasoning_parser(value: str) -> str | None:
 
 
 def _one_of(value: str, known: tuple[str, ...]) -> str | None:
-    return None if value in known else f"must be one of {', '.join(known)}"
+    from bough.config.options import did_you_mean
+
+    if value in known:
+        return None
+    meant = did_you_mean(value, known).removeprefix("; ")
+    return f"must be one of {', '.join(known)}" + (f" ({meant})" if meant else "")

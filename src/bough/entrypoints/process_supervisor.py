@@ -66,6 +66,8 @@ class ChildProcess:
         inherited = [config_read, status_write]
         if config.listener_fd is not None:
             inherited.append(config.listener_fd)
+        # A Ctrl-C while the child imports, before it can say that it ignores them, would print tracebacks.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             self._popen = subprocess.Popen(
                 module_command(module, str(config_read), str(status_write)),
@@ -80,6 +82,7 @@ class ChildProcess:
             os.close(self.status_fd)
             raise StartupError(f"cannot start the {self.name} process with {sys.executable}: {error}") from None
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             os.close(config_read)
             os.close(status_write)
         with contextlib.suppress(BrokenPipeError):  # it has died already, which its status pipe tells

@@ -92,6 +92,7 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     dump_stacks_on_signal()
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # which the parent has blocked until here
     config_fd, status_fd = map(int, argv)
     os.set_inheritable(config_fd, False)
     os.set_inheritable(status_fd, False)

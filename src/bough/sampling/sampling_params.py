@@ -313,7 +313,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             if name not in _FIELD_TYPES:
                 meant = _OPENAI_NAMES.get(name) or next(iter(get_close_matches(name[:64], _FIELD_TYPES, 1, 0.7)), None)
                 hint = "" if meant is None else f"; did you mean {meant}?"
-                raise BadRequest(f"{named(name)} is not a known sampling parameter{hint}", param=named(name))
+                message = f"{named(name)} is not a known sampling parameter{hint}"
+                raise BadRequest(message, param=named(name), code="unknown_parameter")
             if value is None and name != "max_new_tokens":
                 continue
             if name in GRAMMAR_KINDS and value in ("", [], ()):

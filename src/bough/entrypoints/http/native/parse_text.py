@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import msgspec
@@ -15,7 +15,14 @@ from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import Turns
 from bough.parsers.answer import SLICE_CHARS
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, parse_tools
-from bough.parsers.dialect import Dialect, make_tool_dialect
+from bough.parsers.dialect import (
+    Dialect,
+    find_reasoning_format,
+    find_tool_format,
+    make_tool_dialect,
+    reasoning_format_names,
+    tool_format_names,
+)
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 
@@ -71,7 +78,7 @@ class ParseTextHandlers:
             )
         format_ = self._own_format
         if body.tool_call_parser is not None:
-            format_ = _named(TOOL_FORMATS, body.tool_call_parser, "tool_call_parser")
+            format_ = _named(find_tool_format, body.tool_call_parser, "tool_call_parser", tool_format_names())
         places = {tool.name: index for index, tool in enumerate(tools)}
         normal: list[str] = []
         calls: list[tuple[str, list[str]]] = []
@@ -90,7 +97,7 @@ class ParseTextHandlers:
     async def separate_reasoning(self, call: Call) -> Response:
         """``POST /separate_reasoning``: thoughts and answer."""
         body = await SEPARATE_REASONING.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
-        format_ = _named(REASONING_FORMATS, body.reasoning_parser, "reasoning_parser")
+        format_ = _named(find_reasoning_format, body.reasoning_parser, "reasoning_parser", reasoning_format_names())
         blocks: list[tuple[str, list[str]]] = []
         for event in await _events(Dialect(None, format_), body.text, (), thinking=format_.always):
             if isinstance(event, (Content, Reasoning)):
@@ -106,11 +113,12 @@ class ParseTextHandlers:
         return Response(msgspec.json.encode(answer))
 
 
-def _named(formats: Mapping[str, T], name: str, param: str) -> T:
-    if name not in formats:
-        known = ", ".join(formats)
+def _named(find: Callable[[str], T], name: str, param: str, names: tuple[str, ...]) -> T:
+    """A format of ours or of another package by its name."""
+    if name not in names:
+        known = ", ".join(names)
         raise BadRequest(f"{param}: there is no parser {name[:64]!r}, but {known}", param=param, code="invalid_value")
-    return formats[name]
+    return find(name)
 
 
 async def _events(dialect: Dialect, text: str, tools: Any, *, thinking: bool = False) -> list[ParsedEvent]:
