@@ -38,7 +38,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "prompts in parts of 32 tokens": {"chunked_prefill_size": 32},
 }
 # What the first letters of a skill's name say.
-GROUPS = ("arithmetic", "JSON extraction", "tool choice", "")
+GROUPS = ("arithmetic", "JSON extraction", "tool choice", "everyday tools", "")
 # Counts among all only: the card tells it apart.
 UNDESCRIBED = "tool choice, no descriptions"
 

@@ -561,9 +561,9 @@ class Stage(IntEnum):
     MIXED = 3
     """All of it."""
     TALK = 4
-    """All of it, with drills that are conversations."""
+    """All of it in more wordings, with tools of every day, and with drills that are conversations."""
     LAST = 5
-    """All of it, where what is asked for is absent about as often as it is for those who ask."""
+    """The same, where what is asked for is absent about as often as it is for those who ask."""
 
 
 class Words:

@@ -8,10 +8,10 @@ from types import ModuleType
 from documents import Document
 from words import Stage
 
-from skills import arithmetic, conversation, echo, extraction, lookup, persona, tooling
+from skills import arithmetic, conversation, echo, everyday, extraction, lookup, persona, tooling
 
 SKILLS: dict[str, ModuleType] = {
-    skill.NAME: skill for skill in (arithmetic, conversation, echo, extraction, lookup, persona, tooling)
+    skill.NAME: skill for skill in (arithmetic, conversation, echo, extraction, lookup, persona, tooling, everyday)
 }
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
@@ -36,6 +36,29 @@ DRILLED = {
         "persona": 2,
     },
 }
+# From there on there are tools of every day, and more wordings.
+WIDE = {
+    Stage.TALK: {
+        "echo": 10,
+        "arithmetic": 12,
+        "extraction": 17,
+        "lookup": 15,
+        "conversation": 8,
+        "tools": 20,
+        "persona": 3,
+        "everyday tools": 26,
+    },
+    Stage.LAST: {
+        "echo": 8,
+        "arithmetic": 12,
+        "extraction": 17,
+        "lookup": 14,
+        "conversation": 10,
+        "tools": 16,
+        "persona": 3,
+        "everyday tools": 30,
+    },
+}
 LATER = {"echo": 16, "arithmetic": 12, "extraction": 20, "lookup": 16, "conversation": 7, "tools": 26, "persona": 3}
 MEAN_TOKENS = {
     "echo": 105,
@@ -45,18 +68,30 @@ MEAN_TOKENS = {
     "conversation": 110,
     "tools": 225,
     "persona": 95,
+    "everyday tools": 220,
 }
 
 
+STAGES = {**DRILLED, **WIDE}
 # What has other documents in each stage.
-STAGED = {"echo": echo, "lookup": lookup, "tools": tooling}
+STAGED = {
+    "arithmetic": arithmetic,
+    "echo": echo,
+    "everyday tools": everyday,
+    "extraction": extraction,
+    "lookup": lookup,
+    "tools": tooling,
+}
 
 
 def weights(progress: float, stage: Stage) -> dict[str, float]:
     """How often each skill is drawn; ``progress`` from 0 to 1 leads from the first parts to the later ones."""
-    if stage in DRILLED:
-        return {name: DRILLED[stage][name] / MEAN_TOKENS[name] for name in SKILLS}
-    return {name: (FIRST[name] * (1 - progress) + LATER[name] * progress) / MEAN_TOKENS[name] for name in SKILLS}
+    parts: dict[str, float]
+    if stage in STAGES:
+        parts = {name: float(part) for name, part in STAGES[stage].items()}
+    else:
+        parts = {name: FIRST[name] * (1 - progress) + LATER[name] * progress for name in LATER}
+    return {name: parts[name] / MEAN_TOKENS[name] for name in SKILLS if name in parts}
 
 
 def draw(rng: random.Random, progress: float = 1.0, stage: Stage = Stage.LAST) -> tuple[str, Document]:

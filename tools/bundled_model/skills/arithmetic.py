@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn, conversation
-from words import Words
+from words import Stage, Words
 
 NAME = "arithmetic"
 NUMBER_WORDS = (
@@ -254,6 +254,107 @@ TEST_PROBLEMS = {
     ),
     "x": ("{n} fills {a} bags with {b} {i} each. How many {i} are in the bags?",),
 }
+# For the last part of training: what people said that the wordings above did not cover.
+MORE_ASKS = {
+    "+": (
+        "Sum up {a} and {b}.",
+        "What's the total of {a} and {b}?",
+        "Tell me the total of {a} and {b}.",
+        "What does {a} plus {b} come to?",
+        "What do {a} and {b} add up to?",
+        "{a} added to {b} is?",
+        "{a} plus {b} is?",
+        "{a} plus {b} makes?",
+        "I have {a} and get {b} more. How much is that?",
+        "Quick: {a} + {b}",
+        "Put {a} and {b} together. What is it?",
+        "How many are {a} and {b}?",
+        "Increase {a} by {b}.",
+        "Do you know {a}+{b}?",
+        "Count {a} and {b} together, please.",
+        "What will I get if I add {b} to {a}?",
+        "Please work out {a} plus {b}.",
+        "I am adding {a} and {b}. What is the result?",
+        "{a} and then {b} more, how much is it?",
+        "My son asks what {a} plus {b} is.",
+    ),
+    "-": (
+        "What's {a} take away {b}?",
+        "{a} take away {b}",
+        "{a} less {b}?",
+        "{a} minus {b} is?",
+        "{a} minus {b} makes?",
+        "If I take {b} from {a}, what remains?",
+        "If I take {b} away from {a}, how much is left?",
+        "What is the difference between {a} and {b}?",
+        "Tell me the difference between {a} and {b}.",
+        "What remains of {a} without {b}?",
+        "Reduce {a} by {b}.",
+        "Quick: {a} - {b}",
+        "I need {a} minus {b}.",
+        "How far is it from {b} to {a}?",
+        "How much must I add to {b} to get {a}?",
+        "Do you know {a}-{b}?",
+        "I have {a} and give away {b}. How much do I keep?",
+        "Please work out {a} minus {b}.",
+        "What do I have left when {b} of {a} are gone?",
+        "My son asks what {a} minus {b} is.",
+    ),
+    "x": (
+        "{a} multiplied by {b} is?",
+        "{a} multiplied by {b}",
+        "What is {a} multiplied by {b}?",
+        "What does {a} times {b} come to?",
+        "{a} times {b} is?",
+        "{a} times {b} makes?",
+        "How many is {a} times {b}?",
+        "How many are {a} times {b}?",
+        "Quick: {a} x {b}",
+        "Take {b} {a} times. How much is it?",
+        "Do you know {a}x{b}?",
+        "Do you know what {a} multiplied by {b} makes?",
+        "If I multiply {a} by {b}, what do I get?",
+        "Please work out {a} times {b}.",
+        "I need {a} times {b}.",
+        "My son asks what {a} times {b} is.",
+    ),
+}
+MORE_PROBLEMS = {
+    "+": (
+        "I had {a} {i} and bought {b} more. How many do I have?",
+        "I have {a} {i}. {n} brings me {b} more. How many {i} do I have?",
+        "{n} picked {a} {i} in the morning and {b} in the evening. How many were picked?",
+        "{a} {i} are here, and {b} more arrive. How many {i} is that?",
+        "There are {a} {i}. {b} more are added. How many are there now?",
+        "{n} read {a} pages on {d} and {b} pages later. How many pages did {n} read?",
+        "{a} people are on the bus, and {b} get on. How many people are on the bus?",
+        "We paid {a} euros for {i} and {b} euros for food. How much did we pay?",
+        "{n} is {a} years old. How old will {n} be in {b} years?",
+    ),
+    "-": (
+        "There were {a} {i}. {b} disappeared. How many stayed?",
+        "There were {a} birds on a tree. {b} of them flew away. How many stayed?",
+        "{a} birds sat on the roof. {b} flew off. How many are there now?",
+        "{n} has {a} euros and spends {b}. How many euros are left?",
+        "I had {a} {i} and {b} of them broke. How many do I have left?",
+        "I have {a} {i} and give {n} {b}. How many do I keep?",
+        "{n} ate {b} of {a} {i}. How many are left?",
+        "{a} people were on the bus. {b} got off. How many are still on the bus?",
+        "Out of {a} {i}, {n} sold {b}. How many were not sold?",
+        "The book has {a} pages. {n} has read {b} of them. How many pages are left?",
+        "{n} is {a} years old. How old was {n} {b} years ago?",
+        "{a} children were playing. {b} went home. How many kept on playing?",
+        "{n} had {a} {i}. The dog ran off with {b}. How many remain?",
+    ),
+    "x": (
+        "One ticket costs {b} euros. How much do {a} tickets cost?",
+        "A box holds {b} {i}. How many {i} are in {a} boxes?",
+        "{n} walks {b} kilometres a day. How far does {n} walk in {a} days?",
+        "{a} cars have {b} people in each. How many people is that?",
+        "I buy {a} packs of {b} {i}. How many {i} do I get?",
+        "Every one of {a} trees bears {b} {i}. How many {i} are there?",
+    ),
+}
 ONLY_NUMBER = (
     "Answer with the number only.",
     "Only the number, please.",
@@ -344,7 +445,8 @@ def _problem(words: Words, sign: str, a: int, b: int) -> tuple[str, str]:
     rng = words.rng
     one, two = words.names(2)
     items = words.items()
-    pattern = words.wording(PROBLEMS[sign], TEST_PROBLEMS[sign], free=False)
+    known = PROBLEMS[sign] + MORE_PROBLEMS[sign] * (words.stage >= Stage.TALK)
+    pattern = words.wording(known, TEST_PROBLEMS[sign], free=False)
     asked = pattern.format(n=one, m=two, i=items, a=a, b=b, d=rng.choice(("Monday", "Friday", "Sunday")))
     return asked, f"{line(sign, a, b)}. The answer is {result(sign, a, b)}."
 
@@ -364,7 +466,8 @@ def exchange(words: Words) -> tuple[str, str, str]:
         asked = pattern.format(f"{NUMBER_WORDS[a]} {name} {NUMBER_WORDS[b]}")
         answer = line(sign, a, b) + "."
     else:
-        asked = words.wording(ASKS[sign], TEST_ASKS[sign]).format(a=a, b=b)
+        known = ASKS[sign] + MORE_ASKS[sign] * (words.stage >= Stage.TALK)
+        asked = words.wording(known, TEST_ASKS[sign]).format(a=a, b=b)
         answer = line(sign, a, b) + "."
         if kind > 0.82:
             asked, answer = (
@@ -374,9 +477,9 @@ def exchange(words: Words) -> tuple[str, str, str]:
     return asked, answer, thought(sign, a, b)
 
 
-def document(rng: random.Random) -> Document:
+def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """Some sums, as a drill or in a conversation."""
-    words = Words(rng)
+    words = Words(rng, stage=stage)
     kind = rng.random()
     if kind < 0.3:
         plain: list[tuple[str, bool]] = []

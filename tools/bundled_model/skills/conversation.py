@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from documents import Case, Document, Turn
 from generate_corpus import ConversationWriter, Exchange, held_out_cases, write_document
 from phrasings import SMALL_TALK
-from words import Words
+from words import Stage, Words
 
 from skills import arithmetic
 
@@ -36,7 +36,7 @@ class Writer(ConversationWriter):
     def plain_fact(self, table: str) -> list[Exchange]:
         """One question from a table of facts, or a sum."""
         if table == "sums":
-            asked, answer, _ = arithmetic.exchange(Words(self.rng))
+            asked, answer, _ = arithmetic.exchange(Words(self.rng, stage=Stage.MIXED))
             return [(asked, answer)]
         return super().plain_fact(table)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from documents import Case, Document, Turn, conversation
 from facts import TREES
-from words import DAYS, MONTHS, SKIES, Words, article, listed, made_up
+from words import DAYS, MONTHS, SKIES, Stage, Words, article, listed, made_up
 
 NAME = "extraction"
 
@@ -499,6 +499,120 @@ ASKS = (
     "Write down {k} of this text in JSON: {t}",
     "json with {k}: {t}",
 )
+# For the last part of training, like the sentences below.
+MORE_ASKS = (
+    "{k} as JSON: {t}",
+    "{k} as JSON, please. {t}",
+    "{k} -> JSON: {t}",
+    "JSON please, keys {k}: {t}",
+    "As JSON, please, with {k}: {t}",
+    "Pull out {k} as JSON: {t}",
+    "Pull {k} out of this and answer in JSON. {t}",
+    "Put {k} into JSON: {t}",
+    "I need the fields {k} as JSON. {t}",
+    "I need JSON. Fields: {k}. {t}",
+    "Make JSON out of this, fields {k}: {t}",
+    "Turn this into JSON with the fields {k}: {t}",
+    "What JSON with {k} fits? {t}",
+    "Give JSON: {k}. {t}",
+    "Return only JSON with {k}. {t}",
+    "Please return JSON with {k}. {t}",
+    "Convert to JSON ({k}): {t}",
+    "Read this and answer with JSON ({k}): {t}",
+    "From the text below make a JSON object with {k}. {t}",
+    "Find {k} in this sentence and give me JSON: {t}",
+    "Structured data, please: {k}. {t}",
+    "Extract the following fields as JSON: {k}\n\n{t}",
+    "Fields: {k}\nText: {t}\nJSON:",
+    "{t}\n\nGive me {k} as JSON.",
+    "{t} -> JSON with {k}",
+    "{t} Now {k} as JSON, please.",
+)
+MORE_FRAMES = {
+    "person": (
+        "My neighbour {n} turned {g} last week.",
+        "Our friend {n} moved to {c} last spring.",
+        "{n}, who is {g}, loves {h}.",
+        "{n} loves {h}.",
+        "{n} spends every evening with {h}.",
+        "{n}'s favourite pastime is {h}.",
+        "{n} spends all weekends on {h} and lives in {c}.",
+        "{n} was born in {c} and is now {g}.",
+        "Ask for {n}, who is our {j}.",
+        "{n} has been {a_j} in {c} for years.",
+        "{n} earns money as {a_j}.",
+        "{n} from {c} enjoys {h}.",
+        "She is called {n}, she is {g}, and {h} is what she likes.",
+        "He is {a_j}, his name is {n}, and he lives in {c}.",
+        "{n} is a passionate friend of {h} and {g} years of age.",
+        "Let me introduce {n}. She is {a_j} and {g} years old.",
+        "{n} just celebrated a birthday: {g} years! She lives in {c}.",
+        "{n}, aged {g}, moved from {c} to the sea.",
+    ),
+    "order": (
+        "The {i} cost {p} euros.",
+        "We ordered {q} {i}.",
+        "{q} {i} cost {p} euros altogether.",
+        "{n} would like to get {q} {i}, please, for {p} euros.",
+        "Last {d}, {n} picked up {q} {i}.",
+        "{n} spent {p} euros on {i}.",
+        "Can you get {q} {i} ready for {n} by {d}?",
+        "There are {q} {i} in the cart of {n}.",
+        "The bill of {n} says {q} {i} and {p} euros.",
+        "I sold {n} my {i} for {p} euros.",
+    ),
+    "event": (
+        "The {e} is on {d}.",
+        "The {e} starts at {t}.",
+        "The {e} starts at {t} and is in the {l}.",
+        "{n} celebrates {a_e} on {d}.",
+        "Be at the {l} by {t}, for the {e} does not wait.",
+        "Because of the rain the {e} moves to the {l}.",
+        "{n} is looking forward to the {e} on {d}.",
+        "Nobody should miss the {e} of {n} at {t}.",
+        "Tickets for the {e} at the {l} are sold from {d} on.",
+    ),
+    "book": (
+        "I have just finished {b}, written by {n}.",
+        "{n} needed years to write {b}.",
+        "{b} is the best book of {n}, all {s} pages of it.",
+        "The first edition of {b} is from {y}.",
+        "{n}'s book {b} appeared in {y}.",
+        "My sister gave me {b} by {n}.",
+    ),
+    "weather": (
+        "In {c} it is {s} today.",
+        "Today {c} is {s} at {g} degrees.",
+        "The forecast for {c} on {d}: {s}.",
+        "People in {c} enjoy {g} degrees and a {s} {d}.",
+        "They expect {g} degrees in {c} on {d}.",
+        "What a {s} day in {c}!",
+    ),
+    "pet": (
+        "{n} has {a_k}.",
+        "The {k} is {f}.",
+        "The {k} of {n} is {f}.",
+        "{n}'s {k} is {f} and hears the name {m}.",
+        "{m} is {n}'s {k}.",
+        "{n} bought {a_k} and named it {m}.",
+        "At {g} years, the {k} {m} is no longer young.",
+        "{n} walks a {f} {k} every morning.",
+    ),
+    "contact": (
+        "{n} answers mails at {e}.",
+        "{n}'s number is {f}.",
+        "{n}'s email is {e} and the office is {r}.",
+        "Send it to {n} ({e}).",
+        "Please phone {n}, {f}.",
+        "My name is {n}, you can reach me at {f}.",
+    ),
+    "harvest": (
+        "{n} was born in {m} and grows {i}.",
+        "This {m}, {n} harvested {k} kilos of {i}.",
+        "{n}'s {i} weigh {k} kilos.",
+        "{n} gave away {k} kilos of {i} last {m}.",
+    ),
+}
 TEST_ASKS = (
     "Please extract {k} from the text and return JSON.\nText: {t}",
     "Here is a text: {t}\nAnswer with a JSON object with the keys {k}.",
@@ -559,7 +673,8 @@ def _record(words: Words, kind: Kind, before: Mapping[str, Any] | None = None) -
         name = rng.choice(list(before))
         if before[name] not in values.values():
             values[name] = before[name]
-    frame = words.wording(kind.frames, kind.test_frames, free=False)
+    more = next((MORE_FRAMES[name] for name, each in KINDS.items() if each is kind), ())
+    frame = words.wording(kind.frames + more * (words.stage >= Stage.TALK), kind.test_frames, free=False)
     if not words.test and rng.random() < 0.12:
         frame = words.garbled(frame)
     used = {name: value for name, value in values.items() if f"{{{name}}}" in frame or f"{{a_{name}}}" in frame}
@@ -625,12 +740,14 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
         text, used = " ".join(text for text, _ in records), records[0][1]
         keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), ()), used)
         written, form = _described(rng, kind, keys, used)
-        asked = words.wording(ASKS, TEST_ASKS).format(k=written, o=form, t=text)
+        asked = words.wording(ASKS + MORE_ASKS * (words.stage >= Stage.TALK), TEST_ASKS).format(
+            k=written, o=form, t=text
+        )
         asked += " " + rng.choice(
             ("Write a JSON list.", "Return a JSON list with one object for each.", "Answer with a list.")
         )
         return [(asked, [_answer(keys, found) for _, found in records])], None, f"There are {len(records)} records."
-    asked = words.wording(ASKS, TEST_ASKS).format(k=written, o=form, t=text)
+    asked = words.wording(ASKS + MORE_ASKS * (words.stage >= Stage.TALK), TEST_ASKS).format(k=written, o=form, t=text)
     pairs = [(asked, _answer(keys, used))]
     # Another question about the same text: what is to be looked for changes, what stands there does not.
     while not words.test and rng.random() < 0.4:
@@ -655,7 +772,7 @@ def form(words: Words) -> tuple[str, str]:
     if rng.random() < 0.1:
         wanted.insert(rng.randrange(len(wanted) + 1), made_up(rng))
     names = [f'"{key}"' for key in wanted] if rng.random() < 0.25 else wanted
-    asked = words.wording(ASKS, TEST_ASKS).format(
+    asked = words.wording(ASKS + MORE_ASKS * (words.stage >= Stage.TALK), TEST_ASKS).format(
         k=listed(names) if rng.random() < 0.6 else ", ".join(names), o=json.dumps(dict.fromkeys(wanted, "")), t=text
     )
     return asked, json.dumps({key: values.get(key) for key in wanted}, ensure_ascii=False)
@@ -676,13 +793,14 @@ def known(rng: random.Random) -> tuple[str, str]:
     return asked, json.dumps({key: facts[key] for key in keys})
 
 
-def document(rng: random.Random) -> Document:
+def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """One or several texts and what they say as JSON."""
+    words = Words(rng, stage=stage)
     if rng.random() < 0.06:
         return conversation([known(rng) for _ in range(rng.choice((1, 1, 2, 3)))])
     if rng.random() < 0.15:
-        return conversation([form(Words(rng))])
-    pairs, system, thought = task(Words(rng))
+        return conversation([form(words)])
+    pairs, system, thought = task(words)
     written = [(asked, json.dumps(value, ensure_ascii=False)) for asked, value in pairs]
     return conversation(written, system, thought=thought if rng.random() < 0.15 else None)
 
