@@ -186,7 +186,14 @@ def test_help_loads_nothing_that_takes_long():
 def test_ctrl_c_while_children_import_ends_without_tracebacks():
     """A terminal sends it to all of them, before they can say that it is not for them."""
     command = [sys.executable, "-m", "bough", "generate", "--prompt", "x"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell has what it starts in the background ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while process.poll() is None and not children.read_text():
         pass
