@@ -13,13 +13,14 @@
 - decode steps of one row with the host asleep while it waits instead of asking again and again;
 - decode steps of rows that share a long prefix, some more than have room in a recorded step: the floor counts it once;
 - through the scheduler: 256 requests at once, lengths of prompts and outputs uniform in 100 to 1024, or 1024 each; the
+  milliseconds from a prompt to its first token, with recorded forward passes of prompts and without; the
   share of time in which the device is busy in steady decode, with profiles (gpu-busy-*.json and .svg) beside the JSON;
   the share of decode rows that recorded steps compute while requests arrive at random; the ratio to transformers'
   continuous batching; seconds until a scheduler's process is ready, with an empty kernel cache and a full one.
 
 JSON is written after each cell.
 
-    PYTHONPATH=src python -m benchmarks.gpu.bench [--device cuda|cpu] [--output FILE] [--only decode]
+    PYTHONPATH=src python -m benchmarks.gpu.bench [--device cuda|cpu] [--output FILE] [--only decode offline]
 
 ``--device cpu`` is a dry run of tiny shapes in Triton's interpreter; its figures mean nothing.
 """
@@ -388,7 +389,11 @@ def main() -> int:
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--output", type=Path, default=Path("results/gpu-bench.json"))
     parser.add_argument(
-        "--only", default="", help="run cells whose name begins so, and those that they are compared with"
+        "--only",
+        nargs="+",
+        default=[""],
+        metavar="NAME",
+        help="run cells whose name begins with one of these, and those that they are compared with",
     )
     args = parser.parse_args()
     if args.device == "cpu":
@@ -417,6 +422,11 @@ def main() -> int:
     long = (12, 24) if small else (1024, 1024)
     cells += [
         ("offline 0.6B", partial(serving.offline, SHAPES["0.6B"], device)),
+        *(
+            (f"first token {name} x {tokens}", partial(serving.first_token, SHAPES[name], device, tokens))
+            for name in ("0.6B", "8B")
+            for tokens in (32, 256, 1024)
+        ),
         ("busy 0.6B", partial(serving.busy, SHAPES["0.6B"], device, directory)),
         ("rows in graphs 0.6B", partial(serving.rows_in_graphs, SHAPES["0.6B"], device)),
         ("transformers 0.6B", partial(serving.beside_transformers, SHAPES["0.6B"], device)),
@@ -439,7 +449,7 @@ def main() -> int:
     for rows in (192, 256):
         cells.append((f"shared prefix 0.6B x {rows} of 20480", partial(bench.decode, LONG, rows, **sharing)))
     cells += [(f"{name} deterministic", partial(cell, deterministic=True)) for name, cell in decoding]
-    wanted = {name for name, _ in cells if name.startswith(args.only)}
+    wanted = {name for name, _ in cells if name.startswith(tuple(args.only))}
     if wanted:
         wanted |= {"copy", "matmul"}
     for name, cell in cells:

@@ -157,8 +157,9 @@ def model_logits(family: str, dtype: str, device: torch.device, *, small: bool) 
 
 
 def graphs_equal_eager(dtype: str, device: torch.device, *, small: bool = False) -> dict[str, Any]:
-    """The same decode steps, some beside prompts, with and without graphs: the same ids in float32, and logits up to
-    rounding. Without graphs, and with scratch memory for two pieces of keys at a time, not a bit differs."""
+    """The same prompts and decode steps, alone and beside each other, with and without graphs: the same ids in float32,
+    and logits up to rounding. Without graphs, and with scratch memory for two pieces of keys at a time, not a bit
+    differs."""
     from tests.model_executor.plan_builder import PlanBuilder
     from tests.models.checkpoints import save_checkpoint
 
@@ -171,15 +172,15 @@ def graphs_equal_eager(dtype: str, device: torch.device, *, small: bool = False)
             runner = device_runner(Path(directory), device, dtype, disable_cuda_graph=disable)
             if max_pieces is not None:
                 runner.attn_backend.max_pieces = max_pieces
-            if runner.graph_runner is not None:
-                replay = runner.graph_runner.replay
+            for recorded in (runner.graph_runner, runner.prompt_runner):
+                if recorded is not None:
 
-                def counted_replay(*args: Any, replay: Any = replay, **options: Any) -> Any:
-                    nonlocal replays
-                    replays += 1
-                    return replay(*args, **options)
+                    def counted_replay(*args: Any, replay: Any = recorded.replay, **options: Any) -> Any:
+                        nonlocal replays
+                        replays += 1
+                        return replay(*args, **options)
 
-                runner.graph_runner.replay = counted_replay
+                    recorded.replay = counted_replay
             builder = PlanBuilder(runner)
             rows = [builder.add(prompt(length, seed)) for seed, length in enumerate(lengths)]
             for row in rows:
@@ -203,7 +204,7 @@ def graphs_equal_eager(dtype: str, device: torch.device, *, small: bool = False)
         logits = torch.stack(eager.logits[:until]), torch.stack(graph.logits[:until])
         difference = max(difference, float((logits[0] - logits[1]).abs().nan_to_num(torch.inf).max()))
     ok = (
-        replays == 5 * steps + 2
+        replays == 5 * steps + 2 + len(lengths) + 2  # decode rows, and prompts, two of them beside such rows
         and difference <= {"float32": 1e-3, "bfloat16": 0.5}[dtype]
         and (same_ids or dtype != "float32")
     )

@@ -136,6 +136,28 @@ def offline(
     }
 
 
+def first_token(shape: dict[str, Any], device: torch.device, tokens: int) -> dict[str, Any]:
+    """Milliseconds from a prompt to its first token, alone, with recorded forward passes of prompts and without."""
+    small = device.type == "cpu"
+    tokens, repeats = (4, 1) if small else (tokens, 20)
+    figures = {}
+    for name, disable in (("recorded", False), ("launched", True)):
+        served = Served(shape, device, 8, disable_prefill_cuda_graph=disable, disable_radix_cache=True)
+        times = []
+        for _ in range(3 + repeats):
+            wait(device)
+            begin = time.perf_counter()
+            served.send(served.prompt(tokens), 1)
+            served.finish()
+            times.append(time.perf_counter() - begin)
+        figures[f"{name}_ms"] = statistics.median(times[3:]) * 1e3
+        del served
+        gc.collect()
+        if not small:
+            torch.cuda.empty_cache()
+    return {**figures, "ratio": figures["launched_ms"] / figures["recorded_ms"]}
+
+
 def busy(shape: dict[str, Any], device: torch.device, directory: Path) -> dict[str, Any]:
     """The share of the time in which the device computes while 1, 32 and 256 requests decode; kept with a picture."""
     from torch.profiler import ProfilerActivity, profile

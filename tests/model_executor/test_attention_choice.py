@@ -29,9 +29,18 @@ def test_native_kernels_leave_no_choice(path: Path) -> None:
         make_runner(path, attention_backend="torch_native")
 
 
-def test_sizes_of_graphs_are_refused_without_cuda(path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"--cuda-graph-max-bs has no effect: .* CUDA devices only"):
-        make_runner(path, native=False, cuda_graph_max_bs=8)
+@pytest.mark.parametrize("flag", ["--cuda-graph-max-bs", "--cuda-graph-max-bs-prefill"])
+def test_sizes_of_graphs_are_refused_without_cuda(path: Path, flag: str) -> None:
+    options: dict[str, Any] = {flag[2:].replace("-", "_"): 8}
+    with pytest.raises(ConfigError, match=rf"{flag} has no effect: .* CUDA devices only"):
+        make_runner(path, native=False, **options)
+
+
+def test_sizes_of_prompts_are_refused_where_no_prompts_are_recorded(path: Path) -> None:
+    config = ModelConfig.from_path(str(path), dtype="auto")
+    options = RunnerOptions(disable_prefill_cuda_graph=True, cuda_graph_max_bs_prefill=8)
+    with pytest.raises(ConfigError, match="--cuda-graph-max-bs-prefill has no effect beside --disable-prefill"):
+        attention_choice.check_recording(options, "triton", torch.device("cuda"), config)
 
 
 def test_torch_computes_where_nothing_else_can(path: Path) -> None:

@@ -106,8 +106,7 @@ class ForgettingRecorder:
     def record(self, step: Callable[[], None]) -> Rerun:
         names = getclosurevars(step).nonlocals
         metadata = names["batch"].attn_metadata
-        (rows,) = metadata.decode
-        parts = [metadata, rows, *rows.tables.values()]
+        parts = [metadata, *(part for rows in metadata.decode for part in (rows, *rows.tables.values()))]
         read = [*names.values(), *(getattr(part, field.name) for part in parts for field in fields(part))]
         self.read += [StorageWeakRef(each.untyped_storage()) for each in read if isinstance(each, torch.Tensor)]
         step()

@@ -269,7 +269,7 @@ class EngineArgs(OptionTable):
         default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
     )
     disable_cuda_graph: bool = option(
-        False, help="Launch the kernels of decode steps one by one instead of replaying recorded steps.", group=DEVICE
+        False, help="Launch the kernels of all steps one by one instead of replaying recorded steps.", group=DEVICE
     )
     cuda_graph_max_bs: int | None = option(
         None,
@@ -279,6 +279,19 @@ class EngineArgs(OptionTable):
         default_text="256, or as many as run at a time",
         minimum=1,
         maximum=4096,
+    )
+    disable_prefill_cuda_graph: bool = option(
+        False, help="Launch the kernels of prompts one by one instead of replaying recorded ones.", group=DEVICE
+    )
+    cuda_graph_max_bs_prefill: int | None = option(
+        None,
+        help="Prompts, or pieces of them, of up to so many tokens in a step are recorded at start-up, where decode "
+        "steps are.",
+        group=DEVICE,
+        unit="tokens",
+        default_text="1024",
+        minimum=1,
+        maximum=16384,
     )
     cpu_threads: int | None = option(
         None,

@@ -130,6 +130,10 @@ class TorchMethod(LinearMethod):
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`LinearMethod`."""
+        weight = cast(torch.Tensor, layer.weight)
+        if x.is_cuda and x.dtype != torch.float32 and layer.bias is None:
+            # Sums are float32 anyway: rounding them, and a pass to widen them again, are left out.
+            return torch.mm(x, weight.t(), out_dtype=torch.float32, out=out)
         logits = self.apply(layer, x)
         return logits.float() if out is None else out.copy_(logits)
 

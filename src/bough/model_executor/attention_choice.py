@@ -84,8 +84,15 @@ def check_recording(
         ConfigError: naming the option.
     """
     problem = why_not_recorded(options, attention, device, config)
-    if problem is not None and options.cuda_graph_max_bs is not None:
-        raise ConfigError(f"--cuda-graph-max-bs has no effect: {problem}; leave it out", param="cuda_graph_max_bs")
+    for name in ("cuda_graph_max_bs", "cuda_graph_max_bs_prefill"):
+        if problem is not None and getattr(options, name) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            raise ConfigError(f"{flag} has no effect: {problem}; leave it out", param=name)
+    if options.disable_prefill_cuda_graph and options.cuda_graph_max_bs_prefill is not None:
+        raise ConfigError(
+            "--cuda-graph-max-bs-prefill has no effect beside --disable-prefill-cuda-graph; leave one out",
+            param="cuda_graph_max_bs_prefill",
+        )
     if problem is not None and device.type == "cuda" and attention != "triton" and config.is_generation:
         logger.warning("decode steps are launched kernel by kernel, which is slower: %s", problem)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bough.config.model_config import ModelConfig
@@ -28,6 +29,10 @@ _TOKENS_PER_REQUEST = 128
 
 DEFAULT_MAX_GRAPH_ROWS = 256
 """Most rows of a recorded decode step on CUDA unless the user says."""
+
+DEFAULT_MAX_GRAPH_TOKENS = 1024
+"""Most tokens of a recorded forward pass of prompts unless the user says: more keep a GPU busy for longer than it takes
+to launch their kernels."""
 
 _FRACTION = {"cpu": 0.4, "cuda": 0.9}
 """Default share of what is left that the KV pool takes. On a CPU the rest is for whatever else the machine is for."""
@@ -193,6 +198,14 @@ def decode_graph_bytes(config: ModelConfig, max_rows: int, num_sizes: int) -> in
     """Bound on what recorded decode steps keep on CUDA: results, the memory in common, and the records."""
     results = max_rows * 4 * (config.vocab_size + config.hidden_size)
     return results + forward_bytes(config, 4, max_rows, max_rows) + num_sizes * _BYTES_PER_RECORD
+
+
+def prompt_graph_bytes(config: ModelConfig, sizes: Sequence[int]) -> int:
+    """The same of recorded forward passes of prompts, of so many tokens each."""
+    if not sizes:
+        return 0
+    results = sizes[-1] * 4 * config.hidden_size
+    return results + forward_bytes(config, 4, sizes[-1], 0) + len(sizes) * _BYTES_PER_RECORD
 
 
 def forward_bytes(config: ModelConfig, itemsize: int, tokens: int, logit_rows: int) -> int:

@@ -8,8 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import cycle
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +21,13 @@ from bough.layers.attention.tiles import decode_pieces
 from bough.layers.attention.triton import DecodeRows, DecodeTables, TritonBackend, TritonMetadata
 from bough.model_executor.forward_batch import ForwardBatch
 from bough.model_executor.graph_runner import ReplayResult
+from bough.model_executor.staging import StagedArrays
 from bough.models.base import CausalLM, torch_dtype
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
 
 logger = logging.getLogger(__name__)
 
-_ALIGNED_ELEMENTS = 4
-"""Parts of a buffer begin at multiples of 16 bytes: kernels are compiled for that."""
+_Array = TypeVar("_Array")
 
 _NUM_ROW_ARRAYS = 4
 
@@ -96,51 +95,29 @@ class CudaRecorder:
         return graph
 
 
-class _Staging:
-    """Page-locked host memory with the layout of :class:`DecodeBuffers`, from which one copy fills these."""
-
-    def __init__(self, size: int, places: Sequence[slice], windows: Sequence[int | None], device: torch.device) -> None:
-        self._memory = torch.zeros(size, dtype=torch.int32, pin_memory=device.type == "cuda")
-        host = self._memory.numpy()
-        self.rows = [host[place] for place in places[:_NUM_ROW_ARRAYS]]
-        self.tables = {window: [host[place] for place in part] for window, part in _by_window(windows, places)}
-        self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
-
-    def wait(self) -> None:
-        """Until it is not read any more."""
-        if self._copied is not None:
-            self._copied.synchronize()
-
-    def copy_to(self, target: torch.Tensor, size: int) -> None:
-        target[:size].copy_(self._memory[:size], non_blocking=True)
-        if self._copied is not None:
-            self._copied.record()
-
-
 class DecodeBuffers:
-    """What a decode step reads, in one piece of device memory, so that one copy fills it.
+    """What a decode step reads, on the device.
 
-    Rows that a step does not have are padding: no KV slot (-1), no keys, token 0. Two steps may be launched that the
-    device has not begun: the host memory that they are copied from takes turns.
+    Rows that a step does not have are padding: no KV slot (-1), no keys, token 0.
     """
 
     def __init__(self, max_rows: int, max_pieces: int, windows: Sequence[int | None], device: torch.device) -> None:
         self.max_rows = max_rows
-        sizes = [max_rows] * _NUM_ROW_ARRAYS
-        for _ in windows:
-            sizes += [1, max_rows + 1, 2 * max_pieces]
-        begins = np.cumsum([0, *(-(-size // _ALIGNED_ELEMENTS) * _ALIGNED_ELEMENTS for size in sizes)])
-        places = [slice(int(begin), int(begin) + size) for begin, size in zip(begins[:-1], sizes, strict=True)]
-        self._device = torch.zeros(int(begins[-1]), dtype=torch.int32, device=device)
-        self._staging = cycle([_Staging(int(begins[-1]), places, windows, device) for _ in range(2)])
-        row_arrays = (self._device[place] for place in places[:_NUM_ROW_ARRAYS])
-        self.req_slots, self.positions, self.out_slots, self.seq_lens = row_arrays
+        self._windows = tuple(windows)
         # Of the last array only what is used is copied: it is by far the largest, unless layers differ in windows.
-        self._last_begin = places[-1].start if windows else int(begins[-1])
+        sizes = [max_rows] * _NUM_ROW_ARRAYS + [1, max_rows + 1, 2 * max_pieces] * len(windows)
+        self._arrays = StagedArrays(sizes, device)
+        rows, tables = self._apart(self._arrays.on_device)
+        self.req_slots, self.positions, self.out_slots, self.seq_lens = rows
         self.tables = {
-            window: DecodeTables(self._device[part[2]].view(-1, 2), self._device[part[0]], self._device[part[1]])
-            for window, part in _by_window(windows, places)
+            window: DecodeTables(pieces.view(-1, 2), num_pieces, first_piece)
+            for window, (num_pieces, first_piece, pieces) in tables.items()
         }
+
+    def _apart(self, arrays: Sequence[_Array]) -> tuple[Sequence[_Array], dict[int | None, Sequence[_Array]]]:
+        """The arrays of rows, and those of each window: number of pieces, first pieces, pieces."""
+        rows, rest = arrays[:_NUM_ROW_ARRAYS], arrays[_NUM_ROW_ARRAYS:]
+        return rows, {window: rest[3 * index : 3 * index + 3] for index, window in enumerate(self._windows)}
 
     def fill(self, req_slots: IntArray, prefix_lens: IntArray, out_slots: IntArray) -> None:
         """Enter a step's rows, each ``[R]``.
@@ -151,26 +128,19 @@ class DecodeBuffers:
         num_rows = len(req_slots)
         seq_lens = np.zeros(self.max_rows, dtype=np.int32)
         seq_lens[:num_rows] = prefix_lens + 1
-        staging = next(self._staging)
-        staging.wait()
-        used = 0
-        for target, values, padding in zip(staging.rows, (req_slots, prefix_lens, out_slots), (0, 0, -1), strict=False):
+        rows, tables = self._apart(self._arrays.host_arrays())
+        used = len(seq_lens)
+        for target, values, padding in zip(rows, (req_slots, prefix_lens, out_slots), (0, 0, -1), strict=False):
             target[:num_rows] = values
             target[num_rows:] = padding
-        staging.rows[3][:] = seq_lens
-        for window, (num_pieces, first_piece, pieces) in staging.tables.items():
+        rows[3][:] = seq_lens
+        for window, (num_pieces, first_piece, pieces) in tables.items():
             plan = decode_pieces(seq_lens, window, SPLIT_KEYS)
             num_pieces[:] = plan.num_pieces
             first_piece[:] = plan.first_piece
             used = plan.pieces.size
             pieces[:used] = plan.pieces.reshape(-1)
-        staging.copy_to(self._device, self._last_begin + used)
-
-
-def _by_window(windows: Sequence[int | None], places: Sequence[slice]) -> Iterator[tuple[int | None, Sequence[slice]]]:
-    for index, window in enumerate(windows):
-        begin = _NUM_ROW_ARRAYS + 3 * index
-        yield window, places[begin : begin + 3]
+        self._arrays.copy(used)
 
 
 class CudaGraphRunner:

@@ -72,6 +72,7 @@ class EncoderWorker:
         for name in (
             "attention_backend",
             "cuda_graph_max_bs",
+            "cuda_graph_max_bs_prefill",
             "max_total_tokens",
             "mem_fraction_static",
             "page_size",

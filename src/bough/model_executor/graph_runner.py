@@ -45,6 +45,20 @@ def batch_sizes(largest: int) -> tuple[int, ...]:
     return (*(size for size in steps if size < largest), largest)
 
 
+_FEWEST_TOKENS = 16
+_TOKEN_STEPS = 8
+"""For each doubling, beyond the first few sizes."""
+
+
+def prompt_sizes(largest: int) -> tuple[int, ...]:
+    """The same for the tokens of prompts; from 128 on padding adds an eighth at most. None up to 0."""
+    steps = [min(_FEWEST_TOKENS, largest)] if largest > 0 else []
+    while steps and steps[-1] < largest:
+        doubling = 1 << (steps[-1].bit_length() - 1)
+        steps.append(min(steps[-1] + max(_FEWEST_TOKENS, doubling // _TOKEN_STEPS), largest))
+    return tuple(steps)
+
+
 class GraphRunner(Protocol):
     """Runs those steps that its records are for."""
 

@@ -99,7 +99,7 @@ class ModelRunner:
         max_req_len: most tokens of one request, prompt and output together.
         quantized: whether native kernels multiply quantised weights.
         activation_dtype: of hidden states between layers.
-        recorded_bytes: what recorded decode steps take of a CUDA device.
+        recorded_bytes: what is recorded takes of a CUDA device.
         lane: brings results to the host.
         step_runner: what runs decode steps in a row and chooses their tokens, if anything does.
     """
@@ -180,7 +180,8 @@ class ModelRunner:
         self.num_parameters, self.weight_bytes = planner.num_parameters, planner.weight_bytes
         tables = planner.fitted()
         self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table
-        self.attn_backend, self.graph_runner = tables.attn_backend, tables.graph_runner
+        self.attn_backend = tables.attn_backend
+        self.graph_runner, self.prompt_runner = tables.graph_runner, tables.prompt_runner
         self.step_runner: CpuGraphRunner | None = None
         if isinstance(self.graph_runner, CpuGraphRunner) and self.config.is_generation:
             self.step_runner = self.graph_runner
@@ -306,7 +307,11 @@ class ModelRunner:
 
     def _run_step(self, plan: StepPlan) -> StepOutcome:
         decoded = self._replay_decode_rows(plan)
-        hidden_states = self.forward(self._make_batch(plan if decoded is None else decoded.others))
+        others = plan if decoded is None else decoded.others
+        if self.prompt_runner is not None and self.prompt_runner.can_run(others):
+            hidden_states = self.prompt_runner.replay(others)
+        else:
+            hidden_states = self.forward(self._make_batch(others))
         if decoded is not None:
             hidden_states = torch.cat((decoded.hidden_states, hidden_states))
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
@@ -317,9 +322,9 @@ class ModelRunner:
                 logits = self.model.compute_logits(self._select(hidden_states, last_tokens[sampling_rows]))
             else:
                 logits = decoded.logits
-                others = last_tokens[sampling_rows[plan.num_decode_rows :]]
-                if len(others):
-                    states = self._select(hidden_states, others)
+                prompt_ends = last_tokens[sampling_rows[plan.num_decode_rows :]]
+                if len(prompt_ends):
+                    states = self._select(hidden_states, prompt_ends)
                     logits = torch.cat((logits, self.model.compute_logits(states)))
             outcome.sampled = SampledRows(sampling_rows, self.sample(plan, logits, sampling_rows))
         if len(sampling_rows) < plan.num_rows:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
 from bough.model_executor.attention_choice import attention_backend, why_not_recorded
 from bough.model_executor.capacity import (
     DEFAULT_MAX_GRAPH_ROWS,
+    DEFAULT_MAX_GRAPH_TOKENS,
     MemoryBudget,
     decode_graph_bytes,
     decode_scratch_bytes,
@@ -31,15 +33,19 @@ from bough.model_executor.capacity import (
     fit_pool,
     fit_requests,
     forward_bytes,
+    prompt_graph_bytes,
 )
 from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
-from bough.model_executor.graph_runner import GraphRunner, batch_sizes
+from bough.model_executor.graph_runner import GraphRunner, batch_sizes, prompt_sizes
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS
 from bough.model_executor.measured_forward import measured_forward_bytes
 from bough.model_executor.runner_options import DEFAULT_PAGE_SIZE, RunnerOptions
 from bough.model_executor.weight_memory import available_memory
 from bough.models.base import CausalLM, torch_dtype
 from bough.sampling.device_state import SamplingState
+
+if TYPE_CHECKING:
+    from bough.model_executor.prompt_graph_runner import PromptGraphRunner
 
 logger = logging.getLogger(__name__)
 
@@ -72,8 +78,10 @@ class DeviceTables:
     sampling_state: SamplingState
     sampler: Sampler
     graph_runner: GraphRunner | None
+    prompt_runner: PromptGraphRunner | None
+    """Recorded forward passes of prompts, on CUDA"""
     recorded_bytes: int
-    """What recorded decode steps take of a CUDA device"""
+    """What is recorded takes of a CUDA device"""
 
 
 class MemoryPlanner:
@@ -227,6 +235,7 @@ class MemoryPlanner:
         if self._records:
             graph_rows = self._max_graph_rows(requests)
             reserved += decode_graph_bytes(config, graph_rows, len(batch_sizes(graph_rows)))
+            reserved += prompt_graph_bytes(config, prompt_sizes(self._max_graph_tokens()))
         if self._attention == "flashinfer":
             from bough.layers.attention.flashinfer import FlashInferBackend
 
@@ -254,13 +263,20 @@ class MemoryPlanner:
     def _max_graph_rows(self, max_running_requests: int) -> int:
         return min(max_running_requests, self._options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
 
+    def _max_graph_tokens(self) -> int:
+        """Most tokens of a recorded forward pass of prompts; 0: none is recorded."""
+        if self._options.disable_prefill_cuda_graph:
+            return 0
+        wanted = self._options.cuda_graph_max_bs_prefill or DEFAULT_MAX_GRAPH_TOKENS
+        return min(wanted, self._options.max_step_tokens)
+
     # --- making it ---
 
     def build(self, pool_tokens: int) -> DeviceTables:
         """Take the memory of a KV pool of so many tokens, and of all that goes with it.
 
         Raises:
-            StartupError: if there is none left to record decode steps.
+            StartupError: if there is none left to record steps.
         """
         requests = fit_requests(
             self._options.max_running_requests, self._default_requests, pool_tokens, self._page_size
@@ -278,20 +294,30 @@ class MemoryPlanner:
         free = self._free_bytes()
         with timed(self._timings, "init_graphs"):
             try:
-                graph_runner = self.record(backend, req_to_token, state.last_token)
+                graph_runner, prompt_runner = self.record(backend, req_to_token, state.last_token)
             except _DEVICE_ERRORS as error:
                 if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
                     raise
                 raise StartupError(
-                    f"there is no memory for recorded decode steps beside a KV cache of {pool_tokens} tokens; "
-                    f"lower --mem-fraction-static, --max-total-tokens or --cuda-graph-max-bs ({error})"
+                    f"there is no memory for recorded steps beside a KV cache of {pool_tokens} tokens; lower "
+                    f"--mem-fraction-static, --max-total-tokens, --cuda-graph-max-bs or --cuda-graph-max-bs-prefill "
+                    f"({error})"
                 ) from error
             recorded_bytes = free - self._free_bytes()
             sampler.compile_kernels()
         if self._records:
-            logger.info("recorded decode steps take %.2f GiB of the device", recorded_bytes / 2**30)
-        host_table = req_to_token.numpy() if self._device.type == "cpu" else None
-        return DeviceTables(kv_pool, req_to_token, host_table, backend, state, sampler, graph_runner, recorded_bytes)
+            logger.info("recorded steps take %.2f GiB of the device", recorded_bytes / 2**30)
+        return DeviceTables(
+            kv_pool=kv_pool,
+            req_to_token=req_to_token,
+            host_table=req_to_token.numpy() if self._device.type == "cpu" else None,
+            attn_backend=backend,
+            sampling_state=state,
+            sampler=sampler,
+            graph_runner=graph_runner,
+            prompt_runner=prompt_runner,
+            recorded_bytes=recorded_bytes,
+        )
 
     def _kv_pool(self, max_total_tokens: int) -> KVPool:
         return KVPool(
@@ -310,8 +336,8 @@ class MemoryPlanner:
     @torch.inference_mode()
     def record(
         self, backend: AttentionBackend, req_to_token: torch.Tensor, last_token: torch.Tensor
-    ) -> GraphRunner | None:
-        """The recorded forward pass, if native kernels run the model; recorded decode steps on CUDA.
+    ) -> tuple[GraphRunner | None, PromptGraphRunner | None]:
+        """The recorded forward pass, if native kernels run the model; on CUDA recorded decode steps, and prompts.
 
         Args:
             backend: of the KV pool.
@@ -319,7 +345,7 @@ class MemoryPlanner:
             last_token: int64 ``[max_running_requests]``, the tokens of decode rows.
         """
         if self._threads is not None:
-            return CpuGraphRunner(
+            graph_runner = CpuGraphRunner(
                 self._model,
                 backend.kv_pool,
                 self._threads,
@@ -329,21 +355,35 @@ class MemoryPlanner:
                 dtype=self._activation_dtype,
                 max_step_tokens=self._options.max_step_tokens,
             )
+            return graph_runner, None
         if not self._records:
-            return None
+            return None, None
         from bough.layers.attention.triton import TritonBackend
         from bough.model_executor.cuda_graph_runner import CudaGraphRunner, CudaRecorder
+        from bough.model_executor.prompt_graph_runner import PromptGraphRunner
 
         assert isinstance(backend, TritonBackend), "else nothing is recorded"
-        return CudaGraphRunner(
+        recorder, max_tokens, prompt_runner = CudaRecorder(self._device), self._max_graph_tokens(), None
+        if max_tokens:
+            # They need more memory than decode steps, which use it again.
+            prompt_runner = PromptGraphRunner(
+                self._model,
+                backend,
+                recorder,
+                self._config,
+                sizes=prompt_sizes(max_tokens),
+                req_to_token=req_to_token,
+            )
+        decode_runner = CudaGraphRunner(
             self._model,
             backend,
-            CudaRecorder(self._device),
+            recorder,
             self._config,
             sizes=batch_sizes(self._max_graph_rows(len(req_to_token))),
             req_to_token=req_to_token,
             last_token=last_token,
         )
+        return decode_runner, prompt_runner
 
 
 @contextmanager

@@ -31,6 +31,9 @@ class RunnerOptions:
     disable_cuda_graph: bool = False
     cuda_graph_max_bs: int | None = None
     """Most rows of a recorded decode step; ``None``: 256."""
+    disable_prefill_cuda_graph: bool = False
+    cuda_graph_max_bs_prefill: int | None = None
+    """Most tokens of a recorded forward pass of prompts; ``None``: 1024."""
     deterministic: bool = False
     """A row's results must not depend on the others, nor on how prompts are cut or cached, in any bit."""
     bind_threads: bool = False

@@ -63,6 +63,8 @@ class TpModelWorker:
                 attention_backend=server_args.attention_backend,
                 disable_cuda_graph=server_args.disable_cuda_graph,
                 cuda_graph_max_bs=server_args.cuda_graph_max_bs,
+                disable_prefill_cuda_graph=server_args.disable_prefill_cuda_graph,
+                cuda_graph_max_bs_prefill=server_args.cuda_graph_max_bs_prefill,
                 deterministic=server_args.enable_deterministic_inference,
                 bind_threads=server_args.bind_threads,
                 seed=seed,

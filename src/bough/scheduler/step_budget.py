@@ -15,6 +15,10 @@ TARGET_STEP_SECONDS = {"cpu": 0.15, "cuda": 0.03}
 PREFILL_SHARE = 0.75
 """Time that prompts get beside running requests, as a share of what those take by themselves."""
 
+UNNOTICED_SECONDS = {"cpu": 0.0, "cuda": 0.02}
+"""Time that prompts get beside running requests in any case. A GPU's steps are so short that nobody sees gaps of a few
+of them, and that prompts in pieces of three quarters of one would mostly pay for being launched."""
+
 MIN_PREFILL_SHARE = 0.25
 """Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
 
@@ -43,12 +47,14 @@ class StepLimits:
         chunk_tokens: most prompt tokens in a step, replacing the budget in time; ``None`` to use that one.
         max_prefill_tokens: most prompt tokens in a step in any case.
         whole_prompts: whether a prompt must be computed in one step, however long it takes.
+        unnoticed_seconds: that prompts may take beside running requests, however little these take.
     """
 
     target_seconds: float
     chunk_tokens: int | None = None
     max_prefill_tokens: int = 16384
     whole_prompts: bool = False
+    unnoticed_seconds: float = 0.0
 
 
 def limits_of_steps(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
@@ -62,7 +68,7 @@ def limits_of_steps(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
         # The longest prompt in one step; the worker has set memory aside for that.
         longest = max(server_args.max_prefill_tokens, info.max_req_len)
         return StepLimits(target, chunk_tokens=longest, max_prefill_tokens=longest)
-    return StepLimits(target, chunk, server_args.max_prefill_tokens)
+    return StepLimits(target, chunk, server_args.max_prefill_tokens, unnoticed_seconds=UNNOTICED_SECONDS[info.device])
 
 
 def budget_of_step(
@@ -89,7 +95,7 @@ def budget_of_step(
         return StepBudget(model, seconds, tokens, logprobs)
     # Long prompts get nearly as much time as running requests take by themselves: their gaps less than double.
     spent = model.seconds(num_decode, decode_context)
-    most = PREFILL_SHARE * spent
+    most = max(PREFILL_SHARE * spent, limits.unnoticed_seconds)
     long = max(min(most, target - spent) - prompt_base, min(spent, target) * MIN_PREFILL_SHARE, least)
     seconds = long
     if not only_long:

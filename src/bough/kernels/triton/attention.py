@@ -5,7 +5,8 @@ the way (Milakov and Gimelshein 2018); the decode kernel leaves partial results 
 anchored at position 0, which a second kernel merges in ascending order (flash-decoding, Dao et al. 2023). A query's
 result thus depends on its own sequence only.
 
-Scores are kept in units of the binary logarithm: ``scale`` is multiplied by log2(e) before the first exponentiation.
+Exponentials are to the base 2: ``scale`` is multiplied by log2(e) beforehand. The running maximum is one of scores that
+are not scaled yet, so that scaling and subtracting it are one instruction.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class BlockSizes(NamedTuple):
     stages: int
 
 
-# Looking up where a token's keys are takes two stages before these can be loaded; with three, nothing would be loaded
-# while the block before is computed.
+# Measured on an H100: see docs/performance.md. Looking up where a token's keys are takes two stages before these can be
+# loaded; with three, little would be loaded while the block before is computed.
 _EXTEND_BLOCKS = {
     64: BlockSizes(128, 64, 4, 5),
-    128: BlockSizes(128, 64, 8, 5),
+    128: BlockSizes(128, 64, 4, 4),
     256: BlockSizes(64, 32, 8, 2),
 }
 _FLOAT32_EXTEND_BLOCKS = {
@@ -54,9 +55,9 @@ _FLOAT32_EXTEND_BLOCKS = {
 }
 """Tensor cores do not take float32 as it is: both sides of a product are held in registers."""
 _DECODE_BLOCKS = {
-    64: BlockSizes(_SMALLEST_DOT, 128, 4, 3),
-    128: BlockSizes(_SMALLEST_DOT, 64, 4, 3),
-    256: BlockSizes(_SMALLEST_DOT, 32, 4, 2),
+    64: BlockSizes(_SMALLEST_DOT, 128, 2, 3),
+    128: BlockSizes(_SMALLEST_DOT, 64, 2, 3),
+    256: BlockSizes(_SMALLEST_DOT, 32, 2, 3),
 }
 _FLOAT32_DECODE_BLOCKS = {
     64: BlockSizes(_SMALLEST_DOT, 64, 4, 2),
@@ -81,13 +82,11 @@ def _of_width(table: dict[int, BlockSizes], head_dim: int) -> BlockSizes:
 
 
 @triton.jit
-def _capped(scores, cap, HAS_CAP: tl.constexpr):
+def _capped(scores, cap):
     """Scores in units of log2, bounded smoothly by ``cap``, which is in the same units: cap * tanh(scores / cap)."""
-    if HAS_CAP:
-        # exp(-2x) overflows to infinity for very negative x, which gives -1, as it should.
-        doubled = tl.exp2(scores * (-2.0 * 1.4426950408889634 / cap))
-        scores = cap * (2.0 / (1.0 + doubled) - 1.0)
-    return scores
+    # exp(-2x) overflows to infinity for very negative x, which gives -1, as it should.
+    doubled = tl.exp2(scores * (-2.0 * 1.4426950408889634 / cap))
+    return cap * (2.0 / (1.0 + doubled) - 1.0)
 
 
 @triton.jit
@@ -108,26 +107,40 @@ def _attend_block(
     scale,
     cap,
     HEAD_DIM: tl.constexpr,
+    MASKED: tl.constexpr,
     HAS_CAP: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
     """One step of the running softmax: queries [M, D] meet the tokens at positions [N], as far as visible [M, N].
 
-    Of keys and values, those of KV head ``head`` are read of tokens that are ``stored`` [N].
+    Of keys and values, those of KV head ``head`` are read of tokens that are ``stored`` [N]. Unless ``MASKED``, all are
+    stored and visible.
     """
     in_head = dims < HEAD_DIM
-    slots = tl.load(table + positions, mask=stored, other=0).to(tl.int64)
-    at = slots * slot_stride + head * HEAD_DIM
-    keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=stored[None, :] & in_head[:, None], other=0.0)
-    values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=stored[:, None] & in_head[None, :], other=0.0)
+    if MASKED:
+        slots = tl.load(table + positions, mask=stored, other=0).to(tl.int64)
+        at = slots * slot_stride + head * HEAD_DIM
+        keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=stored[None, :] & in_head[:, None], other=0.0)
+        values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=stored[:, None] & in_head[None, :], other=0.0)
+    else:
+        slots = tl.load(table + positions).to(tl.int64)
+        at = slots * slot_stride + head * HEAD_DIM
+        keys = tl.load(k_ptr + at[None, :] + dims[:, None], mask=in_head[:, None], other=0.0)
+        values = tl.load(v_ptr + at[:, None] + dims[None, :], mask=in_head[None, :], other=0.0)
     keys, values = widened(keys, q.dtype), widened(values, q.dtype)
-    scores = tl.dot(q, keys, input_precision=PRECISION) * scale
-    scores = tl.where(visible, _capped(scores, cap, HAS_CAP), float("-inf"))
+    scores = tl.dot(q, keys, input_precision=PRECISION)
+    if HAS_CAP:
+        scores = _capped(scores * scale, cap)
+        scale = 1.0
+    if MASKED:
+        scores = tl.where(visible, scores, float("-inf"))
     new_largest = tl.maximum(largest, tl.max(scores, 1))
     # Where nothing was visible so far, the difference of two infinities would not be a number.
-    reference = tl.where(new_largest == float("-inf"), 0.0, new_largest)
-    weights = tl.exp2(scores - reference[:, None])
-    shrink = tl.exp2(largest - reference)
+    reference = tl.where(new_largest == float("-inf"), 0.0, new_largest) if MASKED else new_largest
+    weights = tl.exp2(scores * scale - (reference * scale)[:, None])
+    # Exactly 1 where the maximum stays: how many blocks a query sees nothing of, which depends on its tile, must not
+    # matter. The difference of two products, one of them rounded before, would not be 0.
+    shrink = tl.exp2((largest - reference) * scale)
     total = total * shrink + tl.sum(weights, 1)
     acc = tl.dot(weights.to(values.dtype), values, acc * shrink[:, None], input_precision=PRECISION)
     return new_largest, total, acc
@@ -208,9 +221,12 @@ def _decode_pieces(
                 scale,
                 cap,
                 HEAD_DIM,
+                True,
                 HAS_CAP,
                 PRECISION,
             )
+        if not HAS_CAP:
+            largest *= scale
         out = (piece * num_heads + heads).to(tl.int64)
         tl.store(
             partial_ptr + out[:, None] * HEAD_DIM + dims[None, :],
@@ -277,11 +293,15 @@ def _extend_tiles(
     HAS_CAP: tl.constexpr,
     HAS_WINDOW: tl.constexpr,
     HAS_KV_SCALES: tl.constexpr,
+    ALL_MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
-    """Program (tile, head): a tile is (request slot, first token, tokens, position of the first token)."""
-    tile = tiles_ptr + 4 * tl.program_id(0)
-    head = tl.program_id(1)
+    """A program per tile and head: a tile is (request slot, first token, tokens, position of the first token).
+
+    Heads that share keys are computed at about the same time, and find these in the cache.
+    """
+    tile = tiles_ptr + 4 * (tl.program_id(0) // NUM_HEADS)
+    head = tl.program_id(0) % NUM_HEADS
     table = table_ptr + tl.load(tile).to(tl.int64) * table_stride
     first_token = tl.load(tile + 1).to(tl.int64)
     num_queries = tl.load(tile + 2)
@@ -303,7 +323,34 @@ def _extend_tiles(
     largest = tl.full([BLOCK_M], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK_M], tl.float32)
     acc = tl.zeros([BLOCK_M, BLOCK_D], tl.float32)
-    for start in range(begin, end, BLOCK_N):
+    whole = begin
+    if not ALL_MASKED:
+        # Tokens before the first query are visible to all of them: that needs no comparing.
+        whole = tl.where(num_queries > 0, (first_position + 1) // BLOCK_N * BLOCK_N, 0)
+    for start in range(begin, whole, BLOCK_N):
+        positions = start + tl.arange(0, BLOCK_N)
+        largest, total, acc = _attend_block(
+            q,
+            k_ptr,
+            v_ptr,
+            table,
+            positions,
+            True,
+            True,
+            head // GROUP,
+            dims,
+            slot_stride,
+            largest,
+            total,
+            acc,
+            scale,
+            cap,
+            HEAD_DIM,
+            False,
+            HAS_CAP,
+            PRECISION,
+        )
+    for start in range(whole, end, BLOCK_N):
         positions = start + tl.arange(0, BLOCK_N)
         stored = positions < end
         visible = positions[None, :] <= query_positions[:, None]
@@ -326,6 +373,7 @@ def _extend_tiles(
             scale,
             cap,
             HEAD_DIM,
+            True,
             HAS_CAP,
             PRECISION,
         )
@@ -465,7 +513,7 @@ def extend_attention(
         values: like ``keys``
         req_to_token: int32 ``[requests, max_len]``, the slot of each token.
         tiles: int32 ``[n, 4]``: request slot, first row of ``q``, number of rows (at most ``extend_blocks().queries``)
-            and the position of the first; every row of ``q`` in exactly one.
+            and the position of the first; every row of ``q`` in exactly one. A tile of no rows is nothing.
         tile_queries: most queries of a tile, a power of two; results depend on it. ``None``: that number.
         scale: factor on the scores.
         window: most keys that are seen, the newest ones.
@@ -480,8 +528,7 @@ def extend_attention(
     if tile_queries is not None:
         blocks = blocks._replace(queries=tile_queries)
     out = torch.empty(num_tokens, num_heads * head_dim, dtype=q.dtype, device=q.device)
-    # There may be more tiles than CUDA takes in any dimension but the first.
-    _extend_tiles[(tiles.shape[0], num_heads)](
+    _extend_tiles[(tiles.shape[0] * num_heads,)](
         q,
         keys,
         values,
@@ -504,6 +551,9 @@ def extend_attention(
         HAS_CAP=cap > 0.0,
         HAS_WINDOW=window is not None,
         HAS_KV_SCALES=kv_scales is not None,
+        # Whether a token is before the first query of its tile depends on how prompts are cut. Two loops may round
+        # differently, so tiles that promise the same bits however that is have one.
+        ALL_MASKED=window is not None or blocks.queries <= SHORT_TILE,
         PRECISION=ieee(q.dtype),
         num_warps=blocks.warps,
         num_stages=blocks.stages,

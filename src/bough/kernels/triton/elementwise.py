@@ -19,6 +19,9 @@ Gate = Literal["silu", "gelu", "gelu_tanh"]
 _COLUMNS = 1024
 """Numbers that one program of an activation, or of a look-up, handles."""
 
+_HEADS = 8
+"""Heads that one program rotates: one each would be so little that starting programs takes longer."""
+
 
 @triton.jit
 def _rms_norm_rows(
@@ -106,46 +109,54 @@ def _rotate_and_store_heads(
     NUM_HEADS: tl.constexpr,
     NUM_KV_HEADS: tl.constexpr,
     HALF: tl.constexpr,
+    HEADS: tl.constexpr,
     BLOCK: tl.constexpr,
     HAS_NORM: tl.constexpr,
     HAS_KV_SCALES: tl.constexpr,
 ):
-    """Program (token, head) of queries, keys and values: both halves of a head at a time."""
+    """Program (token, some heads of one kind): first those of queries, then of keys, then of values.
+
+    Both halves of its heads are in tiles [HEADS, BLOCK].
+    """
+    QUERY_BLOCKS: tl.constexpr = (NUM_HEADS + HEADS - 1) // HEADS
+    KEY_BLOCKS: tl.constexpr = (NUM_KV_HEADS + HEADS - 1) // HEADS
     token = tl.program_id(0).to(tl.int64)
-    head = tl.program_id(1)
+    block = tl.program_id(1)
+    is_query, is_value = block < QUERY_BLOCKS, block >= QUERY_BLOCKS + KEY_BLOCKS
+    before = tl.where(is_query, 0, NUM_HEADS + tl.where(is_value, NUM_KV_HEADS, 0))
+    of_kind = block - tl.where(is_query, 0, QUERY_BLOCKS + tl.where(is_value, KEY_BLOCKS, 0))
+    heads = of_kind * HEADS + tl.arange(0, HEADS)[:, None]
     columns = tl.arange(0, BLOCK)
-    inside = columns < HALF
+    in_half = columns < HALF
+    inside = (heads < tl.where(is_query, NUM_HEADS, NUM_KV_HEADS)) & in_half[None, :]
     head_dim = 2 * HALF
-    source = heads_ptr + token * heads_stride + head * head_dim + columns
+    source = heads_ptr + token * heads_stride + (before + heads) * head_dim + columns[None, :]
     low = tl.load(source, mask=inside, other=0.0)
     high = tl.load(source + HALF, mask=inside, other=0.0)
-    if head < NUM_HEADS + NUM_KV_HEADS:
+    if not is_value:
         kind = heads_ptr.dtype.element_ty
         x, y = low.to(tl.float32), high.to(tl.float32)
         if HAS_NORM:
-            weight = (q_norm_ptr if head < NUM_HEADS else k_norm_ptr) + columns
-            inverse = tl.rsqrt((tl.sum(x * x) + tl.sum(y * y)) / head_dim + eps)
-            x *= inverse * tl.load(weight, mask=inside, other=0.0).to(tl.float32)
-            y *= inverse * tl.load(weight + HALF, mask=inside, other=0.0).to(tl.float32)
+            weight_at = (q_norm_ptr if is_query else k_norm_ptr) + columns
+            inverse = tl.rsqrt((tl.sum(x * x, 1) + tl.sum(y * y, 1)) / head_dim + eps)[:, None]
+            x *= inverse * tl.load(weight_at, mask=in_half, other=0.0).to(tl.float32)[None, :]
+            y *= inverse * tl.load(weight_at + HALF, mask=in_half, other=0.0).to(tl.float32)[None, :]
         angles = token * head_dim + columns
-        cos = tl.load(cos_ptr + angles, mask=inside, other=0.0).to(tl.float32)
+        cos = tl.load(cos_ptr + angles, mask=in_half, other=0.0).to(tl.float32)[None, :]
         # The table's second half has the sine's own sign.
-        sin = tl.load(sin_ptr + angles + HALF, mask=inside, other=0.0).to(tl.float32)
+        sin = tl.load(sin_ptr + angles + HALF, mask=in_half, other=0.0).to(tl.float32)[None, :]
         low = (x * cos - y * sin).to(kind)
         high = (y * cos + x * sin).to(kind)
-    if head < NUM_HEADS:
-        target = q_out_ptr + (token * NUM_HEADS + head) * head_dim + columns
+    at = heads * head_dim + columns[None, :]
+    if is_query:
+        target = q_out_ptr + token * NUM_HEADS * head_dim + at
         tl.store(target, low, mask=inside)
         tl.store(target + HALF, high, mask=inside)
     else:
         slot = tl.load(slots_ptr + token).to(tl.int64)
         kept = inside & (slot >= 0)
-        if head < NUM_HEADS + NUM_KV_HEADS:
-            place = keys_ptr + slot * slot_stride + (head - NUM_HEADS) * head_dim + columns
-            scale_ptr = kv_scales_ptr
-        else:
-            place = values_ptr + slot * slot_stride + (head - NUM_HEADS - NUM_KV_HEADS) * head_dim + columns
-            scale_ptr = kv_scales_ptr + 1
+        place = (values_ptr if is_value else keys_ptr) + slot * slot_stride + at
+        scale_ptr = kv_scales_ptr + tl.where(is_value, 1, 0)
         tl.store(place, _stored(low, scale_ptr, keys_ptr.dtype.element_ty, HAS_KV_SCALES), mask=kept)
         tl.store(place + HALF, _stored(high, scale_ptr, keys_ptr.dtype.element_ty, HAS_KV_SCALES), mask=kept)
 
@@ -185,7 +196,9 @@ def rotate_and_store(
     queries = torch.empty(num_tokens, num_heads, head_dim, dtype=heads.dtype, device=heads.device)
     if num_tokens:
         cos, sin = rotation
-        _rotate_and_store_heads[(num_tokens, all_heads)](
+        block = next_power_of_2(head_dim // 2)
+        blocks = triton.cdiv(num_heads, _HEADS) + 2 * triton.cdiv(num_kv_heads, _HEADS)
+        _rotate_and_store_heads[(num_tokens, blocks)](
             heads,
             cos,
             sin,
@@ -202,10 +215,11 @@ def rotate_and_store(
             NUM_HEADS=num_heads,
             NUM_KV_HEADS=num_kv_heads,
             HALF=head_dim // 2,
-            BLOCK=next_power_of_2(head_dim // 2),
+            HEADS=_HEADS,
+            BLOCK=block,
             HAS_NORM=q_norm is not None,
             HAS_KV_SCALES=kv_scales is not None,
-            num_warps=1,
+            num_warps=max(_HEADS * block // 256, 1),
         )
     return queries
 
@@ -314,16 +328,23 @@ def gather_rows(table: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
 
 
 @triton.jit
-def _enter_decode_rows(
-    req_slots_ptr, positions_ptr, out_slots_ptr, last_token_ptr, table_ptr, input_ids_ptr, table_stride
+def _enter_tokens(
+    req_slots_ptr,
+    positions_ptr,
+    out_slots_ptr,
+    last_token_ptr,
+    table_ptr,
+    input_ids_ptr,
+    table_stride,
+    LOOKS_UP: tl.constexpr,
 ):
-    row = tl.program_id(0)
-    req_slot = tl.load(req_slots_ptr + row).to(tl.int64)
-    slot = tl.load(out_slots_ptr + row)
+    token = tl.program_id(0)
+    req_slot = tl.load(req_slots_ptr + token).to(tl.int64)
+    slot = tl.load(out_slots_ptr + token)
     is_real = slot >= 0
-    tl.store(table_ptr + req_slot * table_stride + tl.load(positions_ptr + row), slot.to(tl.int32), mask=is_real)
-    token = tl.load(last_token_ptr + req_slot, mask=is_real, other=0)
-    tl.store(input_ids_ptr + row, token)
+    tl.store(table_ptr + req_slot * table_stride + tl.load(positions_ptr + token), slot.to(tl.int32), mask=is_real)
+    if LOOKS_UP:
+        tl.store(input_ids_ptr + token, tl.load(last_token_ptr + req_slot, mask=is_real, other=0))
 
 
 def enter_decode_rows(
@@ -334,16 +355,48 @@ def enter_decode_rows(
     req_to_token: torch.Tensor,
     input_ids: torch.Tensor,
 ) -> None:
-    """What begins a step of decode rows: enter the slot of each new token into the table, and look the token up.
+    """What begins a step of decode rows: :func:`enter_tokens`, and looking each token up.
 
     Args:
-        req_slots: int64 ``[R]``
-        positions: int64 ``[R]``, of the new tokens.
-        out_slots: int64 ``[R]``, KV slots of the new tokens; negative: the row is padding and gets token 0.
+        req_slots: int32 or int64 ``[R]``
+        positions: likewise, of the new tokens.
+        out_slots: likewise, KV slots of the new tokens; negative: the row is padding and gets token 0.
         last_token: int64 ``[requests]``
         req_to_token: int32 ``[requests, max_len]``, written.
         input_ids: int64 ``[R]``, written.
     """
-    _enter_decode_rows[(len(req_slots),)](
-        req_slots, positions, out_slots, last_token, req_to_token, input_ids, req_to_token.stride(0), num_warps=1
+    _enter_tokens[(len(req_slots),)](
+        req_slots,
+        positions,
+        out_slots,
+        last_token,
+        req_to_token,
+        input_ids,
+        req_to_token.stride(0),
+        LOOKS_UP=True,
+        num_warps=1,
+    )
+
+
+def enter_tokens(
+    req_slots: torch.Tensor, positions: torch.Tensor, out_slots: torch.Tensor, req_to_token: torch.Tensor
+) -> None:
+    """Enter the slots of new tokens into the table of requests.
+
+    Args:
+        req_slots: int32 or int64 ``[T]``, the request of each token.
+        positions: likewise, of the tokens in their sequences.
+        out_slots: likewise, their KV slots; negative: the token is padding.
+        req_to_token: int32 ``[requests, max_len]``, written.
+    """
+    _enter_tokens[(len(req_slots),)](
+        req_slots,
+        positions,
+        out_slots,
+        req_slots,
+        req_to_token,
+        req_slots,
+        req_to_token.stride(0),
+        LOOKS_UP=False,
+        num_warps=1,
     )

@@ -19,17 +19,64 @@ from bough.kernels.triton.gemm import tile_of
 from bough.kernels.triton.launch import ieee, next_power_of_2, warps_for
 
 FEW_ROWS = 16
-"""Up to which a tile holds no more rows; it need not give the same last bits as the larger one."""
+"""Up to which a tile holds no more rows; larger ones need not give the same last bits."""
 
-_FEW_ROWS_TILE = {"BLOCK_M": 16, "BLOCK_N": 32, "SWEEP": 1, "num_warps": 4, "num_stages": 6}
-_LONG_SPAN_STAGES = 3
-"""Of such a tile where a span is longer than 128 inputs: more would not fit into shared memory everywhere."""
-_TILE = {"BLOCK_M": 64, "BLOCK_N": 64, "SWEEP": 8, "num_warps": 4, "num_stages": 3}
-_FLOAT32_TILE = {"BLOCK_M": 32, "BLOCK_N": 32, "SWEEP": 8, "num_warps": 8, "num_stages": 2}
+_TILES = {
+    FEW_ROWS: {"BLOCK_M": 16, "BLOCK_N": 64, "num_warps": 4, "num_stages": 4},
+    64: {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3},
+}
+"""By the number of rows, up to which each is for. Measured on an H100, as all of these: see docs/performance.md."""
+_TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
+_FLOAT32_TILE = {"BLOCK_M": 32, "BLOCK_N": 32, "num_warps": 8, "num_stages": 2}
 """Tensor cores do not take float32 as it is: both sides of a product are held in registers."""
+
+_SWEEP = 8
+
+_ENOUGH_PROGRAMS = {FEW_ROWS: 256, 64: 128}
+"""By the number of rows, as above. Where outputs make fewer, the inner dimension is divided as well, to keep a device
+busy."""
+_SUMMED = 1024
+"""Sums that one program adds up the parts of."""
+_FEWEST_GROUPS = 4
+"""That a part of the inner dimension has."""
 
 WHOLE_ROW_SPAN = 128
 """Inputs that are summed at a time where a row has a single scale."""
+
+# A byte's halves are put into the last bits of 128, two at a time, and that and 8 are taken away again: many fewer
+# instructions than a compiler makes of whole numbers that become bfloat16.
+_TO_BFLOAT16 = tl.constexpr(
+    """{
+    .reg .b32 pair, part, one, less;
+    mov.b32 one, 0x3f803f80;
+    mov.b32 less, 0xc308c308;
+    prmt.b32 pair, $4, 0, 0x4140;
+    lop3.b32 part, pair, 0x000f000f, 0x43004300, 0xea;
+    fma.rn.bf16x2 $0, part, one, less;
+    shr.u32 pair, pair, 4;
+    lop3.b32 part, pair, 0x000f000f, 0x43004300, 0xea;
+    fma.rn.bf16x2 $2, part, one, less;
+    prmt.b32 pair, $4, 0, 0x4342;
+    lop3.b32 part, pair, 0x000f000f, 0x43004300, 0xea;
+    fma.rn.bf16x2 $1, part, one, less;
+    shr.u32 pair, pair, 4;
+    lop3.b32 part, pair, 0x000f000f, 0x43004300, 0xea;
+    fma.rn.bf16x2 $3, part, one, less;
+    }"""
+)
+
+
+@triton.jit
+def _halves(pairs, kind: tl.constexpr, FAST: tl.constexpr):
+    """The two codes of each byte, as numbers from -8 to 7."""
+    if FAST:
+        low, high = tl.inline_asm_elementwise(
+            _TO_BFLOAT16, "=r,=r,=r,=r,r", [pairs], dtype=(tl.bfloat16, tl.bfloat16), is_pure=True, pack=4
+        )
+    else:
+        low = ((pairs & 15).to(tl.int32) - 8).to(kind)
+        high = ((pairs >> 4).to(tl.int32) - 8).to(kind)
+    return low, high
 
 
 @triton.jit(do_not_specialize=["num_rows"])
@@ -47,6 +94,7 @@ def _coded_tiles(
     x_stride,
     codes_stride,
     PACKED: tl.constexpr,
+    FAST: tl.constexpr,
     WHOLE_ROWS: tl.constexpr,
     HAS_X_SCALES: tl.constexpr,
     HAS_OFFSETS: tl.constexpr,
@@ -54,70 +102,83 @@ def _coded_tiles(
     PRECISION: tl.constexpr,
     IMPRECISE: tl.constexpr,
     SPAN: tl.constexpr,
+    PARTS: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     SWEEP: tl.constexpr,
 ):
-    rows, outputs = tile_of(num_rows, num_outputs, BLOCK_M, BLOCK_N, SWEEP)
+    """Program (tile, part of the inner dimension): the product, transposed.
+
+    So codes are the left operand, which tensor cores take from the registers where they were made numbers of.
+    """
+    outputs, rows = tile_of(num_outputs, num_rows, BLOCK_N, BLOCK_M, SWEEP)
     in_rows, in_outputs = rows < num_rows, outputs < num_outputs
     num_groups = tl.cdiv(num_inputs, SPAN)
+    part_groups = tl.cdiv(num_groups, PARTS)
+    first_group = tl.program_id(1) * part_groups
+    last_group = tl.minimum(first_group + part_groups, num_groups)
     HALF: tl.constexpr = SPAN // 2
-    half = tl.arange(0, HALF)
+    half, whole = tl.arange(0, HALF), tl.arange(0, SPAN)
     kind: tl.constexpr = x_ptr.dtype.element_ty
-    acc = tl.zeros([BLOCK_M, BLOCK_N], tl.float32)
-    if not WHOLE_ROWS:
-        scale = tl.load(scales_ptr + outputs, mask=in_outputs, other=0.0)
-        if HAS_OFFSETS:
-            offset = tl.load(offsets_ptr + outputs, mask=in_outputs, other=0.0)
-        if HAS_X_SCALES:
-            x_scale = tl.load(x_scales_ptr + rows * num_groups, mask=in_rows, other=0.0)
-    for group in range(num_groups):
-        if not WHOLE_ROWS:
-            # Those of the next group, so that nobody waits for them: a compiler that pipelines the loop's operands does
-            # not do so with what is needed after the products.
-            is_last = group + 1 >= num_groups
-            next_at = (group + 1) * num_outputs + outputs
-            next_scale = tl.load(scales_ptr + next_at, mask=in_outputs & ~is_last, other=0.0)
-            if HAS_OFFSETS:
-                next_offset = tl.load(offsets_ptr + next_at, mask=in_outputs & ~is_last, other=0.0)
-            if HAS_X_SCALES:
-                next_x_at = rows * num_groups + group + 1
-                next_x_scale = tl.load(x_scales_ptr + next_x_at, mask=in_rows & ~is_last, other=0.0)
-        first = group * SPAN + half
-        second = first + HALF
-        x_at = x_ptr + rows[:, None] * x_stride
-        x_first = tl.load(x_at + first[None, :], mask=in_rows[:, None] & (first < num_inputs)[None, :], other=0.0)
-        x_second = tl.load(x_at + second[None, :], mask=in_rows[:, None] & (second < num_inputs)[None, :], other=0.0)
-        codes_at = codes_ptr + outputs[None, :] * codes_stride
+    acc = tl.zeros([BLOCK_N, BLOCK_M], tl.float32)
+    x_at = x_ptr + rows[None, :] * x_stride
+    codes_at = codes_ptr + outputs[:, None] * codes_stride
+    for group in range(first_group, last_group):
         if PACKED:
-            pairs = tl.load(codes_at + (group * HALF + half)[:, None], mask=in_outputs[None, :], other=0).to(tl.int32)
-            low, high = (pairs & 15) - 8, (pairs >> 4) - 8
-        else:
-            in_first = in_outputs[None, :] & (first < num_inputs)[:, None]
-            in_second = in_outputs[None, :] & (second < num_inputs)[:, None]
-            low = tl.load(codes_at + first[:, None], mask=in_first, other=0.0)
-            high = tl.load(codes_at + second[:, None], mask=in_second, other=0.0)
-        part = tl.dot(x_first, low.to(kind), input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
-        part = tl.dot(x_second, high.to(kind), part, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
-        if not WHOLE_ROWS:
-            part *= scale[None, :]
-            scale = next_scale
+            first = group * SPAN + half
+            second = first + HALF
+            x_first = tl.load(x_at + first[:, None], mask=in_rows[None, :] & (first < num_inputs)[:, None], other=0.0)
+            x_second = tl.load(
+                x_at + second[:, None], mask=in_rows[None, :] & (second < num_inputs)[:, None], other=0.0
+            )
+            pairs = tl.load(codes_at + (group * HALF + half)[None, :], mask=in_outputs[:, None], other=0)
+            low, high = _halves(pairs, kind, FAST)
+            part = tl.dot(low, x_first, input_precision=PRECISION)
+            part = tl.dot(high, x_second, part, input_precision=PRECISION)
             if HAS_OFFSETS:
-                x_sum = tl.sum(x_first.to(tl.float32), 1) + tl.sum(x_second.to(tl.float32), 1)
-                part += x_sum[:, None] * offset[None, :]
-                offset = next_offset
+                x_sum = tl.sum(x_first.to(tl.float32), 0) + tl.sum(x_second.to(tl.float32), 0)
+        else:
+            inner = group * SPAN + whole
+            in_inner = inner < num_inputs
+            x = tl.load(x_at + inner[:, None], mask=in_rows[None, :] & in_inner[:, None], other=0.0)
+            codes = tl.load(codes_at + inner[None, :], mask=in_outputs[:, None] & in_inner[None, :], other=0.0)
+            part = tl.dot(codes.to(kind), x, input_precision=PRECISION, max_num_imprecise_acc=IMPRECISE)
+            if HAS_OFFSETS:
+                x_sum = tl.sum(x.to(tl.float32), 0)
+        if not WHOLE_ROWS:
+            part *= tl.load(scales_ptr + group * num_outputs + outputs, mask=in_outputs, other=0.0)[:, None]
+            if HAS_OFFSETS:
+                offset = tl.load(offsets_ptr + group * num_outputs + outputs, mask=in_outputs, other=0.0)
+                part += offset[:, None] * x_sum[None, :]
             if HAS_X_SCALES:
-                part *= x_scale[:, None]
-                x_scale = next_x_scale
+                part *= tl.load(x_scales_ptr + rows * num_groups + group, mask=in_rows, other=0.0)[None, :]
         acc += part
     if WHOLE_ROWS:
-        acc *= tl.load(scales_ptr + outputs, mask=in_outputs, other=0.0)[None, :]
+        acc *= tl.load(scales_ptr + outputs, mask=in_outputs, other=0.0)[:, None]
         if HAS_X_SCALES:
-            acc *= tl.load(x_scales_ptr + rows, mask=in_rows, other=0.0)[:, None]
-    if HAS_BIAS:
-        acc += tl.load(bias_ptr + outputs, mask=in_outputs, other=0.0).to(tl.float32)[None, :]
-    out_at = out_ptr + rows[:, None] * num_outputs + outputs[None, :]
-    tl.store(out_at, acc.to(out_ptr.dtype.element_ty), mask=in_rows[:, None] & in_outputs[None, :])
+            acc *= tl.load(x_scales_ptr + rows, mask=in_rows, other=0.0)[None, :]
+    if HAS_BIAS and tl.program_id(1) == 0:
+        acc += tl.load(bias_ptr + outputs, mask=in_outputs, other=0.0).to(tl.float32)[:, None]
+    out_at = out_ptr + (tl.program_id(1) * num_rows + rows[None, :]) * num_outputs + outputs[:, None]
+    tl.store(out_at, acc.to(out_ptr.dtype.element_ty), mask=in_rows[None, :] & in_outputs[:, None])
+
+
+@triton.jit
+def _add_parts(parts_ptr, out_ptr, size, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for part in tl.static_range(PARTS):
+        total += tl.load(parts_ptr + part * size + at, mask=at < size, other=0.0)
+    tl.store(out_ptr + at, total.to(out_ptr.dtype.element_ty), mask=at < size)
+
+
+def _num_parts(num_rows: int, num_outputs: int, groups: int, block_n: int) -> int:
+    """Into how many parts the inner dimension is divided: a power of two, the same for all numbers of few rows."""
+    enough = next((programs for rows, programs in _ENOUGH_PROGRAMS.items() if num_rows <= rows), 0)
+    programs, parts = triton.cdiv(num_outputs, block_n), 1
+    while programs * parts < enough and groups // (2 * parts) >= _FEWEST_GROUPS:
+        parts *= 2
+    return parts
 
 
 def _launch(
@@ -135,36 +196,45 @@ def _launch(
 ) -> torch.Tensor:
     (num_rows, num_inputs), num_outputs = x.shape, len(codes)
     out = torch.empty(num_rows, num_outputs, dtype=out_dtype, device=x.device)
-    tile = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE
-    if num_rows <= FEW_ROWS and not one_tile:
-        tile = _FEW_ROWS_TILE if span <= WHOLE_ROW_SPAN else _FEW_ROWS_TILE | {"num_stages": _LONG_SPAN_STAGES}
-    if num_rows:
-        grid = (triton.cdiv(num_rows, tile["BLOCK_M"]) * triton.cdiv(num_outputs, tile["BLOCK_N"]),)
-        _coded_tiles[grid](
-            x,
-            scales if x_scales is None else x_scales,
-            codes,
-            scales,
-            scales if offsets is None else offsets,
-            scales if bias is None else bias,
-            out,
-            num_rows,
-            num_outputs,
-            num_inputs,
-            x.stride(0),
-            codes.stride(0),
-            PACKED=packed,
-            # A single group is a whole row, whose scales wait until all is summed.
-            WHOLE_ROWS=len(scales) == 1 and offsets is None,
-            HAS_X_SCALES=x_scales is not None,
-            HAS_OFFSETS=offsets is not None,
-            HAS_BIAS=bias is not None,
-            PRECISION=ieee(x.dtype),
-            # Tensor cores sum 8-bit products with few bits; half a span at a time, no longer.
-            IMPRECISE=span // 2 if x.dtype.itemsize == 1 else 0,
-            SPAN=span,
-            **tile,
-        )
+    if not num_rows:
+        return out
+    tile, parts = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE, 1
+    if not one_tile:
+        if x.dtype != torch.float32:
+            tile = next((each for rows, each in _TILES.items() if num_rows <= rows), tile)
+        parts = _num_parts(num_rows, num_outputs, triton.cdiv(num_inputs, span), tile["BLOCK_N"])
+    sums = out if parts == 1 else torch.empty(parts, *out.shape, dtype=torch.float32, device=x.device)
+    grid = (triton.cdiv(num_rows, tile["BLOCK_M"]) * triton.cdiv(num_outputs, tile["BLOCK_N"]), parts)
+    _coded_tiles[grid](
+        x,
+        scales if x_scales is None else x_scales,
+        codes,
+        scales,
+        scales if offsets is None else offsets,
+        scales if bias is None else bias,
+        sums,
+        num_rows,
+        num_outputs,
+        num_inputs,
+        x.stride(0),
+        codes.stride(0),
+        PACKED=packed,
+        FAST=packed and x.dtype == torch.bfloat16 and not triton.knobs.runtime.interpret,
+        # A single group is a whole row, whose scales wait until all is summed.
+        WHOLE_ROWS=len(scales) == 1 and offsets is None,
+        HAS_X_SCALES=x_scales is not None,
+        HAS_OFFSETS=offsets is not None,
+        HAS_BIAS=bias is not None,
+        PRECISION=ieee(x.dtype),
+        # Tensor cores sum 8-bit products with few bits; half a span at a time, no longer.
+        IMPRECISE=span // 2 if x.dtype.itemsize == 1 else 0,
+        SPAN=span,
+        PARTS=parts,
+        SWEEP=_SWEEP,
+        **tile,
+    )
+    if parts > 1:
+        _add_parts[(triton.cdiv(out.numel(), _SUMMED),)](sums, out, out.numel(), PARTS=parts, BLOCK=_SUMMED)
     return out
 
 

@@ -4,7 +4,7 @@ A token's weight is ``exp((logit - largest) / temperature)`` in whole units of `
 :mod:`bough.sampling.draw`, so sums are exact in any order. Truncation keeps a run of the likeliest tokens. Where that
 run ends is found by bisecting the distances of logits from the largest one: the bits of a float32 that is not negative,
 read as an integer, are in the order of the numbers. A chunk of the vocabulary whose largest logit is too far away is
-not read.
+not read; where nothing is truncated, only the chunk that the token is in is read again.
 
 With the same seed, and so the same uniform numbers, a row gets the token that torch's sampler and the native one would
 choose, but for what the rounding of exponentials decides: a uniform number within about ``2**-18`` of the border of two
@@ -62,6 +62,33 @@ def _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK: tl.constexpr):
 
 
 @triton.jit
+def _chunk_weights(
+    logits_ptr,
+    maxima_ptr,
+    draws_ptr,
+    weights_ptr,
+    vocab_size,
+    num_chunks,
+    CHUNK: tl.constexpr,
+    BLOCK_C: tl.constexpr,
+):
+    """Program (row, chunk): the weight of the chunk's tokens; 0 in a row that draws nothing."""
+    row = tl.program_id(0).to(tl.int64)
+    chunk = tl.program_id(1)
+    weight = tl.full((), 0, tl.int64)
+    if tl.load(draws_ptr + row * 6) > 0.0:
+        chunks = tl.arange(0, BLOCK_C)
+        maxima = tl.load(maxima_ptr + row * num_chunks + chunks, mask=chunks < num_chunks, other=float("-inf"))
+        largest = tl.max(maxima, 0)
+        # Weights of a row that is not finite are not asked for.
+        if (largest > float("-inf")) & (largest < float("inf")) & (_has_nan(maxima) == 0):
+            inverse_temperature = tl.load(draws_ptr + row * 6 + 2).to(tl.float32)
+            distance = _chunk_distances(logits_ptr + row * vocab_size, chunk, largest, vocab_size, CHUNK)
+            weight = tl.sum(_units(distance, inverse_temperature), 0)
+    tl.store(weights_ptr + row * num_chunks + chunk, weight)
+
+
+@triton.jit
 def _below(row_ptr, maxima_ptr, pivot, largest, inverse_temperature, vocab_size, num_chunks, CHUNK: tl.constexpr):
     """How many tokens are nearer to the largest than ``pivot``, and their weight."""
     # Added up over the places of a chunk in the end only: until then no thread waits for another.
@@ -92,6 +119,7 @@ def _choose(
     logits_ptr,
     maxima_ptr,
     draws_ptr,
+    weights_ptr,
     tokens_ptr,
     finite_ptr,
     vocab_size,
@@ -125,9 +153,8 @@ def _choose(
             high = reach.to(tl.int32, bitcast=True) + 1
             low = high
             most_ties = tl.full((), 0, tl.int64)
-            count, total = _below(
-                row_ptr, maxima_ptr, reach, largest, inverse_temperature, vocab_size, num_chunks, CHUNK
-            )
+            weights = tl.load(weights_ptr + row * num_chunks + chunks, mask=chunks < num_chunks, other=0)
+            total = tl.sum(weights, 0)
             if (top_p < 2.0) | (top_k < vocab_size):
                 # The run ends somewhere in [low, high): low belongs to it, high does not.
                 share = tl.minimum(top_p * total.to(tl.float64), 4611686018427387904.0)
@@ -160,32 +187,36 @@ def _choose(
                 if tied_weight > 0:
                     most_ties = tl.minimum(most_ties, (limit - low_weight + tied_weight - 1) // tied_weight)
             nearest = high.to(tl.float32, bitcast=True)
-            kept_total = total
+            drawn = tl.full((), 2147483647, tl.int32)
             if (low < high) | (log_min_p > float("-inf")):
                 kept_total = tl.full((), 0, tl.int64)
                 ties = tl.full((), 0, tl.int64)
                 for chunk in range(num_chunks):
                     if largest - tl.load(maxima_ptr + chunk) < nearest:
                         distance = _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK)
-                        weights, tied = _kept_weights(
-                            distance, ties, low, high, most_ties, log_min_p, inverse_temperature
-                        )
-                        kept_total += tl.sum(weights, 0)
+                        kept, tied = _kept_weights(distance, ties, low, high, most_ties, log_min_p, inverse_temperature)
+                        kept_total += tl.sum(kept, 0)
                         ties += tied
-            target = (uniform * kept_total.to(tl.float64)).to(tl.int64)
-            drawn = tl.full((), 2147483647, tl.int32)
-            before = tl.full((), 0, tl.int64)
-            ties = tl.full((), 0, tl.int64)
-            chunk = tl.full((), 0, tl.int32)
-            while (chunk < num_chunks) & (drawn == 2147483647):
-                if largest - tl.load(maxima_ptr + chunk) < nearest:
-                    distance = _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK)
-                    weights, tied = _kept_weights(distance, ties, low, high, most_ties, log_min_p, inverse_temperature)
-                    cumulative = before + tl.cumsum(weights, 0)
-                    drawn = _first_id(cumulative > target, chunk * CHUNK + tl.arange(0, CHUNK))
-                    before += tl.sum(weights, 0)
-                    ties += tied
-                chunk += 1
+                target = (uniform * kept_total.to(tl.float64)).to(tl.int64)
+                before = tl.full((), 0, tl.int64)
+                ties = tl.full((), 0, tl.int64)
+                chunk = tl.full((), 0, tl.int32)
+                while (chunk < num_chunks) & (drawn == 2147483647):
+                    if largest - tl.load(maxima_ptr + chunk) < nearest:
+                        distance = _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK)
+                        kept, tied = _kept_weights(distance, ties, low, high, most_ties, log_min_p, inverse_temperature)
+                        cumulative = before + tl.cumsum(kept, 0)
+                        drawn = _first_id(cumulative > target, chunk * CHUNK + tl.arange(0, CHUNK))
+                        before += tl.sum(kept, 0)
+                        ties += tied
+                    chunk += 1
+            else:
+                target = (uniform * total.to(tl.float64)).to(tl.int64)
+                chunk = tl.minimum(_first_id(tl.cumsum(weights, 0) > target, chunks), num_chunks - 1)
+                before = tl.sum(tl.where(chunks < chunk, weights, 0), 0)
+                distance = _chunk_distances(row_ptr, chunk, largest, vocab_size, CHUNK)
+                cumulative = before + tl.cumsum(_units(distance, inverse_temperature), 0)
+                drawn = _first_id(cumulative > target, chunk * CHUNK + tl.arange(0, CHUNK))
             token = tl.minimum(drawn, vocab_size - 1)
     tl.store(tokens_ptr + row, token.to(tl.int64))
     tl.store(finite_ptr + row, finite)
@@ -211,18 +242,26 @@ def choose_tokens(logits: torch.Tensor, draws: torch.Tensor | None) -> tuple[tor
     tokens = torch.empty(num_rows, dtype=torch.int64, device=device)
     finite = torch.empty(num_rows, dtype=torch.bool, device=device)
     if num_rows:
+        block_c = next_power_of_2(num_chunks)
         _chunk_maxima[(num_rows, num_chunks)](logits, maxima, vocab_size, num_chunks, CHUNK=_CHUNK, num_warps=4)
+        weights = None
+        if draws is not None:
+            weights = torch.empty(num_rows, num_chunks, dtype=torch.int64, device=device)
+            _chunk_weights[(num_rows, num_chunks)](
+                logits, maxima, draws, weights, vocab_size, num_chunks, CHUNK=_CHUNK, BLOCK_C=block_c, num_warps=4
+            )
         _choose[(num_rows,)](
             logits,
             maxima,
             logits if draws is None else draws,
+            logits if weights is None else weights,
             tokens,
             finite,
             vocab_size,
             num_chunks,
             HAS_RANDOM=draws is not None,
             CHUNK=_CHUNK,
-            BLOCK_C=next_power_of_2(num_chunks),
+            BLOCK_C=block_c,
             num_warps=8,
         )
     return tokens, finite

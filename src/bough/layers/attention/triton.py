@@ -70,6 +70,7 @@ class TritonBackend(StoringBackend):
 
     Attributes:
         max_pieces: pieces of keys for which there is scratch memory.
+        tile_queries: most queries of a tile of prompts.
         one_kernel: decode rows are computed by the kernel of prompts, in tiles of one size for both, so that a token's
             result has the same bits whether it was generated or is part of a prompt.
     """
@@ -105,7 +106,7 @@ class TritonBackend(StoringBackend):
         self.num_heads = num_heads
         self.one_kernel = one_kernel
         blocks = extend_blocks(kv_pool.head_dim, dtype or kv_pool.dtype)
-        self._tile_queries = SHORT_TILE if one_kernel else blocks.queries
+        self.tile_queries = SHORT_TILE if one_kernel else blocks.queries
         self.max_pieces = 0 if one_kernel else max_pieces
         self._scratch = DecodeScratch.empty(self.max_pieces, num_heads, kv_pool.head_dim, kv_pool.device)
         cores = _CORES_OF_A_SMALL_DEVICE
@@ -130,7 +131,7 @@ class TritonBackend(StoringBackend):
         decode = tuple(self._decode_rows(rows, req_slots[rows], seq_lens[rows]) for rows in groups)
         tiles = None
         if split < len(req_slots):
-            planned = extend_tiles(req_slots[split:], prefix_lens[split:], extend_lens[split:], self._tile_queries)
+            planned = extend_tiles(req_slots[split:], prefix_lens[split:], extend_lens[split:], self.tile_queries)
             tiles = to_device(planned, device)
         return TritonMetadata(req_to_token, decode, tiles)
 
@@ -183,7 +184,7 @@ class TritonBackend(StoringBackend):
             *self._buffers(layer),
             metadata.req_to_token,
             metadata.tiles,
-            tile_queries=self._tile_queries,
+            tile_queries=self.tile_queries,
             scale=layer.scaling,
             window=layer.sliding_window,
             kv_scales=self._scales(layer),

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import pytest
+
+from bough.scheduler.cost_model import CostModel
+from bough.scheduler.step_budget import StepLimits, budget_of_step
+
+MICROSECONDS = 1e-6
+
+
+def prompt_seconds(limits: StepLimits, *, step_seconds: float) -> float:
+    """Time that a long prompt gets beside ten running requests whose step takes so long."""
+    model = CostModel(step_seconds - 10 * MICROSECONDS, MICROSECONDS, 0.0, 0.0)
+    budget = budget_of_step(limits, model, 10, 0.0, only_long=True)
+    return budget.tokens_for(0, 1.0) * MICROSECONDS
+
+
+@pytest.mark.parametrize("step_seconds", [0.002, 0.012, 0.02])
+def test_prompts_get_three_quarters_of_what_running_requests_take(step_seconds: float) -> None:
+    limits = StepLimits(target_seconds=0.15)
+    assert prompt_seconds(limits, step_seconds=step_seconds) == pytest.approx(0.75 * step_seconds, rel=0.01)
+
+
+@pytest.mark.parametrize(("step_seconds", "expected"), [(0.002, 0.01), (0.012, 0.01), (0.022, 0.008), (0.04, 0.0075)])
+def test_prompts_get_more_where_nobody_notices_but_keep_to_the_target(step_seconds: float, expected: float) -> None:
+    limits = StepLimits(target_seconds=0.03, unnoticed_seconds=0.01)
+    assert prompt_seconds(limits, step_seconds=step_seconds) == pytest.approx(expected, rel=0.01)
