@@ -595,15 +595,17 @@ def test_a_step_that_fails_within_a_jump_leaves_nothing_in_the_cache_that_was_no
             raise RuntimeError("injected")
         return original(plan)
 
+    regex = f"[0-9]{LONG_TEXT[:300]}[0-9]"
+    h.submit(prompt_of(5, 2, VOCAB_SIZE), regex=regex, max_new_tokens=1)  # it is compiled now
+    h.run()
     h.worker.worker.forward_batch_generation = forward  # type: ignore[method-assign]
-    # Long enough to be there still when the grammar is compiled, however busy the machine is.
-    h.submit(prompt_of(9, 1, VOCAB_SIZE), rid="free", max_new_tokens=300)
+    h.submit(prompt_of(9, 1, VOCAB_SIZE), rid="free", max_new_tokens=80)
     h.step()
-    h.submit(PROMPT, rid="jump", regex=f"[0-9]{LONG_TEXT[:300]}[0-9]", max_new_tokens=200)
+    h.submit(PROMPT, rid="jump", regex=regex, max_new_tokens=200)
     h.run()
     assert h.scheduler.counters.failed_steps == 1
     assert text_of(h.outputs["jump"])[1:-1] == LONG_TEXT[:300]
-    assert len(h.outputs["free"].token_ids) == 300
+    assert len(h.outputs["free"].token_ids) == 80
     follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
     h.submit(follow_up, rid="again", max_new_tokens=5)
     h.run()
