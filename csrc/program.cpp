@@ -237,7 +237,9 @@ StepError Program::check(const Step& step) const {
         if (step.req_slots[row] < 0 || step.req_slots[row] >= limits_.max_rows) return StepError::bad_slot;
         if (head_.num_outputs == 0 && step.wanted[row] != Wanted::nothing) return StepError::no_head;
         for (int64_t end = token + extend; token < end; ++token) {
-            if (step.input_ids[token] < -1 || step.input_ids[token] >= limits_.vocab_size) return StepError::bad_token;
+            const int64_t given = step.input_ids[token];
+            const int64_t id = given == -1 ? step.last_tokens[step.req_slots[row]] : given;
+            if (id < 0 || id >= limits_.vocab_size) return StepError::bad_token;
             if (step.out_slots[token] < 0 || step.out_slots[token] >= limits_.num_slots) return StepError::bad_slot;
         }
     }

@@ -92,7 +92,7 @@ def test_batches_and_throughputs_are_drawn(tmp_path: Path, figures: dict[str, An
 @pytest.mark.parametrize(
     ("contents", "flags", "message"),
     [
-        (["{"], [], "cannot read"),
+        (["{"], [], "is no result of a benchmark, which is JSON"),
         (["[" * 200_000], [], "nested too deeply"),
         (["[1]"], [], "holds no figures"),
         (['{"batches": [1]}'], [], "holds no figures"),

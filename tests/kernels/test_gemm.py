@@ -88,6 +88,16 @@ def test_gated_product(isa: Isa, threads: ThreadPool, shape: tuple[int, int, int
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_nothing_is_read_beside_an_odd_number_of_inputs(isa: Isa, threads: ThreadPool, dtype: torch.dtype) -> None:
+    weight, beside = random_matrix(70, 33, dtype, 1), torch.full((5, 34), torch.nan, dtype=dtype)
+    beside[:, :33] = random_matrix(5, 33, dtype, 2)
+    weights = packed(threads, weight)
+    product = weights.multiply(beside[:, :33], torch.float32)
+    assert torch.equal(product, weights.multiply(beside[:, :33].contiguous(), torch.float32))
+    assert bool(product.isfinite().all())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, dtype: torch.dtype) -> None:
     weight, x = random_matrix(161, 1301, dtype, 1), random_matrix(67, 1301, dtype, 2)
     whole = packed(ThreadPool(1), weight).multiply(x, torch.float32)

@@ -437,6 +437,11 @@ void check_program(ThreadPool& pool) {
                nullptr,  nullptr,
                nullptr,  0};
     expect(model.run(wrong) == StepError::bad_token, "a token beyond the vocabulary", 0, 1);
+    const int32_t future = -1;
+    wrong.input_ids = &future;
+    batch.last_tokens[0] = kVocab;
+    expect(model.run(wrong) == StepError::bad_token, "a last token beyond the vocabulary", 0, 1);
+    batch.last_tokens[0] = 0;
     wrong.input_ids = &zero;
     wrong.extend_lens = &zero;
     expect(model.run(wrong) == StepError::bad_length, "a row without tokens", 0, 1);

@@ -51,8 +51,10 @@ def read_result(path: Path) -> dict[str, Any]:
     """
     try:
         result = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
+    except ValueError as error:
+        raise ConfigError(f"{path} is no result of a benchmark, which is JSON: {error}") from None
     except RecursionError:
         raise ConfigError(f"cannot read {path}: it is nested too deeply") from None
     if not isinstance(result, dict) or not (_are_batches(result) and _are_requests(result)):

@@ -232,8 +232,9 @@ class PackedWeights:
         columns = self.matrix.num_outputs // 2 if gated else self.matrix.num_outputs
         stride = padded_columns(columns, output_dtype) if gated else columns
         x = x.to(self._rows_dtype)
+        # Kernels read inputs in pairs: behind an odd number of them there must be a zero, whatever a view has there.
         input_stride = self.matrix.num_inputs + self.matrix.num_inputs % 2
-        if x.stride(0) != input_stride or x.stride(1) != 1:
+        if x.stride(0) != input_stride or x.stride(1) != 1 or input_stride > self.matrix.num_inputs:
             padded = x.new_zeros(len(x), input_stride)
             padded[:, : self.matrix.num_inputs] = x
             x = padded

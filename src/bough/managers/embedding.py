@@ -65,7 +65,8 @@ def require_embeddings(manager: TokenizerManager) -> None:
     pooling = manager.model_config.pooling
     if pooling is None or pooling.is_classifier:
         kind = "generates text" if pooling is None else "scores classes"
-        raise BadRequest(f"this model {kind} and makes no embeddings", code="unsupported_by_model")
+        instead = "; a server that is started with --is-embedding makes them of it" if pooling is None else ""
+        raise BadRequest(f"this model {kind} and makes no embeddings{instead}", code="unsupported_by_model")
 
 
 async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> list[Embedded]:
