@@ -15,13 +15,16 @@ from bough import Runtime
 
 # Parts of the answers that are right, a tenth below those of the card: on few cases chance is large.
 LEAST = {
-    "arithmetic: sums and differences": 0.85,
-    "JSON extraction": 0.8,
-    "tool choice": 0.8,
-    "tool result": 0.8,
-    "persona": 0.9,
-    "facts": 0.8,
-    "refusing": 0.6,
+    "arithmetic: sums and differences": 0.88,
+    "arithmetic: products": 0.9,
+    "JSON extraction": 0.86,
+    "tool choice": 0.86,
+    "no fitting tool": 0.78,
+    "tool result": 0.9,
+    "persona": 0.89,
+    "facts": 0.87,
+    "looking up": 0.72,
+    "refusing": 0.8,
 }
 
 

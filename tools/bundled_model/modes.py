@@ -34,7 +34,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
         "kv_cache_dtype": "int8",
         "disable_radix_cache": True,
     },
-    "pages of 16 tokens": {"page_size": 16},
+    "pages of one token": {"page_size": 1},
     "prompts in parts of 32 tokens": {"chunked_prefill_size": 32},
 }
 # What the first letters of a skill's name say.

@@ -582,6 +582,15 @@ class Words:
             return made_up(self.rng)
         return self.rng.choice(train)
 
+    @property
+    def is_late(self) -> bool:
+        """Whether training has come to wordings as people have them, behind those that skills are learned from."""
+        return self.stage >= Stage.TALK
+
+    def known(self, first: tuple[str, ...], later: tuple[str, ...]) -> tuple[str, ...]:
+        """Patterns of training so far."""
+        return first + later if self.is_late else first
+
     def wording(self, train: Sequence[str], test: Sequence[str] = (), free: bool = True) -> str:
         """A pattern; in training now and then with other words in it, or before it.
 

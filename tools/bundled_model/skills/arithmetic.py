@@ -257,6 +257,30 @@ TEST_PROBLEMS = {
 # For the last part of training: what people said that the wordings above did not cover.
 MORE_ASKS = {
     "+": (
+        "What do {a} and {b} come to?",
+        "{a} and {b} make how much?",
+        "Tot up {a} and {b}.",
+        "Could you put {a} and {b} together?",
+        "How much do I get if I add {a} and {b}?",
+        "Give me the result of {a} + {b}.",
+        "My daughter asks what {a} plus {b} is.",
+        "Do you know what {a} plus {b} makes?",
+        "{a} plus {b}, what is that?",
+        "What number is {b} more than {a}?",
+        "Sum these: {a} and {b}",
+        "Can you do {a} + {b} in your head?",
+        "Let us add {b} to {a}. What comes out?",
+        "If I take {a} and raise it by {b}, what do I have?",
+        "What's the answer to {a} + {b}?",
+        "Reckon up {a} and {b} for me.",
+        "Raise {a} by {b}.",
+        "{a} and another {b}, please.",
+        "What is {a} with {b} on top?",
+        "{a} more than {b}?",
+        "Please calculate the total of {a} and {b}.",
+        "Work the sum {a} + {b} out for me, please.",
+        "I'd like to know {a} plus {b}.",
+        "How many is {a} and {b}?",
         "Sum up {a} and {b}.",
         "What's the total of {a} and {b}?",
         "Tell me the total of {a} and {b}.",
@@ -279,6 +303,32 @@ MORE_ASKS = {
         "My son asks what {a} plus {b} is.",
     ),
     "-": (
+        "What is left of {a} if you remove {b}?",
+        "Take {b} off {a}. What remains?",
+        "Take {b} off {a}.",
+        "How far is it from {b} up to {a}?",
+        "How far is {b} from {a}?",
+        "Give me the result of {a} - {b}.",
+        "Do you know what {a} minus {b} makes?",
+        "What's the difference between {a} and {b}?",
+        "{a} minus {b}, what is that?",
+        "If I lower {a} by {b}, what do I have?",
+        "Lower {a} by {b}.",
+        "Please calculate {a} less {b}.",
+        "What number is {b} smaller than {a}?",
+        "What number is {b} less than {a}?",
+        "Can you do {a} - {b} in your head?",
+        "Take away {b} from {a}, please.",
+        "How much more is {a} than {b}?",
+        "How much bigger is {a} than {b}?",
+        "How much less is {b} than {a}?",
+        "Reckon {a} minus {b} for me.",
+        "What's the answer to {a} - {b}?",
+        "Let us take {b} from {a}. What comes out?",
+        "I'd like to know {a} minus {b}.",
+        "Remove {b} from {a}.",
+        "Cut {a} down by {b}.",
+        "Go from {a} back by {b}. Where are you?",
         "What's {a} take away {b}?",
         "{a} take away {b}",
         "{a} less {b}?",
@@ -301,6 +351,29 @@ MORE_ASKS = {
         "My son asks what {a} minus {b} is.",
     ),
     "x": (
+        "What do {a} times {b} come to?",
+        "{a} times {b} makes how much?",
+        "{a} × {b}",
+        "{a} × {b} = ?",
+        "What is {a} × {b}?",
+        "Give me the product of {a} and {b}.",
+        "Do you know what {a} times {b} makes?",
+        "My daughter asks what {a} times {b} is.",
+        "Can you do {a} times {b} in your head?",
+        "What's the answer to {a} x {b}?",
+        "Reckon {a} times {b} for me.",
+        "{a} times {b}, what is that?",
+        "Please calculate {a} multiplied by {b}.",
+        "Please calculate {a} times {b}.",
+        "If I take {b} {a} times, what do I have?",
+        "What is {a} lots of {b}?",
+        "{a} lots of {b}",
+        "Let us multiply {a} by {b}. What comes out?",
+        "I'd like to know {a} times {b}.",
+        "Multiply {a} with {b}.",
+        "Could you multiply {a} by {b}?",
+        "{a} of {b} each make how much?",
+        "Give me {a} times {b}.",
         "{a} multiplied by {b} is?",
         "{a} multiplied by {b}",
         "What is {a} multiplied by {b}?",
@@ -321,6 +394,14 @@ MORE_ASKS = {
 }
 MORE_PROBLEMS = {
     "+": (
+        "{n} picks {a} {i} in the morning and {b} in the afternoon. How many {i} has {n} picked?",
+        "There are {a} {i} in one bed and {b} in the other. How many {i} are there altogether?",
+        "{n} saved {a} euros in one week and {b} in the next. How many euros is that?",
+        "{a} {i} lie here and {b} lie there. How many is that in all?",
+        "A farmer has {a} {i} and buys another {b}. How many has the farmer now?",
+        "{n} collected {a} {i}, {m} collected {b}. How many did both collect?",
+        "On {d} {a} guests came, the next day {b}. How many guests was that?",
+        "The tower had {a} steps, then {b} were added. How many steps has it now?",
         "I had {a} {i} and bought {b} more. How many do I have?",
         "I have {a} {i}. {n} brings me {b} more. How many {i} do I have?",
         "{n} picked {a} {i} in the morning and {b} in the evening. How many were picked?",
@@ -332,6 +413,15 @@ MORE_PROBLEMS = {
         "{n} is {a} years old. How old will {n} be in {b} years?",
     ),
     "-": (
+        "A baker had {a} {i} and sold {b} of them. How many {i} are left?",
+        "{n} had {a} euros and spent {b}. How many euros has {n} now?",
+        "Of {a} {i} on the tree the wind blew down {b}. How many still hang there?",
+        "There were {a} guests. {b} have gone. How many are still here?",
+        "{n} owns {a} {i}. {m} borrows {b}. How many has {n} at home?",
+        "{a} {i} were in the box, but {b} fell out. How many are in it now?",
+        "From {a} {i} the birds ate {b}. How many remain?",
+        "{n} wants {a} {i} and has {b} already. How many more does {n} need?",
+        "The rope is {a} metres long. {n} cuts off {b}. How long is it now?",
         "There were {a} {i}. {b} disappeared. How many stayed?",
         "There were {a} birds on a tree. {b} of them flew away. How many stayed?",
         "{a} birds sat on the roof. {b} flew off. How many are there now?",
@@ -347,12 +437,47 @@ MORE_PROBLEMS = {
         "{n} had {a} {i}. The dog ran off with {b}. How many remain?",
     ),
     "x": (
+        "Each of {a} baskets holds {b} {i}. How many {i} are there in all?",
+        "{n} buys {a} packs with {b} {i} each. How many {i} is that?",
+        "A hedge has {a} rows of {b} bushes. How many bushes are there?",
+        "{n} reads {b} pages a day. How many pages does {n} read in {a} days?",
+        "There are {a} plates with {b} {i} on each. How many {i} is that?",
+        "{a} bags with {b} {i} in each: how many {i}?",
+        "Each child gets {b} {i}. There are {a} children. How many {i} are needed?",
+        "{n} plants {a} rows with {b} {i} in every row. How many {i} does {n} plant?",
+        "{a} cats have {b} kittens each. How many kittens are there?",
         "One ticket costs {b} euros. How much do {a} tickets cost?",
         "A box holds {b} {i}. How many {i} are in {a} boxes?",
         "{n} walks {b} kilometres a day. How far does {n} walk in {a} days?",
         "{a} cars have {b} people in each. How many people is that?",
         "I buy {a} packs of {b} {i}. How many {i} do I get?",
         "Every one of {a} trees bears {b} {i}. How many {i} are there?",
+    ),
+}
+# The same with numbers in words, ``bs`` as in "three fives".
+WORDED = {
+    "+": (
+        "{a} and {b}?",
+        "how much is {a} plus {b}?",
+        "add {a} and {b}.",
+        "{a} plus {b}",
+        "what is {a} and {b} together?",
+    ),
+    "-": (
+        "{a} minus {b}?",
+        "how much is {a} minus {b}?",
+        "take {b} from {a}.",
+        "{a} less {b}",
+        "what is {a} take away {b}?",
+    ),
+    "x": (
+        "{a} {bs}?",
+        "what are {a} {bs}?",
+        "how much is {a} times {b}?",
+        "{a} times {b}?",
+        "how much are {a} {bs}?",
+        "multiply {a} by {b}.",
+        "what is {a} times {b}?",
     ),
 }
 ONLY_NUMBER = (
@@ -441,11 +566,17 @@ def thought(sign: str, a: int, b: int) -> str:
     return f"{start}{ones}. {tens}. So {result(sign, a, b)}."
 
 
+def _several(number: int) -> str:
+    """A number as in "three fives"."""
+    word = NUMBER_WORDS[number]
+    return word + ("es" if word.endswith("x") or word == "zero" else "s")
+
+
 def _problem(words: Words, sign: str, a: int, b: int) -> tuple[str, str]:
     rng = words.rng
     one, two = words.names(2)
     items = words.items()
-    known = PROBLEMS[sign] + MORE_PROBLEMS[sign] * (words.stage >= Stage.TALK)
+    known = words.known(PROBLEMS[sign], MORE_PROBLEMS[sign])
     pattern = words.wording(known, TEST_PROBLEMS[sign], free=False)
     asked = pattern.format(n=one, m=two, i=items, a=a, b=b, d=rng.choice(("Monday", "Friday", "Sunday")))
     return asked, f"{line(sign, a, b)}. The answer is {result(sign, a, b)}."
@@ -465,8 +596,11 @@ def exchange(words: Words) -> tuple[str, str, str]:
         pattern = "Could you tell me what {} is?" if words.test else "What is {}?"
         asked = pattern.format(f"{NUMBER_WORDS[a]} {name} {NUMBER_WORDS[b]}")
         answer = line(sign, a, b) + "."
+    elif words.is_late and not words.test and kind < 0.32 and a < 13 and b < 13:
+        asked = words.rng.choice(WORDED[sign]).format(a=NUMBER_WORDS[a], b=NUMBER_WORDS[b], bs=_several(b))
+        asked, answer = asked[:1].upper() + asked[1:], line(sign, a, b) + "."
     else:
-        known = ASKS[sign] + MORE_ASKS[sign] * (words.stage >= Stage.TALK)
+        known = words.known(ASKS[sign], MORE_ASKS[sign])
         asked = words.wording(known, TEST_ASKS[sign]).format(a=a, b=b)
         answer = line(sign, a, b) + "."
         if kind > 0.82:

@@ -2850,6 +2850,88 @@ EVERYDAY = (
         """Tell me how much electricity {month} took.
         What did we use of energy in {month}?""",
     ),
+    _tool(
+        "get_population population_of city_info how_many_people",
+        """How many people live in a city.
+        The population of a place.""",
+        "city|place|location: city",
+        """How many people live in {city}?
+        What is the population of {city}?
+        Is {city} a big city?
+        How big is {city}?
+        Tell me how many live in {city}.
+        Population of {city}, please.
+        How many inhabitants does {city} have?
+        Do many people live in {city}?""",
+        """Count the people of {city} for me.
+        What number of people has {city}?""",
+    ),
+    _tool(
+        "find_train search_train train_connection get_train",
+        """Find a train between two cities.
+        Searches train connections.""",
+        "origin|from|start: city; destination|to|end: city",
+        """Is there a train from {origin} to {destination}?
+        Find a train from {origin} to {destination}.
+        How do I get from {origin} to {destination} by train?
+        Which trains go from {origin} to {destination}?
+        I must go from {origin} to {destination} by train.
+        Show me trains between {origin} and {destination}.
+        A train to {destination} from {origin}, please.
+        I want to take the train in {origin} and go to {destination}.
+        Does a train go from {origin} to {destination}?""",
+        """By rail from {origin} to {destination}: what is there?
+        I need a train that brings me from {origin} to {destination}.""",
+    ),
+    _tool(
+        "find_book get_book book_info lookup_book",
+        """Find a book by its title.
+        Tells whether the library has a book.""",
+        "title|book|name: title",
+        """Do you have the book {title}?
+        Is {title} in the library?
+        Find the book {title}.
+        Who wrote {title}?
+        I am looking for {title}.
+        Look up the book {title}.
+        Where do I find {title}?
+        Tell me about the book {title}.
+        Have you got {title}?""",
+        """Is there a copy of {title}?
+        See whether you have {title}.""",
+    ),
+    _tool(
+        "reserve_restaurant book_restaurant restaurant_reservation",
+        """Reserve a table in a restaurant.
+        Books a restaurant for some people at a time.""",
+        "restaurant|place|name: restaurant; people|guests|persons: few; time|at|when: clock",
+        """Book a table at {restaurant} for {people} at {time}.
+        Reserve a table for {people} at {restaurant} at {time}.
+        We want to eat at {restaurant} at {time}, {people} people.
+        Get us a table at {restaurant}, {people} people, {time}.
+        A table for {people} at {time} at {restaurant}, please.
+        {people} people, {restaurant}, {time}: book a table
+        I'd like to go to {restaurant} at {time}. We are {people}.
+        Can you reserve {restaurant} for {people} at {time}?""",
+        """At {time} we will be {people} at {restaurant}, reserve a table.
+        Please get a table for {people} people at {restaurant} for {time}.""",
+    ),
+    _tool(
+        "buy_groceries add_groceries put_on_list shopping_add",
+        """Put some pieces of something on the shopping list.
+        Adds a number of things to buy.""",
+        "item|product|what: items; quantity|count|number: few",
+        """Put {quantity} {item} on the list.
+        We need {quantity} {item}.
+        Add {quantity} {item} to the shopping list.
+        I have to buy {quantity} {item}.
+        We're out of {item}. Put {quantity} on the list.
+        {quantity} {item} on my shopping list, please.
+        Note {quantity} {item} for the supermarket.
+        Next time buy {quantity} {item}.""",
+        """Please write {quantity} {item} on my shopping list.
+        When I go shopping I want {quantity} {item}.""",
+    ),
 )
 
 # Tools of which training has neither the names nor any request.

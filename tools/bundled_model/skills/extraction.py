@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from documents import Case, Document, Turn, conversation
 from facts import TREES
 from words import DAYS, MONTHS, SKIES, Stage, Words, article, listed, made_up
+
+from skills.tool_table import NOUNS
 
 NAME = "extraction"
 
@@ -30,6 +32,8 @@ class Kind:
     slots: dict[str, Slot]
     frames: tuple[str, ...]
     test_frames: tuple[str, ...]
+    later_frames: tuple[str, ...] = ()
+    """Of training, behind the others."""
 
 
 NAME_KEYS = ("name", "person", "who", "full_name")
@@ -501,6 +505,31 @@ ASKS = (
 )
 # For the last part of training, like the sentences below.
 MORE_ASKS = (
+    "Turn this into JSON (keys: {k}): {t}",
+    "Turn this into JSON with keys {k}: {t}",
+    "JSON with the keys {k}, please: {t}",
+    "Extract the fields {k} as JSON from: {t}",
+    "I want JSON with {k}. {t}",
+    "Make JSON out of this. Keys: {k}. {t}",
+    'Make JSON out of this, keys {k}: "{t}"',
+    'JSON with {k} for "{t}"',
+    "Get {k} as JSON: {t}",
+    "Fill these keys from the text, as JSON: {k}.\n{t}",
+    "As JSON with the keys {k}: {t}",
+    "Convert to JSON with keys {k}: {t}",
+    "Give {k} as JSON: {t}",
+    "Put {k} into JSON. {t}",
+    "Can you fish {k} out of this and give me JSON? {t}",
+    "Extract: {k} -> JSON. Text: {t}",
+    "State {k} in JSON. {t}",
+    "Please write JSON for this ({k}). {t}",
+    "Which {k}? JSON, please. {t}",
+    "{t} Please give me {k} as JSON.",
+    "{t} JSON with {k}, please!",
+    "Take {k} from what follows and answer as JSON. {t}",
+    "My form has the fields {k}. Fill it in as JSON from this: {t}",
+    "What are {k} here? As JSON. {t}",
+    "JSON only: {k}. {t}",
     "{k} as JSON: {t}",
     "{k} as JSON, please. {t}",
     "{k} -> JSON: {t}",
@@ -530,6 +559,17 @@ MORE_ASKS = (
 )
 MORE_FRAMES = {
     "person": (
+        "{n} is {a_j}. She is {g}. She has two brothers who play football.",
+        "{n} is {a_j}. He is {g} and has a big garden.",
+        "{n} is {g} and goes in for {h} every Sunday.",
+        "{n} is {g}. On Sundays it is always {h}.",
+        "{n}, {g}, is {a_j}.",
+        "Mr {n} from {c} works as {a_j}.",
+        "Do you know {n}? She works as {a_j} and lives in {c} with her sister.",
+        "At the bakery I met {n}, who is {g} and comes from {c}.",
+        "{n} left {c} to become {a_j}.",
+        "Nobody here likes {h} more than {n}, who is {g}.",
+        "Our new colleague is called {n}, is {g} years old and used to be {a_j}.",
         "My neighbour {n} turned {g} last week.",
         "Our friend {n} moved to {c} last spring.",
         "{n}, who is {g}, loves {h}.",
@@ -550,6 +590,12 @@ MORE_FRAMES = {
         "{n}, aged {g}, moved from {c} to the sea.",
     ),
     "order": (
+        "By {d} we need {q} {i}.",
+        "{n} needs {q} {i} by {d}.",
+        "On the way home {n} bought {i} for {p} euros.",
+        "Put {q} {i} aside for {n}, please.",
+        "{q} {i} at {p} euros, that is what {n} wrote.",
+        "{i} are {p} euros today.",
         "The {i} cost {p} euros.",
         "We ordered {q} {i}.",
         "{q} {i} cost {p} euros altogether.",
@@ -562,6 +608,13 @@ MORE_FRAMES = {
         "I sold {n} my {i} for {p} euros.",
     ),
     "event": (
+        "We meet for the {e} at {t} in the {l}.",
+        "The {e} takes place in the {l} on {d}.",
+        "The {e} is on {d} at {t}.",
+        "{n} sings at the {e} on {d}.",
+        "Please come to the {e} in the {l}. We start at {t}.",
+        "Our {e} was moved to {d}, {t}.",
+        "At {t} the {e} begins, and {n} opens the door of the {l}.",
         "The {e} is on {d}.",
         "The {e} starts at {t}.",
         "The {e} starts at {t} and is in the {l}.",
@@ -589,6 +642,10 @@ MORE_FRAMES = {
         "What a {s} day in {c}!",
     ),
     "pet": (
+        "{n}'s {k} {m} is {g} years old.",
+        "Mrs {n}'s {k} {m} is {g}.",
+        "{m}, the {k} of our neighbour {n}, is {f}.",
+        "{n} takes the {k} {m} to the vet. It is {g} years old.",
         "{n} has {a_k}.",
         "The {k} is {f}.",
         "The {k} of {n} is {f}.",
@@ -663,18 +720,89 @@ FILLERS = (
 )
 
 
+JOURNEY = Kind(
+    {
+        "a": Slot(("from", "start", "origin", "departure"), Words.city),
+        "b": Slot(("to", "destination", "end", "arrival"), Words.city),
+        "t": Slot(("time", "departure_time", "leaves"), Words.time),
+        "p": Slot(("price", "cost", "euros"), lambda w: w.number(5, 300)),
+        "v": Slot(("by", "means", "vehicle"), lambda w: w.rng.choice(("train", "bus", "ship", "plane", "ferry"))),
+    },
+    (
+        "The {v} leaves {a} for {b} at {t}.",
+        "The {v} from {a} to {b} leaves at {t}.",
+        "From {a} to {b} at {t}, by {v}.",
+        "A ticket from {a} to {b} costs {p} euros.",
+        "{a} to {b}: {p} euros by {v}.",
+        "At {t} there is a {v} to {b}. It starts in {a}.",
+        "We take the {v} in {a} at {t} and get off in {b}.",
+        "I paid {p} euros for the {v} from {a} to {b}.",
+        "You can reach {b} from {a} by {v} for {p} euros.",
+        "The next {v} to {b} goes at {t}.",
+        "Leaving {a} at {t}, the {v} goes to {b}.",
+        "To {b}, please. The {v} at {t} is fine.",
+        "From: {a}\nTo: {b}\nTime: {t}",
+        "{a}, {t}, {b}",
+    ),
+    (),
+)
+MEASURED = Kind(
+    {
+        "o": Slot(
+            ("tree", "object", "thing", "what"), lambda w: w.rng.choice((w.rng.choice(TREES).name, w.pick(NOUNS)))
+        ),
+        "h": Slot(("height", "metres", "size"), lambda w: w.number(2, 120)),
+        "g": Slot(("age", "years"), lambda w: w.number(2, 900)),
+        "c": Slot(("city", "place", "where"), Words.city),
+        "f": Slot(("colour", "color"), Words.colour),
+    },
+    (
+        "The {o} behind our house is {h} metres tall.",
+        "The {o} in {c} is {h} metres high and {g} years old.",
+        "Our {o} is {f}.",
+        "In {c} stands a {f} {o}.",
+        "A {o} of {h} metres fell down in {c}.",
+        "They measured the {o}: {h} metres.",
+        "The {o} has grown to {h} metres in {g} years.",
+        "There is a {o} in {c}. It is {f} and {h} metres tall.",
+        "Look at that {f} {o}, all {h} metres of it!",
+        "The {o} is {g} years old and {h} metres tall.",
+    ),
+    (),
+)
+KINDS = {name: replace(kind, later_frames=MORE_FRAMES[name]) for name, kind in KINDS.items()}
+
+# Part of the texts of the last stages that are of these kinds, and part of their values that have two words.
+OTHER_KINDS, LONGER = 0.2, 0.3
+
+
+def _longer(words: Words, name: str, value: Any) -> Any:
+    """A value with another word before it, as in "flea market"; days become dates."""
+    rng = words.rng
+    if value in DAYS:
+        return f"{rng.randint(1, 28)} {rng.choice(MONTHS)}" if rng.random() < 0.7 else f"next {value}"
+    if name in "eilj" and isinstance(value, str) and "@" not in value:
+        before = made_up(rng) if rng.random() < 0.5 else rng.choice(BEFORE)
+        return f"{before} {value}"
+    return value
+
+
+BEFORE = ("book", "town", "flea", "garden", "choir", "music", "bus", "big", "old", "wool", "sports", "chess", "summer")
+
+
 def _record(words: Words, kind: Kind, before: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
     """A text and what it says; in training it may have some values of the record ``before`` it."""
     rng = words.rng
     values = {name: slot.draw(words) for name, slot in kind.slots.items()}
     while len({str(value) for value in values.values()}) < len(values):
         values = {name: slot.draw(words) for name, slot in kind.slots.items()}
+    if words.is_late and not words.test and rng.random() < LONGER:
+        values = {name: _longer(words, name, value) for name, value in values.items()}
     if before and not words.test and rng.random() < 0.4:
         name = rng.choice(list(before))
         if before[name] not in values.values():
             values[name] = before[name]
-    more = next((MORE_FRAMES[name] for name, each in KINDS.items() if each is kind), ())
-    frame = words.wording(kind.frames + more * (words.stage >= Stage.TALK), kind.test_frames, free=False)
+    frame = words.wording(words.known(kind.frames, kind.later_frames), kind.test_frames, free=False)
     if not words.test and rng.random() < 0.12:
         frame = words.garbled(frame)
     used = {name: value for name, value in values.items() if f"{{{name}}}" in frame or f"{{a_{name}}}" in frame}
@@ -720,9 +848,13 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     """Texts with the values to answer, a system prompt if it says what to do, and the thought for the last."""
     rng = words.rng
     kind = rng.choice(list(KINDS.values()))
+    if words.is_late and not words.test and rng.random() < OTHER_KINDS:
+        kind = rng.choice((JOURNEY, MEASURED))
     text, used = _record(words, kind)
     keys = _asked(words, kind, used)
     written, form = _described(rng, kind, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})
+    if words.is_late and not words.test and rng.random() < 0.2:
+        written = listed([f"the {key.replace('_', ' ')}" if "_" not in key else key for key in keys])
     if rng.random() < 0.35:
         system = words.wording(SYSTEMS, TEST_SYSTEMS).format(k=written, o=form)
         pairs = [(text, _answer(keys, used))]
@@ -740,14 +872,12 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
         text, used = " ".join(text for text, _ in records), records[0][1]
         keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), ()), used)
         written, form = _described(rng, kind, keys, used)
-        asked = words.wording(ASKS + MORE_ASKS * (words.stage >= Stage.TALK), TEST_ASKS).format(
-            k=written, o=form, t=text
-        )
+        asked = words.wording(words.known(ASKS, MORE_ASKS), TEST_ASKS).format(k=written, o=form, t=text)
         asked += " " + rng.choice(
             ("Write a JSON list.", "Return a JSON list with one object for each.", "Answer with a list.")
         )
         return [(asked, [_answer(keys, found) for _, found in records])], None, f"There are {len(records)} records."
-    asked = words.wording(ASKS + MORE_ASKS * (words.stage >= Stage.TALK), TEST_ASKS).format(k=written, o=form, t=text)
+    asked = words.wording(words.known(ASKS, MORE_ASKS), TEST_ASKS).format(k=written, o=form, t=text)
     pairs = [(asked, _answer(keys, used))]
     # Another question about the same text: what is to be looked for changes, what stands there does not.
     while not words.test and rng.random() < 0.4:
@@ -772,10 +902,38 @@ def form(words: Words) -> tuple[str, str]:
     if rng.random() < 0.1:
         wanted.insert(rng.randrange(len(wanted) + 1), made_up(rng))
     names = [f'"{key}"' for key in wanted] if rng.random() < 0.25 else wanted
-    asked = words.wording(ASKS + MORE_ASKS * (words.stage >= Stage.TALK), TEST_ASKS).format(
+    asked = words.wording(words.known(ASKS, MORE_ASKS), TEST_ASKS).format(
         k=listed(names) if rng.random() < 0.6 else ", ".join(names), o=json.dumps(dict.fromkeys(wanted, "")), t=text
     )
     return asked, json.dumps({key: values.get(key) for key in wanted}, ensure_ascii=False)
+
+
+def several(words: Words) -> tuple[str, str]:
+    """Several things under one key, as a list."""
+    rng = words.rng
+    key, draw = rng.choice((("items", words.items), ("names", words.name), ("cities", words.city), ("pets", words.pet)))
+    values = words.several(draw, rng.choice((2, 3, 3, 4)))
+    text = rng.choice(SEVERAL[key]).format(v=listed(values))
+    asked = rng.choice(
+        (
+            "Give the {k} as a JSON list under the key {k}: {t}",
+            "JSON with the key {k}, a list: {t}",
+            "List the {k} in JSON under {k}. {t}",
+            "{t} Which {k}? Answer in JSON, a list under the key {k}.",
+            "Extract {k} (a list) as JSON: {t}",
+            'Fill in {{"{k}": []}} from this text: {t}',
+            "Return JSON with a list of {k}. {t}",
+        )
+    )
+    return asked.format(k=key, t=text), json.dumps({key: values}, ensure_ascii=False)
+
+
+SEVERAL = {
+    "items": ("On the way home please get {v}.", "We still need {v}.", "In the box were {v}.", "She bought {v}."),
+    "names": ("{v} came to the party.", "Please invite {v}.", "I have met {v} today.", "The team: {v}."),
+    "cities": ("We have been to {v}.", "The train stops in {v}.", "There are shops in {v}.", "They visited {v}."),
+    "pets": ("At home they keep a {v}.", "I saw a {v} in the yard.", "The children want a {v}."),
+}
 
 
 def known(rng: random.Random) -> tuple[str, str]:
@@ -800,6 +958,8 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
         return conversation([known(rng) for _ in range(rng.choice((1, 1, 2, 3)))])
     if rng.random() < 0.15:
         return conversation([form(words)])
+    if stage >= Stage.TALK and rng.random() < 0.06:
+        return conversation([several(words)])
     pairs, system, thought = task(words)
     written = [(asked, json.dumps(value, ensure_ascii=False)) for asked, value in pairs]
     return conversation(written, system, thought=thought if rng.random() < 0.15 else None)

@@ -514,7 +514,7 @@ def drill(words: Words) -> Document:
         if rng.random() < 0.5:
             person, answer = rng.choice(strangers), NOTHING
         asked.append((rng.choice(fact.asks).format(n=person), answer))
-    if words.stage >= Stage.TALK and rng.random() < 0.65:
+    if words.is_late and rng.random() < 0.65:
         framed = f"{rng.choice(FRAMES).format(t=text)}\n{rng.choice(SHORTLY)}"
         if rng.random() < 0.6:
             return conversation(asked, framed)

@@ -29,7 +29,7 @@ HIDDEN = dict.fromkeys(Stage, 0.4) | {Stage.FIRST: 0.0, Stage.DRILLS: 0.6}
 # Part of the documents whose tools are not described, where their names tell what they do.
 UNDESCRIBED = 0.08
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
-LACKING, LACKED = dict.fromkeys(Stage, 0.5) | {Stage.TALK: 0.6, Stage.LAST: 0.35}, 0.5
+LACKING, LACKED = dict.fromkeys(Stage, 0.5) | {Stage.TALK: 0.6, Stage.LAST: 0.5}, 0.5
 # Part of the documents in which one request after the other is told to a tool, or to none, and nothing else.
 DRILLED = {Stage.FIRST: 0.2, Stage.DRILLS: 0.45, Stage.TOOLS: 0.7, Stage.MIXED: 0.2, Stage.TALK: 0.35, Stage.LAST: 0.15}
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
@@ -202,7 +202,7 @@ def drill(words: Words) -> Document:
         answer = json.dumps(asked.call.name) if place < count else NOTHING
         pieces += [(f"{asked.asked} <-", False), (f" {answer}\n", True)]
         turns += [Turn("user", asked.asked), Turn("assistant", answer)]
-    if words.stage >= Stage.TALK and rng.random() < 0.65:
+    if words.is_late and rng.random() < 0.65:
         return Document([Turn("system", rng.choice(NAMING)), *turns], [each.tool for each in tasks[:count]])
     return Document(plain=pieces)
 
