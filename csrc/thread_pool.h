@@ -42,9 +42,9 @@ public:
 
     int num_threads() const { return num_threads_; }
 
-    // Calls `work(context, thread, num_threads)` on every thread and returns when all have. Callers of a pool of several
-    // threads take turns; a pool of one is nothing but the caller, whose work may run beside that of another. Throws
-    // std::runtime_error if the pool of several is another process's.
+    // Calls `work(context, thread, num_threads)` on every thread and returns when all have. Callers of a pool of
+    // several threads take turns; a pool of one is nothing but the caller, whose work may run beside that of another.
+    // Throws std::runtime_error if the pool of several is another process's.
     using Work = void (*)(void* context, int thread, int num_threads);
     void run(Work work, void* context);
 
