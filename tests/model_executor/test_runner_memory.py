@@ -84,7 +84,7 @@ def test_memory_that_is_missing_whatever_the_size_of_the_pool_is_refused(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     device = Device(monkeypatch, [100, 100, 100])
-    with pytest.raises(StartupError, match=r"however small.*lower --mem-fraction-static or --cuda-graph-max-bs"):
+    with pytest.raises(StartupError, match=r"however small.*lower --mem-fraction-static, --cuda-graph-max-bs or"):
         runner_of(checkpoint.path)
     assert len(device.pools) == 3
 

@@ -4,6 +4,7 @@ import pytest
 
 from bough.scheduler.cost_model import CostModel
 from bough.scheduler.step_budget import StepLimits, budget_of_step
+from tests.scheduler.harness import Harness
 
 MICROSECONDS = 1e-6
 
@@ -13,6 +14,15 @@ def prompt_seconds(limits: StepLimits, *, step_seconds: float) -> float:
     model = CostModel(step_seconds - 10 * MICROSECONDS, MICROSECONDS, 0.0, 0.0)
     budget = budget_of_step(limits, model, 10, 0.0, only_long=True)
     return budget.tokens_for(0, 1.0) * MICROSECONDS
+
+
+def test_a_gpu_s_prompts_get_more_than_a_cpu_s() -> None:
+    limits = {}
+    for device in ("cpu", "cuda"):
+        harness = Harness(device=device)
+        limits[device] = harness.scheduler.planner.limits
+    assert (limits["cpu"].target_seconds, limits["cpu"].unnoticed_seconds) == (0.15, 0.0)
+    assert (limits["cuda"].target_seconds, limits["cuda"].unnoticed_seconds) == (0.03, 0.02)
 
 
 @pytest.mark.parametrize("step_seconds", [0.002, 0.012, 0.02])

@@ -160,7 +160,8 @@ def fewer_tokens(tokens: int, missing: int, per_token: int, page_size: int) -> i
     if fewer < page_size:
         raise StartupError(
             f"not enough memory for the KV cache: {_gib(missing)} more are needed beside {tokens} tokens of "
-            f"{per_token} bytes; free memory, or lower --cuda-graph-max-bs or --max-running-requests"
+            f"{per_token} bytes; free memory, or lower --cuda-graph-max-bs, --cuda-graph-max-bs-prefill or "
+            f"--max-running-requests"
         )
     return fewer
 

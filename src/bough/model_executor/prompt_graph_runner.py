@@ -82,6 +82,7 @@ class PromptGraphRunner:
         table = self._req_to_token
         input_ids, req_slots, positions, out_slots = (each[:size] for each in self._arrays.on_device[:4])
         tiles = self._arrays.on_device[4].view(-1, 4)[: self._num_tiles(size)]
+        # Of how many rows there are, and how long, only the tiles tell: models look at tokens.
         batch = ForwardBatch(
             forward_mode=ForwardMode.EXTEND,
             batch_size=size,

@@ -177,7 +177,7 @@ class MemoryPlanner:
             if self._options.max_total_tokens is not None:
                 raise StartupError(
                     f"--max-total-tokens {tokens} leaves {shown} too little for the largest steps; lower it, "
-                    f"--cuda-graph-max-bs or --max-running-requests",
+                    f"--cuda-graph-max-bs, --cuda-graph-max-bs-prefill or --max-running-requests",
                     param="max_total_tokens",
                 )
             logger.info("the KV cache becomes smaller: %s more than foreseen are needed beside it", shown)
@@ -186,7 +186,7 @@ class MemoryPlanner:
             )
         raise StartupError(
             f"{shown} are missing for the largest steps beside the KV cache, however small that was made; free memory, "
-            f"lower --mem-fraction-static or --cuda-graph-max-bs"
+            f"lower --mem-fraction-static, --cuda-graph-max-bs or --cuda-graph-max-bs-prefill"
         )
 
     def _tell_of_fewer_requests(self, tables: DeviceTables) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 MIN_CHUNK_TOKENS = 16
 """The prompt that chooses first in a step advances by at least this much, even beyond the target in time, as long as
-the gaps of running requests do not double."""
+the gaps of running requests do not double, or stay too short to be noticed."""
 
 REFIT_INTERVAL_STEPS = 32
 _FORGETTING = 0.995

@@ -16,8 +16,9 @@ PREFILL_SHARE = 0.75
 """Time that prompts get beside running requests, as a share of what those take by themselves."""
 
 UNNOTICED_SECONDS = {"cpu": 0.0, "cuda": 0.02}
-"""Time that prompts get beside running requests in any case. A GPU's steps are so short that nobody sees gaps of a few
-of them, and that prompts in pieces of three quarters of one would mostly pay for being launched."""
+"""Time that prompts get beside running requests within the target, however little these take. A GPU's steps are so
+short that nobody sees gaps of a few of them, and that prompts in pieces of three quarters of one would mostly pay for
+being launched."""
 
 MIN_PREFILL_SHARE = 0.25
 """Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
@@ -93,9 +94,10 @@ def budget_of_step(
     if num_decode == 0:
         seconds = max(target - model.base - prompt_base, MIN_PREFILL_SHARE * target, least)
         return StepBudget(model, seconds, tokens, logprobs)
-    # Long prompts get nearly as much time as running requests take by themselves: their gaps less than double.
+    # Long prompts get nearly as much time as running requests take by themselves, whose gaps less than double, unless
+    # these are too short to be noticed.
     spent = model.seconds(num_decode, decode_context)
-    most = max(PREFILL_SHARE * spent, limits.unnoticed_seconds)
+    most = max(PREFILL_SHARE * spent, min(limits.unnoticed_seconds, target - spent))
     long = max(min(most, target - spent) - prompt_base, min(spent, target) * MIN_PREFILL_SHARE, least)
     seconds = long
     if not only_long:

@@ -83,9 +83,19 @@ def compile_float8(cases: Any, rng: np.random.Generator, dtype: torch.dtype) -> 
                 rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], group=4, tile_queries=tile_queries, **shape
             )
         cases.store_float8(rng, dtype, cpu, tokens=16, **shape)
-    for rows in (16, 64):
+    for rows in (16, 64, 128):
         for span in (None, 128):
             cases.float8_linear(rng, dtype, cpu, rows=rows, inputs=256, outputs=64, span=span, bias=True)
+
+
+def compile_integers(cases: Any, rng: np.random.Generator, dtype: torch.dtype) -> None:
+    """Products with whole numbers, in every tile; inner dimensions are divided where rows are few."""
+    cpu = torch.device("cpu")
+    for rows in (16, 64, 128):
+        product: dict[str, Any] = {"rows": rows, "inputs": 1024, "outputs": 64, "bias": True}
+        for span, offsets in ((32, True), (128, False), (128, True)):
+            cases.integer_linear(rng, dtype, cpu, bits=4, span=span, offsets=offsets, **product)
+        cases.integer_linear(rng, dtype, cpu, bits=8, span=128, **product)
 
 
 def compile_float32(cases: Any, rng: np.random.Generator) -> None:
@@ -132,11 +142,7 @@ def main() -> None:
         for gate in ("silu", "gelu", "gelu_tanh"):
             cases.gate_and_mul(rng, dtype, cpu, rows=16, width=4096, gate=gate)
         cases.gather_rows(rng, dtype, cpu, rows=16, width=4096, vocab_size=32)
-        for rows in (16, 64):
-            product: dict[str, Any] = {"rows": rows, "inputs": 256, "outputs": 64, "bias": True}
-            for span in (32, 128):
-                cases.integer_linear(rng, dtype, cpu, bits=4, span=span, offsets=span == 32, **product)
-            cases.integer_linear(rng, dtype, cpu, bits=8, span=128, **product)
+        compile_integers(cases, rng, dtype)
         compile_float8(cases, rng, dtype)
     logits = torch.zeros(2, 32000)
     for draws in (None, torch.zeros(2, 6, dtype=torch.float64)):
@@ -145,11 +151,14 @@ def main() -> None:
     cases.log_totals(rng, cpu, vocab_size=3200)
     int64 = torch.zeros(16, dtype=torch.int64)
     int32 = int64.to(torch.int32)
-    cases.elementwise.enter_decode_rows(int32, int32, int32, int64, torch.zeros(16, 16, dtype=torch.int32), int64)
+    table = torch.zeros(16, 16, dtype=torch.int32)
+    cases.elementwise.enter_decode_rows(int32, int32, int32, int64, table, int64)
+    cases.elementwise.enter_tokens(int32, int32, int32, table)
     if torch.float32 not in dtypes:
         compile_float32(cases, rng)
     device.capability = 89
     compile_tiles(cases, rng, torch.bfloat16)
+    compile_integers(cases, rng, torch.bfloat16)
     compile_float8(cases, rng, torch.bfloat16)
 
 

@@ -19,7 +19,7 @@ from triton.runtime.jit import JITFunction
 
 from tests.kernels.triton.compile_all import NoDevice
 
-COUNTS = (1, 2, 15, 16, 17, 48)
+COUNTS = (1, 2, 15, 16, 17, 48, 80)
 """Of rows and tokens: ones, multiples of 16 and others are what Triton tells apart."""
 
 
@@ -57,8 +57,9 @@ def main() -> None:
         cases.sampling.penalise(logits, rows, rows, torch.zeros(3, count), counts)
         cases.sampling.mask_tokens(logits, rows, torch.zeros(count, 100, dtype=torch.int32))
         int32 = torch.zeros(count, dtype=torch.int32)
-        table = torch.zeros(64, 64, dtype=torch.int32)
-        cases.elementwise.enter_decode_rows(int32, int32, int32, torch.zeros(64, dtype=torch.int64), table, rows)
+        table = torch.zeros(96, 96, dtype=torch.int32)
+        cases.elementwise.enter_decode_rows(int32, int32, int32, torch.zeros(96, dtype=torch.int64), table, rows)
+        cases.elementwise.enter_tokens(int32, int32, int32, table)
     print(json.dumps({name: len(found) for name, found in hashes.items()}))
     for forgets in (False, True):
         if forgets:

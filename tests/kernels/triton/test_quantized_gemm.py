@@ -28,6 +28,17 @@ def test_whole_numbers_are_multiplied_without_rounding(
     assert cases.integer_linear(np.random.default_rng(seed), dtype, device, bits=bits, **shape) <= 1
 
 
+@pytest.mark.parametrize("rows", [1, 17])
+@pytest.mark.parametrize("inputs", [288, 1049], ids=["9 groups", "33 groups"])
+def test_an_inner_dimension_that_is_divided_is_added_up_once(
+    dtype: torch.dtype, device: torch.device, inputs: int, rows: int
+) -> None:
+    shape = {"rows": rows, "inputs": inputs, "outputs": 70, "bias": True}
+    assert quantized_gemm._num_parts(rows, 70, -(-inputs // 32), 64) > 1
+    assert cases.integer_linear(np.random.default_rng(0), dtype, device, bits=4, span=32, offsets=True, **shape) <= 1
+    assert cases.integer_linear(np.random.default_rng(0), dtype, device, bits=8, span=32, **shape) <= 1
+
+
 @given(span=st.sampled_from([None, 64, 128]), **SHAPES)
 @RANDOM_SHAPES
 def test_8_bit_floating_point_beside_inputs_of_the_same_kind(

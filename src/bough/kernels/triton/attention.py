@@ -433,7 +433,7 @@ def decode_attention(
         first_piece: int32 ``[R + 1]``, where each row's pieces begin, and their end.
         scratch: room for all pieces.
         num_programs: that share the pieces of a KV head.
-        scale: factor on the scores.
+        scale: positive factor on the scores.
         window: most keys that are seen, the newest ones.
         cap: scores become ``cap * tanh(score / cap)``; 0: they stay.
         kv_scales: float32 ``[2]``, what stored keys and stored values are to be multiplied by; ``None``: they stay.
@@ -515,7 +515,7 @@ def extend_attention(
         tiles: int32 ``[n, 4]``: request slot, first row of ``q``, number of rows (at most ``extend_blocks().queries``)
             and the position of the first; every row of ``q`` in exactly one. A tile of no rows is nothing.
         tile_queries: most queries of a tile, a power of two; results depend on it. ``None``: that number.
-        scale: factor on the scores.
+        scale: positive factor on the scores.
         window: most keys that are seen, the newest ones.
         cap: as of :func:`decode_attention`.
         kv_scales: likewise.

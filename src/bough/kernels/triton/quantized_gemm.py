@@ -163,7 +163,7 @@ def _coded_tiles(
     tl.store(out_at, acc.to(out_ptr.dtype.element_ty), mask=in_rows[None, :] & in_outputs[:, None])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["size"])
 def _add_parts(parts_ptr, out_ptr, size, PARTS: tl.constexpr, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     total = tl.zeros([BLOCK], tl.float32)
