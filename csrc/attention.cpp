@@ -22,18 +22,18 @@ static_assert(kFewRows <= kTilePad, "rows of scores");
 
 // One thread's memory.
 struct Scratch {
-    uint32_t* keys;     // [panel of keys][unit][kPanel]
-    uint32_t* values;   // [panel of dimensions][unit of keys][kPanel]
-    uint32_t* staging;  // [kLanes][head_dim], rows on their way
-    uint32_t* zeros;    // [head_dim]
+    Word* keys;         // [panel of keys][unit][kPanel]
+    Word* values;       // [panel of dimensions][unit of keys][kPanel]
+    Word* staging;      // [kLanes][head_dim], rows on their way
+    Word* zeros;        // [head_dim]
     float* key_scales;  // [kBlockTokens]
     float* value_scales;
-    float* scores;      // [kTilePad][kScoreStride], scores and then weights
-    float* product;     // [kTileRows][padded head_dim]
-    uint32_t* queries;  // [rows][head_dim], tiles one after the other, each [unit][row of the tile]
-    float* sums;        // [rows][padded head_dim]
-    float* largest;     // [rows]
-    float* totals;      // [rows]
+    float* scores;   // [kTilePad][kScoreStride], scores and then weights
+    float* product;  // [kTileRows][padded head_dim]
+    Word* queries;   // [rows][head_dim], tiles one after the other, each [unit][row of the tile]
+    float* sums;     // [rows][padded head_dim]
+    float* largest;  // [rows]
+    float* totals;   // [rows]
 };
 
 BOUGH_INLINE Scratch scratch_of(const AttentionCall& call, int thread) {
@@ -47,15 +47,15 @@ BOUGH_INLINE Scratch scratch_of(const AttentionCall& call, int thread) {
         return taken;
     };
     Scratch s;
-    s.keys = reinterpret_cast<uint32_t*>(take(kBlockTokens * padded));
-    s.values = reinterpret_cast<uint32_t*>(take(kBlockTokens * padded));
-    s.staging = reinterpret_cast<uint32_t*>(take(16 * padded));
-    s.zeros = reinterpret_cast<uint32_t*>(take(padded));
+    s.keys = reinterpret_cast<Word*>(take(kBlockTokens * padded));
+    s.values = reinterpret_cast<Word*>(take(kBlockTokens * padded));
+    s.staging = reinterpret_cast<Word*>(take(16 * padded));
+    s.zeros = reinterpret_cast<Word*>(take(padded));
     s.key_scales = reinterpret_cast<float*>(take(kBlockTokens));
     s.value_scales = reinterpret_cast<float*>(take(kBlockTokens));
     s.scores = reinterpret_cast<float*>(take(kTilePad * kScoreStride));
     s.product = reinterpret_cast<float*>(take(kTilePad * padded));
-    s.queries = reinterpret_cast<uint32_t*>(take(rows * padded));
+    s.queries = reinterpret_cast<Word*>(take(rows * padded));
     s.sums = reinterpret_cast<float*>(take(rows * padded));
     s.largest = reinterpret_cast<float*>(take(rows));
     s.totals = reinterpret_cast<float*>(take(rows));
@@ -205,7 +205,7 @@ private:
         const int64_t tile_rows = tile_rows_of(rows);
         for (int64_t tile = 0; tile < rows; tile += tile_rows) {
             const int count = static_cast<int>(at_most(tile_rows, rows - tile));
-            uint32_t* target = s_.queries + (first_row + tile) * num_units_;
+            Word* target = s_.queries + (first_row + tile) * num_units_;
             for (int m = 0; m < count; ++m) {
                 const float* query = heads + (tile + m) / group_ * call_.query_stride + (tile + m) % group_ * dim_;
                 pack_query(query, scale, s_.staging);
@@ -214,7 +214,7 @@ private:
         }
     }
 
-    void pack_query(const float* query, float scale, uint32_t* units) {
+    void pack_query(const float* query, float scale, Word* units) {
         int64_t i = 0;
         if constexpr (Unit::kPerUnit == 2) {
             uint16_t* pairs = reinterpret_cast<uint16_t*>(units);
@@ -229,7 +229,7 @@ private:
     }
 
     // kLanes keys from `key` on as rows of units; zeros for those that nobody sees.
-    void key_rows(const Keys& keys, int key, const uint32_t** rows) {
+    void key_rows(const Keys& keys, int key, const Word** rows) {
         for (int lane = 0; lane < kLanes; ++lane) {
             const int at = key + lane;
             if (at < keys.first || at >= keys.end) {
@@ -241,9 +241,9 @@ private:
     }
 
     // A row in the pool as units: itself if it consists of whole ones, else a copy.
-    const uint32_t* units_of(const char* row, int lane) {
-        if (direct_) return reinterpret_cast<const uint32_t*>(row);
-        uint32_t* staged = s_.staging + lane * padded_;
+    const Word* units_of(const char* row, int lane) {
+        if (direct_) return reinterpret_cast<const Word*>(row);
+        Word* staged = s_.staging + lane * padded_;
         widen_row<Unit>(row, call_.kv.dtype, dim_, staged);
         return staged;
     }
@@ -261,7 +261,7 @@ private:
     void pack_block(const Keys& keys) {
         const int end = (keys.end + kLanes - 1) / kLanes * kLanes;
         for (int key = keys.first / kPanel * kPanel; key < end; key += kLanes) {
-            const uint32_t* rows[kLanes];
+            const Word* rows[kLanes];
             key_rows(keys, key, rows);
             transpose_lanes(rows, num_units_, s_.keys + key / kPanel * (num_units_ * kPanel) + key % kPanel);
             pack_value_lanes(keys, key);
@@ -270,7 +270,7 @@ private:
     }
 
     void pack_value_lanes(const Keys& keys, int key) {
-        const uint32_t* rows[kLanes];
+        const Word* rows[kLanes];
         for (int lane = 0; lane < kLanes; ++lane) {
             const int at = key + lane;
             const bool seen = at >= keys.first && at < keys.end;
@@ -284,8 +284,8 @@ private:
     static constexpr int64_t kValuePanel = static_cast<int64_t>(kBlockTokens / Unit::kPerUnit) * kPanel;
 
     // The values of one unit of keys.
-    void pack_values(const uint32_t* const* rows, int64_t unit) {
-        uint32_t* target = s_.values + unit * kPanel;
+    void pack_values(const Word* const* rows, int64_t unit) {
+        Word* target = s_.values + unit * kPanel;
         int64_t i = 0;
 #if defined(__AVX512BF16__)
         if constexpr (Unit::kPerUnit == 2) {
@@ -335,7 +335,7 @@ private:
             float totals[kTilePad] = {};
             weigh_tile(keys, s_.scores, tile, count, num_vectors, largest, totals);
             const int first_unit = first_panel * kPanel / Unit::kPerUnit;
-            multiply<Unit, kScoreStride>(count, reinterpret_cast<const uint32_t*>(s_.scores) + first_unit,
+            multiply<Unit, kScoreStride>(count, reinterpret_cast<const Word*>(s_.scores) + first_unit,
                                          s_.values + first_unit * kPanel, num_vectors * kLanes / Unit::kPerUnit,
                                          kValuePanel, num_vectors_, s_.product, padded_);
             fold(first_row + tile, count, largest, totals, s_.product, fresh);
@@ -355,7 +355,7 @@ private:
         for (int key = first_panel * kPanel; key < end; key += kKeysAtOnce, ++part) {
             const int vectors = static_cast<int>(at_most(kKeysAtOnce, end - key)) / kLanes;
             for (int v = 0; v < vectors; ++v) {
-                const uint32_t* lanes[kLanes];
+                const Word* lanes[kLanes];
                 key_rows(keys, key + v * kLanes, lanes);
                 transpose_lanes(lanes, num_units_, s_.keys + v / 2 * (num_units_ * kPanel) + v % 2 * kLanes);
             }
@@ -381,7 +381,7 @@ private:
 
     // product = weights by values of keys `first` to `end`.
     void weigh_few(const Keys& keys, const float* scores, int count, int first, int end, bool first_tile) {
-        const uint32_t* weights = reinterpret_cast<const uint32_t*>(scores);
+        const Word* weights = reinterpret_cast<const Word*>(scores);
         const int first_unit = first / Unit::kPerUnit;
         const int end_unit = end / Unit::kPerUnit;
         const int whole_rows = Unit::kPerUnit == 2 ? kPanel : kLanes;

@@ -30,11 +30,9 @@ constexpr int kTileRows = kRegisters == 32 ? 12 : 6;
 struct FloatUnit {
     static constexpr int kPerUnit = 1;
     using Columns = Vec;
-    BOUGH_INLINE Columns load_columns(const uint32_t* p) { return load(reinterpret_cast<const float*>(p)); }
+    BOUGH_INLINE Columns load_columns(const Word* p) { return load(reinterpret_cast<const float*>(p)); }
     BOUGH_INLINE Vec multiply_add(uint32_t factor, Columns columns, Vec sum) {
-        float x;
-        std::memcpy(&x, &factor, sizeof x);
-        return fma(splat(x), columns, sum);
+        return fma(splat(float_of(factor)), columns, sum);
     }
 };
 
@@ -43,7 +41,7 @@ struct FloatUnit {
 struct PairUnit {
     static constexpr int kPerUnit = 2;
     using Columns = __m512i;
-    BOUGH_INLINE Columns load_columns(const uint32_t* p) { return _mm512_loadu_si512(p); }
+    BOUGH_INLINE Columns load_columns(const Word* p) { return _mm512_loadu_si512(p); }
     BOUGH_INLINE Vec multiply_add(uint32_t factor, Columns columns, Vec sum) {
         const __m512i factors = _mm512_set1_epi32(static_cast<int>(factor));
         return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(factors), reinterpret_cast<__m512bh>(columns));
@@ -78,7 +76,7 @@ struct Upcoming {
 // left(m, u) is left[m * kRowStride + u], or left[u * kRows + m] if kRowStride is 0. The steps of `upcoming` count from
 // `first_step`.
 template <class Unit, int kRows, int kVectors, int kRowStride>
-BOUGH_INLINE void multiply_tile(const uint32_t* left, const uint32_t* right, int64_t num_units, int64_t panel_size,
+BOUGH_INLINE void multiply_tile(const Word* left, const Word* right, int64_t num_units, int64_t panel_size,
                                 float* product, int64_t product_stride, const Upcoming& upcoming, int64_t first_step) {
     Vec sums[kRows][kVectors];
     BOUGH_UNROLL
@@ -118,8 +116,8 @@ BOUGH_INLINE int num_column_tiles(int num_rows, int num_vectors) {
 // The same for any number of vectors; panels of the right operand are `panel_size` units apart. The steps of `upcoming`
 // are the units of all tiles.
 template <class Unit, int kRows, int kRowStride>
-static void multiply_rows(const uint32_t* left, const uint32_t* right, int64_t num_units, int64_t panel_size,
-                          int num_vectors, float* product, int64_t product_stride, const Upcoming& upcoming) {
+static void multiply_rows(const Word* left, const Word* right, int64_t num_units, int64_t panel_size, int num_vectors,
+                          float* product, int64_t product_stride, const Upcoming& upcoming) {
     int done = 0;
     int64_t step = 0;
     if constexpr (kRows <= kTileRows / 2) {
@@ -139,9 +137,8 @@ static void multiply_rows(const uint32_t* left, const uint32_t* right, int64_t n
 }
 
 template <class Unit, int kRowStride>
-BOUGH_INLINE void multiply(int num_rows, const uint32_t* left, const uint32_t* right, int64_t num_units,
-                           int64_t panel_size, int num_vectors, float* product, int64_t product_stride,
-                           const Upcoming& upcoming = {}) {
+BOUGH_INLINE void multiply(int num_rows, const Word* left, const Word* right, int64_t num_units, int64_t panel_size,
+                           int num_vectors, float* product, int64_t product_stride, const Upcoming& upcoming = {}) {
 #define BOUGH_ROWS(n)                                                                                       \
     case n:                                                                                                 \
         return multiply_rows<Unit, n, kRowStride>(left, right, num_units, panel_size, num_vectors, product, \
@@ -204,7 +201,7 @@ struct PairRows {
 
 // product[m][j] = sum over u of weights[m * kRowStride + u] * value(u, j), columns from `offset` on.
 template <class Unit, class Rows, int kRows, int kVectors, int kRowStride>
-BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit,
+BOUGH_INLINE void weigh_rows_tile(const Word* weights, const void* const* rows, int first_unit, int end_unit,
                                   int64_t offset, float* product, int64_t product_stride, const Upcoming& upcoming,
                                   int64_t first_step) {
     Vec sums[kRows][kVectors];
@@ -234,7 +231,7 @@ BOUGH_INLINE void weigh_rows_tile(const uint32_t* weights, const void* const* ro
 
 // Whole vectors (kStep of them at once) only.
 template <class Unit, class Rows, int kRows, int kRowStride>
-static void weigh_rows(const uint32_t* weights, const void* const* rows, int first_unit, int end_unit, int num_vectors,
+static void weigh_rows(const Word* weights, const void* const* rows, int first_unit, int end_unit, int num_vectors,
                        float* product, int64_t product_stride, const Upcoming& upcoming) {
     const int64_t num_units = end_unit - first_unit;
     int done = 0;
@@ -258,9 +255,8 @@ static void weigh_rows(const uint32_t* weights, const void* const* rows, int fir
 }
 
 template <class Unit, class Rows, int kRowStride>
-BOUGH_INLINE void weigh_values(int num_rows, const uint32_t* weights, const void* const* rows, int first_unit,
-                               int end_unit, int num_vectors, float* product, int64_t product_stride,
-                               const Upcoming& upcoming) {
+BOUGH_INLINE void weigh_values(int num_rows, const Word* weights, const void* const* rows, int first_unit, int end_unit,
+                               int num_vectors, float* product, int64_t product_stride, const Upcoming& upcoming) {
 #define BOUGH_ROWS(n)                                                                                           \
     case n:                                                                                                     \
         return weigh_rows<Unit, Rows, n, kRowStride>(weights, rows, first_unit, end_unit, num_vectors, product, \
@@ -277,7 +273,7 @@ BOUGH_INLINE void weigh_values(int num_rows, const uint32_t* weights, const void
 
 // One row's bytes as units, zeros behind the last element.
 template <class Unit>
-BOUGH_INLINE void widen_row(const void* row, DType dtype, int64_t size, uint32_t* units) {
+BOUGH_INLINE void widen_row(const void* row, DType dtype, int64_t size, Word* units) {
     const int64_t num_units = (size + Unit::kPerUnit - 1) / Unit::kPerUnit;
     if constexpr (Unit::kPerUnit == 2) {
         uint16_t* pairs = reinterpret_cast<uint16_t*>(units);
@@ -311,7 +307,7 @@ BOUGH_INLINE void widen_row(const void* row, DType dtype, int64_t size, uint32_t
 #if defined(__AVX512F__)
 // 16 units of 16 rows as columns, of which the first `count` units are read and written.
 template <bool kWhole>
-BOUGH_INLINE void transpose_16(const uint32_t* const* rows, int64_t first, int count, uint32_t* target) {
+BOUGH_INLINE void transpose_16(const Word* const* rows, int64_t first, int count, Word* target) {
     __m512i a[16];
     __m512i b[16];
     const __mmask16 mask = static_cast<__mmask16>((1U << count) - 1);
@@ -353,7 +349,7 @@ BOUGH_INLINE void transpose_16(const uint32_t* const* rows, int64_t first, int c
 #endif
 
 // kLanes rows of `num_units` units as columns: target[u * kPanel + lane] = rows[lane][u].
-BOUGH_INLINE void transpose_lanes(const uint32_t* const* rows, int64_t num_units, uint32_t* target) {
+BOUGH_INLINE void transpose_lanes(const Word* const* rows, int64_t num_units, Word* target) {
     int64_t u = 0;
 #if defined(__AVX512F__)
     for (; u + 16 <= num_units; u += 16) transpose_16<true>(rows, u, 16, target);

@@ -1,9 +1,8 @@
 # How these sources are compiled: read by setup.py and by tests/native_check/Makefile, so assignments of plain words only.
 
 # Nobody looks at errno or floating-point exceptions; sums may be contracted into fused multiply-adds, which makes them
-# more exact, but never reordered. Units of 32 bits are read that were written as floats or as pairs of bfloat16. The
-# warnings are false alarms of g++ 12 in its own intrinsics.
-FLAGS = -std=c++17 -pthread -fno-strict-aliasing -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-uninitialized -Wno-maybe-uninitialized
+# more exact, but never reordered. The warnings are false alarms of g++ 12 in its own intrinsics.
+FLAGS = -std=c++17 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fast -Wno-uninitialized -Wno-maybe-uninitialized
 
 # Files that are compiled once for each instruction set, with its name as BOUGH_ISA; all others once.
 # PER_ISA_<set>, where it is given, lists those of a set instead.

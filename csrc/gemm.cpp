@@ -64,7 +64,7 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
         const uint32_t* weights = panel + first;
         // Every third row gets a pointer of its own, the two behind it are reached by the stride. Hidden from the
         // optimiser, which would otherwise keep twelve pointers, most of them on the stack.
-        const uint32_t* inputs[(kRows + 2) / 3];
+        const Word* inputs[(kRows + 2) / 3];
 #pragma GCC unroll 4
         for (int i = 0; i < (kRows + 2) / 3; ++i) {
             inputs[i] = input + 3 * i * input_stride;
@@ -95,13 +95,13 @@ __attribute__((noinline)) void multiply_tile(const uint32_t* input, int64_t inpu
             for (int unit = 0; unit < kUnroll; ++unit) multiply_unit(unit);
             weights += kUnroll * kColumns;
 #pragma GCC unroll 4
-            for (const uint32_t*& each : inputs) each += kUnroll;
+            for (const Word*& each : inputs) each += kUnroll;
         }
         for (; left > 0; --left) {
             multiply_unit(0);
             weights += kColumns;
 #pragma GCC unroll 4
-            for (const uint32_t*& each : inputs) ++each;
+            for (const Word*& each : inputs) ++each;
         }
 #pragma GCC unroll 16
         for (int row = 0; row < kRows; ++row) {

@@ -35,7 +35,7 @@ constexpr int64_t kSpreadBlockUnits = 304;
 constexpr int64_t kSpreadStride = 2 * kSpreadBlockUnits;
 
 // `units` units of a row of inputs as tiles read them.
-inline void spread_row(const uint32_t* input, int64_t units, uint32_t* output) {
+inline void spread_row(const Word* input, int64_t units, uint32_t* output) {
     for (int64_t unit = 0; unit < units; ++unit) {
         output[2 * unit] = input[unit] << 16;
         output[2 * unit + 1] = input[unit] & 0xffff0000U;

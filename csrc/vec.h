@@ -233,6 +233,9 @@ BOUGH_INLINE void store_bf16(uint16_t* p, Vec x) {
 typedef int32_t Ints __attribute__((vector_size(kLanes * 4)));
 typedef uint32_t Bits __attribute__((vector_size(kLanes * 4)));
 
+// 32 bits that may be read as such whatever they were written as: a float, or two bfloat16.
+typedef uint32_t Word __attribute__((may_alias));
+
 BOUGH_INLINE Bits load_bits(const uint32_t* from) {
     Bits bits;
     std::memcpy(&bits, from, sizeof bits);
