@@ -11,7 +11,7 @@ when the answer is whole, so that many steps follow one another in one call. The
 hardly any width, where all of the time is overhead, natively and with torch: what a step costs in Python without a
 recorded program.
 
-    python benchmarks/cpu_graphs.py [--threads N] [--running 1 8 32] [--quantization none int8 int4] [--output FILE]
+    python -m benchmarks.cpu_graphs [--threads N] [--running 1 8 32] [--quantization none int8 int4] [--output FILE]
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from unittest import mock
 
 import msgspec
 import numpy as np
+from benchmarks.peers.shapes import SHAPES
 
 from bough.config.engine_args import MAX_STEPS_IN_A_ROW, Quantization
 from bough.config.model_config import ModelConfig
@@ -41,22 +42,7 @@ from bough.step_plan import StepPlan, StepResult
 PROMPT_TOKENS = 128
 WARM_UP = 5
 
-SHAPE = {
-    "architectures": ["Qwen2ForCausalLM"],
-    "hidden_act": "silu",
-    "hidden_size": 896,
-    "intermediate_size": 4864,
-    "num_hidden_layers": 24,
-    "num_attention_heads": 14,
-    "num_key_value_heads": 2,
-    "vocab_size": 151936,
-    "max_position_embeddings": 2048,
-    "rms_norm_eps": 1e-6,
-    "rope_theta": 1e6,
-    "tie_word_embeddings": True,
-    "torch_dtype": "bfloat16",
-    "eos_token_id": 0,
-}
+SHAPE = SHAPES["qwen"] | {"max_position_embeddings": 2048, "bos_token_id": 0, "eos_token_id": 0}
 """Qwen2.5-0.5B."""
 
 NARROW = {"hidden_size": 32, "intermediate_size": 32, "num_attention_heads": 2, "vocab_size": 1024}

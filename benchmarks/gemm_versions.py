@@ -25,10 +25,10 @@ from pathlib import Path
 import numpy as np
 
 from bough.kernels.library import best_isa
+from bough.kernels.structures import DType
 
 ROOT = Path(__file__).resolve().parents[1]
-DTYPES = {"float32": 0, "bfloat16": 1, "int8": 2, "int4": 3, "uint4": 4}
-"""As in ``csrc/kernels.h``."""
+DTYPES = {"float32": DType.F32, "bfloat16": DType.BF16, "int8": DType.I8, "int4": DType.I4, "uint4": DType.U4}
 SLICE_SECONDS = 0.004
 MIN_TURNS = 5
 

@@ -1,5 +1,5 @@
 // The C interface of the runtime: instruction sets, packed weights, threads, programs. Functions of one object must
-// not be called at the same time; runs of one pool take turns.
+// not be called at the same time, but for a pool's: see thread_pool.h.
 #include "api.h"
 
 #include <sys/syscall.h>

@@ -57,7 +57,7 @@ BOUGH_INLINE float sum_of_squares(const float* x, int64_t size) {
     return sum;
 }
 
-// output = x * factor * (weight + offset)
+// output = x * factor * weight
 BOUGH_INLINE void scale_row(const float* x, float factor, const void* weight, DType weight_dtype, void* output,
                             DType output_dtype, int64_t size) {
     int64_t i = 0;

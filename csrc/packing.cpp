@@ -9,12 +9,6 @@
 namespace bough {
 namespace {
 
-float wide(uint32_t bits) {
-    float value;
-    std::memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 // Where a group of quantised weights of one row is; see gemm.h.
 struct Group {
     uint8_t* codes;      // of the units' first words
@@ -269,15 +263,15 @@ void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, fl
         const uint32_t* column = column_of(table, ids[i]);
         float* row = output + i * output_stride;
         if (table.dtype == DType::f32) {
-            for (int64_t unit = 0; unit < units; ++unit) row[unit] = wide(column[unit * kPanelColumns]);
+            for (int64_t unit = 0; unit < units; ++unit) row[unit] = float_of(column[unit * kPanelColumns]);
             continue;
         }
         for (int64_t unit = 0; unit < table.num_inputs / 2; ++unit) {
             const uint32_t pair = column[unit * kPanelColumns];
-            row[2 * unit] = wide(pair << 16);
-            row[2 * unit + 1] = wide(pair & 0xffff0000u);
+            row[2 * unit] = float_of(pair << 16);
+            row[2 * unit + 1] = float_of(pair & 0xffff0000u);
         }
-        if (table.num_inputs % 2 != 0) row[table.num_inputs - 1] = wide(column[(units - 1) * kPanelColumns] << 16);
+        if (table.num_inputs % 2 != 0) row[table.num_inputs - 1] = float_of(column[(units - 1) * kPanelColumns] << 16);
     }
 }
 

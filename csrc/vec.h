@@ -275,8 +275,7 @@ BOUGH_INLINE void store_i8(int8_t* p, Ints x) {
 #endif
 }
 
-// 2**x for x <= 0 to about an ulp; zero below -126 or so, exactly 1 at 0, NaN for NaN. The coefficients are a minimax
-// fit of 2**f over [-0.5, 0.5], relative error 2e-9.
+// 2**f for f from -0.5 to 0.5, exactly 1 at 0: a minimax fit, of relative error 1.6e-8 but for rounding.
 BOUGH_INLINE Vec exp2_fraction(Vec f) {
     Vec p = splat(0x1.41d332p-13F);
     p = fma(p, f, splat(0x1.5f456ap-10F));
@@ -286,6 +285,7 @@ BOUGH_INLINE Vec exp2_fraction(Vec f) {
     p = fma(p, f, splat(0x1.62e430p-1F));
     return fma(p, f, splat(1.0F));
 }
+// 2**x for x <= 0 to about an ulp, exactly 1 at 0, NaN for NaN. Zero below -126.5, with AVX-512 gradually below -126.
 BOUGH_INLINE Vec exp2_not_positive(Vec x) {
     const Vec bounded = max(splat(-150.0F), x);
     const Vec n = round(bounded);
@@ -302,44 +302,22 @@ BOUGH_INLINE Vec exp_bounded(Vec x) {
     return scale_by_power(exp2_fraction(mul(r, splat(0x1.715476p0F))), n);
 }
 
-BOUGH_INLINE float float_of(uint32_t bits) {
-    float x;
-    std::memcpy(&x, &bits, sizeof x);
-    return x;
-}
-BOUGH_INLINE uint32_t bits_of(float x) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
-
-BOUGH_INLINE float as_float(uint16_t bits) {
-    const uint32_t wide = static_cast<uint32_t>(bits) << 16;
-    float x;
-    std::memcpy(&x, &wide, sizeof x);
-    return x;
-}
+BOUGH_INLINE float as_float(uint16_t bits) { return float_of(static_cast<uint32_t>(bits) << 16); }
 
 BOUGH_INLINE uint16_t as_bf16(float x) {
-    uint32_t bits;
-    std::memcpy(&bits, &x, sizeof bits);
+    const uint32_t bits = bits_of(x);
     if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return 0x7FC0;
     return static_cast<uint16_t>((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16);
 }
 
 // Unsigned integers in the order of the floats that they stand for; -0 ties with 0.
 BOUGH_INLINE uint32_t order_of(float x) {
-    const float joined = x + 0.0F;
-    uint32_t bits;
-    std::memcpy(&bits, &joined, sizeof bits);
+    const uint32_t bits = bits_of(x + 0.0F);
     return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
 // The inverse.
 BOUGH_INLINE float value_of(uint32_t order) {
-    const uint32_t bits = (order & 0x80000000U) != 0 ? order & 0x7FFFFFFFU : ~order;
-    float x;
-    std::memcpy(&x, &bits, sizeof x);
-    return x;
+    return float_of((order & 0x80000000U) != 0 ? order & 0x7FFFFFFFU : ~order);
 }
 
 BOUGH_INLINE int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }

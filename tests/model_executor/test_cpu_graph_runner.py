@@ -15,12 +15,14 @@ import torch
 
 from bough.constrained.base import MaskWords
 from bough.constrained.masks import PendingMasks, TokenMasks, mask_of
-from bough.kernels.library import Isa, best_isa, set_isa
+from bough.kernels.library import Isa, set_isa
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import RowLogprobs, StepResult
 from tests.model_executor.plan_builder import GREEDY, PlanBuilder, RecordingRunner, Sequence, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
-from tests.native import needs_native
+from tests.native import isa, needs_native
+
+__all__ = ["isa"]
 
 pytestmark = needs_native
 
@@ -108,14 +110,6 @@ def test_every_instruction_set_computes_the_same_within_rounding(checkpoint: Che
     rounded = logits_of(make_runner(checkpoint.path, dtype="bfloat16"), prompt(60), [25])
     # Weights far larger than a trained model's make these logits spread over ±10.
     assert float((rounded[0] - reference[0]).abs().max()) < 0.3
-
-
-@pytest.fixture(params=list(Isa), ids=lambda isa: isa.name.lower())
-def isa(request: pytest.FixtureRequest) -> object:
-    if not set_isa(request.param):
-        pytest.skip(f"this machine lacks {request.param.name}")
-    yield request.param
-    set_isa(best_isa())
 
 
 class FixedMask:

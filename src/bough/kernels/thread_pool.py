@@ -11,7 +11,8 @@ from bough.kernels.library import KernelError, load_library
 class ThreadPool:
     """``num_threads`` threads, the calling one included, that live as long as this object.
 
-    Kernels that two threads run on one pool take turns. A child of ``os.fork`` cannot run any on its parent's pool.
+    Kernels that two threads run on a pool of several take turns, and a child of ``os.fork`` cannot run any there. A
+    pool of one is nothing but the caller, wherever that is.
 
     Attributes:
         handle: what the library's functions take.
