@@ -105,6 +105,31 @@ def test_weights_are_nearer_than_with_the_largest_at_127() -> None:
     assert torch.equal(weights.embed(torch.tensor([3, 49])), held[[3, 49]])
 
 
+def with_outliers(rows: int, columns: int, seed: int) -> torch.Tensor:
+    """Weights of about 0.5, but one in each row is 50 or -50, each time in another place."""
+    weight, row = random_matrix(rows, columns, seed) / 2, torch.arange(rows)
+    weight[row, row * 37 % columns] = 50.0 - 100.0 * (row % 2)
+    return weight
+
+
+def check_groups(held: torch.Tensor, weight: torch.Tensor, *most: torch.Tensor) -> None:
+    """That in no group the error is larger, as root of the sum of squares, than several causes make it together, which
+    are ``most`` of each number."""
+    error, causes = grouped(held - weight), [each.expand_as(grouped(held)).norm(dim=-1) for each in most]
+    assert bool((error.norm(dim=-1) <= sum(causes)).all())
+
+
+def test_an_outlier_among_weights_costs_its_own_group_alone(isa: Isa) -> None:
+    weight, x = with_outliers(70, 896, 1), random_matrix(9, 896, 2)
+    weights = packed(ThreadPool(2), weight)
+    held = weights.read(0, 70)
+    # No candidate is taken that is worse than the first: half a step from 127 of which the largest number is made.
+    check_groups(held, weight, grouped(weight).abs().amax(-1, keepdim=True) / 127 / 2, grouped(held) / 2048)
+    held = held.double()
+    product = weights.multiply(x, torch.float32).double()
+    assert bool(((product - quantized(x) @ held.T).abs() <= of_sums(quantized(x), held)).all())
+
+
 @pytest.mark.parametrize("factor", [20.0, 100.0])
 @pytest.mark.parametrize("stored", ["int8", "int4", "uint4"])
 def test_few_channels_far_larger_than_others_cost_nothing(isa: Isa, stored: WeightFormat, factor: float) -> None:

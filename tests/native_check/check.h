@@ -117,6 +117,29 @@ inline Stored zeros(int64_t count, DType dtype) {
     return stored(std::vector<float>(static_cast<size_t>(count)), dtype);
 }
 
+// Where keys or values [slots * kv_heads, dim] are stored.
+struct KVMemory {
+    KVMemory(int64_t heads, int64_t dim, DType dtype)
+        : bytes(static_cast<size_t>(heads * dim *
+                                    (dtype == DType::f32    ? 4
+                                     : dtype == DType::bf16 ? 2
+                                                            : 1))),
+          scales(dtype == DType::i8 ? static_cast<size_t>(heads) : 0),
+          dim(dim),
+          dtype(dtype) {}
+    double at(int64_t head, int64_t d) const {
+        const int64_t index = head * dim + d;
+        if (dtype == DType::i8) return static_cast<double>(static_cast<int8_t>(bytes[index])) * scales[head];
+        return element(bytes, dtype, index);
+    }
+    double rounding_error(int64_t head) const { return dtype == DType::i8 ? 0.5001 * scales[head] : 0; }
+
+    std::vector<unsigned char> bytes;
+    std::vector<float> scales;
+    int64_t dim;
+    DType dtype;
+};
+
 template <class T>
 struct Aligned {
     explicit Aligned(int64_t count) : memory(static_cast<size_t>(count) * sizeof(T) + 64) {}
@@ -137,6 +160,10 @@ struct Weights {
     PackedMatrix matrix{};
     Aligned<uint32_t> panels;
 };
+
+// Rows of f32 as int8 for such weights, and in `input.values` what they then stand for.
+std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride, int64_t rows,
+                                const PackedMatrix& matrix);
 
 void check_attention(ThreadPool& pool);
 void check_gemm(ThreadPool& pool);

@@ -4,29 +4,6 @@ namespace check {
 
 namespace {
 
-// Where keys or values [slots * kv_heads, dim] are stored.
-struct Pool {
-    Pool(int64_t heads, int64_t dim, DType dtype)
-        : bytes(static_cast<size_t>(heads * dim *
-                                    (dtype == DType::f32    ? 4
-                                     : dtype == DType::bf16 ? 2
-                                                            : 1))),
-          scales(dtype == DType::i8 ? static_cast<size_t>(heads) : 0),
-          dim(dim),
-          dtype(dtype) {}
-    double at(int64_t head, int64_t d) const {
-        const int64_t index = head * dim + d;
-        if (dtype == DType::i8) return static_cast<double>(static_cast<int8_t>(bytes[index])) * scales[head];
-        return element(bytes, dtype, index);
-    }
-    double rounding_error(int64_t head) const { return dtype == DType::i8 ? 0.5001 * scales[head] : 0; }
-
-    std::vector<unsigned char> bytes;
-    std::vector<float> scales;
-    int64_t dim;
-    DType dtype;
-};
-
 void check_rotation(ThreadPool& pool) {
     const int32_t dim = static_cast<int32_t>(pick({8, 34, 64, 96})), half = dim / 2, heads = 3, kv_heads = 2;
     const int64_t tokens = between(1, 6), width = (heads + 2 * kv_heads) * dim;
@@ -41,7 +18,7 @@ void check_rotation(ThreadPool& pool) {
         slots.push_back(static_cast<int32_t>(tokens - 1 - i));
     }
     const DType dtype = static_cast<DType>(between(0, 2));
-    Pool keys(tokens * kv_heads, dim, dtype), values(tokens * kv_heads, dim, dtype);
+    KVMemory keys(tokens * kv_heads, dim, dtype), values(tokens * kv_heads, dim, dtype);
     RotaryTableCall table{inv_freq.data(), half, 1.0F, positions.data(), tokens, cos_sin.data()};
     RotaryStoreCall store{};
     store.qkv = qkv.data();
@@ -67,7 +44,7 @@ void check_rotation(ThreadPool& pool) {
             const float* x = &given[token * width + head * dim];
             const int64_t kv_head = (head - heads) % kv_heads;
             const bool is_value = head >= heads + kv_heads;
-            const Pool& pool_of_head = is_value ? values : keys;
+            const KVMemory& pool_of_head = is_value ? values : keys;
             const int64_t index = slots[token] * kv_heads + kv_head;
             const auto found = [&](int32_t i) {
                 return head < heads ? qkv[token * width + head * dim + i] : pool_of_head.at(index, i);

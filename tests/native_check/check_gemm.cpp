@@ -196,7 +196,8 @@ double quantized_input(const uint32_t* row, const PackedMatrix& matrix, int64_t 
     return value;
 }
 
-// Rows of f32 as int8, and in `input.values` what they then stand for.
+}  // namespace
+
 std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride, int64_t rows,
                                 const PackedMatrix& matrix) {
     const int64_t words = quantized_row_words(matrix);
@@ -221,6 +222,8 @@ std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride,
     }
     return bytes;
 }
+
+namespace {
 
 double silu(double x) { return x / (1 + std::exp(-x)); }
 

@@ -1,3 +1,4 @@
+#include <array>
 #include <memory>
 
 #include "check.h"
@@ -10,43 +11,87 @@ namespace {
 constexpr int64_t kHidden = 34, kHeads = 4, kKvHeads = 2, kDim = 10, kWidth = 36, kVocab = 70, kLayers = 2;
 constexpr int64_t kHeadColumns = (kHeads + 2 * kKvHeads) * kDim, kValueColumns = kKvHeads * kDim;
 constexpr int64_t kRows = 4, kContext = 40, kSlots = kRows * kContext, kPieceTokens = 7;
+constexpr float kScale = 0.4F;
 constexpr double kEps = 1e-6;
 
+// What logits may be off by because sums are in float32: 2e-6 of their terms, about 30, and some more of the layers'.
+constexpr double kOfSums = 1e-4;
+// They may be off by more only where a number, but for such an error, is in the middle between two that can be held,
+// and the other one is taken. That moves logits by some part of what all roundings together move them by, of which the
+// root mean square is taken here: five times that was the most in 20,000 rows. It happens in one row of several
+// hundred.
+constexpr double kOfRoundings = 8;
+constexpr int kRowsPerOtherwise = 50;
+int num_rows = 0, num_otherwise = 0;
+
+void count_row(bool is_near) {
+    ++num_rows;
+    if (!is_near) ++num_otherwise;
+}
+
+using Row = std::vector<double>;
+
+// The chosen token's logit, and the largest: both may be off.
+void expect_choice(double chosen, double largest, double tolerance, const char* what) {
+    expect_near(chosen, largest, 2 * tolerance, what);
+    count_row(largest - chosen <= 2 * kOfSums);
+}
+
+// Queries, keys and values of a sequence's tokens so far, [layers][tokens][kHeadColumns].
+using Past = std::array<std::vector<Row>, kLayers>;
+
+// A sequence that is computed twice: exactly, and rounding what a program rounds.
+struct Sequence {
+    int32_t length() const { return static_cast<int32_t>(exact[0].size()); }
+    Past exact, rounded;
+};
+
+struct Expected {
+    Row logits;        // [kVocab]
+    double tolerance;  // of each
+};
+
+// Of weights, of those that make values, which a quantised model may hold otherwise, and of the KV pool.
+struct Types {
+    DType weights, values, kv;
+    DType activations() const { return is_quantized(weights) ? DType::f32 : weights; }
+};
+
 struct Layer {
-    Layer(ThreadPool& pool, DType dtype)
-        : norm(stored(normal(kHidden), dtype)),
-          queries_keys(pool, kHeadColumns - kValueColumns, kHidden, dtype, kPlain, true, 0.2F),
-          values_of(pool, kValueColumns, kHidden, dtype, kPlain, true, 0.2F),
-          output(pool, kHidden, kHeads * kDim, dtype, kPlain, false, 0.2F),
-          second_norm(stored(normal(kHidden), dtype)),
-          gate_up(pool, 2 * kWidth, kHidden, dtype, kGated, false, 0.2F),
-          down(pool, kHidden, kWidth, dtype, kPlain, true, 0.2F),
-          keys(zeros(kSlots * kKvHeads * kDim, dtype)),
-          values(zeros(kSlots * kKvHeads * kDim, dtype)) {}
+    Layer(ThreadPool& pool, Types types)
+        : norm(stored(normal(kHidden), types.activations())),
+          queries_keys(pool, kHeadColumns - kValueColumns, kHidden, types.weights, kPlain, true, 0.2F),
+          values_of(pool, kValueColumns, kHidden, types.values, kPlain, true, 0.2F),
+          output(pool, kHidden, kHeads * kDim, types.weights, kPlain, false, 0.2F),
+          second_norm(stored(normal(kHidden), types.activations())),
+          gate_up(pool, 2 * kWidth, kHidden, types.weights, kGated, false, 0.2F),
+          down(pool, kHidden, kWidth, types.weights, kPlain, true, 0.2F),
+          keys(kSlots * kKvHeads, kDim, types.kv),
+          values(kSlots * kKvHeads, kDim, types.kv) {}
     Stored norm;
     Weights queries_keys, values_of, output;
     Stored second_norm;
     Weights gate_up, down;
-    Stored keys, values;
+    KVMemory keys, values;
 };
 
 // A small language model, its program, and the same in double precision.
 class Model {
 public:
-    Model(ThreadPool& pool, DType dtype, int32_t window)
-        : dtype_(dtype),
+    Model(ThreadPool& pool, Types types, int32_t window)
+        : types_(types),
           window_(window),
-          table_(pool, kVocab, kHidden, dtype, kPlain, false),
-          final_norm_(stored(normal(kHidden), dtype)),
+          table_(pool, kVocab, kHidden, types.weights, kPlain, false),
+          final_norm_(stored(normal(kHidden), types.activations())),
           residual_(kPieceTokens * kHidden),
           rotation_(kPieceTokens * kDim),
           heads_(kPieceTokens * kHeadColumns),
-          normed_(zeros(kPieceTokens * kHidden, dtype)),
-          attended_(zeros(kPieceTokens * kHeads * kDim, dtype)),
-          gated_(zeros(kPieceTokens * kGatedColumns, dtype)),
-          head_input_(zeros(kRows * kHidden, dtype)),
+          normed_(zeros(kPieceTokens * kHidden, types.activations())),
+          attended_(zeros(kPieceTokens * kHeads * kDim, types.activations())),
+          gated_(zeros(kPieceTokens * kGatedColumns, types.activations())),
+          head_input_(zeros(kRows * kHidden, types.activations())),
           program_(pool, ProgramLimits{kPieceTokens, kRows, kContext, kVocab, kSlots}) {
-        for (int64_t i = 0; i < kLayers; ++i) layers_.push_back(std::make_unique<Layer>(pool, dtype));
+        for (int64_t i = 0; i < kLayers; ++i) layers_.push_back(std::make_unique<Layer>(pool, types));
         for (int64_t i = 0; i < kDim / 2; ++i) inv_freq_.push_back(std::pow(100.0F, -0.2F * static_cast<float>(i)));
         record();
     }
@@ -54,29 +99,31 @@ public:
     StepError run(const Step& step) { return program_.run(step); }
     StepError decode(const Step& step, DecodeRun& run) { return program_.decode(step, run); }
 
-    // Logits of a sequence's last token.
-    std::vector<double> logits(const std::vector<int32_t>& tokens) const {
-        std::vector<std::vector<double>> states;
-        for (const int32_t token : tokens) states.push_back(row_of(table_.plain, token));
-        for (const std::unique_ptr<Layer>& layer : layers_) apply(*layer, states);
-        return multiply(table_, normalised(states.back(), final_norm_));
+    DType activations() const { return types_.activations(); }
+
+    // What comes of a sequence's next token, which is added to it.
+    Expected next(Sequence& sequence, int32_t token) {
+        const Row exact = logits(sequence.exact, token, false);
+        Expected expected{logits(sequence.rounded, token, true), 0};
+        double squares = 0;
+        for (int64_t i = 0; i < kVocab; ++i) squares += std::pow(expected.logits[i] - exact[i], 2);
+        expected.tolerance = kOfRoundings * std::sqrt(squares / kVocab) + kOfSums;
+        return expected;
     }
 
 private:
-    using Row = std::vector<double>;
-
     void record() {
         program_.add_embedding(table_.matrix, residual_.data(), kHidden);
         program_.add(RotaryTableCall{inv_freq_.data(), kDim / 2, 1.0F, nullptr, 0, rotation_.data()});
         for (const std::unique_ptr<Layer>& layer : layers_) {
-            const KVLayer kv{layer->keys.data(), layer->values.data(), nullptr, nullptr, dtype_};
-            add_norm(layer->norm);
+            const KVLayer kv{layer->keys.bytes.data(), layer->values.bytes.data(), layer->keys.scales.data(),
+                             layer->values.scales.data(), types_.kv};
+            program_.add(norm_call(layer->norm, normed_));
             // Side by side, as where values are held otherwise: threads do not meet in between.
             float* const values = heads_.data() + kHeadColumns - kValueColumns;
-            const GemmCall both[] = {
-                gemm_call(normed_, kHidden, layer->queries_keys, kStore, heads_.data(), kHeadColumns, DType::f32),
-                gemm_call(normed_, kHidden, layer->values_of, kStore, values, kHeadColumns, DType::f32)};
-            program_.add(both, 2);
+            add_products(normed_, kHidden,
+                         {product(layer->queries_keys, kStore, heads_.data(), kHeadColumns),
+                          product(layer->values_of, kStore, values, kHeadColumns)});
             RotaryStoreCall store{};
             store.qkv = heads_.data();
             store.qkv_stride = kHeadColumns;
@@ -88,53 +135,80 @@ private:
             store.kv = kv;
             program_.add(store);
             AttentionCall attention{};
-            attention.shape = {kHeads, kKvHeads, kDim, window_, 0.4F};
+            attention.shape = {kHeads, kKvHeads, kDim, window_, kScale};
             attention.kv = kv;
             attention.queries = heads_.data();
             attention.query_stride = kHeadColumns;
             attention.output = attended_.data();
             attention.output_stride = kHeads * kDim;
-            attention.output_dtype = dtype_;
+            attention.output_dtype = activations();
             program_.add(attention);
-            add_gemm(attended_, kHeads * kDim, layer->output, kAdd, residual_.data(), kHidden, DType::f32);
-            add_norm(layer->second_norm);
-            add_gemm(normed_, kHidden, layer->gate_up, kSiluMul, gated_.data(), kGatedColumns, dtype_);
-            add_gemm(gated_, kGatedColumns, layer->down, kAdd, residual_.data(), kHidden, DType::f32);
+            add_products(attended_, kHeads * kDim, {product(layer->output, kAdd, residual_.data(), kHidden)});
+            program_.add(norm_call(layer->second_norm, normed_));
+            GemmCall gate = product(layer->gate_up, kSiluMul, gated_.data(), kGatedColumns);
+            gate.output_dtype = activations();
+            add_products(normed_, kHidden, {gate});
+            add_products(gated_, kGatedColumns, {product(layer->down, kAdd, residual_.data(), kHidden)});
         }
-        NormCall norm = norm_call(final_norm_);
-        norm.output = head_input_.data();
-        program_.finish(norm, QuantizeCall{}, table_.matrix);
+        QuantizeCall quantize{};
+        if (is_quantized(types_.weights)) quantize = quantize_call(head_input_, kHidden, kRows, table_.matrix);
+        program_.finish(norm_call(final_norm_, head_input_), quantize, table_.matrix);
     }
 
-    NormCall norm_call(Stored& weight) {
-        return {residual_.data(), kHidden, nullptr, weight.data(), dtype_, static_cast<float>(kEps), normed_.data(),
-                kHidden,          dtype_,  0,       kHidden};
+    NormCall norm_call(Stored& weight, Stored& output) {
+        return {residual_.data(), kHidden,
+                nullptr,          weight.data(),
+                weight.dtype,     static_cast<float>(kEps),
+                output.data(),    kHidden,
+                output.dtype,     0,
+                kHidden};
     }
 
-    void add_norm(Stored& weight) { program_.add(norm_call(weight)); }
-
-    static GemmCall gemm_call(Stored& input, int64_t input_stride, Weights& weights, Epilogue epilogue, void* output,
-                              int64_t output_stride, DType output_dtype) {
+    // To float32 but for gates.
+    static GemmCall product(const Weights& weights, Epilogue epilogue, void* output, int64_t output_stride) {
         GemmCall call{};
-        call.input = input.data();
-        call.input_stride = input_stride;
         call.weights = weights.matrix;
         call.epilogue = epilogue;
         call.output = output;
         call.output_stride = output_stride;
-        call.output_dtype = output_dtype;
+        call.output_dtype = DType::f32;
         return call;
     }
 
-    void add_gemm(Stored& input, int64_t input_stride, Weights& weights, Epilogue epilogue, void* output,
-                  int64_t output_stride, DType output_dtype) {
-        const GemmCall call = gemm_call(input, input_stride, weights, epilogue, output, output_stride, output_dtype);
-        program_.add(&call, 1);
+    QuantizeCall quantize_call(Stored& input, int64_t input_stride, int64_t rows, const PackedMatrix& weights) {
+        const int64_t words = quantized_row_words(weights);
+        quantized_.emplace_back(static_cast<size_t>(rows * words));
+        return {reinterpret_cast<const float*>(input.data()),
+                input_stride,
+                0,
+                weights.num_inputs,
+                quantized_.back().data(),
+                words,
+                weights.dtype};
     }
 
-    static Row row_of(const Stored& matrix, int64_t row) {
-        const auto begin = matrix.values.begin() + row * kHidden;
-        return Row(begin, begin + kHidden);
+    // Products of the same rows with some weights: quantised, for each that is.
+    void add_products(Stored& input, int64_t input_stride, std::vector<GemmCall> products) {
+        std::vector<QuantizeCall> quantizations;
+        for (GemmCall& product : products) {
+            product.input = input.data();
+            product.input_stride = input_stride;
+            if (!is_quantized(product.weights.dtype)) continue;
+            quantizations.push_back(quantize_call(input, input_stride, kPieceTokens, product.weights));
+            product.input = quantizations.back().output;
+            product.input_stride = quantizations.back().output_stride;
+        }
+        if (!quantizations.empty()) program_.add(quantizations.data(), static_cast<int64_t>(quantizations.size()));
+        program_.add(products.data(), static_cast<int64_t>(products.size()));
+    }
+
+    // Of one more token. Beside the products' inputs a program rounds keys and values, and queries and weights of
+    // attention where bfloat16 is multiplied directly.
+    Row logits(Past& past, int32_t token, bool rounds) {
+        const auto embedding = table_.plain.values.begin() + token * kHidden;
+        Row state(embedding, embedding + kHidden);
+        for (int64_t i = 0; i < kLayers; ++i) apply(*layers_[i], past[i], state, rounds);
+        return multiply(table_, normalised(state, final_norm_), rounds);
     }
 
     static Row normalised(const Row& x, const Stored& weight) {
@@ -147,7 +221,13 @@ private:
         return result;
     }
 
-    static Row multiply(const Weights& weights, const Row& x) {
+    Row multiply(const Weights& weights, Row x, bool rounds) {
+        if (rounds) {
+            Stored input = stored(std::vector<float>(x.begin(), x.end()), activations());
+            const int64_t size = weights.matrix.num_inputs;
+            if (is_quantized(weights.matrix.dtype)) quantized(alone_, input, size, 1, weights.matrix);
+            x.assign(input.values.begin(), input.values.end());
+        }
         Row result;
         for (int64_t row = 0; row < weights.matrix.num_outputs; ++row) {
             double sum = weights.plain_bias.empty() ? 0 : weights.plain_bias[row];
@@ -157,24 +237,20 @@ private:
         return result;
     }
 
-    void apply(const Layer& layer, std::vector<Row>& states) const {
-        std::vector<Row> heads;
-        for (size_t position = 0; position < states.size(); ++position) {
-            const Row normed = normalised(states[position], layer.norm);
-            const Row values = multiply(layer.values_of, normed);
-            heads.push_back(multiply(layer.queries_keys, normed));
-            heads.back().insert(heads.back().end(), values.begin(), values.end());
-            for (int64_t head = 0; head < kHeads + kKvHeads; ++head) rotate(&heads.back()[head * kDim], position);
-        }
-        for (size_t position = 0; position < states.size(); ++position) {
-            const Row added = multiply(layer.output, attend(heads, position));
-            for (int64_t i = 0; i < kHidden; ++i) states[position][i] += added[i];
-            const Row both = multiply(layer.gate_up, normalised(states[position], layer.second_norm));
-            Row gated;
-            for (int64_t i = 0; i < kWidth; ++i) gated.push_back(both[i] / (1 + std::exp(-both[i])) * both[kWidth + i]);
-            const Row more = multiply(layer.down, gated);
-            for (int64_t i = 0; i < kHidden; ++i) states[position][i] += more[i];
-        }
+    void apply(const Layer& layer, std::vector<Row>& past, Row& state, bool rounds) {
+        const Row normed = normalised(state, layer.norm), values = multiply(layer.values_of, normed, rounds);
+        Row heads = multiply(layer.queries_keys, normed, rounds);
+        heads.insert(heads.end(), values.begin(), values.end());
+        for (int64_t head = 0; head < kHeads + kKvHeads; ++head) rotate(&heads[head * kDim], past.size());
+        for (int64_t head = kHeads; rounds && head < kHeads + 2 * kKvHeads; ++head) store(&heads[head * kDim]);
+        past.push_back(heads);
+        const Row added = multiply(layer.output, attend(past, rounds), rounds);
+        for (int64_t i = 0; i < kHidden; ++i) state[i] += added[i];
+        const Row both = multiply(layer.gate_up, normalised(state, layer.second_norm), rounds);
+        Row gated;
+        for (int64_t i = 0; i < kWidth; ++i) gated.push_back(both[i] / (1 + std::exp(-both[i])) * both[kWidth + i]);
+        const Row more = multiply(layer.down, gated, rounds);
+        for (int64_t i = 0; i < kHidden; ++i) state[i] += more[i];
     }
 
     void rotate(double* head, size_t position) const {
@@ -186,19 +262,50 @@ private:
         }
     }
 
-    Row attend(const std::vector<Row>& heads, size_t position) const {
+    // What a head's numbers are multiples of in a pool of int8.
+    static double step_of(const double* head) {
+        double largest = 0;
+        for (int64_t d = 0; d < kDim; ++d) largest = std::max(largest, std::fabs(head[d]));
+        return largest / 127;
+    }
+
+    // A head of keys or values as the pool holds it.
+    void store(double* head) const {
+        const double step = step_of(head);
+        for (int64_t d = 0; d < kDim; ++d) {
+            if (types_.kv == DType::i8) head[d] = std::nearbyint(head[d] / step) * step;
+            if (types_.kv == DType::bf16) head[d] = from_bf16(to_bf16(static_cast<float>(head[d])));
+        }
+    }
+
+    // The last token's.
+    Row attend(const std::vector<Row>& heads, bool rounds) const {
+        const bool halves = rounds && types_.kv != DType::f32 && current_isa() >= Isa::avx512bf16;
+        const auto rounded = [halves](double x) { return halves ? from_bf16(to_bf16(static_cast<float>(x))) : x; };
         Row output(kHeads * kDim);
-        const int64_t end = static_cast<int64_t>(position) + 1;
+        const int64_t end = static_cast<int64_t>(heads.size());
+        const int64_t first = window_ > 0 ? std::max<int64_t>(end - window_, 0) : 0;
         for (int64_t head = 0; head < kHeads; ++head) {
-            const double* query = &heads[position][head * kDim];
+            const double* query = &heads.back()[head * kDim];
             const int64_t key_at = (kHeads + head / (kHeads / kKvHeads)) * kDim, value_at = key_at + kKvHeads * kDim;
-            double total = 0;
-            for (int64_t other = window_ > 0 ? std::max<int64_t>(end - window_, 0) : 0; other < end; ++other) {
+            Row scores;  // logarithms to base 2
+            for (int64_t other = first; other < end; ++other) {
                 double score = 0;
-                for (int64_t d = 0; d < kDim; ++d) score += query[d] * heads[other][key_at + d];
-                const double weight = std::exp(score * double{0.4F});
+                for (int64_t d = 0; d < kDim; ++d) {
+                    score += rounded(query[d] * kScale * M_LOG2E) * heads[other][key_at + d];
+                }
+                scores.push_back(score);
+            }
+            const double largest = *std::max_element(scores.begin(), scores.end());
+            double total = 0;
+            for (int64_t other = first; other < end; ++other) {
+                const double* values = &heads[other][value_at];
+                const double weight = std::exp2(scores[other - first] - largest);
                 total += weight;
-                for (int64_t d = 0; d < kDim; ++d) output[head * kDim + d] += weight * heads[other][value_at + d];
+                // Values are multiplied by weights as the numbers that the pool has, of int8 by weights times steps.
+                const double step = types_.kv == DType::i8 ? step_of(values) : 1;
+                const double held = rounded(weight * step) / step;
+                for (int64_t d = 0; d < kDim; ++d) output[head * kDim + d] += held * values[d];
             }
             for (int64_t d = 0; d < kDim; ++d) output[head * kDim + d] /= total;
         }
@@ -207,7 +314,7 @@ private:
 
     static constexpr int64_t kGatedColumns = (kWidth + 15) / 16 * 16;
 
-    const DType dtype_;
+    const Types types_;
     const int32_t window_;
     Weights table_;
     Stored final_norm_;
@@ -215,26 +322,29 @@ private:
     std::vector<float> inv_freq_;
     std::vector<float> residual_, rotation_, heads_;
     Stored normed_, attended_, gated_, head_input_;
+    std::vector<std::vector<uint32_t>> quantized_;
+    ThreadPool alone_{1};
     Program program_;
 };
 
 // Sequences that take one step after the other, some tokens each.
 struct Batch {
-    explicit Batch(DType dtype) : dtype(dtype), table(kRows * kContext, -1), last_tokens(kRows) {}
+    Batch() : table(kRows * kContext, -1), last_tokens(kRows) {}
 
     // Rows advance by `counts` tokens each, their last one sampled if `decode`. Those that `wanted` lists want logits
     // or a choice, and every one is checked.
     void step(Model& model, const std::vector<int32_t>& counts, bool decode) {
         std::vector<int32_t> slots, prefixes, ids, out_slots;
         std::vector<Wanted> wanted;
+        std::vector<Expected> expected(sequences.size());
         for (size_t row = 0; row < sequences.size(); ++row) {
             slots.push_back(static_cast<int32_t>(row));
-            prefixes.push_back(static_cast<int32_t>(sequences[row].size()));
+            prefixes.push_back(sequences[row].length());
             for (int32_t i = 0; i < counts[row]; ++i) {
                 const int32_t token = static_cast<int32_t>(between(0, kVocab - 1));
                 // Any place in the pool that is the row's own.
-                out_slots.push_back(static_cast<int32_t>((sequences[row].size() * 7) % kContext * kRows + row));
-                sequences[row].push_back(token);
+                out_slots.push_back(static_cast<int32_t>(sequences[row].length() * 7 % kContext * kRows + row));
+                expected[row] = model.next(sequences[row], token);
                 if (decode) last_tokens[row] = token;
                 ids.push_back(decode ? -1 : token);
             }
@@ -244,7 +354,7 @@ struct Batch {
         std::vector<float> logits(static_cast<size_t>(num_logits * kVocab));
         std::vector<int32_t> next(sequences.size(), -1);
         std::vector<uint8_t> finite(sequences.size());
-        Stored hidden = zeros(static_cast<int64_t>(ids.size()) * kHidden, dtype);
+        Stored hidden = zeros(static_cast<int64_t>(ids.size()) * kHidden, model.activations());
         Step step{static_cast<int64_t>(sequences.size()),
                   slots.data(),
                   prefixes.data(),
@@ -278,18 +388,23 @@ struct Batch {
         expect(error == StepError::none, "step", 0, 1);
         const float* found = logits.data();
         for (size_t row = 0; row < sequences.size(); ++row) {
-            const std::vector<double> expected = model.logits(sequences[row]);
+            const Row& likely = expected[row].logits;
+            const double tolerance = expected[row].tolerance;
             double largest = -HUGE_VAL;
-            for (size_t token = 0; token < expected.size(); token += allowed[row] != nullptr ? 3 : 1) {
-                largest = std::max(largest, expected[token]);
+            for (size_t token = 0; token < likely.size(); token += allowed[row] != nullptr ? 3 : 1) {
+                largest = std::max(largest, likely[token]);
             }
-            const double tolerance = dtype == DType::f32 ? 1e-3 : 2.5;
             if (wanted[row] == Wanted::choice) {
                 expect(next[row] >= 0 && next[row] < kVocab, "choice", next[row], 0);
                 expect(allowed[row] == nullptr || next[row] % 3 == 0, "allowed choice", next[row], 0);
-                expect_near(expected[std::max(next[row], 0)], largest, 2 * tolerance, "logit of the choice");
+                expect_choice(likely[std::max(next[row], 0)], largest, tolerance, "logit of the choice");
             } else if (wanted[row] == Wanted::logits) {
-                for (int64_t i = 0; i < kVocab; ++i) expect_near(found[i], expected[i], tolerance, "logit");
+                bool is_near = true;
+                for (int64_t i = 0; i < kVocab; ++i) {
+                    expect_near(found[i], likely[i], tolerance, "logit");
+                    is_near &= std::fabs(found[i] - likely[i]) <= kOfSums;
+                }
+                count_row(is_near);
                 found += kVocab;
             }
             if (wanted[row] != Wanted::logits) expect(finite[row] == 1, "finite row", finite[row], 1);
@@ -300,12 +415,13 @@ struct Batch {
     void decode(Model& model, ThreadPool& pool) {
         constexpr int64_t kSteps = 4;
         const size_t rows = sequences.size();
-        std::vector<int32_t> slots, prefixes, out_slots, ones(rows, 1), ids(rows, -1), next(rows * kSteps, -1);
+        std::vector<int32_t> slots, prefixes, out_slots, ones(rows, 1), ids(rows, -1), next(rows * kSteps, -1), firsts;
         std::vector<Wanted> wanted;
         for (size_t row = 0; row < rows; ++row) {
             slots.push_back(static_cast<int32_t>(row));
-            prefixes.push_back(static_cast<int32_t>(sequences[row].size()));
-            sequences[row].push_back(static_cast<int32_t>(last_tokens[row] = between(0, kVocab - 1)));
+            prefixes.push_back(sequences[row].length());
+            last_tokens[row] = between(0, kVocab - 1);
+            firsts.push_back(static_cast<int32_t>(last_tokens[row]));
             wanted.push_back(flip() ? Wanted::choice : Wanted::logits);
         }
         for (int64_t i = 0; i < kSteps; ++i) {
@@ -382,17 +498,16 @@ struct Batch {
         }
         for (size_t row = 0; row < rows; ++row) {
             expect(finite[row] == 1, "finite row", finite[row], 1);
+            int32_t token = firsts[row];
             for (int64_t i = 0; i < kSteps; ++i) {
-                const int32_t token = next[i * rows + row];
+                const Expected expected = model.next(sequences[row], token);
+                token = next[i * rows + row];
                 expect(token >= 0 && token < kVocab, "token of a run", token, 0);
-                const std::vector<double> expected = model.logits(sequences[row]);
-                const double largest = *std::max_element(expected.begin(), expected.end());
-                expect_near(expected[token], largest, dtype == DType::f32 ? 2e-3 : 5, "logit of a run's token");
-                sequences[row].push_back(token);
+                const double largest = *std::max_element(expected.logits.begin(), expected.logits.end());
+                expect_choice(expected.logits[token], largest, expected.tolerance, "logit of a run's token");
             }
             expect(num_outputs[row] == 7 + kSteps, "counted tokens", static_cast<double>(num_outputs[row]), 7 + kSteps);
-            expect(last_tokens[row] == sequences[row].back(), "last token", last_tokens[row], sequences[row].back());
-            sequences[row].pop_back();
+            expect(last_tokens[row] == token, "last token", last_tokens[row], token);
         }
         run.num_done = 0;
         run.num_steps = kContext;
@@ -403,8 +518,7 @@ struct Batch {
         expect(model.decode(step, run) == StepError::no_decode, "logprobs of no logits", 0, 1);
     }
 
-    const DType dtype;
-    std::vector<std::vector<int32_t>> sequences;
+    std::vector<Sequence> sequences;
     std::vector<int32_t> table;
     std::vector<int64_t> last_tokens;
 };
@@ -412,9 +526,11 @@ struct Batch {
 }  // namespace
 
 void check_program(ThreadPool& pool) {
-    const DType dtype = any_dtype();
-    Model model(pool, dtype, static_cast<int32_t>(pick({0, 3})));
-    Batch batch(dtype);
+    const DType dtype = static_cast<DType>(between(0, 4));
+    const DType of_values = is_quantized(dtype) ? static_cast<DType>(between(2, 4)) : dtype;
+    const Types types{dtype, of_values, static_cast<DType>(between(0, 2))};
+    Model model(pool, types, static_cast<int32_t>(pick({0, 3})));
+    Batch batch;
     batch.sequences.resize(static_cast<size_t>(between(1, kRows)));
     for (int steps = 0; steps < 3; ++steps) {
         std::vector<int32_t> counts, ones;
@@ -426,6 +542,8 @@ void check_program(ThreadPool& pool) {
         batch.step(model, ones, true);
     }
     batch.decode(model, pool);
+    expect(num_otherwise <= num_rows / kRowsPerOtherwise + 10, "rows that were rounded otherwise", num_otherwise,
+           num_rows);
     const int32_t beyond = kVocab, zero = 0, one = 1;
     const Wanted nothing = Wanted::nothing;
     Step wrong{1,        &zero,
