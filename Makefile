@@ -44,7 +44,7 @@ TORCH_SIZE := 2.7 GB with CUDA, 200 MB where there is no GPU
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-properties fuzz-code conformance browser package sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-properties fuzz-code conformance browser package native-check sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -120,6 +120,8 @@ browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chr
 package: $(DEV_STAMP) ## Build an sdist and a wheel, and look at what is in them
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
 	$(BIN)/python -m pytest -m slow tests/kernels/test_build.py $(ARGS)
+
+native-check: sanitize tsan emulated arm64 ## The four checks of the native kernels below, which make test leaves out
 
 sanitize: ## Check the native kernels under AddressSanitizer and UBSan
 	@$(MAKE) --no-print-directory -C tests/native_check sanitize
