@@ -95,6 +95,31 @@ class CudaRecorder:
         return graph
 
 
+def record_ladder(
+    recorder: Recorder, sizes: Sequence[int], step_of: Callable[[int], Callable[[], None]], what: str, of: str
+) -> dict[int, Recorded]:
+    """Record a step of each size, the largest first, so that the others find room in its memory.
+
+    Args:
+        recorder: of the device.
+        sizes: ascending.
+        step_of: what runs a step of a size.
+        what: is recorded, for the log.
+        of: what sizes count.
+    """
+    begin = told = time.perf_counter()
+    recorded: dict[int, Recorded] = {}
+    with without_garbage_collection():
+        for size in reversed(sizes):
+            recorded[size] = recorder.record(step_of(size))
+            if (now := time.perf_counter()) - told > _SECONDS_BETWEEN_NEWS:
+                told = now
+                logger.info("recorded %d of %d sizes of %s", len(recorded), len(sizes), what)
+    seconds = time.perf_counter() - begin
+    logger.info("%s of up to %d %s are recorded: %d sizes in %.1f s", what, sizes[-1], of, len(sizes), seconds)
+    return recorded
+
+
 class DecodeBuffers:
     """What a decode step reads, on the device.
 
@@ -185,20 +210,7 @@ class CudaGraphRunner:
             self._tiles[:, 1] = torch.arange(self._sizes[-1])
         nothing = np.empty(0, dtype=np.int32)
         self._buffers.fill(nothing, nothing, nothing)
-        begin = told = time.perf_counter()
-        self._recorded: dict[int, Recorded] = {}
-        with without_garbage_collection():
-            for size in reversed(self._sizes):
-                self._recorded[size] = recorder.record(self._step(size))
-                if (now := time.perf_counter()) - told > _SECONDS_BETWEEN_NEWS:
-                    told = now
-                    logger.info("recorded %d of %d sizes of decode steps", len(self._recorded), len(self._sizes))
-        logger.info(
-            "decode steps of up to %d rows are recorded: %d sizes in %.1f s",
-            self._sizes[-1],
-            len(self._sizes),
-            time.perf_counter() - begin,
-        )
+        self._recorded = record_ladder(recorder, self._sizes, self._step, "decode steps", "rows")
 
     def _step(self, size: int) -> Callable[[], None]:
         buffers, table = self._buffers, self._req_to_token

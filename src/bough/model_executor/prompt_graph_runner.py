@@ -6,8 +6,6 @@ prompts, and the pieces of prompts beside decode rows, would wait for the host.
 
 from __future__ import annotations
 
-import logging
-import time
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,13 +15,11 @@ from bough.config.model_config import ModelConfig
 from bough.kernels.triton.elementwise import enter_tokens
 from bough.layers.attention.tiles import extend_tiles
 from bough.layers.attention.triton import TritonBackend, TritonMetadata
-from bough.model_executor.cuda_graph_runner import Recorded, Recorder, without_garbage_collection
+from bough.model_executor.cuda_graph_runner import Recorder, record_ladder
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.staging import StagedArrays
 from bough.models.base import CausalLM, torch_dtype
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
-
-logger = logging.getLogger(__name__)
 
 _MORE_TILES = 32
 """Tiles of queries beyond those that the tokens would fill: a row's last tile need not be full."""
@@ -63,17 +59,7 @@ class PromptGraphRunner:
         self._hidden_states = torch.empty(largest, config.hidden_size, dtype=torch_dtype(config), device=device)
         nothing = np.empty(0, dtype=np.int32)
         self._fill(nothing, nothing, nothing, nothing, nothing)
-        begin = time.perf_counter()
-        self._recorded: dict[int, Recorded] = {}
-        with without_garbage_collection():
-            for size in reversed(self._sizes):
-                self._recorded[size] = recorder.record(self._pass(size))
-        logger.info(
-            "prompts of up to %d tokens are recorded: %d sizes in %.1f s",
-            largest,
-            len(self._sizes),
-            time.perf_counter() - begin,
-        )
+        self._recorded = record_ladder(recorder, self._sizes, self._pass, "prompts", "tokens")
 
     def _num_tiles(self, size: int) -> int:
         return -(-size // self._backend.tile_queries) + min(size, _MORE_TILES)
