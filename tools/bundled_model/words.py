@@ -562,7 +562,9 @@ class Stage(IntEnum):
     """All of it."""
     TALK = 4
     """All of it in more wordings, with tools of every day, and with drills that are conversations."""
-    LAST = 5
+    WIDE = 5
+    """The same with notes, records, results and tales as people have them."""
+    LAST = 6
     """The same, where what is asked for is absent about as often as it is for those who ask."""
 
 
@@ -586,6 +588,11 @@ class Words:
     def is_late(self) -> bool:
         """Whether training has come to wordings as people have them, behind those that skills are learned from."""
         return self.stage >= Stage.TALK
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether training has come to what is in people's notes, records and tales."""
+        return self.stage >= Stage.WIDE and not self.test
 
     def known(self, first: tuple[str, ...], later: tuple[str, ...]) -> tuple[str, ...]:
         """Patterns of training so far."""

@@ -48,14 +48,24 @@ WIDE = {
         "persona": 3,
         "everyday tools": 24,
     },
-    Stage.LAST: {
-        "echo": 7,
+    Stage.WIDE: {
+        "echo": 5,
         "arithmetic": 14,
         "extraction": 18,
-        "lookup": 13,
+        "lookup": 19,
+        "conversation": 7,
+        "tools": 14,
+        "persona": 5,
+        "everyday tools": 28,
+    },
+    Stage.LAST: {
+        "echo": 6,
+        "arithmetic": 14,
+        "extraction": 18,
+        "lookup": 17,
         "conversation": 9,
-        "tools": 20,
-        "persona": 4,
+        "tools": 16,
+        "persona": 5,
         "everyday tools": 26,
     },
 }
@@ -80,6 +90,7 @@ STAGED = {
     "everyday tools": everyday,
     "extraction": extraction,
     "lookup": lookup,
+    "persona": persona,
     "tools": tooling,
 }
 

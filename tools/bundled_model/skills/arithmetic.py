@@ -542,6 +542,75 @@ def draw(rng: random.Random, test: bool = False) -> tuple[str, int, int]:
             return sign, a, b
 
 
+TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
+TEENS = ("thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+# Of the last stages: tales whose end does not tell the sign.
+WIDE_PROBLEMS = {
+    "+": (
+        "{n} had {a} {i} and got {b} from {m}. How many does {n} have now?",
+        "{a} pupils are in one class and {b} in the other. How many pupils are that?",
+        "There are {a} {i} in a bowl, and {n} puts {b} in. How many are in it now?",
+        "{n} is {a} years old, {m} is {b} years older. How old is {m}?",
+        "{a} seats are taken and {b} are free. How many seats are there?",
+        "If you put {a} {i} into a box that already holds {b}, how many are in it?",
+        "{n} ran {a} kilometres, then {b} more. How far did {n} run in all?",
+        "Is {a} + {b} hard? Tell me the answer.",
+    ),
+    "-": (
+        "Out of {a} pupils, {b} are ill today. How many came to school?",
+        "{n} picked {a} {i} and gave {b} to {m}. How many does {n} have now?",
+        "There are {a} seats on the bus and {b} are taken. How many seats are free?",
+        "I am {a} and my sister is {b}. How many years older am I?",
+        "Of {a} children {b} are girls. How many boys are there?",
+        "{n} is {a}, {m} is {b}. How much older is {n}?",
+        "A shop had {a} {i}. {b} were bought on {d}. How many does it have now?",
+        "{a} tickets were printed, {b} were used. How many were not?",
+        "The tank held {a} litres. {b} leaked out. How many litres does it hold now?",
+        "How many more is {a} than {b}?",
+        "{n} gave away {b} of {a} {i}. How many does {n} have now?",
+        "There are {a} houses in the street, {b} of them are empty. How many are not?",
+        "{n} has {a} {i}, {m} has {b}. How many more has {n}?",
+    ),
+    "x": (
+        "A spider has {b} legs. How many legs do {a} spiders have?",
+        "A cat has {b} legs. How many legs do {a} cats have?",
+        "Each row has {b} {i}. There are {a} rows. How many {i} are there?",
+        "A week has {b} days. How many days are in {a} weeks?",
+        "{a} bags, {b} {i} in every bag: how many altogether?",
+        "{n} runs {b} kilometres every day for {a} days. How far in all?",
+        "Every one of {a} guests eats {b} {i}. How many are eaten?",
+        "{a} tables with {b} chairs at each: how many chairs?",
+        "A house has {b} windows. How many windows do {a} such houses have?",
+        "{n} earns {b} euros an hour. How much is that for {a} hours?",
+        "In every one of {a} boxes there are {b} {i}. How many altogether?",
+        "{a} children have {b} {i} each. How many {i} do they have in all?",
+    ),
+}
+WIDE_ASKS = {
+    "+": ("{a} and {b} make?", "{b} more than {a} is what?", "increase {a} by {b}"),
+    "-": (
+        "{a} − {b}",
+        "{a} – {b}?",
+        "What is {a} − {b}?",
+        "Please compute {a} − {b}.",
+        "how many more is {a} than {b}?",
+        "{a}−{b}=",
+        "{b} less than {a} is what?",
+    ),
+    "x": ("{a} × {b}?", "{a}×{b}", "{a} · {b}", "{a} * {b} =", "{b} taken {a} times"),
+}
+
+
+def in_words(number: int) -> str:
+    """A number up to ninety-nine."""
+    if number < len(NUMBER_WORDS):
+        return NUMBER_WORDS[number]
+    if number < 20:
+        return TEENS[number - 13]
+    tens = TENS[number // 10 - 2]
+    return f"{tens}-{NUMBER_WORDS[number % 10]}" if number % 10 else tens
+
+
 def line(sign: str, a: int, b: int) -> str:
     """The sum with its result."""
     return f"{a} {sign} {b} = {result(sign, a, b)}"
@@ -577,9 +646,28 @@ def _problem(words: Words, sign: str, a: int, b: int) -> tuple[str, str]:
     one, two = words.names(2)
     items = words.items()
     known = words.known(PROBLEMS[sign], MORE_PROBLEMS[sign])
+    if words.is_wide and rng.random() < 0.4:
+        known = WIDE_PROBLEMS[sign]
     pattern = words.wording(known, TEST_PROBLEMS[sign], free=False)
     asked = pattern.format(n=one, m=two, i=items, a=a, b=b, d=rng.choice(("Monday", "Friday", "Sunday")))
     return asked, f"{line(sign, a, b)}. The answer is {result(sign, a, b)}."
+
+
+def _wide(words: Words, sign: str, a: int, b: int) -> tuple[str, str, str]:
+    """Other signs, numbers in words, and a hundred."""
+    rng = words.rng
+    kind = rng.random()
+    if kind < 0.15:
+        sign, a, b = "-", 100, rng.randint(0, 99)
+    if kind < 0.55:
+        name = {"+": "plus", "-": "minus", "x": "times"}[sign]
+        asked = rng.choice(("what is {}?", "what's {}?", "{}?", "{}", "how much is {}?", "Tell me {}."))
+        said = f"{a} {name} {b}" if a > 99 else f"{in_words(a)} {name} {in_words(b)}"
+        asked = asked.format(said)
+    else:
+        asked = rng.choice(WIDE_ASKS[sign]).format(a=a, b=b)
+    asked = asked[:1].upper() + asked[1:] if rng.random() < 0.5 else asked
+    return (asked, line(sign, a, b) + ".", thought(sign, a, b) if a < 100 else line(sign, a, b) + ".")
 
 
 def exchange(words: Words) -> tuple[str, str, str]:
@@ -587,6 +675,8 @@ def exchange(words: Words) -> tuple[str, str, str]:
     rng = words.rng
     sign, a, b = draw(rng, words.test)
     kind = rng.random()
+    if words.is_wide and rng.random() < 0.12:
+        return _wide(words, sign, a, b)
     if kind < 0.22:
         while sign == "-" and a < b:
             sign, a, b = draw(rng, words.test)

@@ -10,13 +10,13 @@ from itertools import islice
 from typing import Any
 
 from documents import Call, Case, Document, Tool, Turn
-from words import NOTHING, Stage, Words, made_up
+from words import MONTHS, NOTHING, Stage, Words, made_up
 
 from skills import arithmetic, everyday_cases
 from skills.conversation import answer_of_sapling
 from skills.everyday_table import EVERYDAY, UNSEEN, Everyday
 from skills.everyday_values import KINDS
-from skills.tooling import NAMING, NO_TOOL, SYSTEMS, combined
+from skills.tooling import NAMING, NO_TOOL, SYSTEMS, combined, outcome_text
 
 NAME = "everyday tools"
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
@@ -80,13 +80,32 @@ class Offer:
         values = {key: KINDS[what][1](words) for key, what in given}
         while len({*map(str, values.values())}) < len(values):
             values = {key: KINDS[what][1](words) for key, what in given}
+        shown = dict(values)
+        if words.is_wide:
+            for key, what in given:
+                if KINDS[what][0] == {"type": "string"} and isinstance(values[key], str):
+                    values[key], shown[key] = _as_written(words, values[key])
         asks = self.kind.asks or self.kind.test_asks
-        asked = words.wording(asks, self.kind.test_asks, free=False).format(**values)
+        asked = words.wording(asks, self.kind.test_asks, free=False).format(**shown)
         asked = asked[:1].upper() + asked[1:] if rng.random() < 0.85 else asked
         arguments = {
             key: values[keys[0]] for key, (keys, _, given) in zip(self.keys, self.kind.parameters, strict=True) if given
         }
         return Task(asked, Call(self.tool.name, arguments))
+
+
+def _as_written(words: Words, value: str) -> tuple[str, str]:
+    """A value, and how it stands in a request: now and then of more words, or in quotes."""
+    rng = words.rng
+    kind = rng.random()
+    if kind < 0.06:
+        value = f"{made_up(rng)} {value}"
+    elif kind < 0.1:
+        value = f"{value} {rng.choice(('and', 'of', 'the', 'in'))} {made_up(rng)}"
+    if rng.random() < 0.12:
+        mark = rng.choice(("'{}'", '"{}"'))
+        return value, mark.format(value)
+    return value, value
 
 
 class Combined:
@@ -208,8 +227,59 @@ ALIKE = tuple(
 )
 
 
+_FAILED = (
+    (
+        "error",
+        ("not found", "file not found", "no connection", "timeout", "not allowed", "unknown city", "out of order"),
+    ),
+    ("message", ("nothing was found", "the service is down", "try again later", "access denied")),
+)
+_STATES = ("delivered", "out for delivery", "on its way", "sold out", "open", "closed", "paid", "in progress", "ready")
+_TOLD = (
+    "city", "condition", "temperature", "result", "price", "name", "time", "date", "title", "total", "currency", "size",
+    "hotel", "room", "rate", "distance", "country", "owner", "count", "place", "level", "color", "platform", "duration",
+)  # fmt: skip
+
+
+def _told(words: Words) -> tuple[dict[str, Any], str]:
+    """A result of several keys, one that has not worked, or a state; and what it says."""
+    rng = words.rng
+    kind = rng.random()
+    if kind < 0.2:
+        key, said = rng.choice(_FAILED)
+        what = rng.choice(said)
+        outcome: dict[str, Any] = {key: what}
+        if rng.random() < 0.4:
+            outcome = {"success": False, **outcome}
+        return outcome, f"That has not worked: {what}."
+    if kind < 0.25:
+        return rng.choice(({"success": False}, {"ok": False}, {"status": "failed"})), "That has not worked."
+    if kind < 0.4:
+        state = rng.choice(_STATES)
+        return {"status": state}, f"The status is {state}."
+    draws = (
+        words.name,
+        words.city,
+        words.colour,
+        words.time,
+        words.full_name,
+        words.code,
+        lambda: words.number(1, 999),
+        lambda: round(rng.uniform(0.1, 300), rng.choice((1, 2))),
+        lambda: f"{words.colour()} {words.items()}",
+        lambda: f"{words.number(1, 28)} {rng.choice(MONTHS)}",
+    )
+    keys = words.several(lambda: rng.choice((*_TOLD, made_up(rng))), rng.choice((1, 2, 2, 3, 4)))
+    outcome = {key: rng.choice(draws)() for key in keys}
+    said = [f"the {key.replace('_', ' ')} is {value}" for key, value in outcome.items()]
+    text = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+    return outcome, f"{text[0].upper()}{text[1:]}."
+
+
 def _outcome(words: Words) -> tuple[dict[str, Any], str]:
     """What any tool may return, and what there is to say then."""
+    if words.is_wide and words.rng.random() < 0.6:
+        return _told(words)
     rng = words.rng
     kind = rng.random()
     if kind < 0.35:
@@ -279,7 +349,7 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
             turns += [Turn("user", task.asked), Turn("assistant", calls=(task.call,), thought=thought)]
             if rng.random() < 0.5:
                 outcome, reply = _outcome(words)
-                turns += [Turn("tool", json.dumps(outcome, ensure_ascii=False)), Turn("assistant", reply)]
+                turns += [Turn("tool", outcome_text(outcome, words)), Turn("assistant", reply)]
     return Document(turns, [each.tool for each in offered])
 
 

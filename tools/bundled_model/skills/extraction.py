@@ -772,6 +772,229 @@ MEASURED = Kind(
 )
 KINDS = {name: replace(kind, later_frames=MORE_FRAMES[name]) for name, kind in KINDS.items()}
 
+TITLE_WORDS = ("The", "Old", "Silent", "Blue", "House", "River", "Sea", "Garden", "and", "of", "the", "Night", "Road")
+
+
+def _title(words: Words) -> str:
+    rng = words.rng
+    first = rng.choice(("The", "A", made_up(rng).capitalize(), "Old", "Silent", "My"))
+    rest = [rng.choice((*TITLE_WORDS, made_up(rng).capitalize())) for _ in range(rng.randint(1, 3))]
+    return " ".join((first, *rest, rng.choice(("Sea", "House", "River", made_up(rng).capitalize()))))
+
+
+def _mail(words: Words) -> str:
+    rng = words.rng
+    name = words.name().lower()
+    before = rng.choice((name, f"{name}.{words.name().lower()}", f"{name}{rng.randint(1, 99)}", f"info.{made_up(rng)}"))
+    return f"{before}@{rng.choice(('mail', 'example', 'post', made_up(rng)))}.{rng.choice(('com', 'org', 'net', 'de'))}"
+
+
+def _phone(words: Words) -> str:
+    rng = words.rng
+    parts = [words.digits(rng.randint(2, 4)) for _ in range(rng.choice((1, 2, 3)))]
+    return rng.choice((" ", "-", " ")).join(parts)
+
+
+def _model(words: Words) -> str:
+    rng = words.rng
+    return f"{made_up(rng).capitalize()}{rng.choice(('', ' ' + str(rng.randint(1, 9)), str(rng.randint(10, 900))))}"
+
+
+def _amount(words: Words) -> str:
+    return f"{words.number(2, 900)} {words.rng.choice(('grams', 'litres', 'cups', 'spoons', 'kilos', 'pieces'))}"
+
+
+def _part(words: Words) -> str:
+    return words.rng.choice((words.items(), f"{words.colour()} {words.items()}", made_up(words.rng)))
+
+
+def _any_name(words: Words) -> str:
+    return words.name() if words.rng.random() < 0.5 else words.full_name()
+
+
+WIDE_KINDS = (
+    Kind(
+        {
+            "t": Slot(("title", "book", "name"), _title),
+            "a": Slot(("author", "writer", "by"), _any_name),
+            "y": Slot(("year", "published"), lambda w: w.number(1900, 2025)),
+        },
+        (
+            "The novel {t} by {a} came out in {y}.",
+            '"{t}" was written by {a}.',
+            "I am reading {t} by {a}.",
+            "{a} wrote {t} in {y}.",
+            "In {y} {a} published the book {t}.",
+            "My favourite book is {t}. {a} wrote it.",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "n": Slot(("name", "person", "contact"), _any_name),
+            "e": Slot(("email", "mail", "address"), _mail),
+            "p": Slot(("phone", "number", "tel", "mobile"), _phone),
+        },
+        (
+            "Contact {n} at {e}.",
+            "You can reach {n} at {e} or {p}.",
+            "Call Mr. {n} at {p}.",
+            "{n}, phone {p}, mail {e}",
+            "Please write to {n}, {e}.",
+            "My name is {n} and my email is {e}.",
+            "{n} has the number {p}. The address is {e}.",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "b": Slot(("brand", "make", "maker"), lambda w: made_up(w.rng).capitalize()),
+            "m": Slot(("model", "type"), _model),
+            "y": Slot(("year", "built"), lambda w: w.number(1980, 2025)),
+            "c": Slot(("color", "colour"), Words.colour),
+        },
+        (
+            "I drive a {y} {b} {m}.",
+            "For sale: {b} {m}, {c}, built in {y}.",
+            "The car is a {c} {b} {m} from {y}.",
+            "My {b} {m} is {c}.",
+            "A {c} {b} {m} of {y} stands in the garage.",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "q": Slot(("amount", "quantity", "how_much"), _amount),
+            "i": Slot(("ingredient", "item", "what", "vegetable", "fruit"), _part),
+        },
+        (
+            "Add {q} of {i} to the bowl.",
+            "The recipe needs {q} of {i}.",
+            "Take {q} of {i}.",
+            "We harvested {q} of {i}.",
+            "You need {q} of {i} and a big pan.",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "s": Slot(("sender", "from", "payer"), Words.name),
+            "r": Slot(("receiver", "to", "recipient"), Words.name),
+            "a": Slot(("amount", "sum"), lambda w: w.number(2, 900)),
+            "c": Slot(("currency",), lambda w: w.rng.choice(("dollars", "euros", "pounds", "francs", "yen"))),
+        },
+        (
+            "{s} sent {a} {c} to {r}.",
+            "{r} received {a} {c} from {s}.",
+            "{s} paid {r} {a} {c}.",
+            "{a} {c} went from {s} to {r}.",
+            "From {s} to {r}: {a} {c}",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "n": Slot(("player", "name", "athlete"), _any_name),
+            "s": Slot(("sport", "game"), lambda w: w.rng.choice(("handball", "football", "tennis", made_up(w.rng)))),
+            "t": Slot(
+                ("team", "club"), lambda w: f"{w.colour().capitalize()} {w.rng.choice(('Foxes', 'Stars', 'Bears'))}"
+            ),
+            "q": Slot(("goals", "points", "score"), lambda w: w.number(1, 40)),
+        },
+        (
+            "{n} plays {s} for the {t}.",
+            "{n} of the {t} scored {q} points.",
+            "The {t} have a new player, {n}, who plays {s}.",
+            "In {s}, {n} made {q} points for the {t}.",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "d": Slot(
+                ("device", "thing", "machine"), lambda w: w.rng.choice(("printer", "screen", "phone", made_up(w.rng)))
+            ),
+            "w": Slot(
+                ("location", "room", "place", "where"), lambda w: w.rng.choice(("office", "kitchen", "hall", "lobby"))
+            ),
+            "p": Slot(
+                ("problem", "issue", "state"), lambda w: w.rng.choice(("broken", "too slow", "very loud", "offline"))
+            ),
+            "x": Slot(("ticket", "id", "number"), lambda w: w.number(100, 9999)),
+        },
+        (
+            "The {d} in the {w} is {p}.",
+            "Ticket {x}: the {d} in the {w} is {p}.",
+            "Please look at the {d} in the {w}, it is {p}. The ticket is {x}.",
+            "{x}, {d}, {w}: {p}",
+            "Our {d} is {p}. It stands in the {w}.",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "f": Slot(("first_name", "first", "given_name"), Words.name),
+            "l": Slot(("last_name", "surname", "family_name"), lambda w: made_up(w.rng).capitalize()),
+            "c": Slot(
+                ("country", "land", "from"),
+                lambda w: w.rng.choice(("Chile", "Kenya", "Norway", made_up(w.rng).capitalize())),
+            ),
+            "t": Slot(("title",), lambda w: w.rng.choice(("Doctor", "Professor", "Mr.", "Mrs."))),
+        },
+        (
+            "{t} {f} {l} comes from {c}.",
+            "My name is {f} {l} and I come from {c}.",
+            "{f} {l} was born in {c}.",
+            "Please welcome {t} {f} {l}.",
+            "{l}, {f} ({c})",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "m": Slot(
+                ("meeting", "event", "what"), lambda w: w.rng.choice(("budget meeting", "team meeting", w.event()))
+            ),
+            "d": Slot(
+                ("day", "date", "when"),
+                lambda w: w.rng.choice((w.rng.choice(DAYS), f"{w.number(1, 28)} {w.rng.choice(MONTHS)}")),
+            ),
+            "h": Slot(("time", "hour", "at"), Words.time),
+            "w": Slot(
+                ("place", "room", "where"), lambda w: w.rng.choice((f"room {w.number(1, 40)}", "the hall", w.city()))
+            ),
+            "n": Slot(("people", "guests", "count"), lambda w: w.number(2, 60)),
+        },
+        (
+            "The {m} on {d} at {h} is in {w}.",
+            "{m}: {d}, {h}, {w}, {n} people",
+            "On {d} we have the {m} at {h}.",
+            "There will be {n} people at the {m} in {w} on {d}.",
+            "The {m} has moved to {d} at {h}.",
+        ),
+        (),
+    ),
+    Kind(
+        {
+            "f": Slot(
+                ("flight", "train", "number"),
+                lambda w: f"{''.join(w.rng.choices('ABDEFHKLMNST', k=2))}{w.number(10, 9999)}",
+            ),
+            "a": Slot(("origin", "from", "departure"), Words.city),
+            "b": Slot(("destination", "to", "arrival"), Words.city),
+            "g": Slot(("gate", "platform"), lambda w: f"{w.rng.choice('ABCD')}{w.number(1, 40)}"),
+            "n": Slot(("nights", "days"), lambda w: w.number(2, 14)),
+        },
+        (
+            "Flight {f} from {a} to {b} leaves from gate {g}.",
+            "{f} flies from {a} to {b}.",
+            "I booked {n} nights in {b} and flight {f} from {a}.",
+            "Gate {g}: {f} to {b}",
+            "We travel from {a} to {b} for {n} days.",
+        ),
+        (),
+    ),
+)
 # Part of the texts of the last stages that are of these kinds, and part of their values that have two words.
 OTHER_KINDS, LONGER = 0.2, 0.3
 
@@ -850,6 +1073,8 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     kind = rng.choice(list(KINDS.values()))
     if words.is_late and not words.test and rng.random() < OTHER_KINDS:
         kind = rng.choice((JOURNEY, MEASURED))
+    if words.is_wide and rng.random() < 0.35:
+        kind = rng.choice(WIDE_KINDS)
     text, used = _record(words, kind)
     keys = _asked(words, kind, used)
     written, form = _described(rng, kind, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})

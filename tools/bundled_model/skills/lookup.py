@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from documents import Case, Document, Turn, conversation
 from words import MONTHS, NOTHING, Stage, Words, is_held_out
 
+from skills.noted import lines
+
 NAME = "lookup"
 
 
@@ -417,7 +419,7 @@ FRAMES = (
 TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
 ABSENT = "The notes do not say that."
 # Part of the documents in which the answer is a word, or that there is none.
-DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.TALK: 0.3, Stage.LAST: 0.15}
+DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.TALK: 0.3, Stage.WIDE: 0.12, Stage.LAST: 0.1}
 # Part of the other questions about people of whom the notes say nothing.
 STRANGERS = dict.fromkeys(Stage, 0.25) | {Stage.TALK: 0.35}
 SHORTLY = ("Answer with a word, or with none.", "Say the word that counts, or none.", "A word, or none.")
@@ -533,8 +535,11 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     if rng.random() < 0.2:
         told, last, _ = remembered(words)
         return conversation([*told, last])
-    text, rows, strangers = notes(words, rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 12)))
-    asked = [question(words, rows, strangers) for _ in range(rng.choice((1, 2, 3, 4, 6)))]
+    if words.is_wide and rng.random() < 0.7:
+        text, asked = written_down(words)
+    else:
+        text, rows, strangers = notes(words, rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 12)))
+        asked = [question(words, rows, strangers) for _ in range(rng.choice((1, 2, 3, 4, 6)))]
     pairs = [(ask, answer) for ask, answer, _ in asked]
     framed = words.wording(FRAMES, TEST_FRAMES).format(t=text)
     thought = None
@@ -548,6 +553,23 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
         pairs[0] = (f"{framed}{glue}{pairs[0][0]}", pairs[0][1])
         return conversation(pairs, thought=thought)
     return conversation([(framed, rng.choice(ACKNOWLEDGED)), *pairs], thought=thought)
+
+
+def written_down(words: Words) -> tuple[str, list[tuple[str, str, str]]]:
+    """Notes of places, things and plans, and questions about them, some of which they do not answer."""
+    rng = words.rng
+    told = lines(words, rng.choice((1, 1, 2, 3, 4, 5, 6)) + 2)
+    missing, told = told[:2], told[2:]
+    if not told:
+        missing, told = told, missing
+    text = rng.choice((" ", " ", " ", "\n", "\n- ")).join(line.text for line in told)
+    asked = []
+    for _ in range(rng.choice((1, 1, 2, 3, 4))):
+        if missing and rng.random() < 0.25:
+            asked.append((rng.choice(missing).ask(words)[0], ABSENT, ABSENT))
+        else:
+            asked.append(rng.choice(told).ask(words))
+    return text, asked
 
 
 def cases(rng: random.Random, count: int) -> Iterator[Case]:

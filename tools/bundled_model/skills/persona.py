@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn, conversation
-from words import Words, article
+from words import Stage, Words, article
 
 from skills.conversation import answer_of_sapling
 
@@ -225,6 +225,44 @@ USER_RULES = ("The user is called {u}.", "You talk to {u}.", "The name of the us
 WHO_AM_I = ("What is my name?", "Who am I?", "Do you know my name?", "What's my name?")
 
 
+# What a role may be besides, of the last stages.
+MANNERS = (
+    "grumpy", "friendly", "cheerful", "shy", "proud", "sleepy", "polite", "brave", "lonely", "busy", "calm", "clever",
+    "funny", "gentle", "lazy", "loud", "merry", "old", "patient", "quiet", "rude", "serious", "tiny", "wild", "young",
+    "famous", "forgetful", "helpful", "curious", "strict", "retired", "travelling", "very old", "good-natured",
+)  # fmt: skip
+OF = ("from {c}", "who sells {i}", "who loves {i}", "of {c}", "who collects {i}", "at a school in {c}", "in a shop")
+# What may be said of a persona, what is asked then, and the answer.
+LIVES = (
+    ("You live in {v}.", ("Where do you live?", "Where is your home?", "And where do you live?"), "I live in {v}."),
+    ("You work in {v}.", ("Where do you work?", "What is your place of work?"), "I work in {v}."),
+    ("You come from {v}.", ("Where do you come from?", "Where are you from?"), "I come from {v}."),
+    ("You love {v}.", ("What do you love?", "What do you like most?", "What do you like?"), "I love {v}."),
+    ("You hate {v}.", ("What do you hate?", "What do you dislike?"), "I hate {v}."),
+    ("You serve {v}.", ("Whom do you serve?", "Who is your master?"), "I serve {v}."),
+    ("You sell {v}.", ("What do you sell?", "What can I buy from you?"), "I sell {v}."),
+    ("You are {v} years old.", ("How old are you?", "What is your age?"), "I am {v} years old."),
+    ("Your friend is {v}.", ("Who is your friend?", "Do you have a friend?"), "My friend is {v}."),
+)
+
+
+def life(words: Words) -> tuple[str, str, str]:
+    """Something that is said of a persona, a question about it, and the answer."""
+    rng = words.rng
+    told, asks, answer = rng.choice(LIVES)
+    if "years" in told:
+        value = str(words.number(5, 900))
+    elif "friend" in told or "serve" in told:
+        value = rng.choice((words.name(), f"King {words.name()}", f"Queen {words.name()}"))
+    elif "love" in told or "hate" in told or "sell" in told:
+        value = rng.choice((words.items, words.hobby, words.items))()
+    else:
+        value = rng.choice(
+            (words.city(), f"a {words.colour()} house", "an old tower", "a cave by the sea", "a big oak")
+        )
+    return told.format(v=value), rng.choice(asks), answer.format(v=value)
+
+
 def catch_phrase(words: Words) -> str:
     """A few words that shall begin or end every answer."""
     rng = words.rng
@@ -245,6 +283,9 @@ def persona(words: Words) -> tuple[str, str, str, str, str, str]:
     if rng.random() < 0.2:
         name = f"{rng.choice(('Captain', 'Doctor', 'Sir', 'Lady', 'Professor', 'Old'))} {name}"
     role = article(words.job()) if not words.test and rng.random() < 0.4 else words.pick(ROLES, TEST_ROLES)
+    if words.is_wide and rng.random() < 0.5:
+        role = f"{article(rng.choice(MANNERS))} {role.split(' ', 1)[1]}"
+        role += f" {rng.choice(OF).format(c=words.city(), i=words.items())}" if rng.random() < 0.3 else ""
     parts = [words.wording(OPENINGS, TEST_OPENINGS).format(n=name, r=role)]
     start = end = user = ""
     kind = rng.random()
@@ -273,13 +314,19 @@ def exchange(words: Words, name: str, role: str, user: str) -> tuple[str, str]:
     return answer_of_sapling(rng, facts_only=True)
 
 
-def document(rng: random.Random) -> Document:
+def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """A conversation with somebody."""
-    words = Words(rng)
+    words = Words(rng, stage=stage)
     system, name, role, start, end, user = persona(words)
+    lives = [life(words)] if words.is_wide and rng.random() < 0.5 else []
+    system = " ".join([system, *(told for told, _, _ in lives)])
     turns: list[tuple[str, str]] = []
     for _ in range(rng.choice((1, 1, 2, 3, 4))):
         asked, answer = exchange(words, name, role, user)
+        if lives and rng.random() < 0.4:
+            _, asked, answer = lives[0]
+        elif words.is_wide and rng.random() < 0.12:
+            asked, answer = (rng.choice(("What is your job?", "What do you do?", "What's your job?")), f"I am {role}.")
         turns.append((asked, " ".join(part for part in (start, answer, end) if part)))
     thought = None
     if rng.random() < 0.12:

@@ -31,7 +31,15 @@ UNDESCRIBED = 0.08
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
 LACKING, LACKED = dict.fromkeys(Stage, 0.5) | {Stage.TALK: 0.6, Stage.LAST: 0.5}, 0.5
 # Part of the documents in which one request after the other is told to a tool, or to none, and nothing else.
-DRILLED = {Stage.FIRST: 0.2, Stage.DRILLS: 0.45, Stage.TOOLS: 0.7, Stage.MIXED: 0.2, Stage.TALK: 0.35, Stage.LAST: 0.15}
+DRILLED = {
+    Stage.FIRST: 0.2,
+    Stage.DRILLS: 0.45,
+    Stage.TOOLS: 0.7,
+    Stage.MIXED: 0.2,
+    Stage.TALK: 0.35,
+    Stage.WIDE: 0.2,
+    Stage.LAST: 0.15,
+}
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
 REQUESTS = (1, 1, 2, 3, 4)
 NAMES = {name for skill in SKILLS for name in skill.names}
@@ -236,9 +244,9 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
         elif kind > 0.92:
             # The same tool twice in one turn.
             chosen = rng.choice(tasks)
-            turns += _twice(rng, chosen.again(words), chosen.again(words), thinking)
+            turns += _twice(words, chosen.again(words), chosen.again(words), thinking)
         else:
-            turns += _use(rng, rng.choice(tasks).again(words), thinking)
+            turns += _use(words, rng.choice(tasks).again(words), thinking)
     return Document(turns, tools)
 
 
@@ -246,21 +254,25 @@ def _answered(asked: str, answer: str, thought: str | None) -> list[Turn]:
     return [Turn("user", asked), Turn("assistant", answer, thought=thought)]
 
 
-def _json(outcome: dict[str, Any]) -> str:
-    return json.dumps(outcome, ensure_ascii=False)
+def outcome_text(outcome: dict[str, Any], words: Words | None = None) -> str:
+    """What a tool gives back, in the last stages as often without spaces."""
+    tight = words is not None and words.is_wide and words.rng.random() < 0.5
+    return json.dumps(outcome, ensure_ascii=False, separators=(",", ":") if tight else None)
 
 
-def _use(rng: random.Random, wanted: Task, thinking: bool) -> list[Turn]:
+def _use(words: Words, wanted: Task, thinking: bool) -> list[Turn]:
+    rng = words.rng
     turns = [
         Turn("user", wanted.asked),
         Turn("assistant", calls=(wanted.call,), thought=_thought(wanted) if thinking else None),
     ]
     if rng.random() < 0.8:
-        turns += [Turn("tool", _json(wanted.outcome)), Turn("assistant", wanted.reply)]
+        turns += [Turn("tool", outcome_text(wanted.outcome, words)), Turn("assistant", wanted.reply)]
     return turns
 
 
-def _twice(rng: random.Random, first: Task, second: Task, thinking: bool) -> list[Turn]:
+def _twice(words: Words, first: Task, second: Task, thinking: bool) -> list[Turn]:
+    rng = words.rng
     asked = f"{first.asked} {rng.choice(('And then: ', 'Then ', 'And: ', 'Also: ', ''))}{second.asked}"
     return [
         Turn("user", asked),
@@ -269,8 +281,8 @@ def _twice(rng: random.Random, first: Task, second: Task, thinking: bool) -> lis
             calls=(first.call, second.call),
             thought=f"{_thought(first)} {_thought(second)}" if thinking else None,
         ),
-        Turn("tool", _json(first.outcome)),
-        Turn("tool", _json(second.outcome)),
+        Turn("tool", outcome_text(first.outcome, words)),
+        Turn("tool", outcome_text(second.outcome, words)),
         Turn("assistant", f"{first.reply} {second.reply}"),
     ]
 
@@ -292,7 +304,7 @@ def cases(rng: random.Random, count: int) -> Iterator[Case]:
             said = [str(value) for value in wanted.outcome.values() if value is not True]
             # Where nothing came back but that it was done, the answer names what was done.
             expected = (said[0],) if said else (wanted.reply, *map(str, wanted.call.arguments.values()))
-            turns = [asked, Turn("assistant", calls=(wanted.call,)), Turn("tool", _json(wanted.outcome))]
+            turns = [asked, Turn("assistant", calls=(wanted.call,)), Turn("tool", outcome_text(wanted.outcome))]
             yield Case("tool result", turns, tools, contains=expected)
         else:
             remaining = [tool for tool in tools if tool is not wanted.tool]
