@@ -562,10 +562,10 @@ class Stage(IntEnum):
     """All of it."""
     TALK = 4
     """All of it in more wordings, with tools of every day, and with drills that are conversations."""
-    WIDE = 5
-    """The same with notes, records, results and tales as people have them."""
-    LAST = 6
+    FOUND = 5
     """The same, where what is asked for is absent about as often as it is for those who ask."""
+    LAST = 6
+    """The same with notes, records, results and tales as people have them."""
 
 
 class Words:
@@ -592,7 +592,7 @@ class Words:
     @property
     def is_wide(self) -> bool:
         """Whether training has come to what is in people's notes, records and tales."""
-        return self.stage >= Stage.WIDE and not self.test
+        return self.stage is Stage.LAST and not self.test
 
     def known(self, first: tuple[str, ...], later: tuple[str, ...]) -> tuple[str, ...]:
         """Patterns of training so far."""

@@ -48,15 +48,15 @@ WIDE = {
         "persona": 3,
         "everyday tools": 24,
     },
-    Stage.WIDE: {
-        "echo": 5,
+    Stage.FOUND: {
+        "echo": 7,
         "arithmetic": 14,
         "extraction": 18,
-        "lookup": 19,
-        "conversation": 7,
-        "tools": 14,
-        "persona": 5,
-        "everyday tools": 28,
+        "lookup": 13,
+        "conversation": 9,
+        "tools": 20,
+        "persona": 4,
+        "everyday tools": 26,
     },
     Stage.LAST: {
         "echo": 6,

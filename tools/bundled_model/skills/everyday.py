@@ -29,7 +29,7 @@ UNDESCRIBED, MADE_UP = 0.08, 0.1
 COMBINED = 0.12
 REQUESTS = (1, 1, 2, 2, 3, 4)
 # Part of the documents in which tools are named only.
-DRILLED = dict.fromkeys(Stage, 0.25) | {Stage.LAST: 0.12}
+DRILLED = dict.fromkeys(Stage, 0.25) | dict.fromkeys((Stage.FOUND, Stage.LAST), 0.12)
 
 
 @dataclass(frozen=True)

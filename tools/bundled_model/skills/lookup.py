@@ -419,7 +419,7 @@ FRAMES = (
 TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
 ABSENT = "The notes do not say that."
 # Part of the documents in which the answer is a word, or that there is none.
-DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.TALK: 0.3, Stage.WIDE: 0.12, Stage.LAST: 0.1}
+DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.TALK: 0.3, Stage.FOUND: 0.15, Stage.LAST: 0.1}
 # Part of the other questions about people of whom the notes say nothing.
 STRANGERS = dict.fromkeys(Stage, 0.25) | {Stage.TALK: 0.35}
 SHORTLY = ("Answer with a word, or with none.", "Say the word that counts, or none.", "A word, or none.")

@@ -29,7 +29,7 @@ HIDDEN = dict.fromkeys(Stage, 0.4) | {Stage.FIRST: 0.0, Stage.DRILLS: 0.6}
 # Part of the documents whose tools are not described, where their names tell what they do.
 UNDESCRIBED = 0.08
 # Part of the documents in which no tool fits some of the requests, and part of these requests.
-LACKING, LACKED = dict.fromkeys(Stage, 0.5) | {Stage.TALK: 0.6, Stage.LAST: 0.5}, 0.5
+LACKING, LACKED = dict.fromkeys(Stage, 0.5) | {Stage.TALK: 0.6}, 0.5
 # Part of the documents in which one request after the other is told to a tool, or to none, and nothing else.
 DRILLED = {
     Stage.FIRST: 0.2,
@@ -37,7 +37,7 @@ DRILLED = {
     Stage.TOOLS: 0.7,
     Stage.MIXED: 0.2,
     Stage.TALK: 0.35,
-    Stage.WIDE: 0.2,
+    Stage.FOUND: 0.15,
     Stage.LAST: 0.15,
 }
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
@@ -230,7 +230,7 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
         tools = [undescribed(tool) for tool in tools]
     turns = [Turn("system", rng.choice(SYSTEMS))] if rng.random() < 0.3 else []
     requests = rng.choice(REQUESTS)
-    thinks = rng.random() < (0.4 if stage is Stage.LAST else 0.3)
+    thinks = rng.random() < (0.4 if stage >= Stage.FOUND else 0.3)
     for place in range(requests):
         # Thoughts of earlier questions are not shown to the model.
         thinking = thinks and place == requests - 1
