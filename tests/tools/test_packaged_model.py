@@ -39,8 +39,8 @@ def test_it_is_small_and_of_the_tokens_and_the_template_of_its_programs() -> Non
 
 def test_its_card_is_that_of_its_programs() -> None:
     text = (PACKAGED / "README.md").read_text(encoding="utf-8")
-    results, modes = (table.rstrip("\n") for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE))
-    assert card(PACKAGED, results, modes) == text
+    results, outside, modes = (table.rstrip("\n") for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE))
+    assert card(PACKAGED, results, outside, modes) == text
 
 
 def test_it_has_its_skills() -> None:

@@ -17,6 +17,8 @@ from companions import shape_of
 from learn import OLD_SMALL_STEPS, fall_of
 from measure import ServedAnswers, measure, table, write_failures
 from modes import measure_modes
+from outside import NAMED, by_words
+from outside import measure as measure_outside
 from safetensors import safe_open
 
 from bough import Runtime
@@ -27,7 +29,7 @@ MOST_BYTES = 16 * 2**20
 FILES = ("config.json", "generation_config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
 
 
-def card(model: Path, results: str, modes: str) -> str:
+def card(model: Path, results: str, outside: str, modes: str) -> str:
     """The text of the card."""
     shape = shape_of(model)
     with safe_open(model / "model.safetensors", "pt") as file:
@@ -51,6 +53,8 @@ def card(model: Path, results: str, modes: str) -> str:
             steps=f"{int(told['step']):,}",
             commands="\n".join(commands(told)),
             table=results,
+            outside=outside,
+            words=f"{by_words().right} of {by_words().cases}",
             modes=modes,
         )
     )
@@ -87,21 +91,23 @@ def main() -> None:
     size = sum((arguments.model / name).stat().st_size for name in FILES)
     if size > MOST_BYTES:
         raise SystemExit(f"{size:,} bytes are more than the {MOST_BYTES:,} that the package has room for")
-    card(arguments.model, "", "")  # what the card cannot be written from shows before minutes of measuring
+    card(arguments.model, "", "", "")  # what the card cannot be written from shows before minutes of measuring
     failures: list[dict[str, object]] = []
     with Runtime(model_path=str(arguments.model), served_model_name="sapling") as runtime:
         answers = ServedAnswers(runtime.url)
         columns = {f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)}
         columns["temperature 0.7, top-p 1"] = measure(answers, arguments.cases, 0.7, failures, top_p=1.0)
         results = table(columns)
-    print(results, flush=True)
+        columns = {f"temperature {t:g}": measure_outside(runtime.url, t, failures) for t in (0.0, 0.7)}
+        outside = table(columns, [NAMED])
+    print(results, outside, sep="\n\n", flush=True)
     if arguments.failures:
         write_failures(arguments.failures, failures)
     modes = measure_modes(arguments.model, arguments.mode_cases)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(arguments.model / name, arguments.out / name)
-    (arguments.out / "README.md").write_text(card(arguments.model, results, modes), encoding="utf-8")
+    (arguments.out / "README.md").write_text(card(arguments.model, results, outside, modes), encoding="utf-8")
 
 
 if __name__ == "__main__":

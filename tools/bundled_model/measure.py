@@ -11,7 +11,7 @@ import json
 import random
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -194,15 +194,16 @@ def write_failures(path: Path, failures: list[dict[str, object]]) -> None:
     path.write_text("".join(lines), encoding="utf-8")
 
 
-def table(columns: dict[str, dict[str, Score]]) -> str:
-    """Scores as a Markdown table, with a column for each way of asking."""
+def table(columns: dict[str, dict[str, Score]], again: Collection[str] = ()) -> str:
+    """Scores as a Markdown table, with a column for each way of asking; rows ``again`` count cases of other rows."""
     lines = [f"| skill | cases | {' | '.join(columns)} |", "|---|---:|" + "---:|" * len(columns)]
     first = next(iter(columns.values()))
     for skill in first:
         shares = (f"{100 * scores[skill].right / scores[skill].cases:.1f} %" for scores in columns.values())
         lines.append(f"| {skill} | {first[skill].cases} | {' | '.join(shares)} |")
-    cases = sum(score.cases for score in first.values())
-    totals = (100 * sum(score.right for score in scores.values()) / cases for scores in columns.values())
+    skills = first.keys() - set(again)
+    cases = sum(first[skill].cases for skill in skills)
+    totals = (100 * sum(scores[skill].right for skill in skills) / cases for scores in columns.values())
     lines.append(f"| **all** | {cases} | {' | '.join(f'{total:.1f} %' for total in totals)} |")
     return "\n".join(lines)
 
