@@ -7,6 +7,7 @@ import json
 import math
 import random
 import re
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -18,15 +19,15 @@ import torch
 import torch.nn.functional as F
 from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from install import card
-from learn import EMBEDDING, Documents, Plan, Trainer, widened
+from learn import Documents, Plan, Trainer
 from measure import all_cases
-from network import QUERY_BLOCK, Network, Shape, _Attend, new_parameters, pack
+from network import EMBEDDING, QUERY_BLOCK, Network, Shape, _Attend, new_parameters, pack
 from optimizer import orthogonal
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from skills import SKILLS, arithmetic, draw, everyday_cases, everyday_table, extraction, lookup, tool_table, tooling
 from tokenizers import Tokenizer, pre_tokenizers, trainers
-from tokens import encode, likeness, train_tokenizer, untrained_tokenizer, with_twins
+from tokens import encode, train_tokenizer, untrained_tokenizer, with_twins
 from transformers import AutoTokenizer, Qwen3ForCausalLM
 from words import NOTHING, TEST_CITIES, TEST_NAMES, TEST_SURNAMES, TOKENIZER, Stage, Words, made_up
 from write_model import write_model
@@ -488,9 +489,7 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     further.advance()
     assert read == [3]
     # The first step is as small as that of a new run.
-    moved = (
-        further.parameters["model.embed_tokens.weight"] - finished.parameters["model.embed_tokens.weight"].bfloat16()
-    )
+    moved = further.parameters[EMBEDDING] - finished.parameters[EMBEDDING].bfloat16()
     assert 0.5 < moved.abs().max() / (PLAN.rate / PLAN.warmup) < 1.5
     further.save(tmp_path / "state.safetensors")
     resumed = trainer()
@@ -533,7 +532,6 @@ class TestTwins:
             assert len(plain.encode(f" {word}").ids) == 1 < len(plain.encode(word).ids)
             assert wide.encode(f" {word}").ids == plain.encode(f" {word}").ids
             assert wide.encode(word).tokens == [word]
-            assert likeness(wide, plain.get_vocab_size())[wide.token_to_id(word)] == wide.token_to_id(f"Ġ{word}")
         for text in ("The Peaches, 12:30!", " of the hospital", '"a"'):
             assert wide.encode(text).ids == plain.encode(text).ids
 
@@ -563,87 +561,47 @@ class TestTwins:
         for text in ('{"place": "hospital", "n": 2}', "unhospitable\n\tcrayonsclerk 12 Peaches", "žluťoučký"):
             assert wide.decode(wide.encode(text).ids) == text
 
-    def test_a_model_is_widened(self, plain: Tokenizer) -> None:
-        wide = with_twins(plain)
-        old = torch.randn(plain.get_vocab_size(), 8, generator=torch.Generator().manual_seed(0))
-        new = widened(old, wide)
-        assert torch.equal(new[: len(old)], old)
-        assert len(new) == wide.get_vocab_size()
-        pairs = [(token, f"Ġ{token}") for token in plain.get_vocab() if f"Ġ{token}" in plain.get_vocab()]
-        assert pairs, "letters at least"
-        moved = torch.stack([old[wide.token_to_id(a)] - old[wide.token_to_id(b)] for a, b in pairs]).mean(0)
-        for word in ("hospital", "crayons"):
-            expected = old[wide.token_to_id(f"Ġ{word}")] + moved
-            assert torch.allclose(new[wide.token_to_id(word)], expected, atol=1e-6)
 
-    def test_training_goes_on_with_the_wider_vocabulary(self, plain: Tokenizer, tmp_path: Path) -> None:
-        wide = with_twins(plain)
+def test_the_card_tells_of_a_fall_that_began_at_a_part_of_the_rate(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    def trainer() -> Trainer:
+        return Trainer(TINY, PLAN, Documents(tokenizer, PLAN), compiled=False)
 
-        def trainer(tokenizer: Tokenizer) -> Trainer:
-            shape = replace(TINY, vocab_size=tokenizer.get_vocab_size())
-            return Trainer(shape, PLAN, Documents(tokenizer, PLAN), compiled=False)
+    finished, further = trainer(), trainer()
+    finished.step = 2
+    write_model(tmp_path, finished.parameters, TINY, tokenizer, finished.told() | {"fall": "2", "scale": "0.3"})
+    further.start(tmp_path)
+    assert further.falls == ["0-2@0.3"]
+    further.step = 3
+    write_model(tmp_path, further.parameters, TINY, tokenizer, further.told() | {"fall": "1", "scale": "1e-05"})
+    text = card(tmp_path, "", "")
+    assert "--run RUN0 --compile --seed 11 --tokens 512 --small-steps 3 --finish 2 --scale 0.3 --out MODEL0\n" in text
+    assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --start MODEL0 --steps 2\n" in text
+    assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --finish 1 --scale 1e-05 --out MODEL1\n" in text
 
-        narrow = trainer(plain)
-        narrow.step = 2
-        narrow_shape = replace(TINY, vocab_size=plain.get_vocab_size())
-        write_model(tmp_path, narrow.parameters, narrow_shape, plain, narrow.told() | {"fall": "2", "scale": "0.3"})
-        with pytest.raises(ValueError, match="has another shape"):
-            trainer(wide).start(tmp_path)
-        further = trainer(wide)
-        further.start(tmp_path, wide)
-        assert further.falls == ["0-2@0.3+twins"]
-        before = further.parameters[EMBEDDING].clone()
-        assert len(before) == wide.get_vocab_size()
-        further.advance()
-        new = slice(plain.get_vocab_size(), None)
-        assert not torch.equal(further.parameters[EMBEDDING][new], before[new])
-        further.save(tmp_path / "state.safetensors")
-        resumed = trainer(wide)
-        resumed.load(tmp_path / "state.safetensors")
-        assert torch.equal(resumed.parameters[EMBEDDING], further.parameters[EMBEDDING])
-        shape = replace(TINY, vocab_size=wide.get_vocab_size())
-        write_model(tmp_path, resumed.parameters, shape, wide, resumed.told() | {"fall": "1", "scale": "1e-05"})
-        text = card(tmp_path, "", "")
-        assert (
-            "--run RUN0 --compile --seed 11 --tokens 512 --small-steps 3 --finish 2 --scale 0.3 --out MODEL0\n" in text
-        )
-        assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --start MODEL0 --twins --steps 2\n" in text
-        assert (
-            "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --finish 1 --scale 1e-05 --out MODEL1\n"
-            in text
-        )
 
-    def test_a_run_takes_the_tokenizer_of_what_it_starts_from(
-        self, plain: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        model, run = tmp_path / "model", tmp_path / "run"
-        shape = Shape(vocab_size=plain.get_vocab_size())
-        told = {
-            "step": "2",
-            "fall": "1",
-            "seed": "11",
-            "tokens": "512",
-            "small_steps": str(Plan.small_steps),
-            "falls": "",
-        }
-        write_model(model, new_parameters(shape, 0), shape, plain, told)
+def test_a_run_takes_the_tokenizer_of_what_it_starts_from(
+    plain: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, run = tmp_path / "model", tmp_path / "run"
+    shape = Shape(vocab_size=plain.get_vocab_size())
+    told = {"step": "2", "fall": "1", "seed": "11", "tokens": "512", "small_steps": str(Plan.small_steps), "falls": ""}
+    write_model(model, new_parameters(shape, 0), shape, plain, told)
 
-        def learn_from(*arguments: str) -> None:
-            monkeypatch.setattr("sys.argv", ["learn.py", "--run", str(run), "--tokens", "512", *arguments])
-            learn.main()
+    def learn_from(*arguments: str) -> None:
+        monkeypatch.setattr("sys.argv", ["learn.py", "--run", str(run), "--tokens", "512", *arguments])
+        learn.main()
 
-        learn_from("--start", str(model), "--twins", "--steps", "2")
-        assert Tokenizer.from_file(str(run / "tokenizer.json")).to_str() == with_twins(plain).to_str()
-        (run / "state.safetensors").unlink()
-        for arguments, problem in (
-            (["--start", str(model), "--steps", "2"], f"not the tokenizer of {model} without --twins"),
-            (["--twins"], "--twins needs --start"),
-            (["--scale", "0.5"], "--scale needs --finish"),
-            (["--finish", "1", "--out", str(model), "--scale", "1.5"], "--scale must be above 0 and at most 1"),
-        ):
-            with pytest.raises(SystemExit):
-                learn_from(*arguments)
-            assert problem in capsys.readouterr().err
+    learn_from("--start", str(model), "--steps", "2")
+    assert Tokenizer.from_file(str(run / "tokenizer.json")).to_str() == plain.to_str()
+    shutil.copyfile(TOKENIZER, run / "tokenizer.json")
+    for arguments, problem in (
+        (["--start", str(model), "--steps", "2"], f"{run / 'tokenizer.json'} is not the tokenizer of {model}"),
+        (["--scale", "0.5"], "--scale needs --finish"),
+        (["--finish", "1", "--out", str(model), "--scale", "1.5"], "--scale must be above 0 and at most 1"),
+    ):
+        with pytest.raises(SystemExit):
+            learn_from(*arguments)
+        assert problem in capsys.readouterr().err
 
 
 def test_a_draft_has_the_tokens_of_the_bundled_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from companions import FAREWELL, GREETING, Adapter, in_style, load_weights, write_checkpoint
 from documents import Document, Turn
-from network import DRAFT, Network, Shape, new_parameters, pack
+from network import DRAFT, EMBEDDING, Network, Shape, new_parameters, pack
 from safetensors.torch import load_file
 from tokens import train_tokenizer
 from write_model import write_model
@@ -52,8 +52,7 @@ def test_the_files_are_those_of_peft_and_a_checkpoint_has_them_in_its_weights(mo
     written = load_weights(tmp_path / "checkpoint")
     expected = base[f"{query}.weight"] + config["lora_alpha"] / config["r"] * up @ down
     torch.testing.assert_close(written[f"{query}.weight"], expected, atol=0.01, rtol=0.01)
-    embedding = "model.embed_tokens.weight"
-    torch.testing.assert_close(written[embedding], base[embedding], atol=0.01, rtol=0.1)
+    torch.testing.assert_close(written[EMBEDDING], base[EMBEDDING], atol=0.01, rtol=0.1)
     assert not [name for name, value in written.items() if torch.equal(value, base[name])]
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         assert (tmp_path / "checkpoint" / name).read_bytes() == (model / name).read_bytes()

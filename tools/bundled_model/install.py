@@ -62,20 +62,18 @@ def card(model: Path, results: str, outside: str, modes: str) -> str:
 
 def commands(told: Mapping[str, str]) -> Iterator[str]:
     """How the model was trained, from what the header of its weights says."""
-    widens = ""
     falls = [*told["falls"].split(), fall_of(told)]
     for number, fall in enumerate(falls):
-        match = re.fullmatch(r"(\d+)-(\d+)(?:@([^+]+))?(\+twins)?", fall)
+        match = re.fullmatch(r"(\d+)-(\d+)(?:@(.+))?", fall)
         if match is None:
             raise ValueError(f"the header of the weights tells of a fall {fall!r}")
         first, last = int(match[1]), int(match[2])
         run = f"python tools/bundled_model/learn.py --run RUN{number} --compile --seed {told['seed']}"
         run += f" --tokens {told['tokens']} --small-steps {told.get('small_steps', OLD_SMALL_STEPS)}"
-        start = f" --start MODEL{number - 1}{widens}" if number else ""
+        start = f" --start MODEL{number - 1}" if number else ""
         yield f"{run}{start} --steps {first}"
         scale = f" --scale {match[3]}" if match[3] else ""
         yield f"{run} --finish {last - first}{scale} --out MODEL{number}"
-        widens = " --twins" if match[4] else ""
     yield f"python tools/bundled_model/install.py --model MODEL{len(falls) - 1}"
 
 

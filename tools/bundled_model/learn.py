@@ -6,7 +6,7 @@ few minutes and goes on from there when it is started again; what it learns does
 directory to ``--out``; it goes on where it was cut, too. The state of RUN stays as it is, so that it can be trained
 further; where there is none any more, ``--start MODEL`` goes on from a finished model, with the documents that it has
 not read yet. Going back to the whole rate undoes more than a few million tokens teach: ``--scale`` lets a fall begin at
-a part of it. ``--twins`` gives a model whose tokenizer is an older one that of :func:`tokens.with_twins`.
+a part of it.
 
 Documents are written as they are needed, from the seed and the number of the step alone.
 """
@@ -35,7 +35,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from skills import SKILLS, draw
 from tokenizers import Tokenizer
-from tokens import SPACE, encode, likeness, load_tokenizer, with_twins
+from tokens import encode, load_tokenizer
 from torch import Tensor
 from words import TOKENIZER, Stage
 from write_model import write_model
@@ -52,7 +52,6 @@ ANY_TOKENS = 0.06
 # Each step is computed in parts, by one thread each: products this small gain little from two.
 PARTS = 2
 NAMES = list(SKILLS)
-EMBEDDING = "model.embed_tokens.weight"
 
 
 @dataclass(frozen=True)
@@ -114,9 +113,9 @@ class Documents:
 class Trainer:
     """Parameters, their running average and the optimizer's state, all of which a state file holds.
 
-    ``falls`` tell of each fall of the rate that was trained further: its first and its last step, ``@`` and the part of
-    the rate that it began at if that was not the whole, and ``+twins`` where the tokenizer has changed since. What is
-    learned does not depend on the number of threads.
+    ``falls`` tell of each fall of the rate that was trained further: its first and its last step, and ``@`` and the
+    part of the rate that it began at if that was not the whole. What is learned does not depend on the number of
+    threads.
     """
 
     def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool, threads: int = 1) -> None:
@@ -189,13 +188,8 @@ class Trainer:
             for name, state in self._optimizer.state.items():
                 state.copy_(file.get_tensor(f"optimizer.{name}"))
 
-    def start(self, model: Path, wider: Tokenizer | None = None) -> None:
-        """Go on from a finished model, with an optimizer that knows nothing.
-
-        Args:
-            model: its directory.
-            wider: the tokenizer, if it may be another than the model's. Tokens that the model lacks begin as those that
-                they are like, moved by what sets apart the twins that the model has.
+    def start(self, model: Path) -> None:
+        """Go on from the directory of a finished model, with an optimizer that knows nothing.
 
         Raises:
             ValueError: as for a state, or the model is of another shape, or does not say how it was trained.
@@ -209,17 +203,12 @@ class Trainer:
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a mapping)
             if tensors.keys() != self.parameters.keys():
                 raise ValueError(f"{path} has other tensors: {min(tensors.keys() ^ self.parameters.keys())}")
-            changes = (
-                wider is not None and wider.to_str() != Tokenizer.from_file(str(model / "tokenizer.json")).to_str()
-            )
-            if wider is not None and len(tensors[EMBEDDING]) < len(self.parameters[EMBEDDING]):
-                tensors[EMBEDDING] = widened(tensors[EMBEDDING], wider)
             for name, value in self.parameters.items():
                 if tensors[name].shape != value.shape:
                     raise ValueError(f"{name} of {path} has another shape")
             told = self._go_on(path, metadata)
             self.begun = self.step
-            self.falls.append(fall_of(told) + ("+twins" if changes else ""))
+            self.falls.append(fall_of(told))
             for name, value in self.parameters.items():
                 value.copy_(tensors[name])
                 self.average[name].copy_(value)
@@ -233,21 +222,6 @@ class Trainer:
         self.step = int(told["step"])
         self.falls = told["falls"].split()
         return told
-
-
-def widened(embedding: Tensor, tokenizer: Tokenizer) -> Tensor:
-    """An embedding with rows for all tokens: new ones are those of the tokens they are like, without the space."""
-    first, vocabulary = len(embedding), tokenizer.get_vocab()
-    pairs = [
-        (token, vocabulary[SPACE + text])
-        for text, token in vocabulary.items()
-        if token < first and vocabulary.get(SPACE + text, first) < first
-    ]
-    without, behind = (embedding[list(tokens)] for tokens in zip(*pairs, strict=True))
-    like = likeness(tokenizer, first)
-    rows = embedding[[like[token] for token in range(first, len(vocabulary))]]
-    has_space = torch.tensor([tokenizer.id_to_token(like[token])[0] == SPACE for token in sorted(like)])
-    return torch.cat((embedding, rows + has_space[:, None] * (without - behind).mean(0)))
 
 
 def fall_of(told: Mapping[str, str]) -> str:
@@ -335,11 +309,9 @@ def tokenizer_of(arguments: argparse.Namespace, parser: argparse.ArgumentParser)
             shutil.copyfile(TOKENIZER, own)
         return load_tokenizer(arguments.run)
     given = Tokenizer.from_file(str(arguments.start / "tokenizer.json"))
-    wanted = with_twins(given) if arguments.twins else given
-    if own.exists() and Tokenizer.from_file(str(own)).to_str() != wanted.to_str():
-        how = "with" if arguments.twins else "without"
-        parser.error(f"{own} is not the tokenizer of {arguments.start} {how} --twins")
-    return wanted
+    if own.exists() and Tokenizer.from_file(str(own)).to_str() != given.to_str():
+        parser.error(f"{own} is not the tokenizer of {arguments.start}")
+    return given
 
 
 def main() -> None:
@@ -353,7 +325,6 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="part of the rate that a fall begins at")
     parser.add_argument("--out", type=Path, help="model directory to write; without --finish, of the running average")
     parser.add_argument("--start", type=Path, metavar="MODEL", help="a finished model, where RUN has no state yet")
-    parser.add_argument("--twins", action="store_true", help="with --start: make its tokenizer one of today")
     parser.add_argument(
         "--draft", action="store_true", help="train the small shape, with the tokenizer of the bundled model"
     )
@@ -372,8 +343,6 @@ def main() -> None:
         parser.error("--finish needs --out")
     if arguments.new_tokenizer and (arguments.start or arguments.draft):
         parser.error("--new-tokenizer goes with neither --start nor --draft")
-    if arguments.twins and not arguments.start:
-        parser.error("--twins needs --start")
     if arguments.scale != 1 and not arguments.finish:
         parser.error("--scale needs --finish")
     if not 0 < arguments.scale <= 1:
@@ -395,7 +364,7 @@ def main() -> None:
         if state.exists():
             trainer.load(state)
         elif arguments.start:
-            trainer.start(arguments.start, tokenizer if arguments.twins else None)
+            trainer.start(arguments.start)
             tokenizer.save(str(arguments.run / "tokenizer.json"))
     except ValueError as error:
         parser.error(str(error))

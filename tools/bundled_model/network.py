@@ -20,6 +20,7 @@ WIDTHS = (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 
 HEAD_BLOCK = 512
 # Queries of a long document that are computed at once, so that none sees much of what comes after it.
 QUERY_BLOCK = 128
+EMBEDDING = "model.embed_tokens.weight"
 # Where a processor has no instructions for bfloat16, its products are a hundred times slower than those of float32.
 PRODUCTS = torch.bfloat16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else torch.float32
 
@@ -64,7 +65,7 @@ def new_parameters(shape: Shape, seed: int) -> dict[str, Tensor]:
     def matrix(rows: int, columns: int) -> Tensor:
         return torch.randn(rows, columns, generator=generator) / math.sqrt(columns)
 
-    parameters = {"model.embed_tokens.weight": torch.randn(shape.vocab_size, hidden, generator=generator) * 0.02}
+    parameters = {EMBEDDING: torch.randn(shape.vocab_size, hidden, generator=generator) * 0.02}
     for layer in range(shape.num_hidden_layers):
         prefix = f"model.layers.{layer}."
         parameters |= {
@@ -278,7 +279,7 @@ class Network:
         """What each scored place costs, ``[scored]``, in nats; products are of ``PRODUCTS``."""
         shape = self.shape
         cos, sin = self._cos[batch.positions], self._sin[batch.positions]
-        x = F.embedding(batch.ids, parameters["model.embed_tokens.weight"])
+        x = F.embedding(batch.ids, parameters[EMBEDDING])
         for layer in range(shape.num_hidden_layers):
             own = {
                 name.rsplit(".", 2)[-2]: value
@@ -301,7 +302,7 @@ class Network:
                 shape.rms_norm_eps,
             )
         x = _norm(x, parameters["model.norm.weight"], shape.rms_norm_eps)
-        scored: Tensor = _Score.apply(x, parameters["model.embed_tokens.weight"].to(PRODUCTS), batch.wanted)
+        scored: Tensor = _Score.apply(x, parameters[EMBEDDING].to(PRODUCTS), batch.wanted)
         return scored
 
     def _attend(self, columns: Tensor, batch: Batch) -> Tensor:

@@ -100,16 +100,6 @@ def _merged(word: str, ranks: Mapping[tuple[str, str], int]) -> list[str]:
         parts[at : at + 2] = [parts[at] + parts[at + 1]]
 
 
-def likeness(tokenizer: Tokenizer, first: int) -> dict[int, int]:
-    """Which earlier token each token from ``first`` on resembles: the same behind a space, else its last byte."""
-    vocabulary = tokenizer.get_vocab()
-    return {
-        token: vocabulary.get(SPACE + text, vocabulary[text[-1]])
-        for text, token in vocabulary.items()
-        if token >= first
-    }
-
-
 def _sample(documents: int) -> Iterator[str]:
     rng = random.Random(SAMPLE_SEED)
     for _ in range(documents):
