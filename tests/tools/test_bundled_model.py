@@ -21,7 +21,7 @@ from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from install import card
 from learn import Documents, Plan, Trainer
 from measure import all_cases
-from network import EMBEDDING, QUERY_BLOCK, Network, Shape, _Attend, new_parameters, pack
+from network import EMBEDDING, QUERY_BLOCK, Network, Shape, attend, new_parameters, pack
 from optimizer import orthogonal
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
@@ -329,7 +329,7 @@ def test_blocks_of_queries_attend_as_if_at_once(width: int) -> None:
     torch.manual_seed(width)
     q, k, v = (torch.randn(3, 2, count * width, 16, dtype=torch.float64, requires_grad=True) for count in (4, 1, 1))
     mask = torch.full((QUERY_BLOCK, QUERY_BLOCK), -math.inf, dtype=torch.float64).triu(1).repeat_interleave(4, 0)
-    attended = _Attend.apply(q, k, v, mask)
+    attended = attend(q, k, v, mask)
     heads = q.unflatten(2, (width, 4)).transpose(2, 3)
     every = F.scaled_dot_product_attention(heads, k[:, :, None], v[:, :, None], is_causal=True)
     expected = every.transpose(2, 3).flatten(2, 3)

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from documents import Document
-from network import WIDTHS, Batch, Network, Shape, pack
+from network import WIDTHS, Batch, Network, Shape, compute_deterministically, pack
 from optimizer import Optimizer
 from safetensors.torch import load_file, save_file
 from skills import conversation
@@ -153,8 +153,7 @@ def main() -> None:
         write_checkpoint(arguments.model, arguments.adapter, arguments.checkpoint)
         return
     torch.set_num_threads(arguments.threads)
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    compute_deterministically()
 
     shape = shape_of(arguments.model)
     tokenizer = Tokenizer.from_file(str(arguments.model / "tokenizer.json"))

@@ -771,10 +771,10 @@ def write_document(writer: ConversationWriter) -> Document:
         return Document(_messages(rng.choice(BRIEF_SYSTEM_PROMPTS), writer.brief()))
     if kind < 0.20:
         name = rng.choice(NAMES)
-        system = f"{rng.choice(SYSTEM_PROMPTS)} The name of the user is {name}."
+        opening = f"{rng.choice(SYSTEM_PROMPTS)} The name of the user is {name}."
         asked = rng.choice(("What is my name?", "Do you know my name?", "Who am I?"))
         return Document(
-            _messages(system, [*writer.chat(rng.randint(0, 2), True), (vary(asked, rng), f"Your name is {name}.")])
+            _messages(opening, [*writer.chat(rng.randint(0, 2), True), (vary(asked, rng), f"Your name is {name}.")])
         )
     system = rng.choice(SYSTEM_PROMPTS) if rng.random() < 0.3 else None
     if rng.random() < 0.03:

@@ -29,7 +29,7 @@ from pathlib import Path
 import torch
 from documents import MARKS, SPECIAL_TOKENS
 from measure import Answers, measure
-from network import DRAFT, WIDTHS, Batch, Network, Shape, new_parameters, pack
+from network import DRAFT, WIDTHS, Batch, Network, Shape, compute_deterministically, new_parameters, pack
 from optimizer import Optimizer
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -350,9 +350,7 @@ def main() -> None:
     if arguments.tokens % PARTS:
         parser.error(f"--tokens must be a multiple of {PARTS}")
     torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
-    # Filling fresh memory only serves to find bugs.
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    compute_deterministically()
 
     arguments.run.mkdir(parents=True, exist_ok=True)
     tokenizer = tokenizer_of(arguments, parser)

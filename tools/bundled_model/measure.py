@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 import torch
 from documents import CALL, END_CALL, SPECIAL_TOKENS, Case, Turn
+from network import Shape
 from skills import SKILLS
 from tokenizers import Tokenizer
 from torch import Tensor
@@ -56,7 +57,7 @@ class Answers:
     """Answers of a model in this process."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: Tokenizer) -> None:
-        self._model = model.eval()
+        self._model = model.eval()  # type: ignore[no-untyped-call]
         self._tokenizer = tokenizer
         self._pad = tokenizer.token_to_id(SPECIAL_TOKENS[0])
         self._ends = {self._pad, tokenizer.token_to_id(SPECIAL_TOKENS[2])}
@@ -69,7 +70,7 @@ class Answers:
 
     @classmethod
     @contextmanager
-    def of(cls, parameters: dict[str, Tensor], shape: Any, tokenizer: Tokenizer) -> Iterator[Answers]:
+    def of(cls, parameters: dict[str, Tensor], shape: Shape, tokenizer: Tokenizer) -> Iterator[Answers]:
         """Those of parameters in training."""
         with tempfile.TemporaryDirectory() as directory:
             write_model(Path(directory), parameters, shape, tokenizer)
@@ -115,7 +116,9 @@ class ServedAnswers:
             return list(pool.map(lambda case: self._ask(case, temperature, top_p), cases))
 
     def _ask(self, case: Case, temperature: float, top_p: float | None) -> str:
-        fields: dict[str, Any] = {"tools": [tool.to_api() for tool in case.tools]} if case.tools else {}
+        fields: dict[str, Any] = {"messages": [_message(turn) for turn in case.turns]}
+        if case.tools:
+            fields["tools"] = [tool.to_api() for tool in case.tools]
         if top_p is not None:
             fields["top_p"] = top_p
         if case.thinking:
@@ -123,7 +126,6 @@ class ServedAnswers:
         message = (
             self._client.chat.completions.create(
                 model=self._model,
-                messages=[_message(turn, place) for place, turn in enumerate(case.turns)],
                 temperature=temperature,
                 seed=SEED,
                 max_tokens=LONGEST_ANSWER,
@@ -141,7 +143,7 @@ class ServedAnswers:
         return (f"{thought}\n</think>\n\n" if thought else "") + (message.content or "") + "\n".join(calls)
 
 
-def _message(turn: Turn, place: int) -> Any:
+def _message(turn: Turn) -> dict[str, Any]:
     message = turn.to_message()
     for number, call in enumerate(message.get("tool_calls", ())):
         call["id"] = f"call_{number}"

@@ -56,6 +56,13 @@ class Shape:
 DRAFT = Shape(hidden_size=192, intermediate_size=448, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1)
 
 
+def compute_deterministically() -> None:
+    """Let torch compute the same bits every time."""
+    torch.use_deterministic_algorithms(True)
+    # Filling fresh memory only serves to find bugs.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
 def new_parameters(shape: Shape, seed: int) -> dict[str, Tensor]:
     """Random parameters. What adds to the residual stream begins at zero, so that depth costs no stability."""
     generator = torch.Generator().manual_seed(seed)
@@ -234,6 +241,12 @@ class _Score(torch.autograd.Function):
         return ((of_logits @ embeddings).float() * scale).to(x.dtype), of_logits.t() @ scaled.to(x.dtype), None
 
 
+# What autograd has no types for.
+_rearrange: Callable[[Tensor, Tensor, Tensor], Tensor] = _Rearrange.apply
+attend: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _Attend.apply
+_score: Callable[[Tensor, Tensor, Tensor], Tensor] = _Score.apply
+
+
 def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     wide = x.float()
     return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps) * weight).to(PRODUCTS)
@@ -302,21 +315,21 @@ class Network:
                 shape.rms_norm_eps,
             )
         x = _norm(x, parameters["model.norm.weight"], shape.rms_norm_eps)
-        scored: Tensor = _Score.apply(x, parameters[EMBEDDING].to(PRODUCTS), batch.wanted)
-        return scored
+        return _score(x, parameters[EMBEDDING].to(PRODUCTS), batch.wanted)
 
     def _attend(self, columns: Tensor, batch: Batch) -> Tensor:
         """Each token attends to those before it in its document, ``[tokens, heads * head_dim]``."""
         shape = self.shape
-        padded = _Rearrange.apply(columns, batch.places, batch.returns)
+        padded = _rearrange(columns, batch.places, batch.returns)
         attended = []
         # One split, whose gradient is put together once; slices would each add to one of the whole.
-        parts = padded.split([rows * width for rows, width in batch.groups])
+        parts = padded.split_with_sizes([rows * width for rows, width in batch.groups])
         for part, (rows, width) in zip(parts, batch.groups, strict=True):
             heads = part.view(rows, width, -1, shape.head_dim).transpose(1, 2)
-            q, k, v = heads.split((shape.num_attention_heads, shape.num_key_value_heads, shape.num_key_value_heads), 1)
-            q = q.unflatten(1, (shape.num_key_value_heads, -1)).transpose(2, 3)
-            mixed = _Attend.apply(q.reshape(*k.shape[:2], -1, shape.head_dim), k, v, self._mask)
+            counts = (shape.num_attention_heads, shape.num_key_value_heads, shape.num_key_value_heads)
+            q, k, v = heads.split_with_sizes(counts, 1)
+            q = q.view(rows, shape.num_key_value_heads, -1, width, shape.head_dim).transpose(2, 3)
+            mixed = attend(q.reshape(*k.shape[:2], -1, shape.head_dim), k, v, self._mask)
             mixed = mixed.view(rows, shape.num_key_value_heads, width, -1, shape.head_dim)
             attended.append(mixed.transpose(1, 2).reshape(rows * width, -1))
-        return _Rearrange.apply(torch.cat(attended), batch.returns, batch.places)
+        return _rearrange(torch.cat(attended), batch.returns, batch.places)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from pathlib import Path
 
@@ -663,7 +663,7 @@ class Words:
         """First names that differ."""
         return self.several(self.name, count)
 
-    def several(self, draw, count: int) -> list[str]:  # type: ignore[no-untyped-def]
+    def several(self, draw: Callable[[], str], count: int) -> list[str]:
         """Words that differ, from one of the other methods."""
         found: dict[str, None] = {}
         while len(found) < count:

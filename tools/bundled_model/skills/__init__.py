@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import random
-from types import ModuleType
+from collections.abc import Iterator
+from typing import Protocol
 
-from documents import Document
+from documents import Case, Document
 from words import Stage
 
 from skills import arithmetic, conversation, echo, everyday, extraction, lookup, persona, tooling
 
-SKILLS: dict[str, ModuleType] = {
-    skill.NAME: skill for skill in (arithmetic, conversation, echo, extraction, lookup, persona, tooling, everyday)
-}
+
+class SkillModule(Protocol):
+    """What each module of skills has."""
+
+    NAME: str
+
+    def document(self, rng: random.Random, stage: Stage = Stage.LAST, /) -> Document:
+        """One of training."""
+
+    def cases(self, rng: random.Random, count: int, /) -> Iterator[Case]:
+        """About ``count`` that training never uses."""
+
+
+_MODULES: tuple[SkillModule, ...] = (arithmetic, conversation, echo, extraction, lookup, persona, tooling, everyday)
+SKILLS = {skill.NAME: skill for skill in _MODULES}
 
 # Parts of the tokens at the start of training, where copying is to be learned, and from then on.
 FIRST = {"echo": 45, "arithmetic": 15, "extraction": 12, "lookup": 12, "conversation": 10, "tools": 3, "persona": 3}
@@ -83,16 +96,6 @@ MEAN_TOKENS = {
 
 
 STAGES = {**DRILLED, **WIDE}
-# What has other documents in each stage.
-STAGED = {
-    "arithmetic": arithmetic,
-    "echo": echo,
-    "everyday tools": everyday,
-    "extraction": extraction,
-    "lookup": lookup,
-    "persona": persona,
-    "tools": tooling,
-}
 
 
 def weights(progress: float, stage: Stage) -> dict[str, float]:
@@ -109,4 +112,4 @@ def draw(rng: random.Random, progress: float = 1.0, stage: Stage = Stage.LAST) -
     """A document of any skill, with the name of the skill."""
     parts = weights(progress, stage)
     [name] = rng.choices(list(parts), list(parts.values()))
-    return name, STAGED[name].document(rng, stage) if name in STAGED else SKILLS[name].document(rng)
+    return name, SKILLS[name].document(rng, stage)

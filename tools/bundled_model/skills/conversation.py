@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from documents import Case, Document, Turn
 from generate_corpus import ConversationWriter, Exchange, held_out_cases, write_document
@@ -51,7 +51,7 @@ class Writer(ConversationWriter):
 def answer_of_sapling(rng: random.Random, facts_only: bool = False) -> tuple[str, str]:
     """A question and its answer in one turn, without a sum, a story or, if wanted, anything but facts."""
     writer = Writer(rng)
-    writers = [
+    writers: list[Callable[[], list[Exchange]]] = [
         writer.tree_questions,
         writer.capital_questions,
         writer.noun_questions,
@@ -71,8 +71,8 @@ def introduction(rng: random.Random) -> list[Exchange]:
     return [(asked, answer), *writer.chat(rng.choice((0, 0, 0, 1)))]
 
 
-def document(rng: random.Random) -> Document:
-    """A conversation or a plain text, now and then with a thought before the last answer."""
+def document(rng: random.Random, _: Stage = Stage.LAST) -> Document:
+    """A conversation or a plain text, the same in every stage, now and then with a thought before the last answer."""
     closed = rng.random() < 0.06
     if rng.random() < INTRODUCED:
         exchanges = introduction(rng)

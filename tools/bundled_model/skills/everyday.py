@@ -246,8 +246,8 @@ def _told(words: Words) -> tuple[dict[str, Any], str]:
     rng = words.rng
     kind = rng.random()
     if kind < 0.2:
-        key, said = rng.choice(_FAILED)
-        what = rng.choice(said)
+        key, reasons = rng.choice(_FAILED)
+        what = rng.choice(reasons)
         outcome: dict[str, Any] = {key: what}
         if rng.random() < 0.4:
             outcome = {"success": False, **outcome}
