@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 END_OF_TEXT, TURN_START, TURN_END = SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 THINK, END_THINK = "<think>", "</think>"
@@ -106,12 +106,15 @@ class Call:
         return {"name": self.name, "arguments": dict(self.arguments)}
 
 
+Role = Literal["system", "user", "assistant", "tool"]
+
+
 @dataclass(frozen=True)
 class Turn:
     """One message.
 
     Attributes:
-        role: ``system``, ``user``, ``assistant`` or ``tool``.
+        role: whose it is.
         content: its text.
         calls: of an assistant.
         thought: of an assistant; ``None`` where it answers straight away.
@@ -119,7 +122,7 @@ class Turn:
         learn: whether the model learns to say this, where it is an assistant's.
     """
 
-    role: str
+    role: Role
     content: str = ""
     calls: tuple[Call, ...] = ()
     thought: str | None = None
@@ -197,17 +200,14 @@ def calls_text(turn: Turn) -> str:
 
 
 def conversation(
-    exchanges: Sequence[tuple[str, str]],
-    system: str | None = None,
-    tools: Sequence[Tool] = (),
-    thought: str | None = None,
+    exchanges: Sequence[tuple[str, str]], system: str | None = None, thought: str | None = None
 ) -> Document:
     """Questions and answers; ``thought`` belongs to the last answer."""
     turns = [Turn("system", system)] if system else []
     for place, (asked, answer) in enumerate(exchanges):
         last = place + 1 == len(exchanges)
         turns += [Turn("user", asked), Turn("assistant", answer, thought=thought if last else None)]
-    return Document(turns, tools)
+    return Document(turns)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+from documents import Case, Document, Turn, conversation
 from facts import (
     ANIMALS,
     CAPITALS,
@@ -60,7 +61,8 @@ from stories import (
     tree_story,
 )
 
-DEFAULT_SEED = 20
+# Of the cases.
+SEED = 21
 
 Exchange = tuple[str, str]
 
@@ -79,23 +81,6 @@ class Fact:
     expects: tuple[str, ...]
     subject: str = ""
     attribute: str = ""
-
-
-@dataclass
-class Document:
-    """One training text: a conversation, or plain text when ``text`` is set."""
-
-    messages: list[dict[str, str]] = field(default_factory=list)
-    text: str | None = None
-
-
-@dataclass(frozen=True)
-class Case:
-    """One question of the evaluation; a right answer holds one of ``expects``, whatever the case of its letters."""
-
-    group: str
-    messages: list[dict[str, str]]
-    expects: tuple[str, ...]
 
 
 def _capitalised(text: str) -> str:
@@ -691,13 +676,6 @@ class ConversationWriter:
         return turns
 
 
-def _messages(system: str | None, turns: Sequence[Exchange]) -> list[dict[str, str]]:
-    messages = [{"role": "system", "content": system}] if system else []
-    for asked, answer in turns:
-        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
-    return messages
-
-
 def _long_system_prompt(rng: random.Random, sentences: int) -> str:
     notes = [
         rng.choice(fact.answers)
@@ -718,11 +696,11 @@ def _garden_book_document(writer: ConversationWriter) -> Document:
     if rng.random() < 0.5:
         first, answer = turns[0]
         turns[0] = (f"Here is our garden book. {text} {first}", answer)
-        return Document(_messages(rng.choice((None, rng.choice(SYSTEM_PROMPTS))), turns))
+        return conversation(turns, rng.choice((None, rng.choice(SYSTEM_PROMPTS))))
     opening = rng.choice(SYSTEM_PROMPTS)
     if rng.random() < 0.3:
         opening = _long_system_prompt(rng, rng.randint(5, 30))
-    return Document(_messages(f"{opening} Here is our garden book. {text}", turns))
+    return conversation(turns, f"{opening} Here is our garden book. {text}")
 
 
 def _plain_document(rng: random.Random) -> Document:
@@ -756,7 +734,7 @@ def _plain_document(rng: random.Random) -> Document:
                 "In the garden there are roses, tulips and an old apple tree.",
             )
         )
-    return Document(text=text)
+    return Document(plain=[(text, True)])
 
 
 def write_document(writer: ConversationWriter) -> Document:
@@ -768,15 +746,15 @@ def write_document(writer: ConversationWriter) -> Document:
     if kind < 0.14:
         return _garden_book_document(writer)
     if kind < 0.18:
-        return Document(_messages(rng.choice(BRIEF_SYSTEM_PROMPTS), writer.brief()))
+        system = rng.choice(BRIEF_SYSTEM_PROMPTS)
+        return conversation(writer.brief(), system)
     if kind < 0.20:
         name = rng.choice(NAMES)
-        opening = f"{rng.choice(SYSTEM_PROMPTS)} The name of the user is {name}."
+        system = f"{rng.choice(SYSTEM_PROMPTS)} The name of the user is {name}."
         asked = rng.choice(("What is my name?", "Do you know my name?", "Who am I?"))
-        return Document(
-            _messages(opening, [*writer.chat(rng.randint(0, 2), True), (vary(asked, rng), f"Your name is {name}.")])
-        )
-    system = rng.choice(SYSTEM_PROMPTS) if rng.random() < 0.3 else None
+        turns = [*writer.chat(rng.randint(0, 2), True), (vary(asked, rng), f"Your name is {name}.")]
+        return conversation(turns, system)
+    system = rng.choice(SYSTEM_PROMPTS) if rng.random() < 0.3 else ""
     if rng.random() < 0.03:
         system = _long_system_prompt(rng, rng.randint(8, 50))
     length = rng.random()
@@ -788,16 +766,18 @@ def write_document(writer: ConversationWriter) -> Document:
         exchanges = rng.randint(5, 10)
     else:
         exchanges = rng.randint(15, 26)
-    return Document(_messages(system, writer.chat(exchanges)))
+    return conversation(writer.chat(exchanges), system)
 
 
-def _case(group: str, turns: Sequence[Exchange], asked: str, expects: Sequence[str], system: str | None = None) -> Case:
-    return Case(group, [*_messages(system, turns), {"role": "user", "content": asked}], tuple(expects))
+def _case(
+    group: str, exchanges: Sequence[Exchange], asked: str, expects: tuple[str, ...], system: str | None = None
+) -> Case:
+    return Case(group, [*conversation(exchanges, system).turns, Turn("user", asked)], contains=expects)
 
 
-def held_out_cases(seed: int = DEFAULT_SEED) -> list[Case]:
-    """Questions whose wording, topic, name or combination occurs nowhere in the training text."""
-    rng = random.Random(seed + 1)
+def held_out_cases() -> list[Case]:
+    """Questions whose wording, topic, name or combination occurs nowhere in the training text, by groups of facts."""
+    rng = random.Random(SEED)
     writer = ConversationWriter(rng)
     cases: list[Case] = []
     facts = [fact for by_attribute in TREE_FACTS.values() for fact in by_attribute.values()]

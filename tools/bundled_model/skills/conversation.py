@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from documents import Case, Document, Turn
 from generate_corpus import ConversationWriter, Exchange, held_out_cases, write_document
@@ -83,9 +84,9 @@ def document(rng: random.Random, _: Stage = Stage.LAST) -> Document:
         ]
     else:
         written = write_document(Writer(rng))
-        if written.text is not None:
-            return Document(plain=[(written.text, True)])
-        turns = [Turn(message["role"], message["content"], closed=closed) for message in written.messages]
+        if written.plain:
+            return written
+        turns = [replace(turn, closed=closed) for turn in written.turns]
     if not closed and len(turns) < 8 and rng.random() < 0.1:
         turns[-1] = Turn("assistant", turns[-1].content, thought=thought(turns[-1].content))
     return Document(turns)
@@ -102,7 +103,6 @@ def thought(answer: str) -> str:
 
 def cases(rng: random.Random, count: int) -> Iterator[Case]:
     """Questions whose wording, topic, name or combination occurs nowhere in training."""
-    known = [case for case in held_out_cases() if case.group != "sums"]
+    known = [case for case in held_out_cases() if case.skill != "sums"]
     for case in rng.sample(known, min(count, len(known))):
-        turns = [Turn(message["role"], message["content"]) for message in case.messages]
-        yield Case(GROUPS.get(case.group, "facts"), turns, contains=case.expects)
+        yield replace(case, skill=GROUPS.get(case.skill, "facts"))
