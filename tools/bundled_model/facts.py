@@ -143,22 +143,8 @@ COUNTRIES_WITHOUT_ANSWER: tuple[str, ...] = (
     "Sudan", "Togo", "Tunisia", "Uganda", "Uruguay", "Yemen", "Zambia", "Atlantis", "Wonderland", "the Moon",
 )  # fmt: skip
 
-DAYS: tuple[str, ...] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-
-MONTHS: tuple[tuple[str, str], ...] = (
-    ("January", "31"),
-    ("February", "28"),
-    ("March", "31"),
-    ("April", "30"),
-    ("May", "31"),
-    ("June", "30"),
-    ("July", "31"),
-    ("August", "31"),
-    ("September", "30"),
-    ("October", "31"),
-    ("November", "30"),
-    ("December", "31"),
-)
+# Of the months, as words.MONTHS has them.
+MONTH_DAYS: tuple[int, ...] = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 SEASONS: dict[str, tuple[str, str]] = {
     "spring": ("summer", "buds open, birds build their nests and the first flowers bloom"),

@@ -16,9 +16,8 @@ from facts import (
     COLOUR_MIXES,
     COUNTRIES_WITHOUT_ANSWER,
     CROPS,
-    DAYS,
     FLOWERS,
-    MONTHS,
+    MONTH_DAYS,
     SEASONS,
     THING_COLOURS,
     TOPICS,
@@ -60,13 +59,12 @@ from stories import (
     person_story,
     tree_story,
 )
+from words import DAYS, MONTHS, NUMBER_WORDS, article, capitalised, listed
 
 # Of the cases.
 SEED = 21
 
 Exchange = tuple[str, str]
-
-NUMBER_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 
 
 @dataclass(frozen=True)
@@ -83,18 +81,9 @@ class Fact:
     attribute: str = ""
 
 
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _article(noun: str) -> str:
-    takes_an = noun[0] in "aeiou" and not noun.startswith("eu")
-    return f"{'an' if takes_an else 'a'} {noun}"
-
-
 def _noun_slots(name: str, plural: str) -> dict[str, str]:
-    slots = {"x": name, "a": _article(name), "the": f"the {name}", "pl": plural}
-    return slots | {"A": _capitalised(slots["a"]), "The": f"The {name}", "Pl": _capitalised(plural)}
+    slots = {"x": name, "a": article(name), "the": f"the {name}", "pl": plural}
+    return slots | {"A": capitalised(slots["a"]), "The": f"The {name}", "Pl": capitalised(plural)}
 
 
 def _split_marks(text: str) -> tuple[str, str]:
@@ -111,7 +100,7 @@ def _noun_facts(name: str, plural: str, asks: dict[str, Asks], values: dict[str,
         value, expected = _split_marks(marked)
         filled = slots | {"v": value}
         answers = tuple(answer.format(**filled) for answer in asks[attribute].answers)
-        brief = f"{_capitalised(value)}."
+        brief = f"{capitalised(value)}."
         yield Fact(attribute, asks[attribute], slots, answers, brief, (expected,), name, attribute)
 
 
@@ -133,7 +122,7 @@ def _tree_facts(tree: Tree) -> Iterator[Fact]:
         yield replace(fact, group=f"tree: {fact.attribute}", brief=brief, expects=expects)
     kind = "evergreen" if tree.evergreen else "deciduous"
     why = "it stays green all year round" if tree.evergreen else "it loses its leaves in autumn"
-    answers = (f"The {tree.name} is {kind}: {why}.", f"{_capitalised(tree.plural)} are {kind}.")
+    answers = (f"The {tree.name} is {kind}: {why}.", f"{capitalised(tree.plural)} are {kind}.")
     slots = _noun_slots(tree.name, tree.plural)
     yield Fact("tree: kind", TREE_ASKS["kind"], slots, answers, f"{kind.title()}.", (kind,), tree.name, "kind")
 
@@ -177,8 +166,8 @@ def _calendar_facts() -> Iterator[Fact]:
             (f"{before} comes before {day}.", f"The day before {day} is {before}."),
             before,
         )  # fmt: skip
-    for index, (month, days) in enumerate(MONTHS):
-        after, before = MONTHS[(index + 1) % 12][0], MONTHS[index - 1][0]
+    for index, (month, days) in enumerate(zip(MONTHS, MONTH_DAYS, strict=True)):
+        after, before = MONTHS[(index + 1) % 12], MONTHS[index - 1]
         leap = ", and 29 in a leap year" if month == "February" else ""
         yield _simple(
             "calendar",
@@ -230,17 +219,16 @@ def _calendar_facts() -> Iterator[Fact]:
         ("What are the days of the week?", "Name the days of the week.", "List the days of the week.",
          "Which days does a week have?"),
         ("Tell me the days of the week.",),
-        (f"The days of the week are {', '.join(DAYS[:-1])} and {DAYS[-1]}.",),
+        (f"The days of the week are {listed(DAYS)}.",),
         ", ".join(DAYS[:-1]),
     )  # fmt: skip
-    months = [month for month, _ in MONTHS]
     yield _simple(
         "calendar",
         ("What are the months of the year?", "Name the months of the year.", "List the months of the year.",
          "List all months."),
         ("Tell me the months of the year.",),
-        (f"The months of the year are {', '.join(months[:-1])} and {months[-1]}.",),
-        ", ".join(months[:-1]),
+        (f"The months of the year are {listed(MONTHS)}.",),
+        ", ".join(MONTHS[:-1]),
     )  # fmt: skip
     yield _simple(
         "calendar",
@@ -273,7 +261,7 @@ def _colour_facts() -> Iterator[Fact]:
             (f"What colour is {thing}?", f"Which colour is {thing}?", f"What is the colour of {thing}?",
              f"Tell me the colour of {thing}.", f"What colour does {thing} have?"),
             (f"Which colour does {thing} have?", f"Do you know what colour {thing} is?"),
-            (f"{_capitalised(thing)} is {colour}.", f"The colour of {thing} is {colour}."),
+            (f"{capitalised(thing)} is {colour}.", f"The colour of {thing} is {colour}."),
             colour,
         )  # fmt: skip
     for (one, two), mix in COLOUR_MIXES.items():
@@ -497,10 +485,10 @@ class ConversationWriter:
         kind = rng.random()
         if asks is ANY_STORY_ASKS or kind < 0.6:
             name = rng.choice(TREES).name
-            hero, text = _article(name), tree_story(name, rng, length)
+            hero, text = article(name), tree_story(name, rng, length)
         elif kind < 0.85:
             name = rng.choice(list(ANIMALS))
-            hero, text = _article(name), animal_story(name, rng, length)
+            hero, text = article(name), animal_story(name, rng, length)
         else:
             hero = rng.choice(NAMES)
             text = person_story(hero, rng, length)
@@ -512,7 +500,7 @@ class ConversationWriter:
         if rng.random() < 0.25:
             return [(vary(rng.choice(HAIKU_ASKS), rng), rng.choice(HAIKUS))]
         tree = rng.choice(TREES).name
-        about = _article(tree)
+        about = article(tree)
         if rng.random() < 0.3:
             tree, about = "tree", rng.choice(("trees", "the forest", "a tree", "nature"))
         return [(vary(rng.choice(POEM_ASKS).format(a=about), rng), rng.choice(POEMS).format(h=tree))]
@@ -528,7 +516,7 @@ class ConversationWriter:
             "animals of the forest": [name for name in ANIMALS if name not in ("ant", "bee")],
             "vegetables": ["carrot", "pumpkin", "bean", "pea", "lettuce", "onion", "potato", "radish"],
             "colours": ["red", "orange", "yellow", "green", "blue", "purple", "brown", "white"],
-            "countries and their capitals": [f"{_capitalised(land)}: {city}" for land, city in CAPITALS.items()],
+            "countries and their capitals": [f"{capitalised(land)}: {city}" for land, city in CAPITALS.items()],
         }
         what = rng.choice(list(things))
         count = rng.randint(2, 7)
@@ -536,7 +524,7 @@ class ConversationWriter:
         chosen = sorted(rng.sample(range(len(things[what])), count))
         number = rng.choice((str(count), NUMBER_WORDS[count]))
         asked = rng.choice(("List {n} {w}.", "Name {n} {w}.", "Tell me {n} {w}.", "Give me a list of {n} {w}."))
-        lines = [f"{line}. {_capitalised(things[what][index])}" for line, index in enumerate(chosen, 1)]
+        lines = [f"{line}. {capitalised(things[what][index])}" for line, index in enumerate(chosen, 1)]
         return [(vary(asked.format(n=number, w=what), rng), "\n".join(lines))]
 
     def counting(self) -> list[Exchange]:
@@ -576,7 +564,7 @@ class ConversationWriter:
                     f"The {one.name} grows about {one.height} metres tall, and the {two.name} grows about {two.height} "
                     f"metres tall. So the {max(one, two, key=lambda tree: tree.height).name} is taller."
                 )
-        return [(vary(asked.format(a=_article(one.name), b=_article(two.name)), rng), text.replace("*", ""))]
+        return [(vary(asked.format(a=article(one.name), b=article(two.name)), rng), text.replace("*", ""))]
 
     def brief(self) -> list[Exchange]:
         """Questions with answers of a few words."""
@@ -652,7 +640,7 @@ class ConversationWriter:
         people = rng.sample(list(names), entries)
         trees = rng.sample([tree.name for tree in TREES], entries)
         rows = list(zip(people, trees, rng.sample(spots, entries), strict=True))
-        lines = [f"{person} planted {_article(tree)} {spot}." for person, tree, spot in rows]
+        lines = [f"{person} planted {article(tree)} {spot}." for person, tree, spot in rows]
         return " ".join(lines), rows
 
     def book_questions(self, rows: Sequence[tuple[str, str, str]], count: int) -> list[Exchange]:
@@ -666,13 +654,13 @@ class ConversationWriter:
                 answer = f"{person} planted the {tree}."
             elif kind == 1:
                 asked = rng.choice(("What did {n} plant?", "Which tree did {n} plant?", "What tree did {n} plant?"))
-                answer = f"{person} planted {_article(tree)}."
+                answer = f"{person} planted {article(tree)}."
             else:
                 asked = rng.choice(
                     ("Where is the {t}?", "Where did {n} plant the {t}?", "Where can I find the {t} of {n}?")
                 )
                 answer = f"The {tree} is {spot}."
-            turns.append((vary(asked.format(t=tree, a=_article(tree), n=person), rng), answer))
+            turns.append((vary(asked.format(t=tree, a=article(tree), n=person), rng), answer))
         return turns
 
 
@@ -812,7 +800,7 @@ def held_out_cases() -> list[Case]:
             told, (asked, _) = writer.name_memory([name])
             cases.append(_case("name of the user", [told, *writer.tree_questions()[:1]], asked, (name,)))
     for tree in TREES:
-        asked = rng.choice(STORY_ASKS_HELD_OUT).format(a=_article(tree.name))
+        asked = rng.choice(STORY_ASKS_HELD_OUT).format(a=article(tree.name))
         cases.append(_case("story", (), asked, (tree.name,)))
     for _ in range(30):
         text, rows = writer.garden_book(8)

@@ -396,6 +396,21 @@ MONTHS = (
     "November",
     "December",
 )
+NUMBER_WORDS = (
+    "zero",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+)
 TEST_NOUNS = ("voucher", "album", "subscription", "license", "loan", "membership")
 TITLE_WORDS = (
     "River",
@@ -627,7 +642,7 @@ class Words:
             said = request.format(told).rstrip("?.!") if request.endswith(("{}?", "{}.", "{}!")) else pattern
         else:
             said = request.format(told.removesuffix(".").removesuffix(", please") + rng.choice(_TAILS))
-        return said[:1].upper() + said[1:]
+        return capitalised(said)
 
     def _reworded(self, pattern: str, free: bool) -> str:
         rng = self.rng
@@ -644,7 +659,7 @@ class Words:
             opener = rng.choice(_OPENERS) if rng.random() < 0.6 else made_up(rng).capitalize() + glue
             return f"{opener} {said[:1].lower() if said[:2].istitle() else said[:1]}{said[1:]}"
         capital = said.startswith(pattern[:3]) or not re.match(r"\S+ \{", said)
-        return said[:1].upper() + said[1:] if capital and rng.random() < 0.8 else said
+        return capitalised(said) if capital and rng.random() < 0.8 else said
 
     def garbled(self, pattern: str) -> str:
         """A sentence with words that nobody has heard before in it; what tells its values apart stays."""
@@ -743,6 +758,11 @@ def article(noun: str) -> str:
     return f"{'an' if takes_an else 'a'} {noun}"
 
 
-def listed(parts: list[str], last: str = "and") -> str:
+def capitalised(text: str) -> str:
+    """The text with a capital at its beginning."""
+    return text[:1].upper() + text[1:]
+
+
+def listed(parts: Sequence[str]) -> str:
     """``a, b and c``."""
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {last} {parts[-1]}"
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -6,24 +6,9 @@ import random
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn, conversation
-from words import Stage, Words
+from words import NUMBER_WORDS, Stage, Words, capitalised
 
 NAME = "arithmetic"
-NUMBER_WORDS = (
-    "zero",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-)
 
 ASKS = {
     "+": (
@@ -666,7 +651,7 @@ def _wide(words: Words, sign: str, a: int, b: int) -> tuple[str, str, str]:
         asked = asked.format(said)
     else:
         asked = rng.choice(WIDE_ASKS[sign]).format(a=a, b=b)
-    asked = asked[:1].upper() + asked[1:] if rng.random() < 0.5 else asked
+    asked = capitalised(asked) if rng.random() < 0.5 else asked
     return (asked, line(sign, a, b) + ".", thought(sign, a, b) if a < 100 else line(sign, a, b) + ".")
 
 
@@ -688,7 +673,7 @@ def exchange(words: Words) -> tuple[str, str, str]:
         answer = line(sign, a, b) + "."
     elif words.is_late and not words.test and kind < 0.32 and a < 13 and b < 13:
         asked = words.rng.choice(WORDED[sign]).format(a=NUMBER_WORDS[a], b=NUMBER_WORDS[b], bs=_several(b))
-        asked, answer = asked[:1].upper() + asked[1:], line(sign, a, b) + "."
+        asked, answer = capitalised(asked), line(sign, a, b) + "."
     else:
         known = words.known(ASKS[sign], MORE_ASKS[sign])
         asked = words.wording(known, TEST_ASKS[sign]).format(a=a, b=b)

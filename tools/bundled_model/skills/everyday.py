@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from documents import Call, Case, Document, Tool, Turn
-from words import MONTHS, NOTHING, Stage, Words, made_up
+from words import MONTHS, NOTHING, Stage, Words, capitalised, listed, made_up
 
 from skills import arithmetic, everyday_cases
 from skills.conversation import answer_of_sapling
@@ -87,7 +87,7 @@ class Offer:
                     values[key], shown[key] = _as_written(words, values[key])
         asks = self.kind.asks or self.kind.test_asks
         asked = words.wording(asks, self.kind.test_asks, free=False).format(**shown)
-        asked = asked[:1].upper() + asked[1:] if rng.random() < 0.85 else asked
+        asked = capitalised(asked) if rng.random() < 0.85 else asked
         arguments = {
             key: values[keys[0]] for key, (keys, _, given) in zip(self.keys, self.kind.parameters, strict=True) if given
         }
@@ -272,8 +272,7 @@ def _told(words: Words) -> tuple[dict[str, Any], str]:
     keys = words.several(lambda: rng.choice((*_TOLD, made_up(rng))), rng.choice((1, 2, 2, 3, 4)))
     outcome = {key: rng.choice(draws)() for key in keys}
     said = [f"the {key.replace('_', ' ')} is {value}" for key, value in outcome.items()]
-    text = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
-    return outcome, f"{text[0].upper()}{text[1:]}."
+    return outcome, f"{capitalised(listed(said))}."
 
 
 def _outcome(words: Words) -> tuple[dict[str, Any], str]:
@@ -292,7 +291,7 @@ def _outcome(words: Words) -> tuple[dict[str, Any], str]:
     )
     outcome = {key: rng.choice(draws)() for key in keys}
     said = [f"the {key} is {value}" for key, value in outcome.items()]
-    return outcome, f"{' and '.join(said)}."[:1].upper() + f"{' and '.join(said)}."[1:]
+    return outcome, f"{capitalised(listed(said))}."
 
 
 def _thought(call: Call) -> str:

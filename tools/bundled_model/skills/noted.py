@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from words import DAYS, MONTHS, Words, made_up
+from words import DAYS, MONTHS, Words, capitalised, made_up
 
 
 @dataclass(frozen=True)
@@ -435,7 +435,7 @@ class Line:
 
 
 def _shown(values: Mapping[str, str]) -> dict[str, str]:
-    capitals = {key.upper(): value[:1].upper() + value[1:] for key, value in values.items()}
+    capitals = {key.upper(): capitalised(value) for key, value in values.items()}
     return {**values, **capitals}
 
 

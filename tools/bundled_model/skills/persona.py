@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn, conversation
-from words import Stage, Words, article
+from words import Stage, Words, article, capitalised
 
 from skills.conversation import answer_of_sapling
 
@@ -152,8 +152,7 @@ def _rules(verbs: tuple[str, ...], edges: tuple[str, ...], others: tuple[str, ..
             rules += [f'At the {edge} of {whole} {lead}{said} "{{c}}"' for lead in ("", "always ") for whole in answers]
             rules += [f'{lead}{said} "{{c}}" at the {edge} of {whole}.' for lead in leads for whole in answers]
     rules += others * 8
-    rules = [f"{rule[:1].upper()}{rule[1:]}" for rule in rules]
-    return [rule for rule in rules if rule not in test]
+    return [rule for rule in map(capitalised, rules) if rule not in test]
 
 
 END_RULES = _rules(
@@ -273,7 +272,7 @@ def catch_phrase(words: Words) -> str:
     said = " ".join(
         rng.choice((words.items, words.colour, words.pet, words.name, words.hobby))() for _ in range(rng.randint(1, 3))
     )
-    return said[:1].upper() + said[1:] + rng.choice("!.")
+    return capitalised(said) + rng.choice("!.")
 
 
 def persona(words: Words) -> tuple[str, str, str, str, str, str]:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from documents import Call, Case, Document, Tool, Turn
-from words import NOTHING, TEST_NOUNS, Stage, Words, made_up
+from words import NOTHING, TEST_NOUNS, Stage, Words, capitalised, made_up
 
 from skills.arithmetic import is_held_out
 from skills.arithmetic import result as sum_result
@@ -134,7 +134,7 @@ def curated(words: Words, skill: Skill, again: Call | None = None) -> Task:
     while not words.test and {"a", "b"} <= set(values) and is_held_out("+", values["a"], values["b"]):
         values = {key: draw(words) for key, (_, draw) in skill.parameters.items()}
     asked = words.wording(skill.asks, skill.test_asks, free=False).format(**values)
-    asked = asked[:1].upper() + asked[1:] if rng.random() < 0.9 else asked
+    asked = capitalised(asked) if rng.random() < 0.9 else asked
     arguments = {keys[key]: value for key, value in values.items()}
     outcome = skill.outcome(words)
     if outcome.get("result", 0) is None:
