@@ -277,6 +277,7 @@ def _colour_facts() -> Iterator[Fact]:
 
 
 def _sum_facts() -> Iterator[Fact]:
+    """Sums, which conversations leave to ``skills.arithmetic``; without their draws other cases would be held out."""
     for one in range(11):
         for two in range(11):
             total, words = one + two, f"{NUMBER_WORDS[one]} plus {NUMBER_WORDS[two]}"
@@ -629,7 +630,7 @@ class ConversationWriter:
             turns += self.small_talk("goodbye")
         return turns
 
-    def garden_book(self, entries: int, names: Sequence[str] = NAMES) -> tuple[str, list[tuple[str, str, str]]]:
+    def garden_book(self, entries: int) -> tuple[str, list[tuple[str, str, str]]]:
         """Who planted which tree where: a text, and for every entry a name, a tree and a place."""
         rng = self.rng
         spots = [
@@ -637,7 +638,7 @@ class ConversationWriter:
             for where in ("beside", "behind", "near", "in front of")
             for what in ("gate", "pond", "shed", "well", "bridge", "old wall", "school", "bench", "barn", "tower")
         ]
-        people = rng.sample(list(names), entries)
+        people = rng.sample(NAMES, entries)
         trees = rng.sample([tree.name for tree in TREES], entries)
         rows = list(zip(people, trees, rng.sample(spots, entries), strict=True))
         lines = [f"{person} planted {article(tree)} {spot}." for person, tree, spot in rows]

@@ -37,6 +37,7 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "pages of one token": {"page_size": 1},
     "prompts in parts of 32 tokens": {"chunked_prefill_size": 32},
 }
+TEMPERATURES = (0.0, 0.7)
 # What the first letters of a skill's name say.
 GROUPS = ("arithmetic", "JSON extraction", "tool choice", "everyday tools", "")
 # Counts among all only: the card tells it apart.
@@ -51,14 +52,14 @@ def share(scores: Mapping[str, Score], group: str) -> str:
     return f"{100 * sum(score.right for score in chosen) / sum(score.cases for score in chosen):.1f} %"
 
 
-def measure_modes(model: Path, count: int, temperatures: tuple[float, ...] = (0.0, 0.7)) -> str:
+def measure_modes(model: Path, count: int) -> str:
     """A table with a row for each mode and a column for each group of skills and temperature."""
-    columns = [f"{group or 'all'}, {temperature:g}" for group in GROUPS for temperature in temperatures]
+    columns = [f"{group or 'all'}, {temperature:g}" for group in GROUPS for temperature in TEMPERATURES]
     lines = [f"| mode | {' | '.join(columns)} |", "|---|" + "---:|" * len(columns)]
     for mode, options in MODES.items():
         with Runtime(model_path=str(model), served_model_name="sapling", **options) as runtime:
             answers = ServedAnswers(runtime.url)
-            found = [measure(answers, count, temperature) for temperature in temperatures]
+            found = [measure(answers, count, temperature) for temperature in TEMPERATURES]
         cells = [share(scores, group) for group in GROUPS for scores in found]
         lines.append(f"| {mode} | {' | '.join(cells)} |")
         print(lines[-1], flush=True)

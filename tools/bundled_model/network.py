@@ -46,11 +46,6 @@ class Shape:
         """The arguments of transformers' configuration that describe the shape."""
         return {**asdict(self), "tie_word_embeddings": True}
 
-    @property
-    def attention_width(self) -> int:
-        """Columns of queries, keys and values together."""
-        return (self.num_attention_heads + 2 * self.num_key_value_heads) * self.head_dim
-
 
 # A quarter of the parameters of the published model, for speculative decoding.
 DRAFT = Shape(hidden_size=192, intermediate_size=448, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=1)
@@ -255,7 +250,7 @@ def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 def _before(
     x: Tensor, norm: Tensor, qkv: Tensor, q_norm: Tensor, k_norm: Tensor, cos: Tensor, sin: Tensor, shape: Shape
 ) -> Tensor:
-    """Queries, keys and values of a layer, ``[tokens, attention_width]``."""
+    """Queries, keys and values of a layer side by side, ``[tokens, (heads + 2 * key heads) * head_dim]``."""
     columns = _norm(x, norm, shape.rms_norm_eps) @ qkv.t()
     heads = shape.num_attention_heads + shape.num_key_value_heads
     turned = columns[:, : heads * shape.head_dim].view(-1, heads, shape.head_dim).float()

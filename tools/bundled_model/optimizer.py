@@ -33,7 +33,7 @@ class Optimizer:
     """One step after the other, with all of its state in tensors that have names."""
 
     def __init__(
-        self, parameters: dict[str, Tensor], matrix_rate: float = 0.02, rate: float = 3e-3, weight_decay: float = 0.05
+        self, parameters: dict[str, Tensor], matrix_rate: float, rate: float, weight_decay: float = 0.05
     ) -> None:
         self.parameters = parameters
         self.matrix_rate, self.rate, self.weight_decay = matrix_rate, rate, weight_decay

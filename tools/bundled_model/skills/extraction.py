@@ -1050,7 +1050,7 @@ def _asked(words: Words, kind: Kind, used: dict[str, Any]) -> dict[str, str]:
     return keys
 
 
-def _described(rng: random.Random, kind: Kind, keys: dict[str, str], example: dict[str, Any]) -> tuple[str, str]:
+def _described(rng: random.Random, keys: dict[str, str], example: dict[str, Any]) -> tuple[str, str]:
     """The keys as a list, and as an empty form."""
     names = [f'"{key}"' for key in keys] if rng.random() < 0.25 else list(keys)
     written = listed(names) if rng.random() < 0.6 else ", ".join(names)
@@ -1077,7 +1077,7 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
         kind = rng.choice(WIDE_KINDS)
     text, used = _record(words, kind)
     keys = _asked(words, kind, used)
-    written, form = _described(rng, kind, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})
+    written, form = _described(rng, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})
     if words.is_late and not words.test and rng.random() < 0.2:
         written = listed([f"the {key.replace('_', ' ')}" if "_" not in key else key for key in keys])
     if rng.random() < 0.35:
@@ -1096,7 +1096,7 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
             records.append(_record(words, alone, records[-1][1]))
         text, used = " ".join(text for text, _ in records), records[0][1]
         keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), ()), used)
-        written, form = _described(rng, kind, keys, used)
+        written, form = _described(rng, keys, used)
         asked = words.wording(words.known(ASKS, MORE_ASKS), TEST_ASKS).format(k=written, o=form, t=text)
         asked += " " + rng.choice(
             ("Write a JSON list.", "Return a JSON list with one object for each.", "Answer with a list.")
@@ -1107,7 +1107,7 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     # Another question about the same text: what is to be looked for changes, what stands there does not.
     while not words.test and rng.random() < 0.4:
         keys = _asked(words, kind, used)
-        written, _ = _described(rng, kind, keys, used)
+        written, _ = _described(rng, keys, used)
         asked = rng.choice(
             ("Now only {k}.", "And now {k} as JSON.", "The same with the keys {k}.", "Now as JSON with {k}.")
         )
