@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 from documents import Document
-from network import WIDTHS, Batch, Network, Shape, compute_deterministically, pack
+from network import Batch, Network, Shape, compute_deterministically, pack_drawn
 from optimizer import Optimizer
 from safetensors.torch import load_file, save_file
 from skills import conversation
@@ -45,19 +45,16 @@ def in_style(document: Document) -> Document:
 
 
 def batch(step: int, tokens: int, tokenizer: Tokenizer) -> Batch:
-    """Conversations in the style, of which the last is cut off where the tokens of a step are full."""
+    """The conversations of a step, in the style."""
     rng = random.Random(SEED * 1_000_003 + step)
-    left = tokens
-    documents: list[tuple[list[int], list[bool], int]] = []
-    while left:
+
+    def draw() -> tuple[list[int], list[bool], int]:
         document = conversation.document(rng)
-        if document.plain:
-            continue
-        ids, learned = encode(in_style(document), tokenizer)
-        length = min(len(ids), left, WIDTHS[-1])
-        documents.append((ids[:length], learned[:length], 0))
-        left -= length
-    return pack(documents, tokens)
+        while document.plain:
+            document = conversation.document(rng)
+        return *encode(in_style(document), tokenizer), 0
+
+    return pack_drawn(draw, tokens)
 
 
 class Adapter:

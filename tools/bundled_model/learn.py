@@ -23,13 +23,14 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 
 import torch
 from documents import MARKS, SPECIAL_TOKENS
 from measure import Answers, measure
-from network import DRAFT, WIDTHS, Batch, Network, Shape, compute_deterministically, new_parameters, pack
+from network import DRAFT, Batch, Network, Shape, compute_deterministically, new_parameters, pack_drawn
 from optimizer import Optimizer
 from safetensors import safe_open
 from safetensors.torch import save_file
@@ -87,21 +88,13 @@ class Documents:
         seen, tokens = self._plan.tokens_before(step), self._plan.tokens_of(step) // PARTS
         progress = min(1.0, max(0.0, (seen - COPYING_TOKENS) / (MIXED_TOKENS - COPYING_TOKENS)))
         stage = Stage(sum(seen >= begin for begin in STAGE_TOKENS))
-        return [self._batch(rng, progress, stage, tokens) for _ in range(PARTS)]
+        return [pack_drawn(partial(self._draw, rng, progress, stage), tokens) for _ in range(PARTS)]
 
-    def _batch(self, rng: random.Random, progress: float, stage: Stage, tokens: int) -> Batch:
-        left = tokens
-        documents: list[tuple[list[int], list[bool], int]] = []
-        while left:
-            if rng.random() < ANY_TOKENS:
-                name, (ids, learned) = "echo", self._repetition(rng)
-            else:
-                name, document = draw(rng, progress, stage)
-                ids, learned = encode(document, self._tokenizer)
-            length = min(len(ids), left, WIDTHS[-1])
-            documents.append((ids[:length], learned[:length], NAMES.index(name)))
-            left -= length
-        return pack(documents, tokens)
+    def _draw(self, rng: random.Random, progress: float, stage: Stage) -> tuple[list[int], list[bool], int]:
+        if rng.random() < ANY_TOKENS:
+            return *self._repetition(rng), NAMES.index("echo")
+        name, document = draw(rng, progress, stage)
+        return *encode(document, self._tokenizer), NAMES.index(name)
 
     def _repetition(self, rng: random.Random) -> tuple[list[int], list[bool]]:
         """Any tokens, and once more: what is rare in the documents is copied like everything else."""

@@ -146,6 +146,18 @@ def pack(documents: Sequence[tuple[list[int], list[bool], int]], tokens: int) ->
     )
 
 
+def pack_drawn(draw: Callable[[], tuple[list[int], list[bool], int]], tokens: int) -> Batch:
+    """Documents as they are drawn, of which the last is cut off where ``tokens`` tokens are full."""
+    left = tokens
+    documents: list[tuple[list[int], list[bool], int]] = []
+    while left:
+        ids, learned, skill = draw()
+        length = min(len(ids), left, WIDTHS[-1])
+        documents.append((ids[:length], learned[:length], skill))
+        left -= length
+    return pack(documents, tokens)
+
+
 class _Rearrange(torch.autograd.Function):
     """Rows in another order; ``back`` leads to where each came from, so that nothing need be added up."""
 
