@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from companions import shape_of
-from learn import OLD_SMALL_STEPS, fall_of
+from learn import fall_of
 from measure import ServedAnswers, measure, table, write_failures
 from modes import measure_modes
 from outside import NAMED, by_words
@@ -69,7 +69,7 @@ def commands(told: Mapping[str, str]) -> Iterator[str]:
             raise ValueError(f"the header of the weights tells of a fall {fall!r}")
         first, last = int(match[1]), int(match[2])
         run = f"python tools/bundled_model/learn.py --run RUN{number} --compile --seed {told['seed']}"
-        run += f" --tokens {told['tokens']} --small-steps {told.get('small_steps', OLD_SMALL_STEPS)}"
+        run += f" --tokens {told['tokens']} --small-steps {told['small_steps']}"
         start = f" --start MODEL{number - 1}" if number else ""
         yield f"{run}{start} --steps {first}"
         scale = f" --scale {match[3]}" if match[3] else ""

@@ -45,8 +45,6 @@ from write_model import write_model
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 6_000_000
 # Where each stage but the first begins, in tokens.
 STAGE_TOKENS = (16_000_000, 23_500_000, 28_000_000, 30_720_000, 42_000_000, 56_115_200)
-# Of states and models that do not tell their number of small steps.
-OLD_SMALL_STEPS = 2000
 AVERAGE = 0.998
 # Part of the documents that are repetitions of any tokens.
 ANY_TOKENS = 0.06
@@ -171,10 +169,10 @@ class Trainer:
         return {name: str(value) for name, value in told.items()} | {"falls": " ".join(self.falls)}
 
     def load(self, path: Path) -> None:
-        """Go on from a state; ``ValueError`` if it comes from another seed or plan."""
+        """Go on from a state; ``ValueError`` if it comes from another seed or plan, or does not say from which."""
         with safe_open(path, "pt") as file:
-            told = self._go_on(path, file.metadata())
-            self.begun = int(told["begun"])
+            told = self._checked(path, file.metadata() or {})
+            self.step, self.begun, self.falls = int(told["step"]), int(told["begun"]), told["falls"].split()
             for name, value in self.parameters.items():
                 value.copy_(file.get_tensor(f"parameter.{name}"))
                 self.average[name].copy_(file.get_tensor(f"average.{name}"))
@@ -189,31 +187,29 @@ class Trainer:
         """
         path = model / "model.safetensors"
         with safe_open(path, "pt") as file:
-            metadata = file.metadata() or {}
-            missing = sorted({"step", "fall", "seed", "tokens"} - set(metadata))
-            if missing:
-                raise ValueError(f"the header of {path} has no {missing[0]!r}: learn.py --finish did not write it")
+            told = self._checked(path, file.metadata() or {}, "fall")
             tensors = {name: file.get_tensor(name).float() for name in file.keys()}  # noqa: SIM118 (not a mapping)
             if tensors.keys() != self.parameters.keys():
                 raise ValueError(f"{path} has other tensors: {min(tensors.keys() ^ self.parameters.keys())}")
             for name, value in self.parameters.items():
                 if tensors[name].shape != value.shape:
                     raise ValueError(f"{name} of {path} has another shape")
-            told = self._go_on(path, metadata)
-            self.begun = self.step
-            self.falls.append(fall_of(told))
+            self.step = self.begun = int(told["step"])
+            self.falls = [*told["falls"].split(), fall_of(told)]
             for name, value in self.parameters.items():
                 value.copy_(tensors[name])
                 self.average[name].copy_(value)
 
-    def _go_on(self, path: Path, metadata: dict[str, str]) -> dict[str, str]:
-        told = {**self.told(), "small_steps": str(OLD_SMALL_STEPS), **metadata}
+    def _checked(self, path: Path, told: Mapping[str, str], *besides: str) -> Mapping[str, str]:
+        """What a header tells, if that is all that :meth:`told` does, and more, of the same seed and plan."""
+        own = self.told()
+        missing = sorted({*own, *besides} - told.keys())
+        if missing:
+            raise ValueError(f"the header of {path} has no {missing[0]!r}: learn.py did not write it")
         for name in ("seed", "tokens", "small_steps"):
-            if told[name] != self.told()[name]:
+            if told[name] != own[name]:
                 flag = f"--{name.replace('_', '-')}"
-                raise ValueError(f"{path} was learned with {flag} {told[name]}, not {self.told()[name]}")
-        self.step = int(told["step"])
-        self.falls = told["falls"].split()
+                raise ValueError(f"{path} was learned with {flag} {told[name]}, not {own[name]}")
         return told
 
 
