@@ -34,7 +34,8 @@ class FakeEngine:
         self.asked.append((prompt, sampling_params))
         if stream:
             return iter([{"text": "one "}, {"text": "two"}])
-        outputs = [{"text": f"answer {i}", "output_ids": [i]} for i in range(sampling_params.get("n", 1))]
+        count = len(prompt) if isinstance(prompt, list) else sampling_params.get("n", 1)
+        outputs = [{"text": f"answer {i}", "output_ids": [i]} for i in range(count)]
         return outputs if len(outputs) > 1 else outputs[0]
 
 
@@ -49,6 +50,17 @@ def test_the_text_is_printed(engine, capsys):
     assert capsys.readouterr().out == "answer 0\n"
     assert engine.asked == [("hi", {"max_new_tokens": 5, "temperature": 0.0})]
     assert engine.made_with["model_path"] == "/m"
+
+
+def test_several_prompts_are_all_answered(engine, capsys):
+    assert main(["generate", "--prompt", "a", "--prompt=b"]) == 0
+    assert capsys.readouterr().out == "answer 0\nanswer 1\n"
+    assert engine.asked == [(["a", "b"], {})]
+
+
+def test_several_texts_may_end_the_output(engine):
+    assert main(["generate", "--prompt", "hi", "--stop", ".", "--stop", "!"]) == 0
+    assert engine.asked == [("hi", {"stop": [".", "!"]})]
 
 
 def test_a_stream_is_printed_piece_by_piece(capsys):
@@ -105,6 +117,8 @@ def test_the_prompt_may_come_from_stdin(engine, monkeypatch, typed, prompt):
         (["--prompt", "hi", "--sampling-params", '{"nope": 1}'], "nope is not a known sampling parameter"),
         (["--prompt", "hi", "--stream", "--output-json"], "--stream and --output-json exclude each other"),
         (["--prompt", "hi", "--stream", "--sampling-params", '{"n": 2}'], "--stream prints one answer"),
+        (["--prompt", "a", "--prompt", "b", "--stream"], "--stream prints one answer; give one --prompt"),
+        (["--prompt", "a", "--prompt", ""], "--prompt must not be empty"),
     ],
 )
 def test_what_cannot_be_generated_is_refused_before_a_model_is_loaded(argv, message, capsys):

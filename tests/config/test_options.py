@@ -28,6 +28,7 @@ class Table(OptionTable):
     place: str | None = option(None, help="Where.", group="Second", aliases=("location",))
     loud: bool = option(False, help="Be loud.", group="Second")
     extra: dict[str, Any] | None = option(None, help="More.", group="Second")
+    names: tuple[str, ...] = option((), help="Names.", group="Second")
 
     def check_together(self) -> None:
         if self.loud and self.colour == "green":
@@ -40,15 +41,20 @@ CYCLE["a"] = CYCLE
 
 def test_kind_choices_and_optionality_come_from_the_annotation():
     by_name = {each.name: each for each in options_of(Table)}
-    assert [each.kind for each in options_of(Table)] == ["int", "int", "float", "float", "str", "str", "bool", "json"]
+    kinds = [each.kind for each in options_of(Table)]
+    assert kinds == ["int", "int", "float", "float", "str", "str", "bool", "json", "str"]
     assert by_name["colour"].choices == ("red", "green")
     assert by_name["share"].optional
     assert not by_name["count"].optional
+    assert [each.name for each in options_of(Table) if each.repeated] == ["names"]
 
 
 def test_groups_keep_the_order_of_declaration():
     groups = {title: [each.name for each in options] for title, options in groups_of(Table).items()}
-    assert groups == {"First": ["count", "share", "rate", "colour"], "Second": ["size", "place", "loud", "extra"]}
+    assert groups == {
+        "First": ["count", "share", "rate", "colour"],
+        "Second": ["size", "place", "loud", "extra", "names"],
+    }
 
 
 def test_aliases_lead_to_the_same_option():
@@ -77,6 +83,8 @@ def test_aliases_lead_to_the_same_option():
         ({"place": ""}, "place must not be empty"),
         ({"place": "a\udcff"}, "place must be text that UTF-8 can hold, got 'a\\udcff'"),
         ({"place": 3}, "place must be text, got 3"),
+        ({"names": ["a", ""]}, "names must not be empty"),
+        ({"names": {"a": 1}}, "names must be text, got {'a': 1}"),
         ({"loud": 1}, "loud must be true or false, got 1"),
         ({"extra": "[1]"}, "extra must be a JSON object"),
         ({"extra": "{"}, "extra must be a JSON object"),
@@ -102,9 +110,9 @@ def test_wrong_keywords_are_refused_by_name(keywords, message):
 
 
 def test_values_come_out_in_the_type_of_their_field():
-    table = Table(size="1.5MiB", share=1, rate=float("inf"), place=Path("/somewhere"), extra='{"a": 1}')
+    table = Table(size="1.5MiB", share=1, rate=float("inf"), place=Path("/somewhere"), extra='{"a": 1}', names="a")
     assert (table.size, table.share, table.rate) == (3 * 2**19, 1.0, float("inf"))
-    assert (table.place, table.extra) == ("/somewhere", {"a": 1})
+    assert (table.place, table.extra, table.names) == ("/somewhere", {"a": 1}, ("a",))
     assert isinstance(table.share, float)
 
 

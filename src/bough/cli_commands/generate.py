@@ -43,7 +43,12 @@ SAMPLING = "Sampling"
 class GenerateArgs(OptionTable):
     """What to complete, and how. The sampling options that are not set are left to the model's own defaults."""
 
-    prompt: str | None = option(None, help="Text to complete.", group=PROMPT, default_text="read from stdin")
+    prompt: tuple[str, ...] = option(
+        (),
+        help="Text to complete. Given several times, all are, side by side; their answers are printed in this order.",
+        group=PROMPT,
+        default_text="read from stdin",
+    )
     stream: bool = option(False, help="Print text as it is generated.", group=PROMPT)
     output_json: bool = option(
         False, help="Print the whole answer as JSON, token ids and counts included.", group=PROMPT
@@ -84,7 +89,12 @@ class GenerateArgs(OptionTable):
         group=SAMPLING,
         default_text="the model's",
     )
-    stop: str | None = option(None, help="End the output where this text appears.", group=SAMPLING)
+    stop: tuple[str, ...] = option(
+        (),
+        help="End the output where this text appears. Given several times: where one of them does.",
+        group=SAMPLING,
+        default_text="none",
+    )
     sampling_seed: int | None = option(
         None, help="Makes the samples reproducible.", group=SAMPLING, default_text="drawn"
     )
@@ -99,8 +109,9 @@ class GenerateArgs(OptionTable):
         """The sampling parameters that were set."""
         flags = {
             name: getattr(self, name)
-            for name in ("max_new_tokens", "temperature", "top_p", "top_k", "min_p", "stop", "sampling_seed")
+            for name in ("max_new_tokens", "temperature", "top_p", "top_k", "min_p", "sampling_seed")
         }
+        flags["stop"] = list(self.stop) or None
         return {**(self.sampling_params or {}), **{name: value for name, value in flags.items() if value is not None}}
 
     def check_together(self) -> None:
@@ -111,9 +122,11 @@ class GenerateArgs(OptionTable):
             raise ConfigError("--stream and --output-json exclude each other")
         if self.stream and (self.sampling().get("n") or 1) > 1:
             raise ConfigError("--stream prints one answer; leave out n or --stream")
+        if self.stream and len(self.prompt) > 1:
+            raise ConfigError("--stream prints one answer; give one --prompt, or leave out --stream")
         if (self.input_file is None) != (self.output_file is None):
             raise ConfigError("--input-file and --output-file go together", param="output_file")
-        if self.input_file is not None and (self.prompt is not None or self.stream or self.output_json):
+        if self.input_file is not None and (self.prompt or self.stream or self.output_json):
             raise ConfigError("--input-file excludes --prompt, --stream and --output-json", param="input_file")
 
 
@@ -139,7 +152,8 @@ def main(argv: list[str]) -> int:
 
 
 def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
-    prompt = _prompt_of(args)
+    prompts = list(args.prompt) or [_prompt_from_stdin()]
+    prompt = prompts if len(prompts) > 1 else prompts[0]
     from bough import Engine
 
     # Deltas are what a terminal needs; the engine's default is all the text so far.
@@ -155,10 +169,10 @@ def _complete(args: GenerateArgs, engine_options: dict[str, Any]) -> int:
     return 0
 
 
-def _prompt_of(args: GenerateArgs) -> str:
-    prompt = args.prompt
+def _prompt_from_stdin() -> str:
+    prompt = ""
     # A terminal would wait for an end of the input that nobody knows to give.
-    if prompt is None and not sys.stdin.isatty():
+    if not sys.stdin.isatty():
         try:
             prompt = sys.stdin.read().removesuffix("\n")  # of the last line; a model would begin another one
             prompt.encode()  # in the locale C.UTF-8, bytes that are no text are read as lone surrogates

@@ -106,7 +106,10 @@ def add_options(parser: argparse.ArgumentParser, table: type[OptionTable]) -> No
                 group.add_argument(*flags, const=True, help=text, **store)
                 group.add_argument(f"--no-{each.key}", const=False, help=argparse.SUPPRESS, **store)
             else:
-                group.add_argument(*flags, dest=each.name, default=argparse.SUPPRESS, metavar=each.metavar, help=text)
+                action = "append" if each.repeated else "store"
+                group.add_argument(
+                    *flags, dest=each.name, action=action, default=argparse.SUPPRESS, metavar=each.metavar, help=text
+                )
 
 
 def help_text(each: Option) -> str:
@@ -143,7 +146,10 @@ def given_options(
     for each in options_of(table):
         if hasattr(namespace, each.name):
             value = getattr(namespace, each.name)
-            given[each.name] = each.parse(value, shown=each.flag) if isinstance(value, str) else value
+            if each.repeated:
+                given[each.name] = each.check(value, shown=each.flag)
+            else:
+                given[each.name] = each.parse(value, shown=each.flag) if isinstance(value, str) else value
     return given
 
 

@@ -100,6 +100,8 @@ class Option:
     kind: Kind
     optional: bool
     """Whether ``None`` is a value."""
+    repeated: bool
+    """Whether a command line may give it several times. It is of text then, and its value a tuple of all given."""
     choices: tuple[str, ...]
     """Allowed values; empty: not limited."""
     default: Any
@@ -186,6 +188,12 @@ class Option:
             if not self.optional:
                 raise ConfigError(f"{shown} needs a value", param=self.name)
             return None
+        if self.repeated:
+            items = value if isinstance(value, (list, tuple)) else (value,)
+            return tuple(self._check_one(item, shown) for item in items)
+        return self._check_one(value, shown)
+
+    def _check_one(self, value: Any, shown: str) -> Any:
         value = self._convert(value, shown)
         if self.choices and value not in self.choices:
             advice = nearest_value(self.key, value) or did_you_mean(value, self.choices)
@@ -323,7 +331,8 @@ class OptionTable:
             if each.kind == "bool":
                 flags.append(each.flag if value else f"--no-{each.key}")
             else:
-                flags += [each.flag, json.dumps(value) if each.kind == "json" else str(value)]
+                for item in value if each.repeated else (value,):
+                    flags += [each.flag, json.dumps(item) if each.kind == "json" else str(item)]
         return flags
 
     def without_secrets(self: Table) -> Table:
@@ -406,8 +415,11 @@ def _from_field(field: dataclasses.Field[Any], hint: Any) -> Option:
     optional = type(None) in members
     (value_type,) = (member for member in members if member is not type(None))
     choices: tuple[str, ...] = ()
+    repeated = typing.get_origin(value_type) is tuple
+    if repeated:
+        value_type = typing.get_args(value_type)[0]
     if typing.get_origin(value_type) is Literal:
         choices, value_type = typing.get_args(value_type), str
     kinds: dict[Any, Kind] = {bool: "bool", int: "int", float: "float", str: "str", dict: "json"}
     kind = kinds[typing.get_origin(value_type) or value_type]
-    return Option(field.name, kind, optional, choices, field.default, field.metadata[_METADATA_KEY])
+    return Option(field.name, kind, optional, repeated, choices, field.default, field.metadata[_METADATA_KEY])
