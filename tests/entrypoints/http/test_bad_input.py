@@ -693,6 +693,62 @@ def test_unknown_members_have_the_code_of_unknown_fields(
 
 
 @pytest.mark.parametrize(
+    ("path", "body", "message"),
+    [
+        (
+            "/v1/chat/completions",
+            {"messages": [{"role": "user", "content": "a"}, {"role": "user", "contents": "b"}]},
+            "messages[1].contents; did you mean content?",
+        ),
+        (
+            "/v1/chat/completions",
+            {
+                "messages": [
+                    {"role": "user", "content": "a"},
+                    {"role": "assistant", "tool_calls": [{"function": {"name": "f", "argument": "{}"}}]},
+                ]
+            },
+            "messages[1].tool_calls[0].function.argument; did you mean arguments?",
+        ),
+        (
+            "/v1/chat/completions",
+            {
+                "messages": [{"role": "user", "content": "a"}],
+                "tools": [{"type": "function", "function": {"name": "f", "parameter": {}}}],
+            },
+            "tools[0].function.parameter; did you mean parameters?",
+        ),
+        (
+            "/v1/messages",
+            {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "a", "rol": "user"}]},
+            "messages[0].rol; did you mean role?",
+        ),
+        (
+            "/api/chat",
+            {"model": "m", "messages": [{"role": "user", "content": "a"}], "options": {"temprature": 1}},
+            "options.temprature; did you mean temperature?",
+        ),
+        (
+            "/api/chat",
+            {"model": "m", "messages": [{"role": "user", "content": "a"}], "options": {"predict": 1}},
+            "options.predict; did you mean num_predict?",
+        ),
+        ("/api/chat", {"model": "m", "messages": [{"roles": "user"}]}, "messages[0].roles; did you mean role?"),
+        ("/generate", {"text": "Hi", "session_params": {"id": "s", "ofset": 1}}, "ofset; did you mean offset?"),
+    ],
+)
+def test_mistyped_members_bring_a_suggestion(
+    client: httpx.Client, path: str, body: dict[str, Any], message: str
+) -> None:
+    response = client.post(path, json=body)
+    error = response.json()["error"]
+    text = error if isinstance(error, str) else error["message"]
+    assert response.status_code == 400
+    assert text.startswith("unknown field: ")
+    assert text.endswith(message)
+
+
+@pytest.mark.parametrize(
     ("path", "body"),
     [
         ("/generate", {"text": "Hi"}),

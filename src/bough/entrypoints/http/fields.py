@@ -239,10 +239,7 @@ class BodySpec(Generic[Body]):
         return name in self._decoders or name in self.aliases or name in self.no_effect or name in self.refused
 
     def _unknown(self, name: str) -> BadRequest:
-        close = difflib.get_close_matches(name[:64], self.names, n=1, cutoff=0.7)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        shown = name if len(name) <= 64 else f"{name[:61]}..."
-        return BadRequest(f"unknown field: {shown}{hint}", param=shown, code="unknown_parameter")
+        return unknown_field(name if len(name) <= 64 else f"{name[:61]}...", name, self.names)
 
     def _check_ineffective(self, name: str, raw: RawValue) -> None:
         decoder = self._ineffective.get(name, _ANYTHING)
@@ -255,6 +252,19 @@ class BodySpec(Generic[Body]):
             raise BadRequest(
                 f"{name} is not supported yet ({refused.meaning})", param=name, code="unsupported_parameter"
             )
+
+
+def unknown_field(param: str, name: str, known: Iterable[str]) -> BadRequest:
+    """The error for a field that does not exist, with a suggestion.
+
+    Args:
+        param: path of the field.
+        name: of the field.
+        known: names that there are in its place.
+    """
+    close = difflib.get_close_matches(name[:64], known, n=1, cutoff=0.7)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    return BadRequest(f"unknown field: {param}{hint}", param=param, code="unknown_parameter")
 
 
 def drop_extras(value: Any, kind: type[msgspec.Struct], place: str, unknown: dict[str, None] | None) -> Any:
@@ -306,8 +316,7 @@ def known_members(
         elif unknown is not None:
             unknown[f"{_INDEX.sub('', place)}.{name}"] = None
         elif each is not None:
-            param = f"{place}.{name[:64]}"
-            raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
+            raise unknown_field(f"{place}.{name[:64]}", name, names)
     return kept
 
 
@@ -396,19 +405,29 @@ def _faulty_member(raw: RawValue, kind: Any) -> str:
 
 def _choices(kind: Any, place: str) -> list[str]:
     """What may stand at a place like ``[0].role`` of a value, if that is one of some constants."""
+    literals = (each for each in _kinds_at(kind, place) if isinstance(each, inspect.LiteralType))
+    return list(dict.fromkeys(str(value) for each in literals for value in each.values))
+
+
+def _members(kind: Any, place: str) -> list[str]:
+    """Names of what an object at a place of a value may have in it."""
+    objects = (each for each in _kinds_at(kind, place) if isinstance(each, inspect.StructType))
+    return [member.encode_name for each in objects for member in each.fields]
+
+
+def _kinds_at(kind: Any, place: str) -> Iterator[inspect.Type]:
+    """What may stand at a place like ``[0].role`` of a value, one plain type after another."""
     kinds = [inspect.type_info(kind)]
     for step in _STEP.findall(place):
         kinds = [inside for each in kinds for inside in _inside(each, step)]
-    values: dict[str, None] = {}
     while kinds:
         each = kinds.pop(0)
         if isinstance(each, inspect.Metadata):
             kinds.insert(0, each.type)
         elif isinstance(each, inspect.UnionType):
             kinds[:0] = each.types
-        elif isinstance(each, inspect.LiteralType):
-            values.update(dict.fromkeys(map(str, each.values)))
-    return list(values)
+        else:
+            yield each
 
 
 def _inside(kind: inspect.Type, step: str) -> list[inspect.Type]:
@@ -470,7 +489,7 @@ def _wrong_kind(name: str, raw: RawValue, text: str, kind: Any) -> BadRequest:
     if (named := _MEMBER.match(problem)) is not None:
         param = f"{param}.{named['name'][:64]}"
         if named["fault"] == "contains unknown":
-            return BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
+            return unknown_field(param, named["name"], _members(kind, place))
         return BadRequest(f"{param} is required", param=param, code="invalid_value")
     given = _value_at(raw, exact)
     choices = _choices(kind, place) if problem.startswith(("Invalid enum value", "Invalid value")) else []

@@ -9,7 +9,14 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused, drop_extras, is_neutral
+from bough.entrypoints.http.fields import (
+    MAX_OUTPUTS_PER_REQUEST,
+    BodySpec,
+    Refused,
+    drop_extras,
+    is_neutral,
+    unknown_field,
+)
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName
 from bough.errors import BadRequest
@@ -229,7 +236,7 @@ def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
                 raise BadRequest(message, param=param)
             values["max_new_tokens"] = int(value) if value >= 0 else None
         elif name not in _NEUTRAL:
-            raise BadRequest(f"unknown field: {param}", param=param, code="unknown_parameter")
+            raise unknown_field(param, name, (*SAMPLING_OPTIONS, "num_predict", *_NEUTRAL, *_OF_THE_START))
         elif not is_neutral(value, _NEUTRAL[name]):
             raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
     return values
