@@ -46,3 +46,14 @@ def test_a_mistyped_model_of_the_hub_is_answered_with_one_that_is_here(tmp_path,
     with pytest.raises(ConfigError) as caught:
         resolve_model_path(typed)
     assert str(caught.value).endswith(message)
+
+
+def test_a_model_that_is_like_none_here_is_answered_with_what_to_look_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ConfigError) as caught:
+        resolve_model_path("nobody/nothing")
+    message = str(caught.value)
+    assert message.startswith("cannot get model nobody/nothing: there is neither a local directory of that name nor ")
+    for part in (str(tmp_path), "HF_HUB_OFFLINE", "mistyped", "give the path of its directory"):
+        assert part in message

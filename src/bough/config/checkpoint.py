@@ -178,8 +178,9 @@ def _download_gguf(model_id: str, name: str, revision: str | None, param: str) -
 
 
 def _download(model_id: str, revision: str | None, patterns: tuple[str, ...], param: str) -> Path:
+    # Late: half a second that local checkpoints need not pay.
+    from huggingface_hub import constants, snapshot_download
     from huggingface_hub import errors as hub_errors
-    from huggingface_hub import snapshot_download  # late: half a second that local checkpoints need not pay
 
     shown = f"{model_id} at revision {revision}" if revision else model_id
     try:
@@ -196,8 +197,10 @@ def _download(model_id: str, revision: str | None, patterns: tuple[str, ...], pa
         reason = f"there is neither a local directory nor a public model on the hub of that name{hub_id_like(model_id)}"
     except hub_errors.LocalEntryNotFoundError:
         reason = (
-            "it is neither a local directory nor in the hub's local cache, and the hub cannot be reached or is "
-            f"switched off by HF_HUB_OFFLINE; download it where there is a network{hub_id_like(model_id)}"
+            "there is neither a local directory of that name nor such a model in the hub's local cache "
+            f"({constants.HF_HUB_CACHE}), and the hub cannot be reached or is switched off by HF_HUB_OFFLINE; look for "
+            "a mistyped name, or download the model where there is a network and give the path of its directory"
+            f"{hub_id_like(model_id)}"
         )
     except hub_errors.HFValidationError as error:
         reason = _one_line(error)
