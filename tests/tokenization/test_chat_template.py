@@ -10,7 +10,7 @@ import pytest
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization import template_sandbox
 from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES, RERANKER_TEMPLATE
-from bough.tokenization.chat_template import ChatTemplate, load_chat_template
+from bough.tokenization.chat_template import ChatTemplate, check_template_option, load_chat_template
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.tokenization import small_tokenizers as small
 
@@ -369,7 +369,22 @@ def test_templates_can_be_given_by_file(tmp_path: Path) -> None:
     for name, reason in (("bad.json", "chat_template"), ("bad.jinja", "bad.jinja.*line 1"), ("none", "chatml")):
         with pytest.raises(ConfigError, match=reason):
             load_chat_template(tokenizer, str(tmp_path / name))
+        with pytest.raises(ConfigError, match=reason):
+            check_template_option(str(tmp_path / name))
     assert load_chat_template(tokenizer) is None
+
+
+@pytest.mark.parametrize(("name", "meant"), [("chatmll", "chatml"), ("min.jinja", "mine.jinja")])
+def test_a_mistyped_template_is_answered_with_one_that_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, meant: str
+) -> None:
+    (tmp_path / "mine.jinja").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        check_template_option(name)
+    message = str(caught.value)
+    assert f"there is no file {tmp_path / name}, nor a built-in template of that name (chatml, " in message
+    assert message.endswith(f"; did you mean {meant!r}?")
 
 
 def test_exactly_one_bos_whether_or_not_the_template_writes_it() -> None:

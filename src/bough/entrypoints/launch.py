@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from bough.config.local_files import check_model, load_model_config, with_local_files
+from bough.config.local_files import load_model_config, with_local_files
 from bough.config.model_config import ModelConfig
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs, resolve
+from bough.entrypoints.doorway import Doorway
 from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.errors import ConfigError, StartupError
 from bough.ipc.child_main import dump_stacks_on_signal
 from bough.observability.logging import configure_logging
 from bough.observability.startup_timer import StartupTimer
@@ -139,9 +139,9 @@ def launch_server(
     signal.signal(signal.SIGTERM, _end_at_once)
     configure_logging(server_args.log_level, log_format=server_args.log_format)
     allow_many_connections()
-    if listener is None:
-        listener = _listen(server_args)
-    with listener:
+    # Before a model is downloaded or loaded in vain.
+    doorway = Doorway.open(server_args, listener)
+    with doorway.listener:
         timer.end_phase("Python and imports")
         plan = LaunchPlan.make(server_args, scheduler_module=scheduler_module)
         timer.end_phase("configuration")
@@ -149,26 +149,7 @@ def launch_server(
 
         from bough.entrypoints.server_run import ServerRun
 
-        return uvloop.run(ServerRun(plan, listener, timer, on_ready).run())
-
-
-def _listen(server_args: ServerArgs) -> socket.socket:
-    """A socket at the address of the options, before a model is downloaded or loaded in vain.
-
-    Raises:
-        StartupError: if it cannot be had.
-        ConfigError: if something is wrong with the model besides, which would be the next thing to hear.
-    """
-    from bough.entrypoints.http.server import bind_socket
-
-    try:
-        return bind_socket(server_args.host, server_args.port)
-    except StartupError as no_socket:
-        try:
-            check_model(resolve(server_args))
-        except ConfigError as no_model:
-            raise ConfigError(f"{no_model.message} (besides: {no_socket.message})", param=no_model.param) from None
-        raise
+        return uvloop.run(ServerRun(plan, doorway, timer, on_ready).run())
 
 
 def _end_at_once(number: int, frame: FrameType | None) -> None:

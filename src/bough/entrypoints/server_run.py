@@ -15,8 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bough.config.port_args import PortArgs
-from bough.entrypoints.http.access import Gate
-from bough.entrypoints.http.tls import tls_context
+from bough.entrypoints.doorway import Doorway
 from bough.entrypoints.launch import (
     HEALTH_CHECK_SECONDS,
     SIGNAL_STATUS,
@@ -71,16 +70,16 @@ class ServerRun:
 
     Args:
         plan: what to serve.
-        listener: where to listen.
+        doorway: where clients come in.
         timer: of the start-up so far.
         on_ready: called when the server takes requests.
     """
 
     def __init__(
-        self, plan: LaunchPlan, listener: socket.socket, timer: StartupTimer, on_ready: Callable[[], None] | None
+        self, plan: LaunchPlan, doorway: Doorway, timer: StartupTimer, on_ready: Callable[[], None] | None
     ) -> None:
         self._plan = plan
-        self._listener = listener
+        self._doorway = doorway
         self._timer = timer
         self._on_ready = on_ready
         self._ending = asyncio.Event()
@@ -126,8 +125,6 @@ class ServerRun:
 
     async def _start(self) -> None:
         plan, timer = self._plan, self._timer
-        gate = Gate(plan.server_args)
-        tls = tls_context(plan.server_args)  # what is wrong with its files is said before anything is started
         self._tracer = create_tracer(plan.server_args)
         self._port_args = PortArgs.create()
         self._supervisor = _launch_subprocesses(plan, self._port_args, watch_parent=True)
@@ -140,8 +137,8 @@ class ServerRun:
         from bough.managers.tokenizer_manager import TokenizerManager
 
         entrance = StartingApp()
-        server = make_server(entrance, plan.server_args, tls)
-        self._http = (server, asyncio.create_task(server.serve(sockets=[self._listener])))
+        server = make_server(entrance, plan.server_args, self._doorway.tls)
+        self._http = (server, asyncio.create_task(server.serve(sockets=[self._doorway.listener])))
         self._http[1].add_done_callback(partial(self._on_task_over, "the HTTP server"))
         timer.end_phase("more imports")
         tokenizer = chat_template = None
@@ -166,7 +163,7 @@ class ServerRun:
             watch_health(manager.health, self._supervisor, plan.server_args, self._on_death)
         )
         self._health_check.add_done_callback(partial(self._on_task_over, "the health check"))
-        app = create_app(manager, gate, self._tracer)
+        app = create_app(manager, self._doorway.gate, self._tracer)
         timer.end_phase("application")
         if not plan.server_args.skip_server_warmup:
             await warm_up(manager)
@@ -193,9 +190,10 @@ class ServerRun:
             self._on_ready()
 
     def _url(self) -> str:
-        host, port = self._listener.getsockname()[:2]
+        listener = self._doorway.listener
+        host, port = listener.getsockname()[:2]
         scheme = "http" if self._plan.server_args.ssl_certfile is None else "https"
-        if self._listener.family == socket.AF_INET6:
+        if listener.family == socket.AF_INET6:
             return f"{scheme}://[{'::1' if host == '::' else host}]:{port}"
         return f"{scheme}://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
 

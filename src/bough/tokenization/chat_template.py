@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
 import msgspec
 
 from bough.config.checkpoint import read_json
-from bough.config.user_paths import user_path
+from bough.config.model_suggestions import path_like
+from bough.config.options import did_you_mean
+from bough.config.user_paths import path_kind, user_path
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES
 from bough.tokenization.template_sandbox import SandboxedTemplate
@@ -373,23 +374,45 @@ def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatT
     """
     if option is None:
         return ChatTemplate(tokenizer.chat_templates, tokenizer.special) if tokenizer.chat_templates else None
-    source = BUILTIN_TEMPLATES[option] if option in BUILTIN_TEMPLATES else _read_option(user_path(option), option)
     try:
-        return ChatTemplate({DEFAULT_TEMPLATE: source}, tokenizer.special)
+        return ChatTemplate({DEFAULT_TEMPLATE: _source_of(option)}, tokenizer.special)
     except ConfigError as error:
-        raise ConfigError(f"--chat-template {option}: {error.message}", param="chat_template") from None
+        raise _named(error, option) from None
 
 
-def _read_option(path: Path, option: str) -> str:
-    if not path.is_file():
+def check_template_option(option: str) -> None:
+    """Find out what :func:`load_chat_template` would raise for an ``option``, without a tokenizer.
+
+    Raises:
+        ConfigError: see there.
+    """
+    if option not in BUILTIN_TEMPLATES:
+        try:
+            _compile(DEFAULT_TEMPLATE, _source_of(option))
+        except ConfigError as error:
+            raise _named(error, option) from None
+
+
+def _named(error: ConfigError, option: str) -> ConfigError:
+    return ConfigError(f"--chat-template {option}: {error.message}", param="chat_template")
+
+
+def _source_of(option: str) -> str:
+    if option in BUILTIN_TEMPLATES:
+        return BUILTIN_TEMPLATES[option]
+    path = user_path(option)
+    if path_kind(path, "chat_template") is None:
         known = ", ".join(BUILTIN_TEMPLATES)
-        raise ConfigError(f"no chat template {option!r}: neither a file nor one of {known}", param="chat_template")
+        meant = did_you_mean(option, BUILTIN_TEMPLATES) or path_like(option)
+        raise ConfigError(f"there is no file {path.absolute()}, nor a built-in template of that name ({known}){meant}")
+    if not path.is_file():
+        raise ConfigError("it is no file")
     if path.suffix != ".json":
         return read_template_file(path)
     content = read_json(path)
     source = content.get("chat_template") if isinstance(content, dict) else None
     if not isinstance(source, str):
-        raise ConfigError(f'{path} has no string "chat_template" with a Jinja template', param="chat_template")
+        raise ConfigError('it has no string "chat_template" with a Jinja template')
     return source
 
 
