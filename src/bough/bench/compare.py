@@ -25,6 +25,7 @@ _SETTINGS = (
     "skip_warmup",
 )
 _OBJECTS_OF_SETTINGS = ("sampling", "dataset", "options")
+_WANTED = "give files that bough bench serve, offline or latency has written with --output-file"
 _SETTINGS_OF_BATCHES = ("input_len", "output_len")
 """Of ``bench latency``, the same in all batches of a run."""
 
@@ -54,11 +55,11 @@ def read_result(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error}") from None
     except ValueError as error:
-        raise ConfigError(f"{path} is no result of a benchmark, which is JSON: {error}") from None
+        raise ConfigError(f"{path} is no JSON ({error}); {_WANTED}") from None
     except RecursionError:
         raise ConfigError(f"cannot read {path}: it is nested too deeply") from None
     if not isinstance(result, dict) or not (_are_batches(result) and _are_requests(result)):
-        raise ConfigError(f"{path} holds no figures of a benchmark")
+        raise ConfigError(f"{path} holds no figures of a benchmark; {_WANTED}")
     return result
 
 
