@@ -79,6 +79,12 @@ def test_outputs_that_the_context_cuts_short_are_no_figures(capsys: pytest.Captu
     assert all(part in message for part in ("--input-len 50", "--output-len 30", "context of 64 tokens"))
 
 
+def test_prompts_that_are_too_long_are_told_with_their_flag(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--batch-sizes", "1", "--input-len", "70", "--context-length", "64"]
+    assert main(["bench", "latency", *flags, "--log-level", "error"]) == 2
+    assert "--input-len 70: This model's maximum context length is 64 tokens" in capsys.readouterr().err
+
+
 def test_every_batch_size_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     output = tmp_path / "latency.json"
     flags = ["--batch-sizes", "1,3", "--input-len", "20", "--output-len", "5", "--repeats", "2", "--output-file"]

@@ -12,6 +12,7 @@ import pytest
 
 from bough.bench.datasets import BenchRequest
 from bough.bench.offline import counting, run_offline
+from bough.cli import main
 from bough.errors import ConfigError, RequestFailed
 from bough.observability.progress import Progress
 
@@ -48,6 +49,14 @@ def test_nothing_is_told_of_answers_that_were_broken_off():
     engine.finish_reason = {"type": "abort", "message": "the request has timed out"}
     with pytest.raises(RequestFailed, match="the request has timed out"):
         run_offline(engine, [IDS, IDS], warm_up=False)
+
+
+def test_prompts_that_are_too_long_are_told_with_their_flag(capsys):
+    flags = ["--num-prompts", "1", "--random-input-len", "70", "--random-range-ratio", "1", "--context-length", "64"]
+    assert main(["bench", "offline", *flags, "--log-level", "error"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == "Measuring 1 requests (--num-prompts says how many)\n"
+    assert "--random-input-len 70: This model's maximum context length is 64 tokens" in captured.err
 
 
 class Terminal(io.StringIO):

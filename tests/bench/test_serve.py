@@ -190,6 +190,13 @@ def test_an_answer_that_was_broken_off_is_a_failure(server, backend):
     assert all("aborted" in error for error in result["errors"])
 
 
+def test_prompts_that_are_too_long_are_told_with_the_flag_that_says_how_long(server):
+    server.fail_with = "event"
+    server.failure_message = "This model's maximum context length is 5 tokens."
+    with pytest.raises(StartupError, match=r"maximum context length is 5 tokens.*\(--random-input-len 10\)$"):
+        measure(server, warmup_requests=1)
+
+
 def test_a_failing_warm_up_ends_the_run(server):
     server.fail_with = 400
     with pytest.raises(StartupError, match=f"to {server.url}/generate failed, so nothing was measured: HTTP 400"):
@@ -362,7 +369,7 @@ def test_a_terminal_sees_how_far_it_is_and_nobody_else(server, monkeypatch, caps
     assert bough(argv) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
-    assert captured.out.startswith(server.url)
+    assert captured.out.startswith(f"Measuring 3 requests (--num-prompts says how many)\n{server.url}")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert bough(argv) == 0
     drawn = capsys.readouterr().err
@@ -372,7 +379,7 @@ def test_a_terminal_sees_how_far_it_is_and_nobody_else(server, monkeypatch, caps
 
 def test_the_command_fails_if_a_request_failed(server, capsys):
     server.fail_with = "event"
-    argv = ["bench", "serve", "--base-url", server.url, "--num-prompts", "2", "--warmup-requests", "0"]
+    argv = ["bench", "serve", "--url", server.url, "--num-prompts", "2", "--warmup-requests", "0"]
     assert bough(argv) == 1
     assert "2 of 2 requests failed" in capsys.readouterr().err
 

@@ -119,6 +119,29 @@ def make_requests(args: DatasetArgs, *, vocab_size: int) -> list[BenchRequest]:
     return _custom(args)
 
 
+def how_many(args: DatasetArgs) -> str:
+    """How many requests a dataset has, and which flags say so.
+
+    Raises:
+        ConfigError: if the file of a custom dataset cannot be read or a line of it is wrong.
+    """
+    if args.dataset_name == "generated-shared-prefix":
+        groups, prompts = args.gsp_num_groups, args.gsp_prompts_per_group
+        return f"{groups * prompts} requests: {groups} groups (--gsp-num-groups) of {prompts} (--gsp-prompts-per-group)"
+    if args.dataset_name == "custom" and (count := len(_custom(args))) < args.num_prompts:
+        return f"{count} requests, all that {args.dataset_path} holds; --num-prompts allows {args.num_prompts}"
+    return f"{args.num_prompts} requests (--num-prompts says how many)"
+
+
+def prompt_lengths(args: DatasetArgs) -> str:
+    """The flags that say how long the prompts of a dataset are, with their values."""
+    if args.dataset_name == "generated-shared-prefix":
+        return f"--gsp-system-prompt-len {args.gsp_system_prompt_len}, --gsp-question-len {args.gsp_question_len}"
+    if args.dataset_name == "custom":
+        return f"--dataset-path {args.dataset_path}"
+    return f"--random-input-len {args.random_input_len}"
+
+
 def vocab_size_from(server_info: dict[str, Any]) -> int:
     """Vocabulary size that a server or Engine tells, or the one in the ``config.json`` of its local model.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ from bough.bench.options import engine_arguments, options_of_engine, output_file
 from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
-from bough.errors import ConfigError
+from bough.errors import BadRequest, ConfigError
 from bough.observability.progress import Progress
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
     lengths = [0] * len(prompts)
     waiting = len(prompts)
     first, before, begun = started, 0, 0
-    for event in engine.generate(input_ids=prompts, sampling_params=sampling, stream=True):
+    for event in _events(engine, prompts, sampling):
         index = event.get("index", 0)
         is_first = lengths[index] == 0
         lengths[index] = event["meta_info"]["completion_tokens"]
@@ -95,6 +96,15 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
         "decode_throughput": (sum(lengths) - before) / (ended - first) if before < sum(lengths) else None,
         "output_throughput": sum(lengths) / (ended - started),
     }
+
+
+def _events(engine: Engine, prompts: list[list[int]], sampling: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    try:
+        yield from engine.generate(input_ids=prompts, sampling_params=sampling, stream=True)
+    except BadRequest as error:
+        if error.code == "context_length_exceeded":
+            raise ConfigError(f"--input-len {len(prompts[0])}: {error.message}") from None
+        raise
 
 
 def run_latency(engine: Engine, args: BenchLatencyArgs, vocab_size: int) -> list[dict[str, Any]]:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bough import __version__
-from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
+from bough.bench.datasets import BenchRequest, DatasetArgs, how_many, make_requests, prompt_lengths, vocab_size_from
 from bough.bench.options import engine_arguments, options_of_engine, output_file
 from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
-from bough.errors import ConfigError, RequestFailed
+from bough.errors import BadRequest, ConfigError, RequestFailed
 from bough.observability.progress import Progress
 
 if TYPE_CHECKING:
@@ -150,6 +150,7 @@ def main(argv: list[str]) -> int:
     args = BenchOfflineArgs(**given_options(namespace, BenchOfflineArgs))
     dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
     output = result_path(args.output_file)
+    print(f"Measuring {how_many(dataset)}", flush=True)
     from bough import Engine
 
     with Engine(**engine_options) as engine:
@@ -159,8 +160,13 @@ def main(argv: list[str]) -> int:
         options = options_of_engine(engine)
         answers = len(requests) + (not args.skip_warmup)
         progress = Progress("Measuring", answers, unit="requests", elsewhere="nothing")
-        with progress, counting(engine, progress):
-            figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
+        try:
+            with progress, counting(engine, progress):
+                figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
+        except BadRequest as error:
+            if error.code == "context_length_exceeded":
+                raise ConfigError(f"{prompt_lengths(dataset)}: {error.message}") from None
+            raise
     print(offline_table(figures))
     if output is not None:
         write_json(

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from bough import __version__
 from bough.bench.backends import BACKENDS, Sampling
 from bough.bench.client import BenchClient, Load, Refused, connect, run_load
-from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests, vocab_size_from
+from bough.bench.datasets import BenchRequest, DatasetArgs, how_many, make_requests, prompt_lengths, vocab_size_from
 from bough.bench.metrics import details, summarise, table
 from bough.bench.options import output_file
 from bough.bench.report import result_path, write_json
@@ -39,6 +39,7 @@ class BenchServeArgs(OptionTable):
         help="Address of the server.",
         group=TARGET,
         metavar="URL",
+        aliases=("url",),
         default_text="http://HOST:PORT",
         rule=rules.server_url,
     )
@@ -130,7 +131,7 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
         await client.wait_until_ready(args.ready_check_timeout_sec)
         model = args.model or await _first_model(client)
         requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))
-        await _warm_up(client, requests, args, model)
+        await _warm_up(client, requests, args, dataset, model)
         load = Load(args.request_rate, args.max_concurrency, dataset.seed)
         backend, stream = BACKENDS[args.backend], not args.disable_stream
         with Progress("Measuring", len(requests), unit="requests", elsewhere="nothing") as progress:
@@ -165,13 +166,17 @@ async def _first_model(client: BenchClient) -> str:
         raise StartupError(f"{client.base_url}/v1/models lists no model; name one with --model") from None
 
 
-async def _warm_up(client: BenchClient, requests: list[BenchRequest], args: BenchServeArgs, model: str) -> None:
+async def _warm_up(
+    client: BenchClient, requests: list[BenchRequest], args: BenchServeArgs, dataset: DatasetArgs, model: str
+) -> None:
     for number in range(args.warmup_requests):
         request, backend = _unlike(requests[number % len(requests)]), BACKENDS[args.backend]
         answer = await client.ask(request, backend, model, args.sampling, stream=not args.disable_stream)
         if answer.error is not None:
             url = client.base_url + backend.path
-            raise StartupError(f"the warm-up request to {url} failed, so nothing was measured: {answer.error}")
+            # Bough's and other servers' words for a prompt that is too long.
+            flags = f" ({prompt_lengths(dataset)})" if "maximum context length" in answer.error else ""
+            raise StartupError(f"the warm-up request to {url} failed, so nothing was measured: {answer.error}{flags}")
     if args.flush_cache:
         await client.flush_cache(args.flush_cache_timeout)
 
@@ -207,6 +212,7 @@ def main(argv: list[str]) -> int:
     args = BenchServeArgs(**given_options(namespace, BenchServeArgs))
     dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
     output = result_path(args.output_file)
+    print(f"Measuring {how_many(dataset)}", flush=True)
     import uvloop  # late: help does not need it
 
     result = uvloop.run(run_benchmark(args, dataset))

@@ -67,6 +67,7 @@ class ChatArgs(OptionTable):
         help="A running server to talk with.",
         group=CHAT,
         metavar="URL",
+        aliases=("base-url",),
         default_text="a server of its own, for as long as the chat lasts",
         rule=rules.server_url,
     )
