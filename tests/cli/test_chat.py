@@ -156,7 +156,18 @@ def test_the_model_thinks_if_it_is_told_to(server, monkeypatch, capsys):
     assert [body.get("thinking") for _, body in server.requests if "messages" in body] == [None, False, True, True]
     notices = capsys.readouterr().err
     assert "(thinking is off)" in notices
-    assert "have it answer straight away" in notices, "help, where nothing says whether"
+    assert "(thinking is off; say /think on or /think off)" in notices
+
+
+def test_commands_without_their_argument_say_what_they_need(server, monkeypatch, capsys):
+    sit_at(monkeypatch)
+    say(monkeypatch, "/think", "/think perhaps", "/save", "/system")
+    assert main(["chat", "--history-file", "none", "--base-url", server.url]) == 0
+    assert [line.removeprefix("> ") for line in capsys.readouterr().err.splitlines()[1:5]] == [
+        *2 * ["(thinking is as the model has it; say /think on or /think off)"],
+        "(/save needs the name of a file: /save FILE)",
+        "(/system needs a text: /system TEXT)",
+    ]
 
 
 def test_a_file_that_cannot_be_written_does_not_end_the_chat(server, monkeypatch, capsys):

@@ -50,6 +50,9 @@ Ctrl-C stops an answer."""
 
 COMMANDS = ("/system", "/think", "/retry", "/undo", "/reset", "/save", "/help", "/exit")
 
+_ARGUMENTS = {"/system": "a text: /system TEXT", "/save": "the name of a file: /save FILE"}
+"""What commands do not do without."""
+
 _CONNECT_SECONDS = 10.0
 _MOST_REMEMBERED_QUESTIONS = 1000
 _QUOTES = '"""'
@@ -208,6 +211,11 @@ class Conversation:
         kept = [message for message in self.messages if message["role"] == "system"]
         self.messages = kept if system is None else [{"role": "system", "content": system}]
         self._unanswered = None
+
+    @property
+    def thinks(self) -> bool | None:
+        """Whether the model thinks before it answers; ``None`` if nobody has said so."""
+        return self._fields.get("thinking")
 
     def think(self, wanted: bool) -> None:
         """Whether the model thinks before its next answers."""
@@ -372,8 +380,13 @@ class Chat:
         elif command == "/think" and argument in ("on", "off"):
             self._conversation.think(argument == "on")
             _notice(f"(thinking is {argument})")
+        elif command == "/think":
+            so_far = {None: "as the model has it", True: "on", False: "off"}[self._conversation.thinks]
+            _notice(f"(thinking is {so_far}; say /think on or /think off)")
         elif command == "/save" and argument:
             _notice(_save(self._conversation.messages, user_path(argument)))
+        elif command in _ARGUMENTS:
+            _notice(f"({command} needs {_ARGUMENTS[command]})")
         elif command in ("/undo", "/retry"):
             question = self._conversation.last_question()
             if question is None:
