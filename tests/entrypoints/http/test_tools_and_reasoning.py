@@ -209,6 +209,7 @@ def test_an_answer_that_is_constrained_has_thoughts_where_the_prompt_leaves_room
             {"thinking": True, "chat_template_kwargs": {"enable_thinking": False}},
             {"enable_thinking": False, "thinking": True},
         ),
+        ({"chat_template_kwargs": {"enable_thinking": None, "mood": "maybe"}}, {"mood": "maybe"}),
     ],
 )
 def test_what_is_said_of_thinking_reaches_the_template(
@@ -242,6 +243,8 @@ def test_what_is_said_of_thinking_reaches_the_template(
         ({"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name"),
         ({"tools": [WEATHER, WEATHER]}, "tools[1].function.name"),
         ({"thinking": {"type": "much"}}, "thinking"),
+        ({"chat_template_kwargs": {"enable_thinking": "maybe"}}, "chat_template_kwargs.enable_thinking"),
+        ({"chat_template_kwargs": {"enable_thinking": 0}}, "chat_template_kwargs.enable_thinking"),
         ({"reasoning_effort": "some"}, "reasoning_effort"),
         ({"reasoning_effort": "low", "reasoning": {"effort": "high"}}, "reasoning"),
         ({"echo": True}, "echo"),

@@ -10,6 +10,7 @@ import msgspec
 
 from bough.entrypoints.chat.job import THINKING_VARIABLES, ToolChoice, ToolUse
 from bough.errors import BadRequest
+from bough.json_words import problem_with
 from bough.parsers.base import ToolSpec
 
 MAX_TOOLS = 256
@@ -142,9 +143,15 @@ def template_variables(
     """Variables of the chat template: what was given, and what follows from how much the model shall think.
 
     Raises:
-        BadRequest: if two fields say different things.
+        BadRequest: if two fields say different things, or ``enable_thinking``, of which templates take all but false
+            for true, is neither.
     """
     variables = dict(given or {})
+    if not isinstance(variables.get("enable_thinking", True), bool):
+        value = variables.pop("enable_thinking")
+        if value is not None:
+            param = "chat_template_kwargs.enable_thinking"
+            raise BadRequest(problem_with(param, "Expected `bool`", value), param=param, code="invalid_value")
     if reasoning is not None:
         if effort is not None and reasoning.effort is not None and reasoning.effort != effort:
             raise BadRequest("reasoning_effort and reasoning.effort differ; give one of them", param="reasoning")
