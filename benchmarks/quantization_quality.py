@@ -1,12 +1,14 @@
 """What quantisation costs in quality, beside llama.cpp's formats of as many bits on the same weights.
 
 Run with ``python -m benchmarks.quantization_quality [--texts N] [--length N] [--choices N] [--only PART] [--output
-FILE]``. The models are the bundled one and random ones of two families, as they are and with outliers in three
-channels: activations 20 or 100 times larger (with weights as much smaller in the bundled model, so that it still
-computes the same), or weights larger and activations smaller. Rescaled: all channels are, at random by a tenth, so that
-the bundled model computes the same and all of its numbers are rounded anew. ``error`` is that of the logits against
-float32, relative; ``perplexity`` that of text which the float32 model has written. Q8_0 and Q4_0 are emulated in
-float32 (``tests/common_formats.py``): rounded weights, inputs of products rounded to Q8_0, embeddings and head in Q8_0.
+FILE]``; it needs transformers, which ``make test`` installs and ``make serve`` does not.
+
+The models are the bundled one and random ones of two families, as they are and with outliers in three channels:
+activations 20 or 100 times larger (with weights as much smaller in the bundled model, so that it still computes the
+same), or weights larger and activations smaller. Rescaled: all channels are, at random by a tenth, so that the bundled
+model computes the same and all of its numbers are rounded anew. ``error`` is that of the logits against float32,
+relative; ``perplexity`` that of text which the float32 model has written. Q8_0 and Q4_0 are emulated in float32
+(``tests/common_formats.py``): rounded weights, inputs of products rounded to Q8_0, embeddings and head in Q8_0.
 
 Which channels are large is much a matter of chance, and so is which way single numbers are rounded: the last column is
 the ratio of the errors, the geometric mean over the choices, and its standard error.
