@@ -11,7 +11,7 @@ from tests.scheduler.harness import Harness
 
 PREFILL = re.compile(
     r"Prefill batch\. #new-seq: (\d+), #new-token: (\d+), #cached-token: (\d+), token usage: (\d\.\d\d), "
-    r"#running-req: (\d+), #queue-req: (\d+)"
+    r"#running-req: (\d+), #queue-req: (\d+), #step: (\d+)"
 )
 DECODE = re.compile(
     r"Decode batch\. #running-req: (\d+), #token: (\d+), token usage: (\d\.\d\d), "
@@ -37,12 +37,25 @@ def test_there_is_a_line_for_each_prefill_and_for_some_steps_of_decoding(caplog:
     prefill, *decodes = [record.getMessage() for record in records[:3]]
     assert [record.__dict__["event"] for record in records] == 2 * ["prefill_batch", "decode_batch", "decode_batch"]
     # Two of three find a place; of what they share, one copy is kept.
-    assert numbers(PREFILL, prefill) == [2, 40, 0, 0.1, 2, 1]
+    assert numbers(PREFILL, prefill) == [2, 40, 0, 0.1, 2, 1, 1]
     for tokens, line in zip((28, 36), decodes, strict=True):
         running, used, usage, throughput, queued = numbers(DECODE, line)
         assert (running, used, usage, queued) == (2, tokens, tokens / 400, 1)
         assert throughput > 0
-    assert numbers(PREFILL, records[3].getMessage()) == [1, 1, 19, 0.05, 1, 0]
+    assert numbers(PREFILL, records[3].getMessage()) == [1, 1, 19, 0.05, 1, 0, 1]
+
+
+@pytest.mark.parametrize("max_new_tokens", [1, 3])
+def test_pieces_of_a_long_prompt_share_lines(caplog: pytest.LogCaptureFixture, max_new_tokens: int) -> None:
+    caplog.set_level(logging.INFO, "bough.scheduler.step_log")
+    harness = Harness(decode_log_interval=4, chunked_prefill_size=10)
+    harness.submit(list(range(67)), max_new_tokens=max_new_tokens)
+    harness.run()
+    harness.scheduler.log.on_idle()
+    harness.close()
+    lines = [record.getMessage() for record in caplog.records if record.__dict__.get("event") == "prefill_batch"]
+    told = [numbers(PREFILL, line) for line in lines]
+    assert [(new, tokens, steps) for new, tokens, *_, steps in told] == [(1, 10, 1), (0, 40, 4), (0, 17, 2)]
 
 
 def test_a_pause_counts_for_no_throughput() -> None:

@@ -376,7 +376,12 @@ class ServerArgs(EngineArgs):
         False, help="Write prompts into that file, and not only their length.", group=OPERATIONS
     )
     decode_log_interval: int = option(
-        40, help="How often the scheduler logs its load.", group=OPERATIONS, unit="decode steps", minimum=1
+        40,
+        help="How often the scheduler logs its load: while it decodes, and while it goes on with prompts. Every step "
+        "that begins one is logged.",
+        group=OPERATIONS,
+        unit="steps",
+        minimum=1,
     )
     startup_timeout: float = option(
         1800.0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from dataclasses import asdict, dataclass
 
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_builder import Planned
@@ -11,12 +12,28 @@ from bough.scheduler.step_builder import Planned
 logger = logging.getLogger(__name__)
 
 
-class StepLog:
-    """Counts tokens and logs one line per prefill step and one per ``decode_log_interval`` decode steps."""
+@dataclass(slots=True)
+class _Prefill:
+    """What the next line about prompts tells."""
 
-    def __init__(self, requests: Requests, decode_log_interval: int) -> None:
+    new_seq: int = 0
+    new_token: int = 0
+    cached_token: int = 0
+    step: int = 0
+    """Steps that computed these tokens."""
+
+
+class StepLog:
+    """Counts tokens and logs what is going on.
+
+    There is a line for every step that begins with a prompt, one for ``log_interval`` steps that go on with some, or
+    what there are of them when no prompt is left, and one for ``log_interval`` decode steps. Beside streams a long
+    prompt is computed in hundreds of pieces.
+    """
+
+    def __init__(self, requests: Requests, log_interval: int) -> None:
         self._requests = requests
-        self._interval = decode_log_interval
+        self._interval = log_interval
         self.steps = 0
         self.step_seconds = 0.0
         """Duration of all steps on the device."""
@@ -31,6 +48,7 @@ class StepLog:
         self.decode_moments = [0, 0, 0.0, 0, 0.0, 0]
         """Sums over the steps that only decoded, from which their time as a line over the batch can be fitted: steps,
         rows, microseconds, rows², rows * microseconds, tokens."""
+        self._prefill = _Prefill()
         self._decode_steps = 0
         self._decoded = 0
         self._since = time.monotonic()
@@ -49,18 +67,15 @@ class StepLog:
             )
             self.prefill_tokens += new_tokens
             self.prefill_seconds += seconds
-            if logger.isEnabledFor(logging.INFO):
-                logger.info(
-                    "Prefill batch. #new-seq: %(new_seq)d, #new-token: %(new_token)d, #cached-token: %(cached_token)d, "
-                    "token usage: %(token_usage).2f, #running-req: %(running_req)d, #queue-req: %(queue_req)d",
-                    {
-                        "new_seq": len(plan.new_requests),
-                        "new_token": new_tokens,
-                        "cached_token": cached,
-                        **self._load(),
-                    },
-                    extra={"event": "prefill_batch"},
-                )
+            told = self._prefill
+            told.new_seq += len(plan.new_requests)
+            told.new_token += new_tokens
+            told.cached_token += cached
+            told.step += 1
+            if told.new_seq or told.step >= self._interval:
+                self._log_prefill()
+        elif self._prefill.step:
+            self._log_prefill()
         if plan.num_decode_rows or planned.jump_reqs:
             before, self._decode_steps = self._decode_steps, self._decode_steps + num_steps
             decoded = plan.num_decode_rows * num_steps + int(plan.extend_lens[end:].sum())
@@ -75,8 +90,21 @@ class StepLog:
 
     def on_idle(self) -> None:
         """Nothing runs, or nothing is to: the next interval starts with the next step."""
+        if self._prefill.step:
+            self._log_prefill()
         self.gen_throughput = 0.0
         self._decoded, self._since = 0, time.monotonic()
+
+    def _log_prefill(self) -> None:
+        told, self._prefill = self._prefill, _Prefill()
+        if logger.isEnabledFor(logging.INFO):
+            logger.info(
+                "Prefill batch. #new-seq: %(new_seq)d, #new-token: %(new_token)d, #cached-token: %(cached_token)d, "
+                "token usage: %(token_usage).2f, #running-req: %(running_req)d, #queue-req: %(queue_req)d, "
+                "#step: %(step)d",
+                {**asdict(told), **self._load()},
+                extra={"event": "prefill_batch"},
+            )
 
     def _log_decode(self) -> None:
         now = time.monotonic()
