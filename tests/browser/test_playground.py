@@ -1498,6 +1498,59 @@ def test_parts_of_the_cache_and_their_keys_have_edges(page: Page, theme: str) ->
         expect(part).to_have_css("box-shadow", f"{edge} 0px 0px 0px 1px inset")
 
 
+CONTRASTS = """
+() => new Promise((done) => {
+  const pen = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+  const luminance = () => {
+    const parts = [...pen.getImageData(0, 0, 1, 1).data].slice(0, 3).map((part) => part / 255);
+    const [red, green, blue] = parts.map((part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+  };
+  const paint = (colour, opacity) => {
+    pen.globalAlpha = opacity;
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 1, 1);
+    return luminance();
+  };
+  const contrast = (text) => {
+    const [ground, own] = [getComputedStyle(text.parentElement), getComputedStyle(text)];
+    paint(getComputedStyle(document.body).backgroundColor, 1);
+    const grounds = paint(ground.backgroundColor, Number(ground.opacity));
+    const texts = paint(own.color, Number(own.opacity) * Number(ground.opacity));
+    return (Math.max(grounds, texts) + 0.05) / (Math.min(grounds, texts) + 0.05);
+  };
+  const seen = [];
+  const begun = performance.now();
+  const look = () => {
+    for (const text of document.querySelectorAll(".node span")) seen.push(contrast(text));
+    if (performance.now() - begun < 700) requestAnimationFrame(look);
+    else done(seen);
+  };
+  show({ nodes: nodes(held = !held) });
+  requestAnimationFrame(look);
+})
+"""
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_texts_of_the_tree_can_be_read_while_it_changes(page: Page, theme: str) -> None:
+    page.emulate_media(color_scheme=theme)
+    # The first two change places of their colours, the third comes and goes, the last two have not been used for long.
+    page.evaluate(
+        "() => { const node = (id, locks, age) => ({ node_id: id, parent_id: '', namespace: null, text: 'a text',"
+        " num_tokens: 9, num_children: 0, hits: 2, locks, age });"
+        " window.held = false; window.nodes = (held) => [node('a', held ? 1 : 0, 0), node('b', held ? 0 : 1, 0),"
+        " ...(held ? [node('c', 1, 0)] : []), node('d', 0, 100), node('e', 0, 1000)]; }"
+    )
+    show_picture(page, nodes=page.evaluate("nodes(false)"))
+    expect(page.get_by_role("treeitem")).to_have_count(4)
+    for count in (5, 4):
+        contrasts = page.evaluate(CONTRASTS)
+        expect(page.get_by_role("treeitem")).to_have_count(count)
+        assert len(contrasts) >= 10 * count
+        assert min(contrasts) >= 4.5
+
+
 def test_texts_of_the_tree_use_the_room_there_is(page: Page) -> None:
     text = "Once upon a time there was a small tree at the edge of a wood, which had seen a hundred winters."
     node = {"namespace": None, "num_tokens": 24, "locks": 0, "hits": 0, "age": 0, "num_children": 0, "text": text}
