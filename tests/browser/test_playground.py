@@ -19,8 +19,8 @@ from tests.e2e.server import Server, running_server
 
 LONG = {"max_tokens": 900, "ignore_eos": True, "temperature": 0}
 SPINBUTTONS = (
-    *("Temperature", "Top p", "Top k", "Min p", "Repetition penalty", "Frequency penalty", "Presence penalty"),
-    *("Most tokens", "Seed"),
+    *("Temperature", "Top-p", "Top-k", "Min-p", "Repetition penalty", "Frequency penalty", "Presence penalty"),
+    *("Max tokens", "Seed"),
 )
 # Without the marks of turns, which are no text: every token is to be seen.
 ENDLESS = {"logit_bias": {str(mark): -100 for mark in range(3)}}
@@ -93,7 +93,9 @@ def test_a_conversation_is_streamed_and_goes_on(page: Page) -> None:
     ask(page, "How tall does an oak grow?")
     wait_for_answers(page, 1)
     expect(page.locator(".message.assistant").last).to_contain_text("metres")
-    expect(page.locator(".stats").last).to_contain_text(re.compile(r"\d+ prompt tokens.*\d+ generated.*first after"))
+    expect(page.locator(".stats").last).to_contain_text(
+        re.compile(r"\d+ prompt tokens.*\d+ generated.*first token after")
+    )
     ask(page, "And a birch?")
     wait_for_answers(page, 2)
     expect(page.locator(".stats").last).to_contain_text("cached")
@@ -116,8 +118,8 @@ def test_an_answer_can_be_stopped(page: Page, server: Server) -> None:
 EXAMPLES = {
     "A fact How tall": (r"30 metres", {}),
     "A sum": (r"83", {}),
-    "JSON by a schema": (r'"name": "Marta"', {"response_format", "messages"}),
-    "A tool": (r"get_weather", {"tools", "tool_choice"}),
+    "JSON schema": (r'"name": "Marta"', {"response_format", "messages"}),
+    "A tool call": (r"get_weather", {"tools", "tool_choice"}),
     "Thinking": (r"75", {"thinking"}),
 }
 
@@ -147,7 +149,7 @@ def test_an_example_asks_with_what_it_needs_and_nothing_else(page: Page) -> None
         page.get_by_role("button", name="New conversation").click()
         values = "ids => ids.map((id) => document.getElementById(id).value)"
         assert page.evaluate(values, ["form", "thinking", "tools"]) == ["text", "", ""], "as before the example"
-    page.get_by_label("Definitions, a JSON list").fill('[{"type": "function", "function": {"name": "mine"}}]')
+    page.get_by_label("Tool definitions, a JSON list").fill('[{"type": "function", "function": {"name": "mine"}}]')
     examples.get_by_role("button", name="A story").click()
     wait_for_answers(page, 1)
     assert bodies[-1]["tools"][0]["function"]["name"] == "mine", "what somebody wrote stays"
@@ -160,7 +162,7 @@ def test_what_an_example_set_is_taken_back_and_set_again_with_its_conversation(p
     answer_with(page, {"content": "Yes."})
     values = "ids => ids.map((id) => document.getElementById(id).value)"
     page.locator("#schema").evaluate("area => { area.value = '{}'; }")
-    page.get_by_role("region", name="Examples").get_by_role("button", name="JSON by a schema").click()
+    page.get_by_role("region", name="Examples").get_by_role("button", name="JSON schema").click()
     wait_for_answers(page, 1)
     form, schema = page.evaluate(values, ["form", "schema"])
     assert (form, schema) != ("text", "{}")
@@ -469,7 +471,7 @@ def test_a_change_can_be_left_while_another_answer_runs(page: Page, key: str) ->
     if key:
         page.get_by_label("Your message, to be changed").press(key)
     else:
-        page.get_by_role("button", name="Leave it").click()
+        page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".message.user").first).to_contain_text("First?")
     expect(page.get_by_role("button", name="Stop")).to_be_focused()  # the answer still runs
     page.keyboard.press("Enter")
@@ -495,7 +497,7 @@ def test_an_answer_comes_back_if_no_new_one_comes(page: Page) -> None:
     page.get_by_label("Your message, to be changed").press("Enter")
     expect(page.get_by_role("alert")).to_have_text("This failed: the server cannot be reached")
     expect(page.get_by_label("Your message, to be changed")).to_have_value("Second?")
-    page.get_by_role("button", name="Leave it").click()
+    page.get_by_role("button", name="Cancel").click()
     expect(page.locator(".message.user")).to_contain_text("First?")
     page.reload()
     expect(page.locator(".message")).to_have_count(2)
@@ -534,12 +536,12 @@ def test_every_setting_reaches_the_server(page: Page) -> None:
     numbers |= {"frequency_penalty": 0.2, "presence_penalty": -0.3, "max_tokens": 33, "seed": 4}
     for name, value in numbers.items():
         page.locator(f"#{name}").fill(str(value))
-    page.get_by_label("Stop at").fill("END\n\n two words")
+    page.get_by_label("Stop sequences").fill("END\n\n two words")
     page.get_by_label("System prompt").fill("Be short.")
-    page.get_by_label("Form", exact=True).select_option("json_schema")
-    page.get_by_label("Schema").fill('{"type": "object"}')
-    page.get_by_role("button", name="An example").click()
-    page.get_by_label("Choice").select_option("required")
+    page.get_by_label("Response format").select_option("json_schema")
+    page.get_by_label("JSON schema").fill('{"type": "object"}')
+    page.get_by_role("button", name="Insert an example").click()
+    page.get_by_label("Tool choice").select_option("required")
     page.get_by_label("Thinking").select_option("off")
     ask(page, "x")
     wait_for_answers(page, 1)
@@ -554,8 +556,8 @@ def test_every_setting_reaches_the_server(page: Page) -> None:
     page.reload()
     page.wait_for_selector('#model:has-text("sapling")')
     page.get_by_label("Thinking").select_option("on")
-    page.get_by_label("Choice").select_option("none")
-    page.get_by_label("Form", exact=True).select_option("json_object")
+    page.get_by_label("Tool choice").select_option("none")
+    page.get_by_label("Response format").select_option("json_object")
     ask(page, "y")
     wait_for_answers(page, 2)
     assert bodies[1] == {
@@ -569,8 +571,8 @@ def test_every_setting_reaches_the_server(page: Page) -> None:
 
 def test_a_setting_put_back_is_asked_for_no_more(page: Page) -> None:
     bodies = answer_with(page, {"content": "{}"})
-    form, schema = page.get_by_label("Form", exact=True), page.get_by_label("Schema")
-    thinking, logprobs = page.get_by_label("Thinking"), page.get_by_label("Show how likely each token was")
+    form, schema = page.get_by_label("Response format"), page.get_by_label("JSON schema")
+    thinking, logprobs = page.get_by_label("Thinking"), page.get_by_label("Logprobs")
     expect(schema).to_be_hidden()
     form.select_option("json_schema")
     expect(schema).to_be_visible()
@@ -578,7 +580,7 @@ def test_a_setting_put_back_is_asked_for_no_more(page: Page) -> None:
     expect(schema).to_be_hidden()
     thinking.select_option("on")
     logprobs.check()
-    page.get_by_role("button", name="An example").click()
+    page.get_by_role("button", name="Insert an example").click()
     page.reload()
     page.wait_for_selector('#model:has-text("sapling")')
     expect(logprobs).to_be_checked()
@@ -588,7 +590,7 @@ def test_a_setting_put_back_is_asked_for_no_more(page: Page) -> None:
     form.select_option("text")
     thinking.select_option("")
     logprobs.uncheck()
-    page.get_by_label("Definitions, a JSON list").fill(" ")
+    page.get_by_label("Tool definitions, a JSON list").fill(" ")
     ask(page, "y")
     wait_for_answers(page, 2)
     assert set(bodies[1]) == {"model", "messages", "stream", "stream_options"}
@@ -620,20 +622,23 @@ def test_a_setting_that_cannot_be_is_named(page: Page) -> None:
         expect(page.locator(f"#{name}")).to_be_focused()
         expect(page.locator(f"#{name}")).to_be_in_viewport()
         page.locator(f"#{name}").fill("")
-    page.get_by_label("Definitions, a JSON list").fill("[{")
+    page.get_by_label("Tool definitions, a JSON list").fill("[{")
     ask(page, "x")
-    expect(page.get_by_role("alert")).to_contain_text("Definitions, a JSON list: this is no JSON")
-    expect(page.get_by_label("Definitions, a JSON list")).to_be_focused()
-    page.get_by_label("Form", exact=True).select_option("json_schema")
-    page.get_by_label("Schema").fill("{")
+    expect(page.get_by_role("alert")).to_contain_text("Tool definitions, a JSON list: this is no JSON")
+    expect(page.get_by_label("Tool definitions, a JSON list")).to_be_focused()
+    page.get_by_label("Response format").select_option("json_schema")
+    page.get_by_label("JSON schema").fill("{")
     ask(page, "x")
-    expect(page.get_by_role("alert")).to_contain_text("Schema: this is no JSON")
-    expect(page.get_by_label("Schema")).to_be_focused()
+    expect(page.get_by_role("alert")).to_contain_text("JSON schema: this is no JSON")
+    expect(page.get_by_label("JSON schema")).to_be_focused()
     expect(page.locator(".message")).to_have_count(0)
 
 
 def test_an_example_of_tools_takes_the_place_of_none(page: Page) -> None:
-    tools, example = page.get_by_label("Definitions, a JSON list"), page.get_by_role("button", name="An example")
+    tools, example = (
+        page.get_by_label("Tool definitions, a JSON list"),
+        page.get_by_role("button", name="Insert an example"),
+    )
     tools.fill("[{")
     expect(example).to_be_disabled()
     page.reload()
@@ -679,7 +684,7 @@ def test_folded_settings_leave_their_room_to_the_chat(page: Page) -> None:
 
 
 def test_json_follows_a_schema(page: Page) -> None:
-    page.get_by_label("Form", exact=True).select_option("json_schema")
+    page.get_by_label("Response format").select_option("json_schema")
     ask(page, "Describe the oak.")
     wait_for_answers(page, 1)
     answer = json.loads(page.locator(".message.assistant .text").inner_text())
@@ -690,12 +695,12 @@ def test_json_follows_a_schema(page: Page) -> None:
 def test_json_is_shown_as_it_came(page: Page, form: str) -> None:
     text = r'{"path": "C:\\dir", "expr": "2*3*4", "name": "_a_  **b**"}'
     answer_with(page, {"content": text[:9]}, {"content": text[9:]})
-    page.get_by_label("Form", exact=True).select_option(form)
+    page.get_by_label("Response format").select_option(form)
     ask(page, "x")
     wait_for_answers(page, 1)
     shown = page.locator(".message.assistant pre.text")
     assert shown.evaluate("pre => pre.textContent") == text
-    page.get_by_label("Form", exact=True).select_option("text")
+    page.get_by_label("Response format").select_option("text")
     page.reload()
     expect(shown).to_be_visible()
     assert shown.evaluate("pre => pre.textContent") == text, "what was asked for then counts"
@@ -705,7 +710,7 @@ def test_json_is_shown_as_it_came(page: Page, form: str) -> None:
 
 
 def test_tokens_tell_how_likely_they_were(page: Page) -> None:
-    page.get_by_label("Show how likely each token was").check()
+    page.get_by_label("Logprobs").check()
     ask(page, "Why do leaves fall?")
     wait_for_answers(page, 1)
     page.locator(".token").nth(2).hover()
@@ -722,7 +727,7 @@ def test_tokens_tell_how_likely_they_were(page: Page) -> None:
 def test_the_answer_stays_readable_above_its_tokens(page: Page) -> None:
     parts = [{"token": "\ufffd", "bytes": [226, 128], "logprob": -0.1}, {"token": "<|im_end|>", "logprob": 0.0}]
     bodies = answer_with(page, {"content": "**Yes**"}, logprobs=parts)
-    page.get_by_label("Show how likely each token was").check()
+    page.get_by_label("Logprobs").check()
     ask(page, "x")
     wait_for_answers(page, 1)
     assert bodies[0]["top_logprobs"] == 5
@@ -767,7 +772,7 @@ def test_tool_calls_are_shown_and_answered(page: Page) -> None:
     page.unroute("**/v1/chat/completions")
     bodies = answer_with(page, {"content": "Sunny."})
     page.get_by_label("Result of get_weather").fill("sun")
-    page.get_by_role("button", name="Give the result").click()
+    page.get_by_role("button", name="Send result").click()
     wait_for_answers(page, 2)
     function = {"name": "get_weather", "arguments": '{"place": "Ulm"}'}
     assert bodies[0]["messages"][1:] == [
@@ -813,12 +818,12 @@ def test_several_tools_are_answered_in_any_order(page: Page) -> None:
     bodies = answer_with(page, {"content": "Done."})
     page.get_by_label("Result of tool_0").fill("half-typed")
     page.get_by_label("Result of tool_1").fill("one")
-    page.get_by_role("button", name="Give the result").last.click()
+    page.get_by_role("button", name="Send result").last.click()
     expect(page.get_by_label("Result of tool_1")).to_have_count(0)
     expect(page.get_by_label("Result of tool_0")).to_have_value("half-typed")
     expect(page.get_by_label("Result of tool_0")).to_be_focused()
     assert bodies == []
-    page.get_by_role("button", name="Give the result").click()
+    page.get_by_role("button", name="Send result").click()
     wait_for_answers(page, 2)
     results = {each["tool_call_id"]: each["content"] for each in bodies[0]["messages"] if each["role"] == "tool"}
     assert results == {"call_0": "half-typed", "call_1": "one"}
@@ -865,8 +870,8 @@ def test_a_call_can_be_left_unanswered(page: Page) -> None:
     page.unroute("**/v1/chat/completions")
     bodies = answer_with(page, {"content": "Done."})
     page.get_by_label("Result of tool_1").fill("one")
-    page.get_by_role("button", name="Give the result").last.click()
-    page.get_by_role("button", name="Leave it unanswered").click()
+    page.get_by_role("button", name="Send result").last.click()
+    page.get_by_role("button", name="Leave unanswered").click()
     wait_for_answers(page, 2)
     told, result = bodies[0]["messages"][1:]
     assert [call["id"] for call in told["tool_calls"]] == ["call_1"]
@@ -877,8 +882,8 @@ def test_a_call_can_be_left_unanswered(page: Page) -> None:
     answer_with(page, {"tool_calls": calls})
     page.get_by_role("button", name="Regenerate").click()
     for left in (2, 1):
-        expect(page.get_by_role("button", name="Leave it unanswered")).to_have_count(left)
-        page.get_by_role("button", name="Leave it unanswered").first.click()
+        expect(page.get_by_role("button", name="Leave unanswered")).to_have_count(left)
+        page.get_by_role("button", name="Leave unanswered").first.click()
     expect(page.get_by_label("Your message", exact=True)).to_be_focused()
     expect(page.locator(".call").last).to_contain_text("Left unanswered")
     page.reload()
@@ -924,7 +929,7 @@ def test_a_long_stream_is_shown_to_its_end(page: Page) -> None:
     )
     ask(page, "Tell me about trees.")
     expect(page.locator(".stats")).to_contain_text("900 generated", timeout=60_000)
-    expect(page.locator(".stats")).to_contain_text("cut off at the most tokens")
+    expect(page.locator(".stats")).to_contain_text("cut off at max tokens")
     assert len(page.locator(".message.assistant .text").inner_text()) > 900
     assert page.locator("#messages").evaluate(AT_END)
 
@@ -1363,13 +1368,13 @@ def test_it_works_where_nothing_can_be_stored(page: Page, script: str) -> None:
         if "authorization" in route.request.headers:
             route.continue_()
         else:
-            route.fulfill(status=401, json={"error": {"message": "A key is needed"}})
+            route.fulfill(status=401, json={"error": {"message": "An API key is needed"}})
 
     page.add_init_script(script)
     page.route("**/v1/models", need_key)
     page.reload()
-    page.get_by_label("Key", exact=True).fill("sk-1")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_label("API key", exact=True).fill("sk-1")
+    page.get_by_role("button", name="Continue").click()
     expect(page.locator("#model")).to_contain_text("sapling")
     answer_with(page, {"content": "Yes."})
     ask(page, "First?")
@@ -1395,10 +1400,10 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     expect(shared).to_have_attribute("aria-label", re.compile("tokens, evictable, reused"))
     expect(page.locator("[role=treeitem][aria-level='2']").first).to_be_visible()
     expect(page.locator("#rate")).to_have_attribute("aria-label", re.compile("generated: .* tokens per second now"))
-    expect(page.locator("figure", has_text="Whole request").locator(".quantiles")).to_have_text(
+    expect(page.locator("figure", has_text="End-to-end latency").locator(".quantiles")).to_have_text(
         re.compile(r"p50 ≤ \S+ m?s, p99 ≤ \S+ m?s")
     )
-    for name in ("From the cache", "Cached lately"):
+    for name in ("Cache hit rate", "Recent hit rate"):
         expect(page.locator(".tile", has_text=name).locator("strong")).to_have_text(re.compile(r"^(\d+ %|–)$"))
     expect(page.locator("#kv-legend .key")).to_have_count(3)
     expect(page.locator("#request_latency")).to_have_attribute("aria-label", re.compile(r"^\d+ in all; ≤ .*: \d+"))
@@ -1412,7 +1417,7 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     )
     shared.focus()
     expect(page.locator("#tree-told")).to_contain_text("reused")
-    uptime = page.locator(".tile", has_text="Up for").locator("strong")
+    uptime = page.locator(".tile", has_text="Uptime").locator("strong")
     expect(uptime).not_to_have_text("")
     page.wait_for_timeout(1500)  # of two pictures at least
     assert shared.evaluate("box => [box.added, getComputedStyle(box).opacity]") == [0, "1"]
@@ -1824,7 +1829,7 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         running_server(tmp_path, "--api-key", "sk-1", "--admin-api-key", "sk-2", wait=True, python=python) as server,
         opened_page(browser, server.url) as page,
     ):
-        dialog = page.get_by_role("dialog", name="A key is needed")
+        dialog = page.get_by_role("dialog", name="An API key is needed")
         expect(dialog).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator("#connection")).to_contain_text("Cannot begin")
@@ -1835,20 +1840,20 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
             expect(page.locator("#connection")).to_contain_text("Cannot begin")
         page.reload()
         expect(page.locator("#key-refusal")).to_be_hidden()
-        page.get_by_label("Key", exact=True).fill("of two words")
-        page.get_by_label("Key", exact=True).press("Enter")
+        page.get_by_label("API key", exact=True).fill("of two words")
+        page.get_by_label("API key", exact=True).press("Enter")
         expect(dialog).to_be_visible()
         expect(page.locator("#key-refusal")).to_be_hidden()
-        page.get_by_label("Key", exact=True).fill("wrong")
-        page.get_by_label("Key", exact=True).press("Enter")
+        page.get_by_label("API key", exact=True).fill("wrong")
+        page.get_by_label("API key", exact=True).press("Enter")
         expect(page.locator("#key-refusal")).to_contain_text("this key is not one of the server's")
-        page.get_by_label("Key", exact=True).fill("sk-1")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_label("API key", exact=True).fill("sk-1")
+        page.get_by_role("button", name="Continue").click()
         page.wait_for_selector('#model:has-text("sapling")')
         page.get_by_role("tab", name="Engine").click()
-        page.get_by_label("Key", exact=True).fill("wrong")
+        page.get_by_label("API key", exact=True).fill("wrong")
         with page.expect_response("**/playground/events"):
-            page.get_by_role("button", name="Go on").click()
+            page.get_by_role("button", name="Continue").click()
         expect(page.locator("#key-refusal")).to_contain_text("administrator")
         page.get_by_role("button", name="Cancel").click()
         expect(page.locator("#engine-closed")).to_be_visible()
@@ -1860,8 +1865,8 @@ def test_a_key_is_asked_for_and_kept_in_the_tab(browser: Browser, tmp_path: Path
         ask(page, "x")
         wait_for_answers(page, 1)
         page.get_by_role("tab", name="Engine").click()
-        page.get_by_label("Key", exact=True).fill("sk-2")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_label("API key", exact=True).fill("sk-2")
+        page.get_by_role("button", name="Continue").click()
         expect(page.locator(".tile").first).to_be_visible()
         page.get_by_role("tab", name="Chat").click()
         ask(page, "y")
@@ -1877,7 +1882,7 @@ def test_a_wrong_key_costs_nothing_where_only_an_administrator_has_one(
         running_server(tmp_path, "--admin-api-key", "sk-2", "--load-format", "dummy", python=python) as server,
         opened_page(browser, server.url) as page,
     ):
-        field, go_on = page.get_by_label("Key", exact=True), page.get_by_role("button", name="Go on")
+        field, go_on = page.get_by_label("API key", exact=True), page.get_by_role("button", name="Continue")
         button, told = page.get_by_role("button", name="Key", exact=True), page.locator("#key-told")
         kept = "['bough.key', 'bough.admin-key'].map((name) => sessionStorage.getItem(name))"
         page.get_by_role("tab", name="Engine").click()
@@ -1915,18 +1920,18 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
 
     for path in ("**/v1/models", "**/v1/chat/completions", "**/playground/events"):
         page.route(path, need_key)
-    button, field = page.get_by_role("button", name="Key", exact=True), page.get_by_label("Key", exact=True)
+    button, field = page.get_by_role("button", name="Key", exact=True), page.get_by_label("API key", exact=True)
     expect(button).to_be_hidden()
     page.reload()
     field.fill("one")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     button.click()
-    dialog = page.get_by_role("dialog", name="Another key")
+    dialog = page.get_by_role("dialog", name="Another API key")
     dialog.get_by_role("button", name="Cancel").click()
     expect(button).to_be_focused()
     button.click()
     field.fill("three")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(page.locator("#key-refusal")).to_have_text("no such key")
     expect(page.get_by_role("button", name="Forget the key")).to_be_hidden()
     page.get_by_role("button", name="Cancel").click()
@@ -1934,7 +1939,7 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
     button.click()
     expect(page.locator("#key-told")).to_have_text("")
     field.fill("early")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(page.locator("#key-told")).to_have_text("The key is as before: not yet")
     assert page.evaluate("sessionStorage.getItem('bough.key')") == "one"
     page.get_by_role("tab", name="Engine").click()
@@ -1943,7 +1948,7 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
     button.click()
     field.fill("two")
     with page.expect_response("**/playground/events"):
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Continue").click()
     expect(page.locator("#key-told")).to_have_text("")
     assert keys[-1] == "Bearer two"
     page.get_by_role("tab", name="Chat").click()
@@ -1954,10 +1959,10 @@ def test_the_key_can_be_changed_and_forgotten(page: Page) -> None:
     assert page.evaluate("sessionStorage.getItem('bough.key')") is None
     answered = page.locator(".message.assistant .stats")
     ask(page, "x")
-    expect(page.get_by_role("dialog", name="A key is needed")).to_be_visible()
+    expect(page.get_by_role("dialog", name="An API key is needed")).to_be_visible()
     assert keys[-1] == ""
     field.fill("one")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Continue").click()
     expect(answered).to_have_count(1)
     expect(button).to_be_visible()
 
@@ -1976,8 +1981,8 @@ def test_a_key_is_asked_for_once_while_a_server_starts(page: Page) -> None:
 
     page.route("**/v1/models", start)
     page.reload()
-    page.get_by_label("Key", exact=True).fill("one")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_label("API key", exact=True).fill("one")
+    page.get_by_role("button", name="Continue").click()
     expect(page.locator("#model")).to_contain_text("sapling")
     assert keys == ["", "Bearer one", "Bearer one"]
 
@@ -1989,8 +1994,8 @@ def test_the_refusal_of_a_key_outlives_the_next_picture_of_the_engine(page: Page
     expect(page.locator(".tile").first).to_be_visible()
     page.route("**/v1/models", lambda route: route.fulfill(status=403, json={"error": {"message": "no such key"}}))
     page.get_by_role("button", name="Key", exact=True).click()
-    page.get_by_label("Key", exact=True).fill("two")
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_label("API key", exact=True).fill("two")
+    page.get_by_role("button", name="Continue").click()
     refusal = page.get_by_role("status").filter(has_text="The key is as before: no such key")
     expect(refusal).to_be_visible()
     line = page.locator("#rate polyline").first
@@ -2168,16 +2173,17 @@ def test_the_main_controls_have_their_roles(page: Page) -> None:
     answer_with(page, {"content": "Yes."})
     ask(page, "x")
     wait_for_answers(page, 1)
-    page.get_by_label("Form", exact=True).select_option("json_schema")
+    page.get_by_label("Response format").select_option("json_schema")
     chat = [
         ("link", "To the message"), ("heading", re.compile("^Bough")), ("tablist", "Views"), ("tab", "Chat"),
         ("tab", "Engine"), ("link", "API"), ("button", "Change between light and dark"), ("tabpanel", "Chat"),
         ("log", "Conversation"), ("article", "You"), ("article", "Model"), ("button", "Edit"), ("button", "Regenerate"),
         ("button", "Copy text"), ("textbox", "Your message"), ("button", "Send"), ("button", "New conversation"),
         ("textbox", "System prompt"), ("group", "Sampling"), *[("spinbutton", name) for name in SPINBUTTONS],
-        ("textbox", "Stop at, one text a line"), ("group", "Form of the answer"), ("combobox", "Form"),
-        ("textbox", "Schema"), ("combobox", "Thinking"), ("checkbox", "Show how likely each token was"),
-        ("group", "Tools"), ("textbox", "Definitions, a JSON list"), ("button", "An example"), ("combobox", "Choice"),
+        ("textbox", "Stop sequences, one a line"), ("group", "Output"), ("combobox", "Response format"),
+        ("textbox", "JSON schema"), ("combobox", "Thinking"), ("checkbox", "Logprobs: show how likely each token was"),
+        ("group", "Tools"), ("textbox", "Tool definitions, a JSON list"), ("button", "Insert an example"),
+        ("combobox", "Tool choice"),
     ]  # fmt: skip
     for role, name in chat:
         expect(page.get_by_role(role, name=name, exact=True)).to_have_count(1)
@@ -2190,7 +2196,12 @@ def test_the_main_controls_have_their_roles(page: Page) -> None:
     expect(page.get_by_role("img")).to_have_count(6)
     expect(page.get_by_role("status")).to_have_count(2)
     page.evaluate("document.getElementById('key-dialog').showModal()")
-    for role, name in (("dialog", "A key is needed"), ("textbox", "Key"), ("button", "Go on"), ("button", "Cancel")):
+    for role, name in (
+        ("dialog", "An API key is needed"),
+        ("textbox", "API key"),
+        ("button", "Continue"),
+        ("button", "Cancel"),
+    ):
         expect(page.get_by_role(role, name=name, exact=True)).to_have_count(1)
 
 

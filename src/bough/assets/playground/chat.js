@@ -180,17 +180,17 @@ function stats({ usage, speed, first, finish }) {
   const parts = [];
   if (usage) parts.push(`${usage.prompt} prompt tokens${usage.cached ? ` (${usage.cached} cached)` : ""}`, `${usage.generated} generated`);
   if (speed !== undefined) parts.push(`${speed.toFixed(0)} tokens/s`);
-  if (first !== undefined) parts.push(`first after ${first.toFixed(0)} ms`);
+  if (first !== undefined) parts.push(`first token after ${first.toFixed(0)} ms`);
   if (usage && model.max_model_len) {
     parts.push(`${(usage.prompt + usage.generated).toLocaleString("en")} of ${model.max_model_len.toLocaleString("en")} tokens of context`);
   }
-  if (finish && finish !== "stop") parts.push(finish === "length" ? "cut off at the most tokens" : finish.replace("_", " "));
+  if (finish && finish !== "stop") parts.push(finish === "length" ? "cut off at max tokens" : finish.replace("_", " "));
   return parts.join(" · ");
 }
 
 // --- what is seen ---------------------------------------------------------------------------------------------------
 
-const NAMES = { user: "You", assistant: "Model", tool: "Result of a tool" };
+const NAMES = { user: "You", assistant: "Model", tool: "Tool result" };
 
 /**
  * What is on the page of each message: its box, the parts of it that outlive an update, and a form if it is edited; and
@@ -317,7 +317,7 @@ function edit(message) {
     leave();
   });
   view.editor = element("form", { onsubmit: done }, area,
-    element("div", { className: "actions small" }, element("button", {}, "Send"), element("button", { type: "button", onclick: leave }, "Leave it")));
+    element("div", { className: "actions small" }, element("button", {}, "Send"), element("button", { type: "button", onclick: leave }, "Cancel")));
   update(message);
   area.focus();
 }
@@ -387,7 +387,7 @@ function resultForm(message, id, name) {
     goOn(asked);
   };
   return element("form", { onsubmit: give }, area, element("div", { className: "actions small" },
-    element("button", {}, "Give the result"), element("button", { type: "button", onclick: leave }, "Leave it unanswered")));
+    element("button", {}, "Send result"), element("button", { type: "button", onclick: leave }, "Leave unanswered")));
 }
 
 /** After a result, or after a call was left without one: to the next call, the answer or, with no result, a new question. */
@@ -625,7 +625,7 @@ export function startChat(served, info) {
     const text = byId("prompt").value.trim();
     if (running || !text) return;
     if (awaitsResults(messages)) {
-      complain("A tool call waits for its result. Give it, or leave the call unanswered.");
+      complain("A tool call waits for its result. Send it, or leave the call unanswered.");
       return;
     }
     const asked = settings();

@@ -107,11 +107,11 @@ function tiles(picture) {
     ["Prompt tokens/s", number(picture.prefillRate)],
     ["Running", `${picture.running} of ${picture.max_running}`],
     ["Waiting", number(picture.waiting)],
-    ["From the cache", share(picture.cached_total, prompts)],
-    ["Cached lately", share(cached, lately)],
+    ["Cache hit rate", share(picture.cached_total, prompts)],
+    ["Recent hit rate", share(cached, lately)],
     ["Requests", number(picture.requests_total)],
     ["Retracted", number(picture.retracted_total)],
-    ["Up for", duration(picture.uptime)],
+    ["Uptime", duration(picture.uptime)],
   ];
   const box = byId("tiles");
   shown.forEach(([name, value], at) => {

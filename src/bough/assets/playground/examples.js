@@ -37,11 +37,11 @@ const OF_BUNDLED = [
   { name: "A fact", prompt: "How tall does an oak grow?" },
   { name: "A sum", prompt: "What is 36 + 47?" },
   {
-    name: "JSON by a schema",
+    name: "JSON schema",
     prompt: "Extract name, age and city as JSON: Marta is 34 years old and lives in Porto.",
     settings: { form: "json_schema", schema: pretty(PERSON) },
   },
-  { name: "A tool", prompt: "What is the weather in Oslo?", settings: { tools: pretty(EXAMPLE_TOOLS), tool_choice: "auto" } },
+  { name: "A tool call", prompt: "What is the weather in Oslo?", settings: { tools: pretty(EXAMPLE_TOOLS), tool_choice: "auto" } },
   { name: "Thinking", prompt: "What is 27 + 48?", settings: { thinking: "on" } },
 ];
 
