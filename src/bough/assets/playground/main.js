@@ -1,7 +1,7 @@
 // The page as a whole: which model, which view, light or dark.
 
 import { call, changeKey, isPassing, showWhetherKeyIsKept } from "./api.js";
-import { chatIsShown, startChat } from "./chat.js";
+import { Chat } from "./chat.js";
 import { write } from "./dom.js";
 import { prepareEngine, startEngine, stopEngine } from "./engine.js";
 import { ofBrowser } from "./storage.js";
@@ -18,11 +18,11 @@ function select(name, focus) {
   }
   if (focus) byId(`tab-${name}`).focus();
   history.replaceState(null, "", name === "chat" ? "/" : `/#${name}`);
-  if (!hasBegun) { // once it has, the view is selected again
+  if (!chat) { // once there is one, the view is selected again
     if (hasFailed) beginOrRetry();
     return;
   }
-  if (name === "chat") chatIsShown();
+  if (name === "chat") chat.isShown();
   if (name === "engine" && !document.hidden) startEngine();
   else stopEngine();
 }
@@ -37,7 +37,7 @@ for (const name of TABS) {
 
 // A page that nobody sees does not keep the engine's view from others.
 document.addEventListener("visibilitychange", () => {
-  if (!hasBegun || byId("engine").hidden) return;
+  if (!chat || byId("engine").hidden) return;
   if (document.hidden) stopEngine();
   else if (byId("engine-closed").hidden) startEngine();
 });
@@ -63,7 +63,7 @@ byId("change-key").addEventListener("click", async () => {
   }
   write(byId("connection"), "");
   if (byId("change-key").hidden) document.querySelector("[role=tab][aria-selected=true]").focus();
-  if (!hasBegun) beginOrRetry();
+  if (!chat) beginOrRetry();
   else if (!byId("engine").hidden) {
     stopEngine();
     startEngine();
@@ -71,7 +71,7 @@ byId("change-key").addEventListener("click", async () => {
 });
 showWhetherKeyIsKept();
 
-let hasBegun = false;
+let chat = null; // until the page has begun
 let hasFailed = false; // for good, unless somebody tries again
 
 /** Show the model and the views, unless this is no longer wanted by the time the server has said what there is. */
@@ -79,10 +79,9 @@ async function begin(isWanted) {
   const { data } = await (await call("/v1/models")).json();
   const info = await (await call("/model_info")).json();
   if (!isWanted()) return;
-  hasBegun = true;
   byId("model").textContent = byId("model").title = data[0].id;
   document.title = `Bough · ${data[0].id}`;
-  startChat(data[0], info);
+  chat = new Chat(data[0], info);
   prepareEngine();
   if (!info.is_generation) {
     byId("prompt").disabled = byId("send").disabled = true;

@@ -1,5 +1,8 @@
 // What the messages of a conversation say, and what of it the server is told.
 
+/** Who says something, by role. */
+export const NAMES = { user: "You", assistant: "Model", tool: "Tool result" };
+
 /** Whether there is anything in a message; an answer that failed at once has nothing. */
 export function says({ role, content, reasoning_content, tool_calls }) {
   return role !== "assistant" || Boolean(content || reasoning_content || tool_calls.length);

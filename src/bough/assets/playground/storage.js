@@ -36,3 +36,12 @@ function memory(storage) {
 
 export const ofTab = memory(() => sessionStorage);
 export const ofBrowser = memory(() => localStorage);
+
+/** What JSON the tab has under a name; null if there is none. */
+export function remembered(name) {
+  try {
+    return JSON.parse(ofTab.get(name));
+  } catch {
+    return null;
+  }
+}
