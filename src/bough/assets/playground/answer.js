@@ -61,7 +61,7 @@ export function figuresOf({ usage, speed, first, finish }, contextLength) {
   const parts = [];
   if (usage) parts.push(`${usage.prompt} prompt tokens${usage.cached ? ` (${usage.cached} cached)` : ""}`, `${usage.generated} generated`);
   if (speed !== undefined) parts.push(`${speed.toFixed(0)} tokens/s`);
-  if (first !== undefined) parts.push(`first token after ${first.toFixed(0)} ms`);
+  if (first !== undefined) parts.push(`TTFT ${first.toFixed(0)} ms`);
   if (usage && contextLength) {
     parts.push(`${(usage.prompt + usage.generated).toLocaleString("en")} of ${contextLength.toLocaleString("en")} tokens of context`);
   }
