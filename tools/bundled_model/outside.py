@@ -21,7 +21,7 @@ import argparse
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +88,7 @@ def is_right(answer: Answer, expect: Mapping[str, Any]) -> bool:
         except ValueError:
             return False
         return any(found == plain(value) for value in expect.get("json_any", [expect.get("json")]))
+    rules: dict[str, Callable[[Iterable[bool]], bool]]
     rules = {"contains_all": all, "contains_any": any, "contains_none": lambda found: not any(found)}
     if not expect or expect.keys() - rules.keys():
         raise ValueError(f"nothing known is expected: {expect}")
@@ -111,13 +112,12 @@ def plain(value: Any) -> Any:
 
 def ask(client: OpenAI, model: str, question: Question, temperature: float) -> Answer:
     """The answer of a server."""
-    fields: dict[str, Any] = {"tools": question.tools} if question.tools else {}
+    fields: dict[str, Any] = {"messages": question.messages} | ({"tools": question.tools} if question.tools else {})
     if question.thinking:
         fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": True}}
     message = (
         client.chat.completions.create(
             model=model,
-            messages=[*question.messages],  # type: ignore[misc]
             temperature=temperature,
             seed=SEED,
             max_tokens=LONGEST_ANSWER,
@@ -126,14 +126,16 @@ def ask(client: OpenAI, model: str, question: Question, temperature: float) -> A
         .choices[0]
         .message
     )
-    return Answer(message.content or "", [_called(call.function) for call in message.tool_calls or []])
+    return Answer(message.content or "", [_called(call.to_dict()) for call in message.tool_calls or []])
 
 
-def _called(function: Any) -> Mapping[str, Any]:
+def _called(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Name and arguments of a call, the latter as the model wrote them where they are no JSON."""
+    name, arguments = call["function"]["name"], call["function"]["arguments"]
     try:
-        return {"name": function.name, "arguments": json.loads(function.arguments)}
+        return {"name": name, "arguments": json.loads(arguments)}
     except ValueError:
-        return {"name": function.name, "arguments": function.arguments}
+        return {"name": name, "arguments": arguments}
 
 
 def measure(
