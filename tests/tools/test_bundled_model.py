@@ -457,12 +457,13 @@ def test_the_card_says_what_the_weights_say_of_their_training(tokenizer: Tokeniz
     trainer = Trainer(TINY, plan, Documents(tokenizer, plan), compiled=False)
     trainer.step = 1234
     write_model(tmp_path, trainer.parameters, TINY, tokenizer, trainer.told() | {"fall": "234"})
-    text = card(tmp_path, "| the table |", "| the modes |")
+    text = card(tmp_path, "| the table |", "| from outside |", "| the modes |")
     assert f"{(1234 + 1231) * 512 / 1e6:.1f} million tokens in 1,234 steps" in text
     assert "--run RUN0 --compile --seed 9 --tokens 512 --small-steps 3 --steps 1000\n" in text
     assert "--run RUN0 --compile --seed 9 --tokens 512 --small-steps 3 --finish 234 --out MODEL0\n" in text
     assert "install.py --model MODEL0\n" in text
     assert "| the table |" in text
+    assert "| from outside |" in text
     assert "| the modes |" in text
 
 
@@ -494,7 +495,7 @@ def test_a_finished_model_is_trained_further_with_documents_that_it_has_not_read
     resumed.load(tmp_path / "state.safetensors")
     assert (resumed.step, resumed.begun, resumed.falls) == (4, 3, ["1-3"])
     write_model(tmp_path, resumed.parameters, TINY, tokenizer, resumed.told() | {"fall": "1"})
-    text = card(tmp_path, "", "")
+    text = card(tmp_path, "", "", "")
     assert "--run RUN0 --compile --seed 11 --tokens 512 --small-steps 3 --steps 1\n" in text
     assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --start MODEL0 --steps 3\n" in text
     assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --finish 1 --out MODEL1\n" in text
@@ -574,7 +575,7 @@ def test_the_card_tells_of_a_fall_that_began_at_a_part_of_the_rate(tokenizer: To
     assert further.falls == ["0-2@0.3"]
     further.step = 3
     write_model(tmp_path, further.parameters, TINY, tokenizer, further.told() | {"fall": "1", "scale": "1e-05"})
-    text = card(tmp_path, "", "")
+    text = card(tmp_path, "", "", "")
     assert "--run RUN0 --compile --seed 11 --tokens 512 --small-steps 3 --finish 2 --scale 0.3 --out MODEL0\n" in text
     assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --start MODEL0 --steps 2\n" in text
     assert "--run RUN1 --compile --seed 11 --tokens 512 --small-steps 3 --finish 1 --scale 1e-05 --out MODEL1\n" in text

@@ -96,18 +96,22 @@ def is_right(answer: Answer, expect: Mapping[str, Any]) -> bool:
     return all(rules[rule](holds(text, part.lower()) for part in parts) for rule, parts in expect.items())
 
 
-def plain(value: Any) -> Any:
-    """A value of JSON without what makes no difference."""
+def plain(value: Any) -> str:
+    """JSON of a value without what makes no difference."""
+    return json.dumps(_plain(value), sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: plain(part) for key, part in value.items()}
+        return {key: _plain(part) for key, part in value.items()}
     if isinstance(value, list):
-        return [plain(part) for part in value]
+        return [_plain(part) for part in value]
     if isinstance(value, str):
         try:
             return float(value)
         except ValueError:
             return value.casefold()
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def ask(client: OpenAI, model: str, question: Question, temperature: float) -> Answer:
