@@ -12,7 +12,7 @@ from tests.e2e.server import Server
 from tests.e2e.test_conversations import QUESTION
 
 GUIDE = {"role": "system", "content": "You are Sapling, a friendly guide to trees."}
-PROMPT = "The oak is one of the trees that grow in the woods and parks of Europe and North America. It"
+PROMPT = "Once upon a time a young maple stood at the end of a long valley. It was the smallest of all"
 OF_PATH: dict[str, dict[str, Any]] = {
     # Longer than a page of the KV cache.
     "/v1/chat/completions": {"messages": [GUIDE, *QUESTION]},
