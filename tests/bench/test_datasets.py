@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import os
 from itertools import groupby
 
 import pytest
 
-from bough.bench.datasets import DatasetArgs, how_many, make_requests, vocab_size_from
+from bough.bench.datasets import DatasetArgs, custom_requests, how_many, make_requests, vocab_size_from
 from bough.errors import ConfigError, StartupError
 
 
@@ -78,14 +79,32 @@ def test_a_file_is_read_up_to_the_number_of_prompts(tmp_path):
     assert [request.text for request in make_requests(args, vocab_size=1)] == ["0", "1", "2", "3"]
 
 
+def said(args):
+    return how_many(args, custom_requests(args))
+
+
+def test_requests_may_come_from_a_pipe():
+    reading, writing = os.pipe()
+    with open(writing, "w") as file:
+        file.write('{"prompt": "a"}\n')
+    try:
+        args = DatasetArgs(dataset_name="custom", dataset_path=f"/dev/fd/{reading}")
+        custom = custom_requests(args)
+        assert how_many(args, custom).startswith("1 request, all that")
+        assert [request.text for request in make_requests(args, vocab_size=1, custom=custom)] == ["a"]
+    finally:
+        os.close(reading)
+
+
 def test_how_many_requests_there_are_is_said_with_the_flags_that_say_so(tmp_path):
     path = write(tmp_path, *({"prompt": str(i)} for i in range(3)))
     custom = {"dataset_name": "custom", "dataset_path": path}
     groups = DatasetArgs(dataset_name="generated-shared-prefix", gsp_num_groups=2, gsp_prompts_per_group=3)
-    assert how_many(DatasetArgs()) == "1000 requests (--num-prompts says how many)"
-    assert how_many(groups) == "6 requests: 2 groups (--gsp-num-groups) of 3 (--gsp-prompts-per-group)"
-    assert how_many(DatasetArgs(**custom)) == f"3 requests, all that {path} holds; --num-prompts allows 1000"
-    assert how_many(DatasetArgs(**custom, num_prompts=2)) == "2 requests (--num-prompts says how many)"
+    assert how_many(DatasetArgs(), None) == "1000 requests (--num-prompts says how many)"
+    assert how_many(groups, None) == "6 requests: 2 groups (--gsp-num-groups) of 3 (--gsp-prompts-per-group)"
+    assert said(DatasetArgs(**custom)) == f"3 requests, all that {path} holds; --num-prompts allows 1000"
+    assert said(DatasetArgs(**custom, num_prompts=2)) == "2 requests (--num-prompts says how many)"
+    assert said(DatasetArgs(**custom, num_prompts=1)) == "1 request (--num-prompts says how many)"
 
 
 @pytest.mark.parametrize(

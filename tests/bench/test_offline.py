@@ -55,7 +55,7 @@ def test_prompts_that_are_too_long_are_told_with_their_flag(capsys):
     flags = ["--num-prompts", "1", "--random-input-len", "70", "--random-range-ratio", "1", "--context-length", "64"]
     assert main(["bench", "offline", *flags, "--log-level", "error"]) == 2
     captured = capsys.readouterr()
-    assert captured.out == "Measuring 1 requests (--num-prompts says how many)\n"
+    assert captured.out == "Measuring 1 request (--num-prompts says how many)\n"
     assert "--random-input-len 70: This model's maximum context length is 64 tokens" in captured.err
 
 

@@ -49,6 +49,15 @@ def test_kind_choices_and_optionality_come_from_the_annotation():
     assert [each.name for each in options_of(Table) if each.repeated] == ["names"]
 
 
+def test_only_text_may_be_given_several_times():
+    @dataclass(frozen=True, kw_only=True, slots=True)
+    class Numbers(OptionTable):
+        counts: tuple[int, ...] = option((), help="Counts.", group="First")
+
+    with pytest.raises(TypeError, match="counts: only text"):
+        options_of(Numbers)
+
+
 def test_groups_keep_the_order_of_declaration():
     groups = {title: [each.name for each in options] for title, options in groups_of(Table).items()}
     assert groups == {

@@ -58,6 +58,19 @@ def test_pieces_of_a_long_prompt_share_lines(caplog: pytest.LogCaptureFixture, m
     assert [(new, tokens, steps) for new, tokens, *_, steps in told] == [(1, 10, 1), (0, 40, 4), (0, 17, 2)]
 
 
+def test_steps_that_take_long_have_a_line_each(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bough.scheduler.step_log._LONGEST_SILENCE", 0.0)
+    caplog.set_level(logging.INFO, "bough.scheduler.step_log")
+    harness = Harness(decode_log_interval=4, chunked_prefill_size=10)
+    harness.submit(list(range(67)), max_new_tokens=1)
+    harness.run()
+    harness.close()
+    lines = [record.getMessage() for record in caplog.records if record.__dict__.get("event") == "prefill_batch"]
+    assert [numbers(PREFILL, line)[1] for line in lines] == [10, 10, 10, 10, 10, 10, 7]
+
+
 def test_a_pause_counts_for_no_throughput() -> None:
     harness = Harness(decode_log_interval=4)
     harness.submit([1, 2], max_new_tokens=1000)

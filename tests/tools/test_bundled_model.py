@@ -29,7 +29,7 @@ from skills import SKILLS, arithmetic, draw, everyday_cases, everyday_table, ext
 from tokenizers import Tokenizer, pre_tokenizers, trainers
 from tokens import encode, train_tokenizer, untrained_tokenizer, with_twins
 from transformers import AutoTokenizer, Qwen3ForCausalLM
-from words import NOTHING, TEST_CITIES, TEST_NAMES, TEST_SURNAMES, TOKENIZER, Stage, Words, made_up
+from words import NOTHING, TEST_CITIES, TEST_NAMES, TEST_SURNAMES, TOKENIZER, Stage, Words, is_held_out, made_up
 from write_model import write_model
 
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
@@ -114,6 +114,9 @@ def test_training_has_no_held_out_name_and_no_held_out_sum(drawn: dict[str, list
         for document in documents:
             text = document.text()
             assert not [word for word in held_out if f" {word}" in text or f'"{word}' in text], text
+            # The card names those that the last stages have.
+            words = {word for word in re.findall(r"[a-z-]+", text.lower()) if is_held_out(word)}
+            assert words <= {"barber", "lawyer", "rehearsal", "pharmacy", "loan", "voucher"}, text
     rng = random.Random(1)
     assert not any(arithmetic.is_held_out(*arithmetic.draw(rng)) for _ in range(2000))
     tested = [arithmetic.draw(rng, test=True) for _ in range(300)]

@@ -63,7 +63,7 @@ def test_it_answers_questions_from_outside_as_its_card_says() -> None:
         for skill, share in re.findall(r"^\| ([a-z ,]+) \| \d+ \| ([\d.]+) %", outside, re.MULTILINE)
     }
     with Runtime() as runtime:
-        found = measure_outside(runtime.url, 0.0)
+        found = measure_outside(ServedAnswers(runtime.url), 0.0)
     assert found.keys() == said.keys()
     # Another processor rounds differently, which turns few answers.
     off = {skill: score.right - said[skill] / 100 * score.cases for skill, score in found.items()}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from companions import shape_of
 from learn import fall_of
-from measure import ServedAnswers, measure, table, write_failures
+from measure import TEMPERATURES, ServedAnswers, measure, table, write_failures
 from modes import measure_modes
 from outside import NAMED, by_words
 from outside import measure as measure_outside
@@ -36,6 +36,7 @@ def card(model: Path, results: str, outside: str, modes: str) -> str:
         parameters = sum(file.get_tensor(name).numel() for name in file.keys())  # noqa: SIM118 (not a mapping)
         told = file.metadata()
     size = sum((model / name).stat().st_size for name in FILES)
+    words = by_words()
     return (
         (HERE / "card.md")
         .read_text(encoding="utf-8")
@@ -54,7 +55,7 @@ def card(model: Path, results: str, outside: str, modes: str) -> str:
             commands="\n".join(commands(told)),
             table=results,
             outside=outside,
-            words=f"{by_words().right} of {by_words().cases}",
+            words=f"{words.right} of {words.cases}",
             modes=modes,
         )
     )
@@ -93,10 +94,10 @@ def main() -> None:
     failures: list[dict[str, object]] = []
     with Runtime(model_path=str(arguments.model), served_model_name="sapling") as runtime:
         answers = ServedAnswers(runtime.url)
-        columns = {f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in (0.0, 0.7)}
+        columns = {f"temperature {t:g}": measure(answers, arguments.cases, t, failures) for t in TEMPERATURES}
         columns["temperature 0.7, top-p 1"] = measure(answers, arguments.cases, 0.7, failures, top_p=1.0)
         results = table(columns)
-        columns = {f"temperature {t:g}": measure_outside(runtime.url, t, failures) for t in (0.0, 0.7)}
+        columns = {f"temperature {t:g}": measure_outside(answers, t, failures) for t in TEMPERATURES}
         outside = table(columns, [NAMED])
     print(results, outside, sep="\n\n", flush=True)
     if arguments.failures:

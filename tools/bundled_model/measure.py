@@ -11,7 +11,7 @@ import json
 import random
 import tempfile
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -31,6 +31,7 @@ LONGEST_ANSWER = 200
 BATCH_SIZE = 64
 SEED = 99
 MOST_AT_ONCE = 16
+TEMPERATURES = (0.0, 0.7)
 
 
 @dataclass
@@ -115,25 +116,30 @@ class ServedAnswers:
         with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
             return list(pool.map(lambda case: self._ask(case, temperature, top_p), cases))
 
-    def _ask(self, case: Case, temperature: float, top_p: float | None) -> str:
-        fields: dict[str, Any] = {"messages": [_message(turn) for turn in case.turns]}
-        if case.tools:
-            fields["tools"] = [tool.to_api() for tool in case.tools]
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        thinking: bool,
+        temperature: float,
+        top_p: float | None = None,
+    ) -> Any:
+        """The message that the server answers to these, as its client gives it."""
+        fields: dict[str, Any] = {"messages": messages}
+        if tools:
+            fields["tools"] = tools
         if top_p is not None:
             fields["top_p"] = top_p
-        if case.thinking:
+        if thinking:
             fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": True}}
-        message = (
-            self._client.chat.completions.create(
-                model=self._model,
-                temperature=temperature,
-                seed=SEED,
-                max_tokens=LONGEST_ANSWER,
-                **fields,
-            )
-            .choices[0]
-            .message
+        answer = self._client.chat.completions.create(
+            model=self._model, temperature=temperature, seed=SEED, max_tokens=LONGEST_ANSWER, **fields
         )
+        return answer.choices[0].message
+
+    def _ask(self, case: Case, temperature: float, top_p: float | None) -> str:
+        tools = [tool.to_api() for tool in case.tools]
+        message = self.complete(list(map(_message, case.turns)), tools, case.thinking, temperature, top_p)
         # As the model wrote it, so that one judge does for both: arguments may be no JSON.
         calls = [
             f'{CALL}\n{{"name": {json.dumps(call.function.name)}, "arguments": {call.function.arguments}}}\n{END_CALL}'
@@ -216,7 +222,7 @@ def main() -> None:
     parser.add_argument("--model", type=Path, help="directory of the model")
     parser.add_argument("--server", help="address of a server instead, such as http://127.0.0.1:30000")
     parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
-    parser.add_argument("--temperatures", type=float, nargs="+", default=[0.0, 0.7])
+    parser.add_argument("--temperatures", type=float, nargs="+", default=TEMPERATURES)
     parser.add_argument("--top-p", type=float, help="default: the model's own")
     parser.add_argument("--failures", type=Path, help="write the wrong answers to this file, one JSON object per line")
     parser.add_argument("--threads", type=int, default=2)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from measure import Score, ServedAnswers, measure
+from measure import TEMPERATURES, Score, ServedAnswers, measure
 
 from bough import Runtime
 
@@ -37,7 +37,6 @@ MODES: Mapping[str, Mapping[str, Any]] = {
     "pages of one token": {"page_size": 1},
     "prompts in parts of 32 tokens": {"chunked_prefill_size": 32},
 }
-TEMPERATURES = (0.0, 0.7)
 # What the first letters of a skill's name say.
 GROUPS = ("arithmetic", "JSON extraction", "tool choice", "everyday tools", "")
 # Counts among all only: the card tells it apart.

@@ -4,8 +4,8 @@
 are never changed and never trained on, and prints a table in Markdown. Beside the choice of a tool stands what a rule
 without any model makes of it: the tool that shares the most words with the request.
 
-A line of ``outside.jsonl`` has ``skill``, ``messages``, and where they are wanted ``tools`` and ``thinking``, all as
-clients of the OpenAI API send them, and ``expect``:
+A line of ``outside.jsonl`` has ``skill``, ``by`` (in the manner of which of twelve writers), ``messages``, and where
+they are wanted ``tools`` and ``thinking``, all as clients of the OpenAI API send them, and ``expect``:
 
 - ``number``: the last number of the answer.
 - ``json``, or ``json_any`` of several: the answer is nothing but JSON of this value.
@@ -23,16 +23,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from documents import holds
-from measure import LONGEST_ANSWER, MOST_AT_ONCE, SEED, Score, table, write_failures
-from openai import OpenAI
+from measure import MOST_AT_ONCE, TEMPERATURES, Score, ServedAnswers, table, write_failures
 
 QUESTIONS = Path(__file__).with_name("outside.jsonl")
-TEMPERATURES = (0.0, 0.7)
 # Of the same calls, those of the right tool, whatever its arguments.
 NAMED = "tools, arguments aside"
 # Words that tell nothing of what a request is about.
@@ -59,12 +57,12 @@ class Answer:
     """What a model said: its text without thoughts, and name and arguments of its calls."""
 
     text: str
-    calls: Sequence[Mapping[str, Any]] = field(default=())
+    calls: Sequence[Mapping[str, Any]] = ()
 
 
-def questions(path: Path = QUESTIONS) -> list[Question]:
+def questions() -> list[Question]:
     """All of them."""
-    return [Question(**json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [Question(**json.loads(line)) for line in QUESTIONS.read_text(encoding="utf-8").splitlines()]
 
 
 def is_right(answer: Answer, expect: Mapping[str, Any]) -> bool:
@@ -114,22 +112,9 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def ask(client: OpenAI, model: str, question: Question, temperature: float) -> Answer:
+def ask(model: ServedAnswers, question: Question, temperature: float) -> Answer:
     """The answer of a server."""
-    fields: dict[str, Any] = {"messages": question.messages} | ({"tools": question.tools} if question.tools else {})
-    if question.thinking:
-        fields["extra_body"] = {"chat_template_kwargs": {"enable_thinking": True}}
-    message = (
-        client.chat.completions.create(
-            model=model,
-            temperature=temperature,
-            seed=SEED,
-            max_tokens=LONGEST_ANSWER,
-            **fields,
-        )
-        .choices[0]
-        .message
-    )
+    message = model.complete(question.messages, question.tools, question.thinking, temperature)
     return Answer(message.content or "", [_called(call.to_dict()) for call in message.tool_calls or []])
 
 
@@ -143,14 +128,12 @@ def _called(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def measure(
-    url: str, temperature: float, failures: list[dict[str, object]] | None = None, path: Path = QUESTIONS
+    model: ServedAnswers, temperature: float, failures: list[dict[str, object]] | None = None
 ) -> dict[str, Score]:
-    """Ask a server everything and count; wrong answers go to ``failures``."""
-    client = OpenAI(base_url=f"{url.rstrip('/')}/v1", api_key="none")
-    model = client.models.list().data[0].id
-    asked = questions(path)
+    """Ask everything and count; wrong answers go to ``failures``."""
+    asked = questions()
     with ThreadPoolExecutor(MOST_AT_ONCE) as pool:
-        answers = list(pool.map(lambda question: ask(client, model, question, temperature), asked))
+        answers = list(pool.map(lambda question: ask(model, question, temperature), asked))
     right = [is_right(answer, question.expect) for answer, question in zip(answers, asked, strict=True)]
     if failures is not None:
         failures += [
@@ -202,7 +185,8 @@ def main() -> None:
     parser.add_argument("--failures", type=Path, help="write the wrong answers to this file, one JSON object per line")
     arguments = parser.parse_args()
     failures: list[dict[str, object]] = []
-    columns = {f"temperature {t:g}": measure(arguments.server, t, failures) for t in TEMPERATURES}
+    model = ServedAnswers(arguments.server)
+    columns = {f"temperature {t:g}": measure(model, t, failures) for t in TEMPERATURES}
     print(table(columns, [NAMED]))
     words = by_words()
     print(f"\nThe tool that shares the most words with the request is the right one in {words.right} of {words.cases}.")

@@ -1,4 +1,4 @@
-"""Words that the generators put into their templates; those held out never occur in training."""
+"""Words that the generators put into their templates; those held out are drawn for the evaluation only."""
 
 from __future__ import annotations
 
@@ -495,7 +495,7 @@ _HELD_OUT = {word.lower() for word in (*TEST_NAMES, *TEST_SURNAMES, *TEST_CITIES
 
 
 def is_held_out(word: str) -> bool:
-    """Whether training never uses this word."""
+    """Whether this word is drawn for the evaluation only."""
     return word.lower() in _HELD_OUT
 
 

@@ -100,12 +100,15 @@ class BenchRequest:
         return " ".join(_WORDS[token % len(_WORDS)] for token in self.input_ids or ())
 
 
-def make_requests(args: DatasetArgs, *, vocab_size: int) -> list[BenchRequest]:
+def make_requests(
+    args: DatasetArgs, *, vocab_size: int, custom: list[BenchRequest] | None = None
+) -> list[BenchRequest]:
     """The requests of a dataset, the same for the same arguments.
 
     Args:
         args: which dataset, and its lengths.
         vocab_size: random ids are drawn from ``[0, vocab_size)``, unless ``args`` says otherwise.
+        custom: those of a custom dataset where they have been read: its file may be a pipe.
 
     Raises:
         ConfigError: if the file of a custom dataset cannot be read or a line of it is wrong.
@@ -116,21 +119,31 @@ def make_requests(args: DatasetArgs, *, vocab_size: int) -> list[BenchRequest]:
         return _random_ids(args, vocab_size, rng)
     if args.dataset_name == "generated-shared-prefix":
         return _generated_shared_prefix(args, vocab_size, rng)
-    return _custom(args)
+    return _custom(args) if custom is None else custom
 
 
-def how_many(args: DatasetArgs) -> str:
-    """How many requests a dataset has, and which flags say so.
+def custom_requests(args: DatasetArgs) -> list[BenchRequest] | None:
+    """The requests of a custom dataset; ``None`` of another.
 
     Raises:
-        ConfigError: if the file of a custom dataset cannot be read or a line of it is wrong.
+        ConfigError: if its file cannot be read or a line of it is wrong.
     """
+    return _custom(args) if args.dataset_name == "custom" else None
+
+
+def how_many(args: DatasetArgs, custom: list[BenchRequest] | None) -> str:
+    """How many requests a dataset has, of which ``custom`` are those of a custom one, and which flags say so."""
     if args.dataset_name == "generated-shared-prefix":
         groups, prompts = args.gsp_num_groups, args.gsp_prompts_per_group
-        return f"{groups * prompts} requests: {groups} groups (--gsp-num-groups) of {prompts} (--gsp-prompts-per-group)"
-    if args.dataset_name == "custom" and (count := len(_custom(args))) < args.num_prompts:
-        return f"{count} requests, all that {args.dataset_path} holds; --num-prompts allows {args.num_prompts}"
-    return f"{args.num_prompts} requests (--num-prompts says how many)"
+        total = _counted(groups * prompts)
+        return f"{total}: {groups} groups (--gsp-num-groups) of {prompts} (--gsp-prompts-per-group)"
+    if custom is not None and len(custom) < args.num_prompts:
+        return f"{_counted(len(custom))}, all that {args.dataset_path} holds; --num-prompts allows {args.num_prompts}"
+    return f"{_counted(args.num_prompts)} (--num-prompts says how many)"
+
+
+def _counted(requests: int) -> str:
+    return f"{requests} request{'s' if requests != 1 else ''}"
 
 
 def prompt_lengths(args: DatasetArgs) -> str:

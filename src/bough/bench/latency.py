@@ -12,11 +12,11 @@ import numpy as np
 
 from bough import __version__
 from bough.bench.datasets import vocab_size_from
-from bough.bench.options import engine_arguments, options_of_engine, output_file
+from bough.bench.options import engine_arguments, flags_of_length, options_of_engine, output_file
 from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
-from bough.errors import BadRequest, ConfigError
+from bough.errors import ConfigError
 from bough.observability.progress import Progress
 
 if TYPE_CHECKING:
@@ -99,12 +99,8 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
 
 
 def _events(engine: Engine, prompts: list[list[int]], sampling: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    try:
+    with flags_of_length(f"--input-len {len(prompts[0])}"):
         yield from engine.generate(input_ids=prompts, sampling_params=sampling, stream=True)
-    except BadRequest as error:
-        if error.code == "context_length_exceeded":
-            raise ConfigError(f"--input-len {len(prompts[0])}: {error.message}") from None
-        raise
 
 
 def run_latency(engine: Engine, args: BenchLatencyArgs, vocab_size: int) -> list[dict[str, Any]]:

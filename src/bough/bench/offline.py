@@ -10,12 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from bough import __version__
-from bough.bench.datasets import BenchRequest, DatasetArgs, how_many, make_requests, prompt_lengths, vocab_size_from
-from bough.bench.options import engine_arguments, options_of_engine, output_file
+from bough.bench.datasets import (
+    BenchRequest,
+    DatasetArgs,
+    custom_requests,
+    how_many,
+    make_requests,
+    prompt_lengths,
+    vocab_size_from,
+)
+from bough.bench.options import engine_arguments, flags_of_length, options_of_engine, output_file
 from bough.bench.report import result_path, write_json
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
-from bough.errors import BadRequest, ConfigError, RequestFailed
+from bough.errors import ConfigError, RequestFailed
 from bough.observability.progress import Progress
 
 if TYPE_CHECKING:
@@ -150,23 +158,19 @@ def main(argv: list[str]) -> int:
     args = BenchOfflineArgs(**given_options(namespace, BenchOfflineArgs))
     dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
     output = result_path(args.output_file)
-    print(f"Measuring {how_many(dataset)}", flush=True)
+    custom = custom_requests(dataset)
+    print(f"Measuring {how_many(dataset, custom)}", flush=True)
     from bough import Engine
 
     with Engine(**engine_options) as engine:
         vocab_size = dataset.vocab_size or vocab_size_from(engine.get_server_info())
-        requests = make_requests(dataset, vocab_size=vocab_size)
+        requests = make_requests(dataset, vocab_size=vocab_size, custom=custom)
         model = engine.get_model_info()["served_model_name"]
         options = options_of_engine(engine)
         answers = len(requests) + (not args.skip_warmup)
         progress = Progress("Measuring", answers, unit="requests", elsewhere="nothing")
-        try:
-            with progress, counting(engine, progress):
-                figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
-        except BadRequest as error:
-            if error.code == "context_length_exceeded":
-                raise ConfigError(f"{prompt_lengths(dataset)}: {error.message}") from None
-            raise
+        with progress, counting(engine, progress), flags_of_length(prompt_lengths(dataset)):
+            figures = run_offline(engine, requests, warm_up=not args.skip_warmup)
     print(offline_table(figures))
     if output is not None:
         write_json(

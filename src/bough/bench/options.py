@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
+from bough.errors import BadRequest, ConfigError
 
 if TYPE_CHECKING:
     from bough.entrypoints.engine import Engine
@@ -33,6 +36,21 @@ def options_of_engine(engine: Engine) -> dict[str, Any]:
     """The options that an engine runs with, without secrets, for who compares its figures with others."""
     options = engine.server_args.to_public_dict()
     return {name: value for name, value in options.items() if name not in _NO_SETTINGS}
+
+
+@contextmanager
+def flags_of_length(flags: str) -> Iterator[None]:
+    """Let a prompt that is too long for the context be told with the ``flags`` that made it so long.
+
+    Raises:
+        ConfigError: if there is one.
+    """
+    try:
+        yield
+    except BadRequest as error:
+        if error.code == "context_length_exceeded":
+            raise ConfigError(f"{flags}: {error.message}") from None
+        raise
 
 
 def engine_arguments(

@@ -9,7 +9,15 @@ from typing import Any, Literal
 from bough import __version__
 from bough.bench.backends import BACKENDS, Sampling
 from bough.bench.client import BenchClient, Load, Refused, connect, run_load
-from bough.bench.datasets import BenchRequest, DatasetArgs, how_many, make_requests, prompt_lengths, vocab_size_from
+from bough.bench.datasets import (
+    BenchRequest,
+    DatasetArgs,
+    custom_requests,
+    how_many,
+    make_requests,
+    prompt_lengths,
+    vocab_size_from,
+)
 from bough.bench.metrics import details, summarise, table
 from bough.bench.options import output_file
 from bough.bench.report import result_path, write_json
@@ -116,8 +124,15 @@ class BenchServeArgs(OptionTable):
         return Sampling(self.temperature, self.top_p, not self.disable_ignore_eos, self.extra_request_body or {})
 
 
-async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str, Any]:
+async def run_benchmark(
+    args: BenchServeArgs, dataset: DatasetArgs, custom: list[BenchRequest] | None = None
+) -> dict[str, Any]:
     """Measure one run.
+
+    Args:
+        args: of the benchmark.
+        dataset: of which the requests are.
+        custom: those of a custom dataset where they have been read.
 
     Returns:
         The options and the figures of :func:`bough.bench.metrics.summarise`, as plain values.
@@ -130,7 +145,7 @@ async def run_benchmark(args: BenchServeArgs, dataset: DatasetArgs) -> dict[str,
     async with connect(args.url, keys[0] if keys else None, args.ca_cert, args.request_timeout) as client:
         await client.wait_until_ready(args.ready_check_timeout_sec)
         model = args.model or await _first_model(client)
-        requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset))
+        requests = make_requests(dataset, vocab_size=await _vocab_size(client, dataset), custom=custom)
         await _warm_up(client, requests, args, dataset, model)
         load = Load(args.request_rate, args.max_concurrency, dataset.seed)
         backend, stream = BACKENDS[args.backend], not args.disable_stream
@@ -212,10 +227,11 @@ def main(argv: list[str]) -> int:
     args = BenchServeArgs(**given_options(namespace, BenchServeArgs))
     dataset = DatasetArgs(**given_options(namespace, DatasetArgs))
     output = result_path(args.output_file)
-    print(f"Measuring {how_many(dataset)}", flush=True)
+    custom = custom_requests(dataset)
+    print(f"Measuring {how_many(dataset, custom)}", flush=True)
     import uvloop  # late: help does not need it
 
-    result = uvloop.run(run_benchmark(args, dataset))
+    result = uvloop.run(run_benchmark(args, dataset, custom))
     print(table(result, f"{args.url}, {args.backend}, {dataset.dataset_name}"))
     if output is not None:
         write_json(output, result)

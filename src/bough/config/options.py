@@ -101,7 +101,7 @@ class Option:
     optional: bool
     """Whether ``None`` is a value."""
     repeated: bool
-    """Whether a command line may give it several times. It is of text then, and its value a tuple of all given."""
+    """Whether a command line may give it several times; its kind is ``str`` then, its value a tuple of all."""
     choices: tuple[str, ...]
     """Allowed values; empty: not limited."""
     default: Any
@@ -422,4 +422,6 @@ def _from_field(field: dataclasses.Field[Any], hint: Any) -> Option:
         choices, value_type = typing.get_args(value_type), str
     kinds: dict[Any, Kind] = {bool: "bool", int: "int", float: "float", str: "str", dict: "json"}
     kind = kinds[typing.get_origin(value_type) or value_type]
+    if repeated and kind != "str":
+        raise TypeError(f"{field.name}: only text may be given several times")
     return Option(field.name, kind, optional, repeated, choices, field.default, field.metadata[_METADATA_KEY])

@@ -11,6 +11,9 @@ from bough.scheduler.step_builder import Planned
 
 logger = logging.getLogger(__name__)
 
+# Seconds of steps with prompts, after which there is a line of them.
+_LONGEST_SILENCE = 5.0
+
 
 @dataclass(slots=True)
 class _Prefill:
@@ -21,14 +24,16 @@ class _Prefill:
     cached_token: int = 0
     step: int = 0
     """Steps that computed these tokens."""
+    seconds: float = 0.0
+    """How long they took."""
 
 
 class StepLog:
     """Counts tokens and logs what is going on.
 
-    There is a line for every step that begins with a prompt, one for ``log_interval`` steps that go on with some, or
-    what there are of them when no prompt is left, and one for ``log_interval`` decode steps. Beside streams a long
-    prompt is computed in hundreds of pieces.
+    There is a line for every step that begins a prompt, one for ``log_interval`` steps that go on with some, or as many
+    as take some seconds, or what there are of them when no prompt is left, and one for ``log_interval`` decode steps.
+    Beside streams a long prompt is computed in hundreds of pieces.
     """
 
     def __init__(self, requests: Requests, log_interval: int) -> None:
@@ -72,7 +77,8 @@ class StepLog:
             told.new_token += new_tokens
             told.cached_token += cached
             told.step += 1
-            if told.new_seq or told.step >= self._interval:
+            told.seconds += seconds
+            if told.new_seq or told.step >= self._interval or told.seconds >= _LONGEST_SILENCE:
                 self._log_prefill()
         elif self._prefill.step:
             self._log_prefill()

@@ -210,6 +210,10 @@ def test_an_answer_that_is_constrained_has_thoughts_where_the_prompt_leaves_room
             {"enable_thinking": False, "thinking": True},
         ),
         ({"chat_template_kwargs": {"enable_thinking": None, "mood": "maybe"}}, {"mood": "maybe"}),
+        (
+            {"thinking": True, "chat_template_kwargs": {"thinking": None}},
+            {"enable_thinking": True, "thinking": True},
+        ),
     ],
 )
 def test_what_is_said_of_thinking_reaches_the_template(
@@ -245,6 +249,7 @@ def test_what_is_said_of_thinking_reaches_the_template(
         ({"thinking": {"type": "much"}}, "thinking"),
         ({"chat_template_kwargs": {"enable_thinking": "maybe"}}, "chat_template_kwargs.enable_thinking"),
         ({"chat_template_kwargs": {"enable_thinking": 0}}, "chat_template_kwargs.enable_thinking"),
+        ({"chat_template_kwargs": {"thinking": "false"}}, "chat_template_kwargs.thinking"),
         ({"reasoning_effort": "some"}, "reasoning_effort"),
         ({"reasoning_effort": "low", "reasoning": {"effort": "high"}}, "reasoning"),
         ({"echo": True}, "echo"),

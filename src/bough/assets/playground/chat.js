@@ -39,8 +39,8 @@ export class Chat {
     this.#listen();
   }
 
-  /** It is shown again: go on following its end. */
-  isShown() {
+  /** It is in view again: go on following its end. */
+  showAgain() {
     if (this.#conversation.messages.length) keepEnd();
   }
 

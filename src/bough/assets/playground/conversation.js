@@ -36,11 +36,12 @@ export class Conversation {
 
   /** Take away a message and all that follow it, for an answer in their place. Returns what `settle` needs then. */
   cutFrom(message) {
-    const cut = { before: this.messages.slice(), former: this.former, gone: [] };
-    this.#replaced = cut.before;
-    cut.gone = this.messages.splice(this.messages.indexOf(message));
-    if (cut.gone.slice(1).some(({ role }) => role !== "assistant")) this.former = cut.before;
-    return cut;
+    const { former } = this;
+    const before = this.messages.slice();
+    const gone = this.messages.splice(this.messages.indexOf(message));
+    this.#replaced = before;
+    if (gone.slice(1).some(({ role }) => role !== "assistant")) this.former = before;
+    return { before, former, gone };
   }
 
   /** The answer after a cut has ended: what was cut comes back if it said nothing. Returns whether it did. */

@@ -22,7 +22,7 @@ function select(name, focus) {
     if (hasFailed) beginOrRetry();
     return;
   }
-  if (name === "chat") chat.isShown();
+  if (name === "chat") chat.showAgain();
   if (name === "engine" && !document.hidden) startEngine();
   else stopEngine();
 }

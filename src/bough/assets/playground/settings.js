@@ -12,7 +12,7 @@ const byId = (id) => document.getElementById(id);
 let ofExample = [];
 
 /** A setting that cannot be, by the name that it has on the page. */
-export class WrongSetting extends Error {
+class WrongSetting extends Error {
   constructor(input, why) {
     super(`${input.labels[0].firstChild.data.trim()}: ${why}`);
     this.input = input;

@@ -143,15 +143,16 @@ def template_variables(
     """Variables of the chat template: what was given, and what follows from how much the model shall think.
 
     Raises:
-        BadRequest: if two fields say different things, or ``enable_thinking``, of which templates take all but false
-            for true, is neither.
+        BadRequest: if two fields say different things, or one of ``THINKING_VARIABLES``, of which templates take
+            all but false for true, is neither.
     """
     variables = dict(given or {})
-    if not isinstance(variables.get("enable_thinking", True), bool):
-        value = variables.pop("enable_thinking")
-        if value is not None:
-            param = "chat_template_kwargs.enable_thinking"
-            raise BadRequest(problem_with(param, "Expected `bool`", value), param=param, code="invalid_value")
+    for name in THINKING_VARIABLES:
+        if not isinstance(variables.get(name, True), bool):
+            value = variables.pop(name)
+            if value is not None:
+                param = f"chat_template_kwargs.{name}"
+                raise BadRequest(problem_with(param, "Expected `bool`", value), param=param, code="invalid_value")
     if reasoning is not None:
         if effort is not None and reasoning.effort is not None and reasoning.effort != effort:
             raise BadRequest("reasoning_effort and reasoning.effort differ; give one of them", param="reasoning")

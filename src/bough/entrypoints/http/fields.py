@@ -8,6 +8,7 @@ errors, the OpenAPI description and ``docs/endpoints.md`` are made from these.
 from __future__ import annotations
 
 import difflib
+import functools
 import logging
 import re
 import sys
@@ -415,9 +416,13 @@ def _members(kind: Any, place: str) -> list[str]:
     return [member.encode_name for each in objects for member in each.fields]
 
 
+# Of the declared kinds, which are few: looking at all that messages may be takes a millisecond.
+_type_info = functools.cache(inspect.type_info)
+
+
 def _kinds_at(kind: Any, place: str) -> Iterator[inspect.Type]:
     """What may stand at a place like ``[0].role`` of a value, one plain type after another."""
-    kinds = [inspect.type_info(kind)]
+    kinds = [_type_info(kind)]
     for step in _STEP.findall(place):
         kinds = [inside for each in kinds for inside in _inside(each, step)]
     while kinds:
