@@ -73,4 +73,6 @@ with contextlib.ExitStack() as stack:
             for call in message.tool_calls:
                 result = result_of(call.function.name, call.function.arguments)
                 print(f"call: {call.function.name}({call.function.arguments}) = {result}")
-                messages.append({"role": "tool", "tool_call_id": call.id, "content": json.dumps(result)})
+                messages.append(
+                    {"role": "tool", "tool_call_id": call.id, "content": json.dumps(result, ensure_ascii=False)}
+                )

@@ -199,7 +199,7 @@ def test_prompts_that_are_too_long_are_told_with_the_flag_that_says_how_long(ser
 
 def test_a_failing_warm_up_ends_the_run(server):
     server.fail_with = 400
-    with pytest.raises(StartupError, match=f"to {server.url}/generate failed, so nothing was measured: HTTP 400"):
+    with pytest.raises(StartupError, match=f"to {server.url}/generate failed, so nothing was measured: HTTP 400: no$"):
         measure(server, warmup_requests=1)
 
 

@@ -63,7 +63,9 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
     command = ["generate", "--input-file", str(source), "--output-file", str(target), "--log-level", "error"]
     command += ["--max-new-tokens", "3", "--temperature", "0"]
     assert main(command) == 1
-    assert "3 of 4 requests answered; 1 failed" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "3 of 4 requests answered; 1 failed\n  wrong: " in told
+    assert "top_p" in told
     first = answers_in(target)
     assert {name: response["status_code"] for name, response in first.items()} == {
         "oak": 200,
@@ -239,7 +241,7 @@ def test_what_was_broken_off_is_a_failure_and_asked_again(tmp_path: Path, aborte
             max_concurrency=1,
             progress=Progress("Answering", 2, unit="requests", elsewhere="nothing"),
         )
-    assert (outcome.answered, outcome.failed) == (2, 1)
+    assert (outcome.answered, outcome.failed, outcome.reasons) == (2, 1, ["0: it was aborted"])
     assert answers_in(target)["0"]["body"] == aborted, "what there is of it can be read"
     assert keep_answers(target) == {"1"}
 
@@ -508,11 +510,18 @@ def ask(endpoint: RuntimeEndpoint, output: TextIO, *, max_concurrency: int) -> O
         return answer_requests(endpoint, requests, output, {}, max_concurrency=max_concurrency, progress=progress)
 
 
+def test_the_first_failures_are_told_with_their_reasons() -> None:
+    outcome = ask(UnreliableEndpoint(lost=set(range(1, 9)), alive=True), io.StringIO(), max_concurrency=1)
+    assert outcome.failed == 8
+    assert outcome.reasons == [f"{number}: no answer" for number in range(1, 6)]
+
+
 @pytest.mark.parametrize("max_concurrency", [1, 4, 10])
 def test_a_lost_request_is_written_as_lost_and_the_others_are_answered(max_concurrency: int) -> None:
     output = io.StringIO()
     outcome = ask(UnreliableEndpoint(lost={2, 5}, alive=True), output, max_concurrency=max_concurrency)
-    assert outcome == Outcome(answered=10, failed=2)
+    assert sorted(outcome.reasons) == ["2: no answer", "5: no answer"]
+    assert outcome == Outcome(answered=10, failed=2, reasons=outcome.reasons)
     answers = {line["custom_id"]: line for line in map(json.loads, output.getvalue().splitlines())}
     assert len(answers) == 10
     assert {name for name, each in answers.items() if each["response"] is None} == {"2", "5"}

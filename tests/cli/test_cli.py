@@ -62,6 +62,7 @@ def test_every_command_has_help(name, capsys):
             ["bench", "foo"],
             "unknown command 'foo'; there are serve, offline, latency, compare (see bough bench --help)",
         ),
+        (["completion", "tcsh"], "unknown shell 'tcsh'; there are bash, zsh, fish (see bough completion --help)"),
         (["generate", "--prompt"], "--prompt needs a value: --prompt TEXT (see bough generate --help)"),
         (["generate", "The oak"], "unexpected argument 'The oak'; the text to complete is given with --prompt (see"),
         (["chat", "/m"], "unexpected argument '/m'; a model is named with --model, a server with --url (see"),

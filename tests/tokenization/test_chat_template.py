@@ -371,6 +371,9 @@ def test_templates_can_be_given_by_file(tmp_path: Path) -> None:
             load_chat_template(tokenizer, str(tmp_path / name))
         with pytest.raises(ConfigError, match=reason):
             check_template_option(str(tmp_path / name))
+    (tmp_path / "readme.md").write_text('Always {{ "the same" }}')
+    with pytest.raises(ConfigError, match=r"readme\.md: it is no template of chats"):
+        load_chat_template(tokenizer, str(tmp_path / "readme.md"))
     assert load_chat_template(tokenizer) is None
 
 

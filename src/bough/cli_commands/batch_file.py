@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
 from typing import IO, Any, TextIO
@@ -29,6 +29,9 @@ from bough.errors import ConfigError, RequestFailed, StartupError
 from bough.observability.progress import Progress
 
 NATIVE = "/generate"
+
+MAX_REASONS = 5
+"""Failed requests of which a run tells what went wrong; the answers have that of all."""
 
 _URL_OF_FIELD = {
     "messages": "/v1/chat/completions",
@@ -112,6 +115,8 @@ class Outcome:
 
     answered: int = 0
     failed: int = 0
+    reasons: list[str] = field(default_factory=list)
+    """What went wrong with the first few that failed, each with its ``custom_id``."""
 
 
 def read_requests(path: Path) -> Iterator[BatchRequest]:
@@ -211,6 +216,18 @@ def _is_whole(response: Any) -> bool:
     return not any(_is_aborted(answer) for answer in answers if isinstance(answer, dict))
 
 
+def _reason(answer: dict[str, Any]) -> str:
+    """Why a request was not answered, or not to the end."""
+    if answer["response"] is None:
+        return str(answer["error"]["message"])
+    body = answer["response"]["body"]
+    error = body.get("error") if isinstance(body, dict) else None
+    if isinstance(error, dict) and "message" in error:
+        return str(error["message"])
+    status = answer["response"]["status_code"]
+    return "it was aborted" if status == HTTPStatus.OK else f"status {status}"
+
+
 def _is_aborted(answer: dict[str, Any]) -> bool:
     if "meta_info" in answer:
         return bool((answer["meta_info"].get("finish_reason") or {}).get("type") == "abort")
@@ -269,9 +286,11 @@ def answer_requests(
             raise StartupError(f"cannot write answers: {error.strerror}{remedy}") from None
         response_of = [answer["response"] for answer in answers]
         outcome.answered += len(answers)
-        failed = sum(not _is_whole(each) for each in response_of)
-        outcome.failed += failed
-        progress.advance(len(answers), failed=failed)
+        failed = [answer for answer in answers if not _is_whole(answer["response"])]
+        outcome.failed += len(failed)
+        room = MAX_REASONS - len(outcome.reasons)
+        outcome.reasons += [f"{answer['custom_id']}: {_reason(answer)}" for answer in failed[:room]]
+        progress.advance(len(answers), failed=len(failed))
         if None in response_of:
             endpoint.get_model_info()  # a server that is gone ends the run
 
@@ -457,12 +476,12 @@ def _parse(line: str, where: str, number: int) -> BatchRequest:
 
 
 def _not_streamed(body: dict[str, Any], where: str) -> dict[str, Any]:
-    for field, reason in (
+    for name, reason in (
         ("stream", "a stream has no place in a file"),
         ("background", "nobody would ask for the answer"),
     ):
-        if body.get(field):
-            raise ConfigError(f"{where} has {field}: {reason}", param="input_file")
+        if body.get(name):
+            raise ConfigError(f"{where} has {name}: {reason}", param="input_file")
     own = body.get("sampling_params")
     if not (own is None or isinstance(own, dict) or (isinstance(own, list) and all(isinstance(e, dict) for e in own))):
         raise ConfigError(f"{where}: sampling_params must be an object or a list of them", param="input_file")

@@ -153,7 +153,7 @@ def main(argv: list[str]) -> int:
         )
         print('eval "$(bough completion zsh)" in ~/.zshrc, bough completion fish | source in config.fish.')
         return 0 if argv else 2
-    choose_command(argv[0], list(SCRIPTS), "bough completion")
+    choose_command(argv[0], list(SCRIPTS), "bough completion", "shell")
     sys.stdout.write(SCRIPTS[argv[0]]())
     return 0
 

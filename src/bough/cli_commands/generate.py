@@ -248,6 +248,10 @@ def _answer_rest(source: Path, target: Path, ids: set[str], args: GenerateArgs, 
     earlier = f", {len(done)} of them before" if done else ""
     right = len(ids) - outcome.failed
     print(f"{right} of {len(ids)} requests answered{earlier}; {outcome.failed} failed", file=sys.stderr)
+    for reason in outcome.reasons:
+        print(f"  {reason}", file=sys.stderr)
+    if outcome.failed > len(outcome.reasons):
+        print(f"  and {outcome.failed - len(outcome.reasons)} more: see the answers", file=sys.stderr)
     return FAILED_STATUS if outcome.failed else 0
 
 

@@ -190,11 +190,11 @@ def read_config_file(path: str, table: type[OptionTable]) -> dict[str, Any]:
     return values
 
 
-def choose_command(name: str, commands: Sequence[str], prog: str) -> None:
+def choose_command(name: str, commands: Sequence[str], prog: str, what: str = "command") -> None:
     """Raise :class:`ConfigError` with a suggestion, or all there are, unless ``name`` is one of ``commands``."""
     if name not in commands:
         meant = did_you_mean(name, commands) or f"; there are {', '.join(commands)}"
-        raise ConfigError(f"unknown command {name!r}{meant} (see {prog} --help)")
+        raise ConfigError(f"unknown {what} {name!r}{meant} (see {prog} --help)")
 
 
 def flag_as_typed(each: Option, argv: Sequence[str], *, config: str | None) -> str:

@@ -82,6 +82,11 @@ class ChatTemplate:
         """Whether somebody else has to speak between two messages of a user."""
 
     @property
+    def shows_user(self) -> bool:
+        """Whether there is a place for what a user says."""
+        return self._takes_text["user"] or self._takes_parts["user"]
+
+    @property
     def shows_system(self) -> bool:
         """Whether there is a place for what the system says."""
         return self._takes_text["system"] or self._takes_parts["system"]
@@ -370,14 +375,18 @@ def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatT
         ``None`` if there is no option and the model has no template.
 
     Raises:
-        ConfigError: if ``option`` is neither, or the template is not valid; it names the file.
+        ConfigError: if ``option`` is neither, or the template is not valid or shows nothing of what a user says; it
+            names the file.
     """
     if option is None:
         return ChatTemplate(tokenizer.chat_templates, tokenizer.special) if tokenizer.chat_templates else None
     try:
-        return ChatTemplate({DEFAULT_TEMPLATE: _source_of(option)}, tokenizer.special)
+        template = ChatTemplate({DEFAULT_TEMPLATE: _source_of(option)}, tokenizer.special)
+        if not template.shows_user:
+            raise ConfigError("it is no template of chats: nothing of what a user says is in its text")
     except ConfigError as error:
         raise _named(error, option) from None
+    return template
 
 
 def check_template_option(option: str) -> None:

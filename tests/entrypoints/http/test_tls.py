@@ -174,6 +174,7 @@ def test_files_may_be_in_a_home_directory(pems: Path, monkeypatch: pytest.Monkey
         ({"ssl_certfile": "absent.pem"}, "absent.pem is no file"),
         ({"ssl_certfile": "server.pem", "ssl_keyfile": "client.key"}, "key values mismatch"),
         ({"ssl_certfile": "server.key", "ssl_keyfile": "server.key"}, "cannot be used with its private key"),
+        ({"ssl_certfile": "server.key"}, "cannot be used with its private key: it is not in PEM"),
         ({"ssl_certfile": "server.pem", "ssl_keyfile": "server.key", "ssl_ca_certs": "server.key"}, "--ssl-ca-certs"),
     ],
 )

@@ -80,5 +80,7 @@ def _file(text: str, name: str) -> Path:
 
 
 def _reason(error: OSError) -> str:
-    reason = getattr(error, "reason", None) or error.strerror or str(error) or "it is not in PEM"
+    reason = getattr(error, "reason", None) or error.strerror or str(error)
+    if not reason or "PEM lib" in reason:
+        return "it is not in PEM"
     return str(reason).replace("_", " ").lower()
