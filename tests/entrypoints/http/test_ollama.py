@@ -228,7 +228,7 @@ def test_durations_are_measured(http: httpx.Client, thinker: RunningServer) -> N
         ({"messages": [{**USER, "images": ["a"]}]}, "messages[0].images: this model reads text only"),
         ({"tools": [{**CLOCK, "newer": 1}]}, "tools[0].newer"),
         ({"tools": [{"type": "function"}]}, "tools[0].function"),
-        ({"think": "much"}, "think"),
+        ({"think": "much"}, "think must be one of true, false, high, low, medium, got"),
     ],
 )
 def test_bad_requests_are_refused_by_name(http: httpx.Client, fields: dict[str, Any], param: str) -> None:

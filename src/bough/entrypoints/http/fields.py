@@ -406,8 +406,13 @@ def _faulty_member(raw: RawValue, kind: Any) -> str:
 
 def _choices(kind: Any, place: str) -> list[str]:
     """What may stand at a place like ``[0].role`` of a value, if that is one of some constants."""
-    literals = (each for each in _kinds_at(kind, place) if isinstance(each, inspect.LiteralType))
-    return list(dict.fromkeys(str(value) for each in literals for value in each.values))
+    values: dict[str, None] = {}
+    for each in _kinds_at(kind, place):
+        if isinstance(each, inspect.LiteralType):
+            values.update(dict.fromkeys(map(str, each.values)))
+        elif isinstance(each, inspect.BoolType):
+            values.update({"true": None, "false": None})
+    return list(values)
 
 
 def _members(kind: Any, place: str) -> list[str]:
