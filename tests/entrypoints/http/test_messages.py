@@ -63,7 +63,7 @@ def test_thoughts_may_be_called_reasoning(first: dict[str, None]) -> None:
     assert message == {"role": "assistant", "content": "4.", "reasoning_content": "Easy."}
 
 
-BY_ID = """{%- for m in messages %}{%- for c in m.tool_calls or [] %}[{{ c.id }}]{%- endfor %}
+BY_ID = """{%- for m in messages %}{%- if m.role == 'user' %}{{ m.content }}{%- endif %}{%- for c in m.tool_calls or [] %}[{{ c.id }}]{%- endfor %}
 {%- if m.role == 'tool' %}({{ m.content }} of {{ m.tool_call_id }}){%- endif %}{%- endfor %}"""
 
 
@@ -95,10 +95,10 @@ def test_results_without_ids_are_of_the_calls_before_them(
     template.write_text(BY_ID)
     with running_server(tmp_path, chat_template=str(template)) as server, httpx.Client(base_url=server.url) as client:
         assert post(client, USER, *conversation).status_code == 200
-        assert prompt_of(server) == shown
+        assert prompt_of(server) == f"Hi{shown}"
         answer = client.post("/api/chat", json={"model": "m", "messages": [USER, *ollama], "stream": False})
         assert answer.status_code == 200
-        assert prompt_of(server) == shown
+        assert prompt_of(server) == f"Hi{shown}"
 
 
 @pytest.mark.parametrize(
