@@ -63,7 +63,8 @@ def test_thoughts_may_be_called_reasoning(first: dict[str, None]) -> None:
     assert message == {"role": "assistant", "content": "4.", "reasoning_content": "Easy."}
 
 
-BY_ID = """{%- for m in messages %}{%- if m.role == 'user' %}{{ m.content }}{%- endif %}{%- for c in m.tool_calls or [] %}[{{ c.id }}]{%- endfor %}
+BY_ID = """{%- for m in messages %}{%- if m.role == 'user' %}{{ m.content }}{%- endif %}
+{%- for c in m.tool_calls or [] %}[{{ c.id }}]{%- endfor %}
 {%- if m.role == 'tool' %}({{ m.content }} of {{ m.tool_call_id }}){%- endif %}{%- endfor %}"""
 
 
