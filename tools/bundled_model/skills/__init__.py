@@ -71,7 +71,7 @@ WIDE = {
         "persona": 4,
         "everyday tools": 26,
     },
-    Stage.LAST: {
+    Stage.NOTED: {
         "echo": 6,
         "arithmetic": 14,
         "extraction": 18,
@@ -80,6 +80,16 @@ WIDE = {
         "tools": 16,
         "persona": 5,
         "everyday tools": 26,
+    },
+    Stage.LAST: {
+        "echo": 4,
+        "arithmetic": 12,
+        "extraction": 24,
+        "lookup": 18,
+        "conversation": 8,
+        "tools": 10,
+        "persona": 7,
+        "everyday tools": 28,
     },
 }
 LATER = {"echo": 16, "arithmetic": 12, "extraction": 20, "lookup": 16, "conversation": 7, "tools": 26, "persona": 3}

@@ -14,6 +14,7 @@ from words import MONTHS, NOTHING, Stage, Words, capitalised, listed, made_up
 
 from skills import arithmetic, everyday_cases
 from skills.conversation import answer_of_sapling
+from skills.everyday_more import MORE_ASKS, NEARBY
 from skills.everyday_table import EVERYDAY, UNSEEN, Everyday
 from skills.everyday_values import KINDS
 from skills.tooling import NAMING, NO_TOOL, SYSTEMS, combined, outcome_text
@@ -29,7 +30,7 @@ UNDESCRIBED, MADE_UP = 0.08, 0.1
 COMBINED = 0.12
 REQUESTS = (1, 1, 2, 2, 3, 4)
 # Part of the documents in which tools are named only.
-DRILLED = dict.fromkeys(Stage, 0.25) | dict.fromkeys((Stage.FOUND, Stage.LAST), 0.12)
+DRILLED = dict.fromkeys(Stage, 0.25) | dict.fromkeys((Stage.FOUND, Stage.NOTED, Stage.LAST), 0.12)
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,9 @@ class Offer:
                 if KINDS[what][0] == {"type": "string"} and isinstance(values[key], str):
                     values[key], shown[key] = _as_written(words, values[key])
         asks = self.kind.asks or self.kind.test_asks
+        more = FURTHER.get(self.kind.names[0], ())
+        if words.is_last and more and rng.random() < 0.6:
+            asks = more
         asked = words.wording(asks, self.kind.test_asks, free=False).format(**shown)
         asked = capitalised(asked) if rng.random() < 0.85 else asked
         arguments = {
@@ -314,6 +318,18 @@ def drill(words: Words) -> Document:
     return Document(turns, [each.tool for each in tasks[:count]])
 
 
+FURTHER = {name: tuple(filter(None, map(str.strip, asks.splitlines()))) for name, asks in MORE_ASKS.items()}
+
+
+def _nearby(rng: random.Random, offered: Sequence[Offer | Combined]) -> str | None:
+    """A request that looks as if one of the tools could do it, which none can."""
+    names = {each.kind.names[0] for each in offered if isinstance(each, Offer)}
+    if "search_web" in names:
+        return None
+    asked = [said for name, said in NEARBY if name in names]
+    return rng.choice(asked) if asked else None
+
+
 def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """A conversation with tools at hand."""
     words = Words(rng, stage=stage)
@@ -341,7 +357,10 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
         elif lacks and kind < CHAT + (1 - CHAT) * LACKED:
             answer = rng.choice(NO_TOOL)
             thought = "No tool fits." if thinking else None
-            turns += [Turn("user", missing.task(words).asked), Turn("assistant", answer, thought=thought)]
+            asked = missing.task(words).asked
+            if words.is_last and rng.random() < 0.4:
+                asked = _nearby(rng, offered) or asked
+            turns += [Turn("user", asked), Turn("assistant", answer, thought=thought)]
         else:
             task = rng.choice(offered).task(words)
             thought = _thought(task.call) if thinking else None

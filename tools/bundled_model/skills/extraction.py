@@ -4,36 +4,19 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from documents import Case, Document, Turn, conversation
 from facts import TREES
 from words import DAYS, MONTHS, SKIES, Stage, Words, article, listed, made_up
 
+from skills.extraction_kinds import Kind, Slot
+from skills.recorded import RECORDED
 from skills.tool_table import NOUNS
 
 NAME = "extraction"
-
-
-@dataclass(frozen=True)
-class Slot:
-    """One thing that a kind of record says: keys under which it may be asked for, and how to draw a value."""
-
-    keys: tuple[str, ...]
-    draw: Callable[[Words], Any]
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A kind of record: its slots and the sentences that tell of some of them; ``{a:…}`` takes an article."""
-
-    slots: dict[str, Slot]
-    frames: tuple[str, ...]
-    test_frames: tuple[str, ...]
-    later_frames: tuple[str, ...] = ()
-    """Of training, behind the others."""
 
 
 NAME_KEYS = ("name", "person", "who", "full_name")
@@ -1025,9 +1008,12 @@ def _record(words: Words, kind: Kind, before: Mapping[str, Any] | None = None) -
         name = rng.choice(list(before))
         if before[name] not in values.values():
             values[name] = before[name]
-    frame = words.wording(words.known(kind.frames, kind.later_frames), kind.test_frames, free=False)
-    if not words.test and rng.random() < 0.12:
-        frame = words.garbled(frame)
+    if kind.exact:
+        frame = rng.choice(kind.frames)
+    else:
+        frame = words.wording(words.known(kind.frames, kind.later_frames), kind.test_frames, free=False)
+        if not words.test and rng.random() < 0.12:
+            frame = words.garbled(frame)
     used = {name: value for name, value in values.items() if f"{{{name}}}" in frame or f"{{a_{name}}}" in frame}
     texts = {name: str(value) for name, value in values.items()}
     text = frame.format(**texts, **{f"a_{name}": article(value) for name, value in texts.items()})
@@ -1075,6 +1061,8 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
         kind = rng.choice((JOURNEY, MEASURED))
     if words.is_wide and rng.random() < 0.35:
         kind = rng.choice(WIDE_KINDS)
+    if words.is_last and rng.random() < 0.55:
+        kind = replace(rng.choice(RECORDED), exact=True)
     text, used = _record(words, kind)
     keys = _asked(words, kind, used)
     written, form = _described(rng, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})
@@ -1089,7 +1077,7 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
         return pairs, system, _thought(keys, used)
     if rng.random() < (0.12 if words.test else 0.25):
         frame = rng.choice(kind.test_frames if words.test else kind.frames)
-        alone = Kind(kind.slots, (frame,), (frame,))
+        alone = Kind(kind.slots, (frame,), (frame,), exact=kind.exact)
         count = rng.choice((2, 2, 3) if words.test else (2, 2, 3, 3, 4))
         records = [_record(words, alone)]
         while len(records) < count:

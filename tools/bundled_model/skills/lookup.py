@@ -10,6 +10,7 @@ from documents import Case, Document, Turn, conversation
 from words import MONTHS, NOTHING, Stage, Words, is_held_out
 
 from skills.noted import lines
+from skills.noted_more import MORE_NOTES
 
 NAME = "lookup"
 
@@ -419,7 +420,15 @@ FRAMES = (
 TEST_FRAMES = ("Here is what you should know. {t}", "These are my notes: {t}")
 ABSENT = "The notes do not say that."
 # Part of the documents in which the answer is a word, or that there is none.
-DRILLED = {Stage.DRILLS: 0.5, Stage.TOOLS: 0.3, Stage.MIXED: 0.15, Stage.TALK: 0.3, Stage.FOUND: 0.15, Stage.LAST: 0.1}
+DRILLED = {
+    Stage.DRILLS: 0.5,
+    Stage.TOOLS: 0.3,
+    Stage.MIXED: 0.15,
+    Stage.TALK: 0.3,
+    Stage.FOUND: 0.15,
+    Stage.NOTED: 0.1,
+    Stage.LAST: 0.08,
+}
 # Part of the other questions about people of whom the notes say nothing.
 STRANGERS = dict.fromkeys(Stage, 0.25) | {Stage.TALK: 0.35}
 SHORTLY = ("Answer with a word, or with none.", "Say the word that counts, or none.", "A word, or none.")
@@ -558,11 +567,14 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
 def written_down(words: Words) -> tuple[str, list[tuple[str, str, str]]]:
     """Notes of places, things and plans, and questions about them, some of which they do not answer."""
     rng = words.rng
-    told = lines(words, rng.choice((1, 1, 2, 3, 4, 5, 6)) + 2)
+    told = lines(words, rng.choice((1, 1, 2, 3, 4, 5, 6)) + 2, MORE_NOTES if words.is_last else ())
     missing, told = told[:2], told[2:]
     if not told:
         missing, told = told, missing
-    text = rng.choice((" ", " ", " ", "\n", "\n- ")).join(line.text for line in told)
+    between = rng.choice((" ", " ", " ", "\n", "\n- "))
+    text = between.join(line.text for line in told)
+    if words.is_last and between == "\n- ":
+        text = f"- {text}"
     asked = []
     for _ in range(rng.choice((1, 1, 2, 3, 4))):
         if missing and rng.random() < 0.25:

@@ -439,10 +439,11 @@ def _shown(values: Mapping[str, str]) -> dict[str, str]:
     return {**values, **capitals}
 
 
-def lines(words: Words, count: int) -> list[Line]:
-    """Notes of which no two have a value in common."""
+def lines(words: Words, count: int, more: tuple[Noted, ...] = ()) -> list[Line]:
+    """Up to ``count`` notes of which no two have a value in common, some of the kinds ``more``."""
     rng, found, taken = words.rng, list[Line](), set[str]()
-    kinds = rng.sample(NOTED, min(len(NOTED), rng.choice((2, 4, 8, len(NOTED)))))
+    every = NOTED + more
+    kinds = rng.sample(every, min(len(every), rng.choice((2, 4, 8, len(every)))))
     for _ in range(4 * count):
         kind = rng.choice(kinds)
         values = {letter: draw(words) for letter, draw in kind.draws.items()}

@@ -9,6 +9,7 @@ from documents import Case, Document, Turn, conversation
 from words import Stage, Words, article, capitalised
 
 from skills.conversation import answer_of_sapling
+from skills.manners import draw_manner
 
 NAME = "persona"
 
@@ -318,15 +319,23 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     words = Words(rng, stage=stage)
     system, name, role, start, end, user = persona(words)
     lives = [life(words)] if words.is_wide and rng.random() < 0.5 else []
+    manner = None
+    if words.is_last and rng.random() < 0.45:
+        # In place of what answers begin or end with.
+        manner, start, end = draw_manner(rng), "", ""
+        system = f"{words.wording(OPENINGS, TEST_OPENINGS).format(n=name, r=role)} {rng.choice(manner.told)}"
     system = " ".join([system, *(told for told, _, _ in lives)])
     turns: list[tuple[str, str]] = []
     for _ in range(rng.choice((1, 1, 2, 3, 4))):
         asked, answer = exchange(words, name, role, user)
+        if user and manner and asked in WHO_AM_I:
+            asked, answer = "Who are you?", f"I am {name}, {role}."
         if lives and rng.random() < 0.4:
             _, asked, answer = lives[0]
         elif words.is_wide and rng.random() < 0.12:
             asked, answer = (rng.choice(("What is your job?", "What do you do?", "What's your job?")), f"I am {role}.")
-        turns.append((asked, " ".join(part for part in (start, answer, end) if part)))
+        answer = " ".join(part for part in (start, answer, end) if part)
+        turns.append((asked, manner.apply(answer) if manner else answer))
     thought = None
     if rng.random() < 0.12:
         thought = f'I begin with "{start}"' if start else f'I end with "{end}"' if end else f"I am {name}, {role}."

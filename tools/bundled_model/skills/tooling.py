@@ -38,7 +38,8 @@ DRILLED = {
     Stage.MIXED: 0.2,
     Stage.TALK: 0.35,
     Stage.FOUND: 0.15,
-    Stage.LAST: 0.15,
+    Stage.NOTED: 0.15,
+    Stage.LAST: 0.12,
 }
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
 REQUESTS = (1, 1, 2, 3, 4)
