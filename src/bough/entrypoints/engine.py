@@ -11,19 +11,17 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar, Union
 
-import msgspec
-
 from bough.config.later import without_neutral_options
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.generate_arguments import generation_request
 from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subprocesses, watch_health
 from bough.entrypoints.loop_thread import LoopThread
 from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.entrypoints.vector_arguments import plain, rerank_native, score_args, vector_request
-from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
+from bough.entrypoints.vector_arguments import rerank_native, score_args, vector_request
+from bough.errors import ConfigError, EngineDead, RequestFailed
 from bough.ipc.channels import RpcClient, TokenizerChannels
 from bough.ipc.messages import ControlReply, PauseMode
-from bough.json_words import kind_of
 from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
@@ -286,10 +284,22 @@ class Engine:
             Overloaded, RequestFailed: if the engine cannot take or finish the request.
             EngineDead: if the engine was shut down or a part of it has died.
         """
-        request = _request(
-            prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
-            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt, session_params,
-        )  # fmt: skip
+        request = generation_request(
+            text=prompt,
+            input_ids=input_ids,
+            sampling_params=sampling_params,
+            rid=rid,
+            return_logprob=return_logprob,
+            logprob_start_len=logprob_start_len,
+            top_logprobs_num=top_logprobs_num,
+            token_ids_logprob=token_ids_logprob,
+            return_text_in_logprobs=return_text_in_logprobs,
+            stream=stream,
+            priority=priority,
+            extra_key=extra_key,
+            cache_salt=cache_salt,
+            session_params=session_params,
+        )
         if stream:
             return self._stream(request)
         return self._parts.loop.wait(self._parts.submit(request))
@@ -316,10 +326,22 @@ class Engine:
 
         Cancelling the caller ends the request.
         """
-        request = _request(
-            prompt, sampling_params, input_ids, return_logprob, logprob_start_len, top_logprobs_num,
-            token_ids_logprob, stream, rid, priority, extra_key, return_text_in_logprobs, cache_salt, session_params,
-        )  # fmt: skip
+        request = generation_request(
+            text=prompt,
+            input_ids=input_ids,
+            sampling_params=sampling_params,
+            rid=rid,
+            return_logprob=return_logprob,
+            logprob_start_len=logprob_start_len,
+            top_logprobs_num=top_logprobs_num,
+            token_ids_logprob=token_ids_logprob,
+            return_text_in_logprobs=return_text_in_logprobs,
+            stream=stream,
+            priority=priority,
+            extra_key=extra_key,
+            cache_salt=cache_salt,
+            session_params=session_params,
+        )
         if stream:
             return self._async_stream(request)
         return await self._parts.loop.wait_async(self._parts.submit(request))
@@ -372,7 +394,14 @@ class Engine:
             Overloaded, RequestFailed: if the engine cannot take or finish the request.
             EngineDead: if the engine was shut down or a part of it has died.
         """
-        request = vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
+        request = vector_request(
+            text=prompt,
+            input_ids=input_ids,
+            dimensions=dimensions,
+            truncate_prompt_tokens=truncate_prompt_tokens,
+            rid=rid,
+            priority=priority,
+        )
         return self._parts.loop.wait(self._parts.submit_vectors(request))
 
     async def async_encode(
@@ -386,7 +415,14 @@ class Engine:
         priority: int | None = None,
     ) -> Any:
         """The same as :meth:`encode` for coroutines. Cancelling the caller ends the request."""
-        request = vector_request(prompt, dimensions, rid, input_ids, truncate_prompt_tokens, priority)
+        request = vector_request(
+            text=prompt,
+            input_ids=input_ids,
+            dimensions=dimensions,
+            truncate_prompt_tokens=truncate_prompt_tokens,
+            rid=rid,
+            priority=priority,
+        )
         return await self._parts.loop.wait_async(self._parts.submit_vectors(request))
 
     def rerank(self, prompt: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
@@ -547,39 +583,6 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
-
-
-def _request(
-    prompt: Any, sampling_params: Any, input_ids: Any, return_logprob: Any, logprob_start_len: Any,
-    top_logprobs_num: Any, token_ids_logprob: Any, stream: bool, rid: Any, priority: Any, extra_key: Any,
-    return_text_in_logprobs: bool, cache_salt: Any, session_params: Any,
-) -> GenerateReqInput:  # fmt: skip
-    if not isinstance(stream, bool):  # the others are looked at once the request is on its way
-        raise BadRequest(f"stream must be true or false, got {kind_of(stream)}", param="stream")
-    return GenerateReqInput(
-        text=plain(prompt),
-        input_ids=plain(input_ids),
-        sampling_params=_plain_params(sampling_params),
-        rid=plain(rid),
-        return_logprob=plain(return_logprob),
-        logprob_start_len=-1 if logprob_start_len is None else plain(logprob_start_len),
-        top_logprobs_num=0 if top_logprobs_num is None else plain(top_logprobs_num),
-        token_ids_logprob=plain(token_ids_logprob),
-        return_text_in_logprobs=return_text_in_logprobs,
-        stream=stream,
-        priority=priority,
-        extra_key=plain(extra_key),
-        cache_salt=plain(cache_salt),
-        session_params=plain(session_params),
-    )
-
-
-def _plain_params(value: Any) -> Any:
-    if isinstance(value, SamplingParams):
-        return msgspec.to_builtins(value)  # only what differs from the defaults
-    if isinstance(value, (list, tuple)):
-        return [_plain_params(each) for each in value]
-    return value
 
 
 async def _whole(manager: TokenizerManager, request: GenerateReqInput) -> Any:

@@ -23,18 +23,9 @@ def plain(value: Any) -> Any:
     return value
 
 
-def vector_request(
-    prompt: Any, dimensions: Any, rid: Any, input_ids: Any, truncate_prompt_tokens: Any, priority: Any
-) -> EmbeddingReqInput:
-    """The request that the arguments of ``Engine.encode`` ask for."""
-    return EmbeddingReqInput(
-        text=plain(prompt),
-        input_ids=plain(input_ids),
-        dimensions=dimensions,
-        truncate_prompt_tokens=truncate_prompt_tokens,
-        rid=plain(rid),
-        priority=priority,
-    )
+def vector_request(**fields: Any) -> EmbeddingReqInput:
+    """The request that the arguments of ``Engine.encode`` ask for, by the names of its fields."""
+    return EmbeddingReqInput(**{name: plain(value) for name, value in fields.items() if value is not None})
 
 
 def score_args(query: Any, items: Any, label_token_ids: Any) -> tuple[Any, Any, Any]:
