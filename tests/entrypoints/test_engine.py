@@ -118,6 +118,70 @@ def test_what_is_wrong_with_a_request_is_a_value_error(engine):
     assert engine.generate(input_ids=IDS, sampling_params={"max_new_tokens": 3})["output_ids"] == IDS
 
 
+FURTHER_KEYWORDS = {
+    **dict.fromkeys(("image_data", "audio_data", "video_data", "mm_hashes", "mm_content_hashes", "lora_path")),
+    **dict.fromkeys(("custom_logit_processor", "kv_hints", "bootstrap_host", "bootstrap_port", "bootstrap_room")),
+    **dict.fromkeys(("disagg_prefill_dp_rank", "external_trace_header", "session_id", "data_parallel_rank")),
+    **dict.fromkeys(("require_reasoning", "return_hidden_states", "return_routed_experts"), False),
+    "routed_experts_start_len": 0,
+    "routed_dp_rank": 0,
+}
+
+
+def test_calls_written_for_sglang_run_if_they_ask_for_nothing_else(engine):
+    params = {"max_new_tokens": 3}
+    for further in (FURTHER_KEYWORDS, {"image_data": [], "session_id": "x", "external_trace_header": {"a": "b"}}):
+        assert engine.generate(input_ids=IDS, sampling_params=params, **further)["output_ids"] == IDS
+        answer = asyncio.run(engine.async_generate(input_ids=IDS, sampling_params=params, **further))
+        assert answer["output_ids"] == IDS
+    per_prompt = {"lora_path": [None, None], "return_hidden_states": (False, False)}
+    assert len(engine.generate(input_ids=[IDS, IDS], sampling_params=params, **per_prompt)) == 2
+    assert engine.generate(None, params, IDS, return_logprob=None, rid=None)["output_ids"] == IDS
+
+
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        ({"lora_path": "adapter"}, r"lora_path is not supported yet \(LoRA adapters\)"),
+        ({"lora_path": [None, "adapter"]}, r"lora_path is not supported yet"),
+        ({"image_data": ["a.png"]}, r"image_data is not supported yet \(images, video and audio\)"),
+        ({"return_hidden_states": True}, "return_hidden_states is not supported yet"),
+        ({"routed_dp_rank": 1}, r"routed_dp_rank is not supported yet \(data parallelism\)"),
+        ({"routed_dp_rank": False}, "routed_dp_rank is not supported yet"),
+        ({"session_id": 3}, "session_id must be a string, got 3"),
+        ({"session_id": "x", "session_params": {"id": "y"}}, "give either session_params or session_id, not both"),
+    ],
+)
+def test_further_keywords_that_ask_for_something_are_refused_as_over_http(engine, further, message):
+    with pytest.raises(BadRequest, match=message):
+        engine.generate("x", **further)
+    with pytest.raises(BadRequest, match=message):
+        asyncio.run(engine.async_generate("x", **further))
+
+
+def test_keywords_of_vectors_are_accepted_and_refused_alike(engine):
+    with pytest.raises(BadRequest, match="embed_overrides is not supported yet"):
+        engine.encode("x", embed_overrides=[[1.0]])
+    with pytest.raises(BadRequest, match="this model generates text"):  # and nothing is said of the keywords
+        engine.encode("x", image_data=None, audio_data=None, lora_path=None, embed_override_token_id=None)
+    with pytest.raises(TypeError, match=r"async_encode\(\) got .* 'dimension'; did you mean 'dimensions'\?"):
+        asyncio.run(engine.async_encode("x", dimension=3))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("sampling_param", "; did you mean 'sampling_params'?"),
+        ("lora_paths", "; did you mean 'lora_path'?"),
+        ("qq", ""),
+    ],
+)
+def test_a_keyword_that_nobody_knows_is_a_type_error(engine, name, hint):
+    with pytest.raises(TypeError) as told:
+        engine.generate("x", **{name: None})
+    assert str(told.value) == f"generate() got an unexpected keyword argument {name!r}{hint}"
+
+
 @pytest.mark.parametrize("pairs", ["ab", ["ab", "cd"], [("a", "b"), "cd"], [("a", 1)], [("a",)], [1], 1, None, []])
 def test_what_is_reranked_are_pairs(engine, pairs):
     with pytest.raises(BadRequest, match="prompt must be a list of pairs"):

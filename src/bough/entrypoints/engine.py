@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar, Union
 from bough.config.later import without_neutral_options
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.further_keywords import check_generation_keywords, check_vector_keywords
 from bough.entrypoints.generate_arguments import generation_request
 from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subprocesses, watch_health
 from bough.entrypoints.loop_thread import LoopThread
@@ -270,8 +271,12 @@ class Engine:
         *,
         cache_salt: OneOrMany[str] | None = None,
         session_params: OneOrMany[dict[str, Any]] | None = None,
+        **others: Any,
     ) -> Any:
         """Generate from one prompt or several; the arguments are the fields of ``POST /generate``.
+
+        Args:
+            others: further keywords of SGLang's, refused where they ask for something, as ``/generate`` does.
 
         Returns:
             For one prompt, a dictionary with ``text``, ``output_ids`` and ``meta_info``; a list of them for a list of
@@ -283,7 +288,9 @@ class Engine:
             BadRequest: a ``ValueError``; an argument is wrong. While streaming, with the first item.
             Overloaded, RequestFailed: if the engine cannot take or finish the request.
             EngineDead: if the engine was shut down or a part of it has died.
+            TypeError: if there is no such keyword.
         """
+        check_generation_keywords(self.generate, others, session_params)
         request = generation_request(
             text=prompt,
             input_ids=input_ids,
@@ -321,11 +328,13 @@ class Engine:
         *,
         cache_salt: OneOrMany[str] | None = None,
         session_params: OneOrMany[dict[str, Any]] | None = None,
+        **others: Any,
     ) -> Any:
         """The same as :meth:`generate` for coroutines; with ``stream`` the result is an asynchronous iterator.
 
         Cancelling the caller ends the request.
         """
+        check_generation_keywords(self.async_generate, others, session_params)
         request = generation_request(
             text=prompt,
             input_ids=input_ids,
@@ -375,6 +384,7 @@ class Engine:
         input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
         truncate_prompt_tokens: int | None = None,
         priority: int | None = None,
+        **others: Any,
     ) -> Any:
         """Embeddings, or a classifier's scores (logits), of one text or several; the fields are those of ``/encode``.
 
@@ -385,6 +395,7 @@ class Engine:
             input_ids: token ids of one text, or of several.
             truncate_prompt_tokens: cut what is longer at its end; -1: to what the model takes.
             priority: higher goes first.
+            others: further keywords of SGLang's, refused where they ask for something, as ``/encode`` does.
 
         Returns:
             A dictionary with ``embedding``, a list of numbers, and ``meta_info``; a list of them for a list of texts.
@@ -393,7 +404,9 @@ class Engine:
             BadRequest: a ``ValueError``; an argument is wrong, or the model makes no embeddings.
             Overloaded, RequestFailed: if the engine cannot take or finish the request.
             EngineDead: if the engine was shut down or a part of it has died.
+            TypeError: if there is no such keyword.
         """
+        check_vector_keywords(self.encode, others)
         request = vector_request(
             text=prompt,
             input_ids=input_ids,
@@ -413,8 +426,10 @@ class Engine:
         input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
         truncate_prompt_tokens: int | None = None,
         priority: int | None = None,
+        **others: Any,
     ) -> Any:
         """The same as :meth:`encode` for coroutines. Cancelling the caller ends the request."""
+        check_vector_keywords(self.async_encode, others)
         request = vector_request(
             text=prompt,
             input_ids=input_ids,

@@ -25,7 +25,7 @@ from msgspec import inspect
 from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.errors import BadRequest
-from bough.json_words import fault_in_json, problem_with, problem_with_name, split_place, wrong_choice
+from bough.json_words import fault_in_json, problem_with, problem_with_name, split_place, wrong_choice, wrong_field
 
 MAX_OUTPUTS_PER_REQUEST = ceilings.OUTPUTS_PER_REQUEST
 """Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
@@ -192,7 +192,7 @@ class BodySpec(Generic[Body]):
                     decoder, target, name, raw, max_tokens, unknown if allow_unknown else None
                 )
             else:
-                self._check_ineffective(name, raw)
+                self._read_ineffective(name, raw)
                 rival = self.excludes.get(name)
                 if rival is not None and bytes(members.get(rival, b"null")) != b"null":
                     raise BadRequest(f"give either {rival} or {name}, not both", param=name)
@@ -242,12 +242,26 @@ class BodySpec(Generic[Body]):
     def _unknown(self, name: str) -> BadRequest:
         return unknown_field(name if len(name) <= 64 else f"{name[:61]}...", name, self.names)
 
-    def _check_ineffective(self, name: str, raw: RawValue) -> None:
+    def _read_ineffective(self, name: str, raw: RawValue) -> None:
         decoder = self._ineffective.get(name, _ANYTHING)
         try:
             value = decoder.decode(raw)
         except JSON_ERRORS as error:
             raise _wrong_value(name, raw, error, decoder.type) from None
+        self._refuse(name, value)
+
+    def check_ineffective(self, name: str, value: Any) -> None:
+        """Look at a value of a field of :attr:`no_effect` or :attr:`refused`, given in Python, not null.
+
+        Raises:
+            BadRequest: naming the field, if the value asks for something, or is of a wrong type.
+        """
+        try:
+            self._refuse(name, msgspec.convert(value, self._ineffective.get(name, _ANYTHING).type))
+        except msgspec.ValidationError as error:
+            raise wrong_field(name, error, value) from None
+
+    def _refuse(self, name: str, value: Any) -> None:
         refused = self.refused.get(name)
         if refused is not None and not refused.accepts(value):
             raise BadRequest(
