@@ -167,6 +167,9 @@ def test_flags_of_others_are_known_in_files_and_as_keywords(config):
         ("--tp-size=1", "--dp_size", "1"),
         ("--nnodes", "1", "--node-rank", "0"),
         ("--enable-metrics", "--enable-prefix-caching"),
+        ("--enable-cache-report", "--disable-custom-all-reduce", "--enable-streaming-session"),
+        ("--attn-dp-size", "1", "--load-balance-method", "round_robin", "--moe-a2a-backend=none"),
+        ("--disaggregation-mode", "null", "--tokenizer-worker-num", "1", "--base-gpu-id", "0"),
     ],
 )
 def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
@@ -182,6 +185,20 @@ def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
         (("--tp=",), "--tp is not supported yet: tensor parallelism"),
         (("--trust-remote-code",), "--trust-remote-code is not needed: code from checkpoints is never run"),
         (("--enable-hierarchical-cache",), "--enable-hierarchical-cache is not supported yet: a cache in host memory"),
+        (("--attn-dp-size", "2"), "--attn-dp-size is not supported yet: data parallelism"),
+        (("--load-balance-method", "total_tokens"), "--load-balance-method is not supported yet: data parallelism"),
+        (("--hicache-storage-backend", "file"), "is not supported yet: a cache in host memory"),
+        (("--disaggregation-transfer-backend", "nixl"), "is not supported yet: disaggregation"),
+        (("--lora-backend=triton",), "--lora-backend is not supported yet: LoRA"),
+        (("--speculative-eagle-topk", "4"), "--speculative-eagle-topk is not supported yet: speculative decoding"),
+        (("--speculative_num_draft_tokens", "4"), "is not supported yet: speculative decoding"),
+        (("--moe-runner-backend", "triton"), "is not supported yet: mixtures of experts"),
+        (("--moe-a2a-backend", "deepep"), "is not supported yet: mixtures of experts"),
+        (("--disaggregation-mode", "decode"), "is not supported yet: disaggregation"),
+        (("--mamba-ssm-dtype", "float32"), "is not supported yet: models of other families"),
+        (("--torch-compile-max-bs", "8"), "is not needed: kernels come compiled"),
+        (("--cuda-graph-max-bs-decode", "8"), "the nearest here is '--cuda-graph-max-bs'"),
+        (("--enable-response-store", "--max-stored-responses", "0"), "unknown flag '--enable-response-store'"),
         (("--max-num-batched-tokens", "1"), "the nearest here is '--max-prefill-tokens'"),
         (("--enable-metrics=1",), "unknown flag '--enable-metrics'"),
         (("--enable-prefix-caching", "--disable-radix-cache"), "unknown flag '--enable-prefix-caching'"),
@@ -190,6 +207,19 @@ def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
 )
 def test_flags_of_others_that_ask_for_more_are_refused_in_words(words, message):
     assert message in refused(*words)
+
+
+@pytest.mark.parametrize(("word", "meant"), [("half", "float16"), ("float", "float32"), ("bfloat16", "bfloat16")])
+def test_dtypes_have_other_names_that_mean_the_same(config, word, meant):
+    assert parse("--dtype", word).dtype == parse("--config", config(f"dtype: {word}")).dtype == meant
+    assert ServerArgs(dtype=word) == ServerArgs(dtype=meant)
+
+
+def test_keys_of_others_may_ask_for_what_is_so_anyway_and_are_refused_in_words(config):
+    text = "tp-size: 1\nlora_paths: null\nenable-lora: false\nenable-metrics: true\nport: 4000\n"
+    assert parse("--config", config(text)) == ServerArgs(port=4000)
+    assert "tp-size is not supported yet: tensor parallelism" in refused("--config", config("tp-size: 2"))
+    assert "unknown key 'enable-metrics'" in refused("--config", config("enable-metrics: false"))
 
 
 def test_switches_are_not_taken_for_each_other():
@@ -203,6 +233,12 @@ def test_keywords_of_others_may_ask_for_what_is_so_anyway():
         "dp_size": None,
         "nnodes": 1,
         "trust_remote_code": False,
+        "enable_lora": False,
+        "lora_paths": None,
+        "speculative_algorithm": None,
+        "load_balance_method": "auto",
+        "disable_custom_all_reduce": False,
+        "enable_cache_report": True,
         "enable_metrics": True,
         "port": 1,
     }

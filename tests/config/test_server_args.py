@@ -58,7 +58,7 @@ def test_none_is_the_default_where_it_is_no_value():
         ({"schedule_policy": "fsfc"}, "schedule_policy must be one of"),
         ({"tensor_parallel_size": 2}, "tensor_parallel_size is not supported yet: tensor parallelism"),
         ({"trust_remote_code": True}, "trust_remote_code is not needed: code from checkpoints is never run"),
-        ({"dtype": "half"}, "got 'half'; the nearest here is 'float16'"),
+        ({"dtype": "fp16"}, "got 'fp16'; the nearest here is 'float16'"),
         ({"quantization": "awq"}, "got 'awq'; a checkpoint that is quantised says so itself"),
     ],
 )

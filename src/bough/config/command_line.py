@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from bough.config.later import refusal, without_neutral
+from bough.config.later import asks_for_nothing, refusal, without_neutral
 from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
 from bough.config.user_paths import user_path
 from bough.errors import ConfigError
@@ -179,9 +179,16 @@ def read_config_file(path: str, table: type[OptionTable]) -> dict[str, Any]:
         raise ConfigError(f"--config {path} must hold 'flag: value' lines")
     known = options_by_key(table)
     values: dict[str, Any] = {}
-    for key, value in _pairs(root, path):
+    pairs = list(_pairs(root, path))
+    names = [key for key, _ in pairs]
+    for key, value in pairs:
         each = known.get(key.replace("_", "-"))
         if each is None:
+            if "model-path" in known and asks_for_nothing(key, value, names):
+                continue
+            told = refusal(key)
+            if told is not None:
+                raise ConfigError(f"--config {path}: {told}", param=key)
             raise ConfigError(f"--config {path}: {unknown_name('key', key, known)}", param=key)
         if each.name in values:
             raise ConfigError(f"--config {path}: {each.key} is given twice", param=each.name)

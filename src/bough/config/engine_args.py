@@ -70,9 +70,9 @@ class EngineArgs(OptionTable):
     )
     dtype: DType = option(
         "auto",
-        help="Type of weights and activations. `auto` takes the checkpoint's type; on a CPU, half precision becomes "
-        "bfloat16, but float32 for encoders, and where there are neither native kernels with AVX2 or newer "
-        "nor instructions for bfloat16.",
+        help="Type of weights and activations; `half` is `float16`, and `float` is `float32`. `auto` takes the "
+        "checkpoint's type; on a CPU, half precision becomes bfloat16, but float32 for encoders, and where there are "
+        "neither native kernels with AVX2 or newer nor instructions for bfloat16.",
         group=MODEL,
     )
     quantization: Quantization = option(

@@ -2,49 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_FEATURES = {
-    "tensor parallelism": ("tp", "tp-size", "tensor-parallel-size"),
-    "pipeline parallelism": ("pp", "pp-size", "pipeline-parallel-size"),
-    "data parallelism": ("dp", "dp-size", "data-parallel-size"),
-    "expert parallelism": ("ep", "ep-size", "expert-parallel-size"),
-    "several machines": ("nnodes", "node-rank", "dist-init-addr"),
-    "LoRA": ("enable-lora", "lora-paths", "max-loras-per-batch", "max-lora-rank"),
-    "speculative decoding": ("speculative-algorithm", "speculative-draft-model-path", "speculative-num-steps"),
-    "a choice of sampling kernels": ("sampling-backend",),
-    "images, sound and video": ("enable-multimodal", "mm-attention-backend"),
-    "a choice of batch sizes for CUDA graphs": ("cuda-graph-bs",),
-    "disaggregation": ("disaggregation-mode",),
-    "a cache in host memory": ("enable-hierarchical-cache", "hicache-ratio", "hicache-size"),
-    "giving memory back while nothing runs": ("enable-memory-saver",),
-}
-_FEATURE_OF = {flag: feature for feature, flags in _FEATURES.items() for flag in flags}
+from bough.config.features_later import feature_of
 
-_ONE = ("tp", "pp", "dp", "ep", "tensor-parallel", "pipeline-parallel", "data-parallel", "expert-parallel")
-_NEUTRAL = {**{f"{name}{end}": 1 for name in _ONE for end in ("", "-size")}, "nnodes": 1, "node-rank": 0}
-"""Flags that do not work yet, and the value with which they ask for what is so anyway."""
+_ONE = (
+    *("tp", "pp", "dp", "ep", "tensor-parallel", "pipeline-parallel", "data-parallel", "expert-parallel"),
+    *("attn-dp", "attention-data-parallel", "attn-cp", "attention-context-parallel", "moe-dp", "moe-data-parallel"),
+    *("dcp", "decode-context-parallel", "dwdp"),
+)
+_NEUTRAL: dict[str, tuple[int | str, ...]] = {
+    **{f"{name}{end}": (1,) for name in _ONE for end in ("", "-size")},
+    **dict.fromkeys(("nnodes", "gpu-id-step", "tokenizer-worker-num", "detokenizer-worker-num"), (1,)),
+    **dict.fromkeys(("node-rank", "base-gpu-id", "cpu-offload-gb", "ep-num-redundant-experts"), (0,)),
+    **dict.fromkeys(("disaggregation-mode", "decoupled-spec-role"), ("null",)),
+    **dict.fromkeys(("tokenizer-mode", "model-impl", "moe-runner-backend", "model-config-parser"), ("auto",)),
+    "load-balance-method": ("auto", "round_robin"),
+    "moe-a2a-backend": ("none",),
+    "tokenizer-backend": ("huggingface",),
+}
+"""Flags that do not work yet, and the values with which they ask for what is so anyway."""
 
 _SO_ANYWAY = frozenset(
     {
-        *("enable-metrics", "enable-mixed-chunk"),
+        *("enable-metrics", "enable-metrics-for-all-schedulers", "enable-mixed-chunk", "enable-cache-report"),
+        *("enable-response-store", "enable-streaming-session"),
         *("enable-auto-tool-choice", "enable-prefix-caching", "enable-chunked-prefill", "disable-log-requests"),
         *("jinja", "cont-batching"),
     }
 )
 """Switches of SGLang, vLLM and llama.cpp's server for what is so here."""
 
+_NOT_THERE = frozenset(
+    {
+        *("language-model-only", "disable-custom-all-reduce", "disable-shared-experts-fusion"),
+        *("disable-chunked-prefix-cache", "disable-hybrid-swa-memory", "disable-fast-image-processor"),
+        *("disable-outlines-disk-cache", "enforce-disable-flashinfer-allreduce-fusion"),
+    }
+)
+"""Switches that turn off what is not there, so that neither on nor off they ask for anything."""
+
 _UNLESS = {
+    "enable-response-store": "max-stored-responses",
+    "enable-streaming-session": "max-sessions",
     "enable-prefix-caching": "disable-radix-cache",
     "enable-chunked-prefill": "chunked-prefill-size",
     "disable-log-requests": "log-requests",
 }
-"""Those of them that another flag may contradict, beside which they are refused."""
+"""Switches for what is so here that another flag may contradict, beside which they are refused."""
 
 _NEEDLESS = {
     "trust-remote-code": "code from checkpoints is never run, and no model that is supported needs it; leave it out",
-    "enable-torch-compile": "kernels come compiled; leave it out",
+    **dict.fromkeys(
+        ("enable-torch-compile", "enable-torch-compile-debug-mode", "torch-compile-max-bs"),
+        "kernels come compiled; leave it out",
+    ),
 }
 """Others that change nothing here, and why."""
 
@@ -57,19 +70,34 @@ FLAGS_OF_OTHERS = {
     "threads": "cpu-threads",
     "enforce-eager": "disable-cuda-graph",
     "max-num-batched-tokens": "max-prefill-tokens",
+    "cuda-graph-max-bs-decode": "cuda-graph-max-bs",
+    "disable-decode-cuda-graph": "disable-cuda-graph",
+    "prefill-attention-backend": "attention-backend",
+    "decode-attention-backend": "attention-backend",
+    "enable-trace": "otlp-traces-endpoint",
+    "log-level-http": "log-level",
+    "log-requests-format": "log-format",
+    "hf-chat-template-name": "chat-template",
 }
-"""Flags of vLLM and of llama.cpp's server, and which of ours comes nearest; what a value means may differ."""
+"""Flags of vLLM, SGLang and llama.cpp's server, and which of ours comes nearest; what a value means may differ."""
 
+_SAME_VALUES = {"dtype": {"half": "float16", "float": "float32"}}
+"""Other words for values, which mean the same in SGLang and vLLM."""
 
 _STORED = "a checkpoint that is quantised says so itself; leave it out"
 _VALUES = {
-    "dtype": {"half": "float16", "float": "float32", "fp16": "float16", "bf16": "bfloat16"},
+    "dtype": {"fp16": "float16", "bf16": "bfloat16"},
     "kv-cache-dtype": {"fp8": "fp8_e4m3"},
     "log-level": {"warn": "warning", "trace": "debug"},
     "grammar-backend": dict.fromkeys(("xgrammar", "outlines", "guidance"), "llguidance"),
     "quantization": dict.fromkeys(("awq", "gptq", "awq_marlin", "gptq_marlin", "compressed-tensors"), _STORED),
 }
 """Values that options have elsewhere: what comes nearest, or a sentence."""
+
+
+def value_here(option: str, value: Any) -> Any:
+    """A value of an option (``"dtype"``) by the name that it has here: ``float16`` for ``half``."""
+    return _SAME_VALUES.get(option, {}).get(value, value) if isinstance(value, str) else value
 
 
 def nearest_value(option: str, value: Any) -> str:
@@ -83,7 +111,7 @@ def refusal(flag: str) -> str | None:
     name = _bare(flag)
     if name in _NEEDLESS:
         return f"{flag} is not needed: {_NEEDLESS[name]}"
-    feature = _FEATURE_OF.get(name)
+    feature = None if name in FLAGS_OF_OTHERS else feature_of(name)
     return None if feature is None else f"{flag} is not supported yet: {feature}"
 
 
@@ -95,11 +123,11 @@ def without_neutral(words: Sequence[str]) -> list[str]:
     for word in rest:
         flag, equals, value = word.partition("=")
         name = _bare(flag) if flag.startswith("--") else ""
-        if name in _SO_ANYWAY and not equals and _UNLESS.get(name) not in given_names:
+        if not equals and (name in _NOT_THERE or (name in _SO_ANYWAY and _UNLESS.get(name) not in given_names)):
             continue
         if name in _NEUTRAL:
             given = value if equals else next(rest, None)
-            if given == str(_NEUTRAL[name]):
+            if given in {str(each) for each in _NEUTRAL[name]}:
                 continue
             kept += [word] if equals or given is None else [word, given]
             continue
@@ -109,16 +137,25 @@ def without_neutral(words: Sequence[str]) -> list[str]:
 
 def without_neutral_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Keywords of an engine without those that ask for what is so anyway, such as ``tp_size=1``."""
-    given_names = {_bare(name) for name in options}
-    return {name: value for name, value in options.items() if not _asks_for_nothing(_bare(name), value, given_names)}
+    return {name: value for name, value in options.items() if not asks_for_nothing(name, value, options)}
 
 
-def _asks_for_nothing(name: str, value: Any, given_names: Set[str]) -> bool:
-    if name in _NEUTRAL:
-        return value is None or (value == _NEUTRAL[name] and not isinstance(value, bool))
-    if name in _SO_ANYWAY:
-        return value is True and _UNLESS.get(name) not in given_names
-    return name in _NEEDLESS and value in (None, False)
+def asks_for_nothing(name: str, value: Any, given_names: Iterable[str]) -> bool:
+    """Whether a keyword (``"tp_size"``), or a key of a configuration file, asks for what is so anyway.
+
+    Args:
+        name: of the keyword.
+        value: its value.
+        given_names: all that are given.
+    """
+    bare = _bare(name)
+    if bare in _NOT_THERE:
+        return value is None or isinstance(value, bool)
+    if bare in _SO_ANYWAY:
+        return value is None or (value is True and _UNLESS.get(bare) not in {_bare(each) for each in given_names})
+    if value is None or value is False:
+        return refusal(name) is not None
+    return value in _NEUTRAL.get(bare, ()) and not isinstance(value, bool)
 
 
 def _bare(flag: str) -> str:

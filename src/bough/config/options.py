@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union
 
-from bough.config.later import names_here, nearest_value, refusal
+from bough.config.later import names_here, nearest_value, refusal, value_here
 from bough.errors import ConfigError
 
 Kind = Literal["bool", "int", "float", "str", "json"]
@@ -194,7 +194,7 @@ class Option:
         return self._check_one(value, shown)
 
     def _check_one(self, value: Any, shown: str) -> Any:
-        value = self._convert(value, shown)
+        value = value_here(self.key, self._convert(value, shown))
         if self.choices and value not in self.choices:
             advice = nearest_value(self.key, value) or did_you_mean(value, self.choices)
             raise ConfigError(
