@@ -10,6 +10,7 @@ import pytest
 
 from bough.cli_commands.completion import TABLES
 from bough.config.options import options_by_key
+from bough.entrypoints.http.routes import ROUTES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
@@ -50,6 +51,12 @@ def test_links_lead_somewhere(page):
         path = (page.parent / name).resolve() if name else page
         assert path.exists(), target
         assert not anchor or anchor in anchors(path), target
+
+
+def test_one_list_has_every_field_without_effect():
+    text = (ROOT / "docs" / "clients.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"`([\w.]+)`", text.partition("## Accepted without effect\n")[2].partition("\n## ")[0]))
+    assert {name for info in ROUTES if info.body is not None for name in info.body.no_effect} <= told
 
 
 def test_the_page_of_flags_has_every_command_and_every_note():

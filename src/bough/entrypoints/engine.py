@@ -563,7 +563,7 @@ class Engine:
         return self._parts.pids
 
     def collective_rpc(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a named method of the scheduler on every rank.
+        """Call a named method of the scheduler, of which an engine has one.
 
         Args:
             method: one of the scheduler's control handlers.

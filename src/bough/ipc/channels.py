@@ -403,7 +403,7 @@ class RpcClient:
         self._owner_pid = os.getpid()
 
     def call(self, method: str, parameters: dict[str, Any], *, timeout_s: float) -> RpcReqOutput:
-        """Call ``method`` on every rank and wait for the answer.
+        """Call ``method`` of the scheduler and wait for the answer.
 
         Raises:
             BadRequest: if the parameters cannot be sent.

@@ -88,7 +88,7 @@ PauseMode = Literal["abort", "retract", "in_place"]
 
 
 class ControlReq(Message):
-    """Call a named control handler of the scheduler; every rank answers with a :class:`ControlReply`."""
+    """Call a named control handler of the scheduler, which answers with a :class:`ControlReply`."""
 
     call_id: str
     method: str
@@ -266,7 +266,7 @@ class Heartbeat(Message):
 
 
 class RpcReqInput(Message):
-    """Call a named scheduler method on every rank."""
+    """Call a named method of the scheduler."""
 
     method: str
     parameters: dict[str, Any] = {}

@@ -264,6 +264,9 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
     assert_refused(client.post("/generate", json={"text": "Hi", "sampling_params": params}), f"sampling_params.{field}")
 
 
+PADDED_STREAM = {"stream": True, "stream_options": {"include_obfuscation": True}}
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "named"),
     [
@@ -283,6 +286,8 @@ def test_bad_sampling_parameters_are_refused(client: httpx.Client, params: dict[
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi", "x": 5}]}, "messages[0].x"),
         ("/v1/chat/completions", {"stream": True, "stream_options": {"x": 1}}, "stream_options.x"),
+        ("/v1/completions", PADDED_STREAM, "stream_options.include_obfuscation"),
+        ("/v1/chat/completions", PADDED_STREAM, "stream_options.include_obfuscation"),
         ("/v1/chat/completions", {"logit_bias": {"3": 1, "5": 101}}, "logit_bias.5"),
         ("/v1/chat/completions", {"logit_bias": {"3": 1, "a": 1}}, "logit_bias.a"),
         ("/v1/completions", {"prompt": [""]}, "prompt[0]"),

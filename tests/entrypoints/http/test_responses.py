@@ -340,6 +340,12 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
     thinker.assert_idle()
 
 
+def test_a_bound_on_tools_of_the_server_is_given_back_and_counts_no_functions(http: httpx.Client) -> None:
+    body = {"input": "Hi", "max_output_tokens": 2, "stream_options": {"include_obfuscation": False}}
+    assert http.post(PATH, json=body).json()["max_tool_calls"] is None
+    assert http.post(PATH, json={**body, "max_tool_calls": 3}).json()["max_tool_calls"] == 3
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
@@ -381,6 +387,8 @@ def test_leaving_early_ends_the_request(http: httpx.Client, thinker: RunningServ
         ({"max_output_tokens": 100_000}, "max_output_tokens"),
         ({"truncation": "some"}, "truncation"),
         ({"conversation": "x"}, "conversation"),
+        ({"max_tool_calls": 0}, "max_tool_calls"),
+        ({"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
         ({"reasoning": {"effort": "some"}}, "reasoning.effort"),
     ],
 )

@@ -63,7 +63,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
         ),
         dict[str, Any],
     ),
-    **dict.fromkeys(("max_tokens", "max_tool_calls", "temperature", "received_time"), float),
+    **dict.fromkeys(("max_tokens", "temperature", "received_time"), float),
     "access_programs": dict[str, Any] | list[str],
     "betas": list[str],
     "custom_labels": dict[str, Any] | list[dict[str, Any]],

@@ -51,7 +51,6 @@ MEANINGS: dict[str, str] = {
     "has_more": "Whether there are entries behind these.",
     "id": "Its id.",
     "images": "Only null or an empty list: messages are text.",
-    "include_obfuscation": "Without effect.",
     "incomplete_details": "Why the output ended early, if it did.",
     "index": "Which of several it is, from 0.",
     "input_token_ids_logprobs": "Like `output_token_ids_logprobs`, of the prompt.",

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from bough.errors import BadRequest
 from bough.managers.io_struct import QueueFields
 from bough.sampling.sampling_params import (
     MAX_REPETITION_PENALTY,
@@ -32,6 +33,23 @@ TopK = Annotated[
     Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
     Meta(description="Keep so many of the likeliest tokens; -1 or 0: all. Default: the model's own, else -1."),
 ]
+
+WithObfuscation = Annotated[
+    bool | None, Meta(description="Whether events are padded, so that nobody can tell their lengths; not yet.")
+]
+
+
+def check_obfuscation(asked: bool | None) -> None:
+    """Refuse a stream whose events are to be padded.
+
+    Raises:
+        BadRequest: if it was asked for.
+    """
+    if asked:
+        param = "stream_options.include_obfuscation"
+        raise BadRequest(
+            f"{param} is not supported yet (events that are padded)", param=param, code="unsupported_parameter"
+        )
 
 
 class SamplingFields(QueueFields, kw_only=True):

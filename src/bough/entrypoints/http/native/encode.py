@@ -23,7 +23,7 @@ ENCODE = BodySpec(
         "sampling_params": "How tokens are chosen; none are.",
         "is_cross_encoder_request": "Pairs of texts are known by their form.",
         "routing_key": "Name for a routing policy that this server does not have.",
-        "external_trace_header": "Trace that the request belongs to.",
+        "external_trace_header": "Trace that the request belongs to; the header `traceparent` is what counts.",
         "received_time": "When a gateway received the request.",
     },
     refused={

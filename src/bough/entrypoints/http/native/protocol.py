@@ -175,8 +175,8 @@ GENERATE = BodySpec(
         "session_id": "Name of a conversation, for the caller's own use.",
         "conversation_id": "Name of a conversation, for the caller's own use.",
         "routing_key": "Name for a routing policy that this server does not have.",
-        "custom_labels": "Labels for metrics.",
-        "external_trace_header": "Trace that the request belongs to.",
+        "custom_labels": "Labels for metrics, of those that a server allows; this one allows none.",
+        "external_trace_header": "Trace that the request belongs to; the header `traceparent` is what counts.",
         "received_time": "When a gateway received the request.",
     },
     refused={

@@ -10,7 +10,7 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
-from bough.entrypoints.http.shared_fields import ModelName, SamplingFields
+from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
 from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
@@ -46,7 +46,7 @@ class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
         bool | None, Meta(description="End the stream with an event that has no choices and the whole usage.")
     ] = False
     continuous_usage_stats: Annotated[bool | None, Meta(description="Say the usage so far in every event.")] = False
-    include_obfuscation: Annotated[bool | None, Meta(description="Without effect.")] = None
+    include_obfuscation: WithObfuscation = None
 
 
 class SharedFields(SamplingFields, kw_only=True):
@@ -270,7 +270,7 @@ _NO_EFFECT = {
     "prompt_cache_retention": "Prefixes are kept as long as there is room.",
     "prompt_cache_options": "Prefixes are kept as long as there is room.",
     "session_id": "Name of a conversation, for the caller's own use.",
-    "custom_labels": "Labels for metrics.",
+    "custom_labels": "Labels for metrics, of those that a server allows; this one allows none.",
     "guided_decoding_backend": "There is one grammar engine.",
 }
 

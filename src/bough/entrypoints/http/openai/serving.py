@@ -15,6 +15,7 @@ from bough.entrypoints.http.direct import direct_sink, text_sink
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.entrypoints.http.openai.usage import Usage
+from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, new_request_id
@@ -296,6 +297,8 @@ def check_stream_options(body: SharedFields) -> None:
     """Raise :class:`BadRequest` if there are options for a stream but no stream, or things that no stream has."""
     if body.stream_options is not None and not body.stream:
         raise BadRequest("stream_options needs stream to be true", param="stream_options")
+    if body.stream_options is not None:
+        check_obfuscation(body.stream_options.include_obfuscation)
     if body.prompt_logprobs is not None and body.stream:
         raise BadRequest("prompt_logprobs are not streamed; set stream to false", param="prompt_logprobs")
     if body.return_meta_info and body.stream:

@@ -28,6 +28,7 @@ from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.pages import items_at, page_of
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
+from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
 from bough.ipc.messages import PositionLogprobs
 from bough.managers.conversations import text_size
@@ -41,7 +42,10 @@ _SAMPLING_FIELDS = (
     *("temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "stop"),
 )
 _NAMES = {"sampling_seed": "seed"}
-_ECHOED = ("instructions", "max_output_tokens", "parallel_tool_calls", "previous_response_id", "store", "background")
+_ECHOED = (
+    *("instructions", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "previous_response_id", "store"),
+    "background",
+)
 
 MAX_ITEMS_LISTED = 100
 """Most items of a page of ``input_items``, as at OpenAI."""
@@ -98,6 +102,8 @@ class ResponsesHandlers:
         if body.background and not (body.store and self.store.is_enabled):
             raise BadRequest("background needs a response that is stored", param="background")
         self._check_model(body)
+        if body.stream_options is not None:
+            check_obfuscation(body.stream_options.include_obfuscation)
         previous: StoredResponse | None = None
         if body.previous_response_id is not None:
             previous = self.store.get(body.previous_response_id, "previous_response_id")

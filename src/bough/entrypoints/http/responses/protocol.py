@@ -10,7 +10,7 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES, MAX_TOP_LOGPROBS
-from bough.entrypoints.http.shared_fields import ModelName, SamplingFields
+from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
 
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
@@ -27,7 +27,9 @@ class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
     generate_summary: Literal["auto", "concise", "detailed"] | None = None
-    context: Annotated[str | None, Meta(description="Without effect.")] = None
+    context: Annotated[
+        str | None, Meta(description="Which earlier thoughts the model sees; without effect, that is for its template.")
+    ] = None
 
 
 class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
@@ -40,8 +42,10 @@ class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
 class ResponseStreamOptions(msgspec.Struct, forbid_unknown_fields=True):
     """What a stream tells besides its events; nothing."""
 
-    include_obfuscation: bool | None = None
-    reasoning_summary_delivery: Annotated[str | None, Meta(description="Without effect.")] = None
+    include_obfuscation: WithObfuscation = None
+    reasoning_summary_delivery: Annotated[
+        str | None, Meta(description="When summaries of thoughts are told; without effect, since none are made.")
+    ] = None
 
 
 class ResponsesRequest(SamplingFields, kw_only=True):
@@ -74,7 +78,9 @@ class ResponsesRequest(SamplingFields, kw_only=True):
         ),
     ] = False
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
-    stream_options: Annotated[ResponseStreamOptions | None, Meta(description="Without effect.")] = None
+    stream_options: Annotated[
+        ResponseStreamOptions | None, Meta(description="What a stream tells besides its events; nothing.")
+    ] = None
     max_output_tokens: Annotated[
         Annotated[int, Meta(ge=1, le=2**31 - 1)] | None,
         Meta(description="Most tokens to generate, thoughts included; until the context is full if absent."),
@@ -99,6 +105,13 @@ class ResponsesRequest(SamplingFields, kw_only=True):
         Meta(description="`none`, `auto`, `required`, a function by `name`, or `allowed_tools`."),
     ] = None
     parallel_tool_calls: Annotated[bool, Meta(description="Whether one answer may hold several calls.")] = True
+    max_tool_calls: Annotated[
+        Annotated[int, Meta(ge=1, le=2**31 - 1)] | None,
+        Meta(
+            description="Most calls of tools that a server runs, as at OpenAI; this one runs none, and calls of "
+            "functions do not count. Given back with the response."
+        ),
+    ] = None
     top_logprobs: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
         Meta(description=f"Return logprobs with so many alternatives per token, as does `{WITH_LOGPROBS}`."),
@@ -148,7 +161,6 @@ RESPONSES = BodySpec(
         "session_id": "Name of a conversation, for the caller's own use.",
         "client_metadata": "Notes of the caller's program.",
         "access_programs": "Ways of access that the caller has.",
-        "max_tool_calls": "A bound on tools that the server would run.",
     },
     refused={
         "conversation": Refused("conversations by name; use previous_response_id"),
