@@ -19,7 +19,7 @@ from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 
-_NAMES = {"stop": "stop_sequences"}
+_NAMES = {"stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
 """From the engine's names to the client's."""
 
 
@@ -97,6 +97,7 @@ class MessagesHandlers:
             "temperature": body.temperature,
             "top_p": body.top_p,
             "top_k": body.top_k,
+            "thinking_token_budget": None if body.thinking is None else body.thinking.budget_tokens,
         }
         return make_sampling_params(
             {name: value for name, value in given.items() if value is not None},
