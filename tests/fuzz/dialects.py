@@ -283,7 +283,7 @@ def dialects(data: bytes) -> None:
 async def _tell(options: bytes, text: str) -> None:
     tools, reasoning, flags, more, ended, size = options
     server = _Server(_TOOLS[tools % len(_TOOLS)], _REASONING[reasoning % len(_REASONING)], _template(of_a_model=False))
-    bodies = _bodies(flags, more, marks_thoughts=server.manager.limits.marks_thoughts)
+    bodies = _bodies(flags, more)
     streams = {
         path: Exchange(path, json.dumps({**body, "stream": True, **_usage(path)}).encode(), keeps_up=bool(flags & 1))
         for path, body in bodies.items()
@@ -315,7 +315,7 @@ async def _tell(options: bytes, text: str) -> None:
     assert all(each == plain[0] for each in plain), "all dialects tell the same"
 
 
-def _bodies(flags: int, more: int, *, marks_thoughts: bool) -> dict[str, dict[str, Any]]:
+def _bodies(flags: int, more: int) -> dict[str, dict[str, Any]]:
     """A request in every dialect; ``more`` is what only chat completions can be asked."""
     chat: dict[str, Any] = {"messages": [_USER]}
     claude: dict[str, Any] = {"model": "m", "max_tokens": 4000, "messages": [_USER]}
@@ -331,7 +331,7 @@ def _bodies(flags: int, more: int, *, marks_thoughts: bool) -> dict[str, dict[st
         if not flags & 4:
             responses["top_logprobs"] = 1
     if flags & 16:
-        claude["thinking"] = {"type": "enabled", **({"budget_tokens": 1024} if marks_thoughts else {})}
+        claude["thinking"] = {"type": "enabled", "budget_tokens": 1024}
     for bit, (name, value) in enumerate(_MORE):
         if more >> bit & 1:
             chat[name] = value
