@@ -90,6 +90,15 @@ def test_bad_words_do_not_come(engine):
     assert not set(words) & set(re.findall("[a-z]+", run(engine)["without"].outputs[0].text))
 
 
+def test_thoughts_have_as_many_tokens_as_they_may_have(engine):
+    prompt = "<|im_start|>user\nA tree?<|im_end|>\n<|im_start|>assistant\n<think>\n"
+    engine.add_request("r", prompt, {**GREEDY, "max_new_tokens": 20, "thinking_token_budget": 3})
+    text = run(engine)["r"].outputs[0].text
+    thoughts, _, answer = text.partition("</think>")
+    assert answer.strip()
+    assert len(engine.tokenizer.encode(thoughts)) <= 3 + 1  # and the end of a line
+
+
 def test_abort_is_reported_by_the_next_step(engine):
     engine.add_request("r", "A tree", {**GREEDY, "max_new_tokens": 1000})
     engine.step()

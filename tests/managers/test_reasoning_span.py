@@ -8,7 +8,10 @@ import pytest
 
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.parsers.reasoning import REASONING_FORMATS
+from bough.tokenization.chat_template import ChatTemplate
+from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
+from tests.tokenization.small_tokenizers import sentencepiece_bpe
 
 TOKENIZER = tiny_tokenizer()
 
@@ -48,3 +51,28 @@ def test_tokens_between_the_markers_are_counted(name: str, prompt: str, output: 
         span.add(tokens[start : start + step])
     span.finish()
     assert span.total == len(ids(thoughts))
+
+
+SHOWS = (
+    "{% for message in messages %}{% if message.reasoning_content %}<think>\n{{ message.reasoning_content }}"
+    "\n</think>\n\n{% endif %}{{ message.content }}{% endfor %}"
+)
+
+
+def test_thoughts_are_ended_as_the_template_writes_them() -> None:
+    template = ChatTemplate({"default": SHOWS}, SpecialTokens())
+    markers = ReasoningMarkers(REASONING_FORMATS["qwen3"], TOKENIZER, template).bounded(begun=True)
+    assert (markers.start, markers.ends, markers.begun) == ("<think>", ("</think>",), True)
+    assert (list(markers.close), list(markers.behind)) == (ids("\n</think>"), ids("\n\n"))
+
+
+@pytest.mark.parametrize("name", REASONING_FORMATS)
+@pytest.mark.parametrize("tokenizer", [TOKENIZER, Tokenizer(sentencepiece_bpe(), special=SpecialTokens())])
+def test_every_format_can_be_ended(name: str, tokenizer: Tokenizer) -> None:
+    format_ = REASONING_FORMATS[name]
+    markers = ReasoningMarkers(format_, tokenizer).bounded(begun=False)
+    assert b"".join(map(tokenizer.id_to_piece_bytes, markers.close)).decode() == format_.end
+    assert not markers.begun
+    assert markers.ends == (format_.end, *format_.ended_by)
+    behind = b"".join(map(tokenizer.id_to_piece_bytes, (*markers.behind, *markers.at_last))).decode()
+    assert behind == ("<|start|>assistant<|channel|>final<|message|>" if name == "gpt-oss" else "")

@@ -12,7 +12,7 @@ from bough.managers.request_limits import RequestLimits
 from bough.sampling.sampling_params import SamplingParams
 
 
-def limits(*, has_tokenizer: bool = True) -> RequestLimits:
+def limits(*, has_tokenizer: bool = True, marks_thoughts: bool = False) -> RequestLimits:
     return RequestLimits(
         vocab_size=100,
         context_len=64,
@@ -20,6 +20,7 @@ def limits(*, has_tokenizer: bool = True) -> RequestLimits:
         has_tokenizer=has_tokenizer,
         max_parallel_samples=2,
         max_stop_strings=1,
+        marks_thoughts=marks_thoughts,
     )
 
 
@@ -34,6 +35,14 @@ def test_a_parameter_out_of_bounds_is_named_as_the_client_called_it(given: dict[
     with pytest.raises(BadRequest) as caught:
         limits().check_params(params, named=lambda name: f"options.{name}")
     assert caught.value.param == f"options.{field}"
+
+
+def test_thoughts_are_bounded_where_it_is_known_how_they_are_marked() -> None:
+    params = SamplingParams(thinking_token_budget=0)
+    limits(marks_thoughts=True).check_params(params)
+    with pytest.raises(BadRequest, match="not known how this model marks its thoughts") as caught:
+        limits().check_params(params, named=lambda field: f"options.{field}")
+    assert caught.value.param == "options.thinking_token_budget"
 
 
 @pytest.mark.parametrize(

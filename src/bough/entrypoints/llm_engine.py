@@ -23,11 +23,14 @@ from bough.ipc.messages import (
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
+from bough.managers.reasoning_span import reasoning_markers
 from bough.managers.request_limits import RequestLimits
+from bough.managers.request_preparer import bound_thoughts
 from bough.model_executor.create_worker import worker_factory
 from bough.sampling.bad_words import sequences_of
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
+from bough.tokenization.chat_template import load_chat_template
 from bough.tokenization.tokenizer import Tokenizer
 
 
@@ -99,6 +102,8 @@ class LLMEngine:
         if not server_args.skip_tokenizer_init:
             self.tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
             self._detokenizer = DetokenizerManager(self.tokenizer)
+        template = None if self.tokenizer is None else load_chat_template(self.tokenizer, server_args.chat_template)
+        self._reasoning = reasoning_markers(server_args, self.tokenizer, template)
         self._deltas: list[OutputDelta] = []
         worker = worker_factory(plan.model_config)(plan.local_args, plan.model_config)
         self._scheduler: Scheduler | None = Scheduler(
@@ -109,7 +114,11 @@ class LLMEngine:
         self._given_up: set[str] = set()
         """Ids of outputs that have ended with an error here, and whose end in the scheduler is still to come."""
         self._limits = RequestLimits.of_server(
-            server_args, self.model_config, self.scheduler.init_info(), has_tokenizer=self.tokenizer is not None
+            server_args,
+            self.model_config,
+            self.scheduler.init_info(),
+            has_tokenizer=self.tokenizer is not None,
+            marks_thoughts=self._reasoning is not None,
         )
         self._finalizer = weakref.finalize(self, self.scheduler.close)
 
@@ -268,6 +277,8 @@ class LLMEngine:
             request.banned_sequences = sequences_of(words, self.tokenizer, limits.vocab_size)
         for _ in limits.check_prompt(request):
             pass
+        if self._reasoning is not None:
+            bound_thoughts(request, self._reasoning)
         return request.input_ids
 
     def _apply(self, delta: OutputDelta, request: RequestOutput, output: CompletionOutput) -> None:

@@ -27,6 +27,27 @@ class Record(msgspec.Struct, array_like=True, gc=False):
 # --- main process -> scheduler ------------------------------------------------------------------------------------
 
 
+class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the thoughts of one output are marked, and what ends them."""
+
+    start: str
+    """Before them."""
+    ends: tuple[str, ...]
+    """Behind them, and whatever else ends them."""
+    close: tuple[int, ...]
+    """Tokens of the first of ``ends``, with the white space before it that the model knows."""
+    behind: tuple[int, ...] = ()
+    """Tokens that come behind that."""
+    begun: bool = False
+    """Whether the output begins inside of them."""
+    recur: bool = False
+    """Whether there may be more of them behind."""
+    never: str = ""
+    """What there are none behind any more."""
+    at_last: tuple[int, ...] = ()
+    """Tokens after ``behind`` for an output that thinks again all the same."""
+
+
 class TokenizedGenerateReqInput(Message):
     """Generate from one prompt, ``len(rids)`` times independently."""
 
@@ -48,6 +69,8 @@ class TokenizedGenerateReqInput(Message):
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
     banned_sequences: tuple[tuple[int, ...], ...] = ()
     """What the ``bad_words`` of ``sampling_params`` are written with."""
+    thoughts: ThoughtMarkers | None = None
+    """What the ``thinking_token_budget`` of ``sampling_params`` is about."""
     arrival_time: float | None = None
     """When it arrived in the main process, seconds on the monotonic clock, which the processes of a machine share on
     Linux; ``None``: when it arrives in the scheduler."""

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from bough.config import ceilings
 from bough.errors import BadRequest
-from bough.ipc.messages import TokenizedGenerateReqInput
+from bough.ipc.messages import ThoughtMarkers, TokenizedGenerateReqInput
 from bough.json_words import wrong_field
 from bough.managers.sessions import SessionParams, Turn
 from bough.sampling.bad_words import TokenSequences
@@ -360,6 +360,10 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     """Whether ``text`` gets what the tokenizer puts around texts; the same for all requests of a call."""
     banned_sequences: TokenSequences = ()
     """The bad words of ``sampling_params``; filled in."""
+    begins_in_thoughts: bool | None = None
+    """Whether an output begins inside the model's thoughts; ``None``: the end of the prompt tells."""
+    thoughts: ThoughtMarkers | None = None
+    """What the bound on thoughts in ``sampling_params`` is about; filled in."""
     session_params: SessionParams | None = None
     ends_context: bool = False
     """Whether ``input_ids`` begin with the end of the message that the session's context ends with; what the context
@@ -385,6 +389,7 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
             priority=self.priority,
             extra_key=self.extra_key,
             banned_sequences=self.banned_sequences,
+            thoughts=self.thoughts,
         )
 
 

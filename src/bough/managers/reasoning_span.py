@@ -1,14 +1,20 @@
-"""How many tokens of a native answer are thoughts, which its text does not tell apart."""
+"""A model's thoughts: whether an answer begins inside of them, how many tokens they are, how they can be ended."""
 
 from __future__ import annotations
 
 import codecs
 from collections.abc import Sequence
+from functools import cached_property
 
-from bough.ipc.messages import FinishReason
-from bough.parsers.dialect import Dialect
+import msgspec
+
+from bough.config.server_args import ServerArgs
+from bough.ipc.messages import FinishReason, ThoughtMarkers
+from bough.parsers.dialect import Dialect, make_dialect
+from bough.parsers.harmony import FINAL_CHANNEL
 from bough.parsers.reasoning import ReasoningFormat
 from bough.parsers.reasoning_tokens import ReasoningCounter
+from bough.tokenization.chat_template import ChatTemplate
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 _PROMPT_END = 32
@@ -21,16 +27,75 @@ class ReasoningMarkers:
     Args:
         format_: how the model marks its thoughts.
         tokenizer: the model's.
+        template: the model's, if it has one.
     """
 
-    def __init__(self, format_: ReasoningFormat, tokenizer: Tokenizer) -> None:
+    def __init__(self, format_: ReasoningFormat, tokenizer: Tokenizer, template: ChatTemplate | None = None) -> None:
         self.format = format_
         self.tokenizer = tokenizer
+        self._template = template
+
+    def begins_inside(self, prompt: TokenIds) -> bool:
+        """Whether an answer to ``prompt`` begins inside the thoughts."""
+        end = self.tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
+        return self.format.begins_inside(end)
 
     def begin(self, prompt: TokenIds) -> ReasoningSpan:
         """Something that counts the thoughts of one answer to ``prompt``."""
-        end = self.tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
-        return ReasoningSpan(self, inside=self.format.begins_inside(end))
+        return ReasoningSpan(self, inside=self.begins_inside(prompt))
+
+    def bounded(self, *, begun: bool) -> ThoughtMarkers:
+        """What it takes to bound the thoughts of an answer.
+
+        Args:
+            begun: whether it begins inside of them.
+        """
+        return self._begun if begun else self._not_begun
+
+    @cached_property
+    def _begun(self) -> ThoughtMarkers:
+        return msgspec.structs.replace(self._not_begun, begun=True)
+
+    @cached_property
+    def _not_begun(self) -> ThoughtMarkers:
+        format_, encode = self.format, self._encode
+        ends = (format_.end, *format_.ended_by)
+        if format_.on_channels:
+            return ThoughtMarkers(
+                format_.start,
+                ends,
+                encode(format_.end),
+                behind=encode("<|start|>assistant"),
+                recur=True,
+                never=FINAL_CHANNEL,
+                at_last=encode(f"{FINAL_CHANNEL}<|message|>"),
+            )
+        before, behind = ("", "") if self._template is None else self._template.space_around(format_.end)
+        return ThoughtMarkers(format_.start, ends, encode(before + format_.end), behind=encode(behind))
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        """Tokens of a text from the middle of an answer."""
+        ids = tuple(self.tokenizer.encode(text, add_special_tokens=False))
+        if b"".join(map(self.tokenizer.id_to_piece_bytes, ids)) == text.encode():
+            return ids
+        return tuple(self.tokenizer.running_text_encoder()(text))  # a tokenizer that puts a space before every text
+
+
+def reasoning_markers(
+    server_args: ServerArgs, tokenizer: Tokenizer | None, template: ChatTemplate | None
+) -> ReasoningMarkers | None:
+    """How the thoughts of a model are told apart; ``None`` if it is not known to have any.
+
+    Args:
+        server_args: resolved options.
+        tokenizer: the model's; ``None`` if there are ids only.
+        template: the model's, if it has one.
+    """
+    if tokenizer is None:
+        return None
+    sources = template.sources.values() if template is not None else ()
+    format_ = make_dialect("\n".join(sources), reasoning_parser=server_args.reasoning_parser).reasoning_format
+    return None if format_ is None else ReasoningMarkers(format_, tokenizer, template)
 
 
 class ReasoningSpan:

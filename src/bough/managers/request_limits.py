@@ -45,6 +45,7 @@ class RequestLimits:
         max_grammar_bytes: longest schema, pattern, grammar or list of choices that a client may send.
         max_grammar_depth: deepest nesting of brackets in such a schema or structural tag.
         pooling: what the model makes of a prompt; ``None`` if it generates text.
+        marks_thoughts: whether it is known how the model marks its thoughts, so that they can be bounded.
     """
 
     vocab_size: int
@@ -57,10 +58,17 @@ class RequestLimits:
     max_grammar_bytes: int = ceilings.GRAMMAR_BYTES
     max_grammar_depth: int = ceilings.GRAMMAR_DEPTH
     pooling: PoolingConfig | None = None
+    marks_thoughts: bool = False
 
     @classmethod
     def of_server(
-        cls, args: ServerArgs, model_config: ModelConfig, scheduler_info: Mapping[str, Any], *, has_tokenizer: bool
+        cls,
+        args: ServerArgs,
+        model_config: ModelConfig,
+        scheduler_info: Mapping[str, Any],
+        *,
+        has_tokenizer: bool,
+        marks_thoughts: bool = False,
     ) -> RequestLimits:
         """The limits that follow from options, model, and what the scheduler reports (all of it optional)."""
         context_len = min(model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len))
@@ -75,6 +83,7 @@ class RequestLimits:
             max_grammar_bytes=args.max_grammar_size,
             max_grammar_depth=args.max_grammar_depth,
             pooling=model_config.pooling,
+            marks_thoughts=marks_thoughts,
         )
 
     def check_each(self, requests: Sequence[GenerateRequest]) -> Iterator[int]:
@@ -130,6 +139,14 @@ class RequestLimits:
         if params.stream_interval is not None and params.stream_interval > MAX_STREAM_INTERVAL:
             name = named("stream_interval")
             raise BadRequest(f"{name} must be at most {MAX_STREAM_INTERVAL}", param=name)
+        if params.thinking_token_budget is not None and not self.marks_thoughts:
+            name = named("thinking_token_budget")
+            raise BadRequest(
+                f"{name}: it is not known how this model marks its thoughts, so that they cannot be bounded; leave it "
+                "out, or have the server started with --reasoning-parser",
+                param=name,
+                code="unsupported_by_model",
+            )
         grammar = params.grammar
         grammar_name = "" if grammar is None else grammar_param or named(grammar.kind)
         if not self.has_tokenizer:

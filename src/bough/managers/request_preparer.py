@@ -9,6 +9,7 @@ from bough.ipc.messages import TokenizedEmbeddingReqInput, TokenizedGenerateReqI
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
+from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
 from bough.managers.request_limits import RequestLimits
 from bough.managers.sessions import SessionStore
@@ -33,6 +34,7 @@ class RequestPreparer:
         tokenizer: ``None`` if prompts are ids.
         encoder: of texts; ``None`` without a tokenizer.
         waiting: the bound on what waits.
+        reasoning: how thoughts are marked; ``None`` if that is not known.
     """
 
     def __init__(
@@ -42,12 +44,14 @@ class RequestPreparer:
         tokenizer: Tokenizer | None,
         encoder: PromptEncoder | None,
         waiting: WaitingPrompts,
+        reasoning: ReasoningMarkers | None = None,
     ) -> None:
         self._limits = limits
         self._sessions = sessions
         self._tokenizer = tokenizer
         self._encoder = encoder
         self._waiting = waiting
+        self._reasoning = reasoning
 
     async def prepare(
         self, requests: Sequence[GenerateRequest], states: Sequence[ReqState], retry_after: float
@@ -73,6 +77,8 @@ class RequestPreparer:
         checked: list[SamplingParams] = []
         for request in requests:
             checked.append(await self._fitted(request))
+            if self._reasoning is not None:
+                bound_thoughts(request, self._reasoning)
             await turns.spend()
         fitted: Sequence[SamplingParams] = checked
         if states[0].context is not None:  # the owner of an engine may have what fits into memory
@@ -140,6 +146,15 @@ class RequestPreparer:
         for _ in self._limits.check_prompt(request):
             await asyncio.sleep(0)
         return self._limits.fit_into_context(request)
+
+
+def bound_thoughts(request: GenerateRequest, reasoning: ReasoningMarkers) -> None:
+    """Say how the thoughts are marked of a request that bounds them, and whose prompt is whole."""
+    if request.sampling_params.thinking_token_budget is None:
+        return
+    assert request.input_ids is not None, "encoded"
+    begun = request.begins_in_thoughts
+    request.thoughts = reasoning.bounded(begun=reasoning.begins_inside(request.input_ids) if begun is None else begun)
 
 
 def _message(

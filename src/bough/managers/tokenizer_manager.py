@@ -41,7 +41,7 @@ from bough.managers.live_outputs import LiveOutputs
 from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.queue_wait import QueueWait
-from bough.managers.reasoning_span import ReasoningMarkers
+from bough.managers.reasoning_span import reasoning_markers
 from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, write_all
 from bough.managers.request_limits import WORK_PER_TURN, RequestLimits
 from bough.managers.request_log import RecentRequests, RequestLog
@@ -53,7 +53,6 @@ from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts
 from bough.observability.metrics import Metrics
-from bough.parsers.dialect import make_dialect
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -126,8 +125,18 @@ class TokenizerManager:
         self.tokenizer = tokenizer
         self.scheduler_info = scheduler_info
         self.served_model_name = server_args.served_model_name or server_args.model_path
+        if chat_template is None and tokenizer is not None:
+            chat_template = load_chat_template(tokenizer, server_args.chat_template)
+        self.chat_template = chat_template
+        self._reasoning = (
+            reasoning_markers(server_args, tokenizer, chat_template) if model_config.is_generation else None
+        )
         self.limits = RequestLimits.of_server(
-            server_args, model_config, scheduler_info, has_tokenizer=tokenizer is not None
+            server_args,
+            model_config,
+            scheduler_info,
+            has_tokenizer=tokenizer is not None,
+            marks_thoughts=self._reasoning is not None,
         )
         self._has_detokenizer = tokenizer is not None and model_config.is_generation
         self.metrics = metrics or Metrics(self.served_model_name, server_args.metrics_prefix)
@@ -162,14 +171,10 @@ class TokenizerManager:
             abort=self.outputs.abort_one,
         )
         self.prompt_encoder = PromptEncoder(tokenizer, self.limits.max_prompt_tokens) if tokenizer is not None else None
-        if chat_template is None and tokenizer is not None:
-            chat_template = load_chat_template(tokenizer, server_args.chat_template)
-        self.chat_template = chat_template
         self.conversations = ConversationEncoder(chat_template, self.prompt_encoder)
         self._preparer = RequestPreparer(
-            self.limits, self.sessions, tokenizer, self.prompt_encoder, self.outputs.waiting
+            self.limits, self.sessions, tokenizer, self.prompt_encoder, self.outputs.waiting, self._reasoning
         )
-        self._reasoning = self._reasoning_markers()
         self._channels = channels
         self._control_calls = ControlCalls(channels.send)
         self._dead: BoughError | None = None
@@ -366,15 +371,6 @@ class TokenizerManager:
             with_index=with_index,
             as_json=as_json,
         )
-
-    def _reasoning_markers(self) -> ReasoningMarkers | None:
-        """How the thoughts of this model are told apart; ``None`` if it is not known to have any."""
-        if self.tokenizer is None or not self.model_config.is_generation:
-            return None
-        sources = self.chat_template.sources.values() if self.chat_template is not None else ()
-        dialect = make_dialect("\n".join(sources), reasoning_parser=self.server_args.reasoning_parser)
-        format_ = dialect.reasoning_format
-        return None if format_ is None else ReasoningMarkers(format_, self.tokenizer)
 
     def token_text(self, token_id: int) -> str:
         """The text of one token on its own; bytes that are no complete character become U+FFFD."""

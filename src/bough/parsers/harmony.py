@@ -16,6 +16,9 @@ from bough.parsers.structural import Format, calls_of, json_schema, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
 _START, _CHANNEL, _MESSAGE, _CALL = "<|start|>", "<|channel|>", "<|message|>", "<|call|>"
+FINAL_CHANNEL = f"{_CHANNEL}final"
+"""What the answer itself begins with, behind all thoughts and calls."""
+
 _ENDS = ("<|end|>", "<|return|>", _CALL)
 _SPACES = re.compile(r"\s+")
 _HEADER = re.compile(
@@ -100,4 +103,4 @@ class HarmonyFormat(ToolFormat):
 
 def final_message(answer: Format) -> Format:
     """An answer on the channel that is for the reader."""
-    return tag(f"{_CHANNEL}final{_MESSAGE}", answer, "")
+    return tag(f"{FINAL_CHANNEL}{_MESSAGE}", answer, "")

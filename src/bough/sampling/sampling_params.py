@@ -138,6 +138,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     bad_words: tuple[str, ...] = ()
     """Texts that are not generated, as the tokens that each is usually written with, with and without a space before
     it."""
+    thinking_token_budget: int | None = None
+    """Most tokens between the marks of the model's thoughts, which are ended then; ``None`` for any number."""
     sampling_seed: int | None = None
     """Makes the samples reproducible, whatever else is in the batch."""
     stream_interval: int | None = None
@@ -231,6 +233,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             raise refuse("repetition_penalty", f"in [{MIN_REPETITION_PENALTY:g}, {MAX_REPETITION_PENALTY:g}]")
         if not 1 <= self.n <= MAX_PARALLEL_SAMPLES:
             raise refuse("n", f"between 1 and {MAX_PARALLEL_SAMPLES}")
+        if self.thinking_token_budget is not None and not 0 <= self.thinking_token_budget < 2**31:
+            raise refuse("thinking_token_budget", "between 0 and 2147483647")
         if self.sampling_seed is not None and not -(2**63) <= self.sampling_seed < 2**63:
             raise refuse("sampling_seed", "a signed 64-bit integer")
         if self.stream_interval is not None and self.stream_interval < 1:

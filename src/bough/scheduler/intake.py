@@ -16,6 +16,7 @@ from bough.sampling.bad_words import check_sequences
 from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS
 from bough.scheduler.req import UNLIMITED, Pooling, Req
 from bough.scheduler.text_stops import TextStops
+from bough.scheduler.thinking_limit import ThinkingLimit
 from bough.step_plan import IntArray
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -67,6 +68,7 @@ class RequestIntake:
             BadRequest: naming the field at fault.
         """
         prompt = self._check_prompt(message, alive)
+        self._check_thoughts(message)
         prompt_tokens = len(prompt)
         self._check_pooling(pooling, prompt_tokens)
         if pooling is not None and self._info.padding_id is not None:
@@ -124,6 +126,25 @@ class RequestIntake:
         if pooling.token_types is not None and len(pooling.token_types) != prompt_len:
             raise BadRequest("token_types must have one entry per token", param="input_ids")
 
+    def _check_thoughts(self, message: TokenizedGenerateReqInput) -> None:
+        params, markers, name = message.sampling_params, message.thoughts, "thinking_token_budget"
+        if (params.thinking_token_budget is None) is not (markers is None):
+            raise BadRequest(f"{name} has to come with the marks of thoughts", param=name)
+        if markers is None:
+            return
+        if self._tokenizer is None:
+            raise BadRequest(f"{name} needs a tokenizer, and the server runs without one", param=name)
+        forced = (*markers.close, *markers.behind, *markers.at_last)
+        if not (markers.start and markers.close and all(0 <= token < self._info.vocab_size for token in forced)):
+            raise BadRequest(f"{name}: the marks of thoughts have to be tokens of the vocabulary", param=name)
+        allowed = params.allowed_token_ids
+        if allowed is not None and not set(allowed).issuperset(markers.close):
+            raise BadRequest(
+                f"{name}: allowed_token_ids has not all of the tokens that end thoughts, which are "
+                f"{', '.join(map(str, markers.close))}",
+                param=name,
+            )
+
     def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray, prompt_tokens: int) -> Req:
         params = message.sampling_params
         seed = self._default_seed if params.sampling_seed is None else params.sampling_seed
@@ -148,6 +169,14 @@ class RequestIntake:
             if self._tokenizer is None:
                 raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
             req.text_stops = TextStops(self._tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
+        if message.thoughts is not None and params.thinking_token_budget is not None:
+            assert self._tokenizer is not None, "checked"
+            req.thinking = ThinkingLimit(
+                params.thinking_token_budget,
+                message.thoughts,
+                self._tokenizer.id_to_piece_bytes,
+                bare=params.has_grammar or params.allowed_token_ids is not None,
+            )
         # A logprob can only be given for what was sampled.
         req.jumps = not (message.return_logprob or self._disable_jumps)
         req.extra_ends = tuple(

@@ -140,6 +140,12 @@ class OutputProcessor:
             no_masks: whether the grammar engine has failed in this step.
         """
         grammar = req.sampling_params.grammar
+        if req.forced is not None and not no_masks:
+            message = (
+                f"thinking_token_budget: the thoughts have to end with token {req.forced}, and the request's other "
+                "parameters, such as its grammar, min_new_tokens and bad_words, do not allow it"
+            )
+            return self.fail(req, message, status_code=400, param="thinking_token_budget", keep=False)
         if grammar is None or req.matcher is None:
             if req.allowed is not None:
                 message = "no token of allowed_token_ids is left that the request's other parameters allow"
@@ -280,7 +286,7 @@ class OutputProcessor:
         self.generated_tokens += len(rows)
 
         at_eos = self._is_eos[new_tokens] & table.checks_eos[slots]
-        ended = at_eos | (out_len >= table.max_new[slots])
+        ended = at_eos | (out_len >= table.horizon[slots])
         due = out_len >= table.next_send[slots]
         table.next_send[slots[due]] = out_len[due] + table.send_interval[slots[due]]
         careful = table.careful[slots]
@@ -297,34 +303,41 @@ class OutputProcessor:
             table.has_mask[slots] = False
         for i in speaking.tolist():
             req = reqs[slot_list[i]]
-            token, length = token_list[i], out_list[i]
+            token, length, is_last = token_list[i], out_list[i], ended_list[i]
+            looks = is_last and req.thinking is not None and not eos_list[i] and length < req.max_new_tokens
+            if looks:
+                is_last = False
             try:
                 if careful_list[i]:
                     judgement: Judgement | None = None
                     if req.matcher is not None:
                         req.jump_from = -1  # what is before a sampled token is computed
                     if req.matcher is not None and token not in req.stop_token_ids:
-                        is_last = ended_list[i]
-                        mask_place = None if is_last else mask_places[slot_list[i]]
-                        judgement = req.matcher.judge(token, req.jumps and not is_last, mask_place)
+                        has_choice = not (is_last or looks)
+                        mask_place = mask_places[slot_list[i]] if has_choice else None
+                        judgement = req.matcher.judge(token, req.jumps and has_choice, mask_place)
                         goes_on = judgement is GOES_ON
                         if judgement is MASKED:
                             masked.append(slot_list[i])
                             goes_on = True
-                        if goes_on and not (is_last or req.return_logprob or req.text_stops is not None):
+                        if goes_on and has_choice and not (req.return_logprob or req.text_stops is not None):
                             if due_list[i]:
                                 append(self._due_delta(req, token, length))
                             continue
                     found = logprobs.get(int(rows[i])) if logprobs else None
-                    delta = self._look_closely(req, token, length, ended_list[i], due_list[i], found, judgement)
+                    delta = self._look_closely(req, token, length, is_last, due_list[i], found, judgement)
                     if delta is not None:
                         append(delta)
-                elif ended_list[i]:
+                    if req.thinking is not None and req.slot >= 0 and not looks:
+                        looks = bool(table.out_len[req.slot] >= table.horizon[req.slot])  # it may have jumped
+                elif is_last:
                     at_stop = eos_list[i]
                     reason = FinishReason("stop", matched=token) if at_stop else FinishReason("length", length=length)
                     append(self.finish(req, reason))
-                else:
+                elif due_list[i]:
                     append(self._due_delta(req, token, length))
+                if looks and req.slot >= 0:
+                    self._look_at_thoughts(req)
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException:  # a panic of the grammar engine is not an Exception
@@ -398,6 +411,12 @@ class OutputProcessor:
         if reason is None and table.out_len[req.slot] >= table.max_new[req.slot]:
             reason = FinishReason("length", length=int(table.out_len[req.slot]))
         return None if reason is None else self.finish(req, reason)
+
+    def _look_at_thoughts(self, req: Req) -> None:
+        """Thoughts may have as many tokens as they may have; if so, they are ended by what comes next."""
+        assert req.thinking is not None, "who has a bound"
+        req.thinking.look(self.table.output_ids(req))
+        self.table.bound(req)
 
     def _due_delta(self, req: Req, token: int, length: int) -> OutputDelta:
         """What no delta of ``req`` has carried yet: mostly its last token alone, which is ``token``."""

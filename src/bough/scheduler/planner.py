@@ -188,7 +188,7 @@ class StepPlanner:
             max_steps = min(max_steps, LOGPROBS_AT_ONCE // max(int(table.logprobs[slots].sum()), 1))
         if max_steps < 2:
             return None
-        left = int((table.max_new[slots] - table.planned_out[slots]).min())
+        left = int((table.horizon[slots] - table.planned_out[slots]).min())
         in_time = int(seconds / max(self.cost_model.seconds(len(slots), decode_context), 1e-6))
         count = min(max_steps, left, in_time) - 1
         if count < 1:

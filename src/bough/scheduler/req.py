@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from bough.constrained.base import GrammarMatcher, MaskWords
     from bough.mem_cache.kv_cache_manager import RequestKV
     from bough.scheduler.text_stops import TextStops
+    from bough.scheduler.thinking_limit import ThinkingLimit
 
 UNLIMITED = np.iinfo(np.int32).max
 
@@ -96,6 +97,7 @@ class Req:
         "stop_token_ids",
         "stream",
         "text_stops",
+        "thinking",
         "token_ids_logprob",
         "top_logprobs_num",
         "waits_for",
@@ -161,6 +163,8 @@ class Req:
         """Output tokens that deltas have carried."""
         self.finish_reason: FinishReason | None = None
         self.text_stops: TextStops | None = None
+        self.thinking: ThinkingLimit | None = None
+        """Bounds the thoughts; has read what was looked at of the output, retracted or not."""
         self.matcher: GrammarMatcher | None = None
         """Follows the output through the request's grammar; has accepted every token of it, retracted or not."""
         self.jumps = False
@@ -180,6 +184,11 @@ class Req:
         self.waits_for: Req | None = None
         self.waits_len = 0
         """While parked: goes on when ``waits_for`` has this many tokens in the prefix cache."""
+
+    @property
+    def forced(self) -> int | None:
+        """The token that has to come next, to end the thoughts; ``None`` if there is a choice."""
+        return None if self.thinking is None else self.thinking.forced
 
     @property
     def prompt_len(self) -> int:

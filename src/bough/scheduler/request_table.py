@@ -26,6 +26,7 @@ class RequestTable:
         planned_out: output tokens sampled or planned.
         out_len: output tokens processed.
         max_new: most output tokens.
+        horizon: output tokens beyond which nothing is planned: ``max_new``, or fewer while thoughts are bounded.
         min_new: output tokens before which some are banned.
         next_send: output length from which the next delta is due.
         send_interval: output tokens per delta.
@@ -55,6 +56,7 @@ class RequestTable:
         self.planned_out: IntArray = self._lengths[1]
         self.out_len: IntArray = self._lengths[2]
         self.max_new: IntArray = np.zeros(shape, dtype=np.int32)
+        self.horizon: IntArray = np.zeros(shape, dtype=np.int32)
         self.min_new: IntArray = np.zeros(shape, dtype=np.int32)
         self.next_send: IntArray = np.zeros(shape, dtype=np.int32)
         self.send_interval: IntArray = np.ones(shape, dtype=np.int32)
@@ -97,16 +99,24 @@ class RequestTable:
         own_stops = bool(req.sampling_params.stop_token_ids)
         self.constrained[slot] = constrained = req.matcher is not None
         self.num_constrained += constrained
-        self.masked[slot] = constrained or req.allowed is not None
         self.has_mask[slot] = False
-        self.edits_mask[slot] = bool(req.extra_ends) or req.allowed is not None
         self.judged[slot] = judged = own_stops or req.text_stops is not None or constrained
         self.careful[slot] = judged or req.return_logprob
-        self.is_plain[slot] = not (self.masked[slot] or req.banned_sequences)
         self.min_new[slot] = req.sampling_params.min_new_tokens if req.masked_until_min else 0
         self.streams[slot] = req.stream
         self.logprobs[slot] = req.logprobs_per_token if req.return_logprob else 0
         self.reqs[slot] = req
+        self.bound(req)
+
+    def bound(self, req: Req) -> None:
+        """Enter what a request's thoughts leave the steps that follow: how many there may be, and of which tokens."""
+        slot = req.slot
+        check_at = req.max_new_tokens if req.thinking is None else req.thinking.check_at
+        self.horizon[slot] = min(req.max_new_tokens, check_at)
+        edits_mask = req.allowed is not None or req.forced is not None
+        self.masked[slot] = masked = edits_mask or req.matcher is not None
+        self.edits_mask[slot] = edits_mask or bool(req.extra_ends)
+        self.is_plain[slot] = not (masked or req.banned_sequences)
 
     def vacate(self, slot: int) -> None:
         """Forget the request in ``slot``."""
@@ -119,9 +129,9 @@ class RequestTable:
 
         The latter have got output without sampling, whose KV is to be computed. Requests whose last token is already
         planned are left out: the step would compute nothing that anyone reads. So are those with a grammar while their
-        last token is unknown: it decides what may come next.
+        last token is unknown: it decides what may come next. The same goes for those at their horizon.
         """
-        able = self.decoding & (self.planned_out < self.max_new)
+        able = self.decoding & (self.planned_out < self.horizon)
         if not self.num_constrained:
             return able.nonzero()[0].astype(np.int32), _NO_SLOTS
         unplanned = self.known_len - self.planned_len

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bough.constrained.base import MaskWords
-from bough.constrained.masks import PendingMasks, TokenMasks
+from bough.constrained.masks import PendingMasks, TokenMasks, mask_of
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.step_plan import (
@@ -210,7 +210,9 @@ class StepBuilder:
             assert req is not None
             if req.extra_ends:
                 extra_ends[index] = req.extra_ends
-            if req.allowed is not None:
+            if req.forced is not None:
+                allowed[index] = mask_of((req.forced,), self._vocab_size)
+            elif req.allowed is not None:
                 allowed[index] = req.allowed
         return PendingMasks(rows, matchers, self._vocab_size, extra_ends, allowed, early)
 

@@ -7,6 +7,7 @@ Templates come with checkpoints and messages from clients, so rendering is sandb
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -156,6 +157,19 @@ class ChatTemplate:
         """
         shown = self._try_messages([self._fit({"role": "user", "content": "a"}, "messages[0]")], kwargs)
         return shown is not None and shown.rstrip().endswith(marker.rstrip())
+
+    def space_around(self, marker: str) -> tuple[str, str]:
+        """White space that the template writes before and behind a marker between an assistant's thoughts and answer.
+
+        Both are empty if it does not show thoughts.
+        """
+        thoughts, answer = f"{_PROBE}-thoughts", f"{_PROBE}-answer"
+        told = {"role": "assistant", "content": answer, "reasoning_content": thoughts}
+        shown = self._try_messages(
+            [self._fit(message, "messages") for message in ({"role": "user", "content": "a"}, told)]
+        )
+        found = re.search(rf"{thoughts}(\s*){re.escape(marker)}(\s*){answer}", shown or "")
+        return ("", "") if found is None else (found[1], found[2])
 
     def _template_for(self, tools: Sequence[Any] | None) -> SandboxedTemplate:
         if tools and TOOL_TEMPLATE in self._templates:

@@ -276,6 +276,29 @@ def test_bad_requests_are_refused_by_name(http: httpx.Client, fields: dict[str, 
     assert param in body["error"]["message"]
 
 
+def test_the_budget_of_thoughts_bounds_them(api: anthropic.Anthropic, thinker: RunningServer) -> None:
+    thinker.engine.says = ANSWERS["thoughts, text and calls"]
+    fields: Any = {"model": "m", "max_tokens": 3000, "messages": [USER]}
+    api.messages.create(**fields, thinking={"type": "enabled", "budget_tokens": 1024})
+    received = thinker.engine.received[-1]
+    assert received.sampling_params.thinking_token_budget == 1024
+    assert received.thoughts is not None
+    assert (received.thoughts.start, received.thoughts.ends[0]) == ("<think>", "</think>")
+    api.messages.create(**fields, thinking={"type": "enabled"})  # type: ignore[typeddict-item]
+    assert thinker.engine.received[-1].sampling_params.thinking_token_budget is None
+    assert thinker.engine.received[-1].thoughts is None
+
+
+def test_a_model_that_is_not_known_to_think_has_no_thoughts_to_bound(
+    client: httpx.Client, server: RunningServer
+) -> None:
+    thinking = {"type": "enabled", "budget_tokens": 1024}
+    body = {"model": "m", "max_tokens": 3000, "messages": [USER], "thinking": thinking}
+    assert client.post("/v1/messages", json=body).status_code == 200
+    assert server.engine.received[-1].thoughts is None
+    assert server.engine.received[-1].sampling_params.thinking_token_budget is None
+
+
 def test_errors_become_the_clients_exceptions(api: anthropic.Anthropic, thinker: RunningServer) -> None:
     with pytest.raises(anthropic.BadRequestError, match="temperature"):
         api.messages.create(model="m", max_tokens=5, messages=[USER], extra_body={"temperature": -1})  # type: ignore[list-item]

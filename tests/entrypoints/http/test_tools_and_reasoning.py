@@ -287,3 +287,59 @@ class TestOpenAIClient:
         assert calls is not None
         assert json.loads(calls[0].function.arguments)["city"] == "Zürich"
         assert final.choices[0].finish_reason == "tool_calls"
+
+
+def test_a_budget_of_thoughts_goes_with_what_is_known_of_them(tmp_path: Path) -> None:
+    template = tmp_path / "template.jinja"
+    template.write_text(
+        "{% for message in messages %}{{ message.content }}{% endfor %}"
+        "{% if add_generation_prompt and enable_thinking %}<think>{% endif %}"
+    )
+    budget = {"thinking_token_budget": 7}
+    cases: list[tuple[str, dict[str, Any], bool]] = [
+        (PATH, {"messages": [USER], **budget, **ASKED}, True),
+        (PATH, {"messages": [USER], **budget}, False),
+        (PATH, {**going_on("<think>It"), **budget}, True),
+        (PATH, {**going_on("It"), **budget}, False),
+        ("/v1/responses", {"input": "Hi", "reasoning": {"effort": "high"}, **budget}, True),
+        ("/v1/completions", {"prompt": "Hi<think>\n", **budget}, True),
+        ("/v1/completions", {"prompt": "Hi", **budget}, False),
+        ("/generate", {"text": "Hi<think>", "sampling_params": budget}, True),
+        ("/generate", {"text": "Hi<think>a</think>", "sampling_params": budget}, False),
+    ]
+    with (
+        running_server(tmp_path, chat_template=str(template)) as server,
+        httpx.Client(base_url=server.url, timeout=20) as client,
+    ):
+        for path, body, begun in cases:
+            response = client.post(path, json=body)
+            assert response.status_code == 200, response.text
+            received = server.engine.received[-1]
+            assert received.sampling_params.thinking_token_budget == 7
+            assert received.thoughts is not None
+            assert (received.thoughts.start, received.thoughts.begun) == ("<think>", begun), (path, body)
+            assert received.thoughts.close
+        for wrong in (-1, 2**31, "7"):
+            for path, body, _ in cases:
+                given = json.loads(json.dumps(body).replace(": 7", f": {json.dumps(wrong)}"))
+                response = client.post(path, json=given)
+                assert response.status_code == 400, response.text
+                assert response.json()["error"]["param"].endswith("thinking_token_budget")
+
+
+def test_a_budget_of_thoughts_that_nothing_is_known_of_is_refused(
+    client: httpx.Client,
+) -> None:
+    budget = {"thinking_token_budget": 7}
+    claude = {"model": "m", "max_tokens": 4000, "thinking": {"type": "enabled", "budget_tokens": 1024}}
+    for path, body, param in (
+        (PATH, {"messages": [USER], **budget}, "thinking_token_budget"),
+        ("/v1/completions", {"prompt": "Hi", **budget}, "thinking_token_budget"),
+        ("/v1/responses", {"input": "Hi", **budget}, "thinking_token_budget"),
+        ("/generate", {"text": "Hi", "sampling_params": budget}, "sampling_params.thinking_token_budget"),
+        ("/v1/messages", {"messages": [USER], **claude}, "thinking.budget_tokens"),
+    ):
+        response = client.post(path, json=body)
+        assert response.status_code == 400, response.text
+        message = response.json()["error"]["message"]
+        assert message.startswith(f"{param}: it is not known how this model marks its thoughts")

@@ -195,6 +195,7 @@ class ChatCore:
         if dialect.needs_special_tokens and not readers[0].is_plain:
             params = msgspec.structs.replace(params, skip_special_tokens=False)
         request.sampling_params = params
+        request.begins_in_thoughts = thoughts is Thoughts.BEGUN
         return ChatRun(request, readers, prompt)
 
     async def deltas(self, run: ChatRun, sink: Sink | None = None) -> AsyncGenerator[ChoiceDelta, None]:

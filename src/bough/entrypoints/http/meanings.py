@@ -13,7 +13,7 @@ MEANINGS: dict[str, str] = {
     "arguments": "The arguments, as JSON text or as an object.",
     "audio": "Only null: messages are text.",
     "blocks": "Thoughts and answer in their order; with `return_blocks`.",
-    "budget_tokens": "Tokens for thoughts; checked to be less than `max_tokens`, and otherwise without effect.",
+    "budget_tokens": "Most tokens of the thoughts, which are ended then; less than `max_tokens`.",
     "cache_control": "Without effect: prefixes are cached anyway.",
     "calls": "The calls, in their order.",
     "capabilities": "What the model can do, such as `completion` and `tools`.",

@@ -74,6 +74,13 @@ class SamplingFields(QueueFields, kw_only=True):
         Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
         Meta(description="Divides positive, multiplies negative logits of tokens seen. Default: the model's, else 1."),
     ] = None
+    thinking_token_budget: Annotated[
+        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
+        Meta(
+            description="Most tokens of the model's thoughts: they are ended then, and the answer follows; 0 for none. "
+            "Needs a model of which it is known how it marks them. Default: any number."
+        ),
+    ] = None
     seed: Annotated[
         Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None,
         Meta(description="Makes the answer reproducible, whatever else is being computed."),

@@ -19,7 +19,7 @@ from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 
-_NAMES = {"stop": "stop_sequences"}
+_NAMES = {"stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
 """From the engine's names to the client's."""
 
 
@@ -92,11 +92,14 @@ class MessagesHandlers:
         )
 
     def _params(self, body: MessagesRequest) -> SamplingParams:
+        # Clients send a budget to every model: one that is not known to think has no thoughts to bound.
+        marks = self._manager.limits.marks_thoughts
         given = {
             "stop": body.stop_sequences,
             "temperature": body.temperature,
             "top_p": body.top_p,
             "top_k": body.top_k,
+            "thinking_token_budget": body.thinking.budget_tokens if body.thinking is not None and marks else None,
         }
         return make_sampling_params(
             {name: value for name, value in given.items() if value is not None},

@@ -76,8 +76,9 @@ class CountTokensRequest(msgspec.Struct, kw_only=True):
     thinking: Annotated[
         Thinking | None,
         Meta(
-            description="Whether the model thinks before it answers; its own default if absent. `budget_tokens` has no "
-            "effect of its own: `max_tokens` bounds thoughts and answer together."
+            description="Whether the model thinks before it answers; its own default if absent. Thoughts of "
+            "`budget_tokens` tokens, which must be less than `max_tokens`, are ended, and the answer follows; without "
+            "it, and where it is not known how the model marks its thoughts, `max_tokens` bounds both together."
         ),
     ] = None
     output_config: Annotated[

@@ -86,6 +86,11 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
         f"{MAX_TOKENS_PER_BAD_WORD} tokens each",
         "Not generated, as the tokens that each is usually written with, with and without a space before it.",
     ),
+    "thinking_token_budget": (
+        "integer, at least 0",
+        "Most tokens of the model's thoughts, which are ended then; any number if null. Needs a model of which it is "
+        "known how it marks them.",
+    ),
     "sampling_seed": ("integer of 64 bits", "Makes the output reproducible, whatever else is being computed."),
     "stream_interval": ("integer, at least 1", "Tokens per streamed event, instead of the server's setting."),
 }
@@ -144,6 +149,7 @@ SAMPLING_SCHEMAS: dict[str, dict[str, Any]] = {
         "items": {"type": "string", "minLength": 1, "maxLength": MAX_BAD_WORD_CHARS},
         "maxItems": MAX_BAD_WORDS,
     },
+    "thinking_token_budget": _integer(minimum=0, maximum=2**31 - 1),
     "sampling_seed": _integer(minimum=-(2**63), maximum=2**63 - 1),
     "stream_interval": _integer(minimum=1),
 }
@@ -210,7 +216,7 @@ GENERATE = BodySpec(
         "custom_logit_processor": Refused("code sent by clients", ([],)),
         "kv_hints": Refused("hints about the KV cache", ([],)),
         "require_reasoning": Refused("grammars that wait for the end of reasoning", (False,)),
-        "max_thinking_tokens": Refused("a bound on reasoning"),
+        "max_thinking_tokens": Refused("a bound on reasoning, as sampling_params.thinking_token_budget is"),
         **{
             name: Refused(_DISAGGREGATION)
             for name in (
