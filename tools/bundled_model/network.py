@@ -20,6 +20,8 @@ WIDTHS = (32, 48, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320, 384, 448, 512, 
 HEAD_BLOCK = 512
 # Queries of a long document that are computed at once, so that none sees much of what comes after it.
 QUERY_BLOCK = 128
+# Batches of attention, as rows and width.
+Groups = Sequence[tuple[int, int]]
 EMBEDDING = "model.embed_tokens.weight"
 # Where a processor has no instructions for bfloat16, its products are a hundred times slower than those of float32.
 PRODUCTS = torch.bfloat16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else torch.float32
@@ -95,7 +97,7 @@ class Batch:
         positions: of each token in its document, ``[tokens]``
         places: for each place of the padded batches of attention, the token that is there, ``[padded]``
         returns: for each token its place in the padded batches, ``[tokens]``
-        groups: the padded batches, as rows and width.
+        groups: the padded batches.
         scored: tokens after which the next is to be predicted, filled up to whole blocks, ``[scored]``
         wanted: what comes next, -100 where a block was filled up, ``[scored]``
         skills: the skill of each scored place, ``[scored]``
@@ -105,7 +107,7 @@ class Batch:
     positions: Tensor
     places: Tensor
     returns: Tensor
-    groups: list[tuple[int, int]]
+    groups: Groups
     scored: Tensor
     wanted: Tensor
     skills: Tensor
@@ -158,72 +160,121 @@ def pack_drawn(draw: Callable[[], tuple[list[int], list[bool], int]], tokens: in
     return pack(documents, tokens)
 
 
-class _Rearrange(torch.autograd.Function):
-    """Rows in another order; ``back`` leads to where each came from, so that nothing need be added up."""
+class _Pad(torch.autograd.Function):
+    """Rows in another order, some more than once; ``back`` leads to the one of each that has a gradient."""
 
     @staticmethod
     def forward(ctx: Any, rows: Tensor, there: Tensor, back: Tensor) -> Tensor:
-        ctx.back, ctx.there = back, there
-        ctx.rows = rows.shape[0]
+        ctx.back = back
         return rows.index_select(0, there)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         (gradient,) = gradients
-        if gradient.shape[0] >= ctx.rows:
-            return gradient.index_select(0, ctx.back), None, None
+        return gradient.index_select(0, ctx.back), None, None
+
+
+class _Unpad(torch.autograd.Function):
+    """Rows in another order, none more than once: nothing need be added up."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, there: Tensor) -> Tensor:
+        ctx.there, ctx.rows = there, rows.shape[0]
+        return rows.index_select(0, there)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (gradient,) = gradients
         spread = gradient.new_zeros(ctx.rows, gradient.shape[1])
-        return spread.index_copy(0, ctx.there, gradient), None, None
+        return spread.index_copy_(0, ctx.there, gradient), None
+
+
+def _views(flat: Tensor, groups: Groups, keys: int, counts: Sequence[int]) -> list[Tensor]:
+    """Of each group one ``[rows * keys, width * count, head_dim]`` for each of the counts."""
+    sizes = [rows * width * keys * count for rows, width in groups for count in counts]
+    shapes = [(rows * keys, width * count, -1) for rows, width in groups for count in counts]
+    return [part.view(shape) for part, shape in zip(flat.split_with_sizes(sizes), shapes, strict=True)]
+
+
+def _head_order(groups: Groups, keys: int, counts: Sequence[int]) -> Tensor:
+    """For each row of what :func:`_views` cuts up its head, counted along the places and the heads of each."""
+    heads = keys * sum(counts)
+    every, first = [], 0
+    for rows, width in groups:
+        places = (first + torch.arange(rows * width)).view(rows, 1, width, 1) * heads
+        first += rows * width
+        column = 0
+        for count in counts:
+            every.append((places + column + torch.arange(keys * count).view(keys, 1, count)).flatten())
+            column += keys * count
+    return torch.cat(every)
+
+
+def _inverse(order: Tensor) -> Tensor:
+    return torch.empty_like(order).index_copy_(0, order, torch.arange(len(order)))
+
+
+def _each(rows: Tensor, count: int) -> Tensor:
+    """The numbers of the ``count`` parts of each row."""
+    return (rows[:, None] * count + torch.arange(count)).flatten()
 
 
 class _Attend(torch.autograd.Function):
     """Causal attention of short documents, which is much faster here than the fused kernel's backward pass.
 
-    Queries are ``[rows, key heads, width * query heads each, head_dim]``, those of a place side by side; keys and
-    values are ``[rows, key heads, width, head_dim]``, all of ``PRODUCTS``. ``mask``, ``[QUERY_BLOCK * query heads each,
-    QUERY_BLOCK]``, is for a block of queries and the keys of the same places. A block sees the keys up to its end: the
-    longer a document, the more is left out of what causality forbids. Gradients of keys and values are rounded once
-    for each block.
+    A row of ``flat``, of ``PRODUCTS``, is a head of a token, ``[padded * key heads * (each + 2), head_dim]``; ``each``
+    is how many queries a key serves. Of each group of documents come the queries, ``[rows, key heads, width, each]``,
+    then keys and values, ``[rows, key heads, width]``; what comes out is in the order of the queries. ``mask``,
+    ``[QUERY_BLOCK * each, QUERY_BLOCK]``, is for a block of queries and the keys of the same places. A block sees the
+    keys up to its end: the longer a document, the more is left out of what causality forbids. Gradients of keys and
+    values are rounded once for each block.
     """
 
     @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
-        rows, heads, length, size = q.shape
-        q = (q * size**-0.5).view(rows * heads, length, size)
-        k, v = k.reshape(rows * heads, -1, size), v.reshape(rows * heads, -1, size)
-        width = k.shape[1]
-        each = length // width
-        ctx.blocks = [
-            (begin * each, min(begin + QUERY_BLOCK, width) * each, min(begin + QUERY_BLOCK, width))
-            for begin in range(0, width, QUERY_BLOCK)
-        ]
+    def forward(ctx: Any, flat: Tensor, mask: Tensor, groups: Groups, keys: int, each: int) -> Tensor:
+        attended = flat.new_empty(sum(rows * width for rows, width in groups) * keys * each, flat.shape[1])
+        inputs, outputs = iter(_views(flat, groups, keys, (each, 1, 1))), _views(attended, groups, keys, (each,))
         every = []
-        attended = torch.empty_like(q)
-        for begin, end, seen in ctx.blocks:
-            scores = torch.bmm(q[:, begin:end], k[:, :seen].transpose(1, 2))
-            scores[:, :, begin // each :].add_(mask[: end - begin, : seen - begin // each])
-            every.append(torch.softmax(scores, -1))
-            torch.bmm(every[-1], v[:, :seen], out=attended[:, begin:end])
-        ctx.save_for_backward(q, k, v, *every)
-        return attended.view(rows, heads, length, size)
+        for (_, width), q, k, v, out in zip(groups, inputs, inputs, inputs, outputs, strict=True):
+            for begin in range(0, width, QUERY_BLOCK):
+                end = min(begin + QUERY_BLOCK, width)
+                scores = torch.bmm(q[:, begin * each : end * each], k[:, :end].transpose(1, 2))
+                scores[:, :, begin:].add_(mask[: (end - begin) * each, : end - begin])
+                every.append(torch.softmax(scores, -1))
+                torch.bmm(every[-1], v[:, :end], out=out[:, begin * each : end * each])
+        ctx.groups, ctx.keys, ctx.each = groups, keys, each
+        ctx.save_for_backward(flat, *every)
+        return attended
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
         (gradient,) = gradients
-        q, k, v, *every = ctx.saved_tensors
-        shape = (*gradient.shape[:2], -1, gradient.shape[-1])
-        gradient = gradient.reshape(q.shape)
-        of_q = torch.empty_like(q)
-        of_k, of_v = torch.zeros_like(k), torch.zeros_like(v)
-        for (begin, end, seen), chances in zip(ctx.blocks, every, strict=True):
-            part = gradient[:, begin:end]
-            of_scores = torch.ops.aten._softmax_backward_data(
-                torch.bmm(part, v[:, :seen].transpose(1, 2)), chances, -1, chances.dtype
-            )
-            torch.bmm(of_scores, k[:, :seen], out=of_q[:, begin:end])
-            of_k[:, :seen].baddbmm_(of_scores.transpose(1, 2), q[:, begin:end])
-            of_v[:, :seen].baddbmm_(chances.transpose(1, 2), part)
-        return of_q.mul_(q.shape[-1] ** -0.5).view(shape), of_k.view(shape), of_v.view(shape), None
+        flat, *every = ctx.saved_tensors
+        groups, keys, each = ctx.groups, ctx.keys, ctx.each
+        of_flat = torch.empty_like(flat)
+        parts = (iter(_views(values, groups, keys, (each, 1, 1))) for values in (flat, of_flat))
+        (inputs, found), given = parts, _views(gradient, groups, keys, (each,))
+        chances = iter(every)
+        for (_, width), q, k, v, of_q, of_k, of_v, of_out in zip(
+            groups, inputs, inputs, inputs, found, found, found, given, strict=True
+        ):
+            begins = range(0, width, QUERY_BLOCK)
+            blocks = list(zip(begins, [next(chances) for _ in begins], strict=True))
+            # The last one sees all keys: what the others find is added to that.
+            for begin, chance in reversed(blocks):
+                end = min(begin + QUERY_BLOCK, width)
+                block = slice(begin * each, end * each)
+                of_scores = torch.ops.aten._softmax_backward_data(
+                    torch.bmm(of_out[:, block], v[:, :end].transpose(1, 2)), chance, -1, chance.dtype
+                )
+                torch.bmm(of_scores, k[:, :end], out=of_q[:, block])
+                if end == width:
+                    torch.bmm(of_scores.transpose(1, 2), q[:, block], out=of_k)
+                    torch.bmm(chance.transpose(1, 2), of_out[:, block], out=of_v)
+                else:
+                    of_k[:, :end].baddbmm_(of_scores.transpose(1, 2), q[:, block])
+                    of_v[:, :end].baddbmm_(chance.transpose(1, 2), of_out[:, block])
+        return of_flat, None, None, None, None
 
 
 class _Score(torch.autograd.Function):
@@ -249,8 +300,9 @@ class _Score(torch.autograd.Function):
 
 
 # What autograd has no types for.
-_rearrange: Callable[[Tensor, Tensor, Tensor], Tensor] = _Rearrange.apply
-attend: Callable[[Tensor, Tensor, Tensor, Tensor], Tensor] = _Attend.apply
+_pad: Callable[[Tensor, Tensor, Tensor], Tensor] = _Pad.apply
+_unpad: Callable[[Tensor, Tensor], Tensor] = _Unpad.apply
+attend: Callable[[Tensor, Tensor, Groups, int, int], Tensor] = _Attend.apply
 _score: Callable[[Tensor, Tensor, Tensor], Tensor] = _Score.apply
 
 
@@ -262,11 +314,15 @@ def _norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 def _before(
     x: Tensor, norm: Tensor, qkv: Tensor, q_norm: Tensor, k_norm: Tensor, cos: Tensor, sin: Tensor, shape: Shape
 ) -> Tensor:
-    """Queries, keys and values of a layer side by side, ``[tokens, (heads + 2 * key heads) * head_dim]``."""
+    """Queries, keys and values of a layer side by side, ``[tokens, (heads + 2 * key heads) * head_dim]``.
+
+    Queries are divided by the root of ``head_dim``, as attention wants them.
+    """
     columns = _norm(x, norm, shape.rms_norm_eps) @ qkv.t()
     heads = shape.num_attention_heads + shape.num_key_value_heads
     turned = columns[:, : heads * shape.head_dim].view(-1, heads, shape.head_dim).float()
-    scale = torch.cat([q_norm.expand(shape.num_attention_heads, -1), k_norm.expand(shape.num_key_value_heads, -1)])
+    of_queries = q_norm * shape.head_dim**-0.5
+    scale = torch.cat([of_queries.expand(shape.num_attention_heads, -1), k_norm.expand(shape.num_key_value_heads, -1)])
     turned = turned * torch.rsqrt(turned.square().mean(-1, keepdim=True) + shape.rms_norm_eps) * scale
     first, second = turned.chunk(2, -1)
     turned = torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
@@ -278,6 +334,34 @@ def _after(x: Tensor, attended: Tensor, out: Tensor, norm: Tensor, gate_up: Tens
     x = x + (attended @ out.t()).float()
     gate, up = (_norm(x, norm, eps) @ gate_up.t()).chunk(2, -1)
     return x + ((F.silu(gate.float()) * up.float()).to(PRODUCTS) @ down.t()).float()
+
+
+@dataclass(frozen=True)
+class Orders:
+    """Where the heads of a batch are: in columns, a token in each row, and where attention wants them.
+
+    Attributes:
+        heads: for each row of attention's input the head that is there, counted along the columns.
+        columns: for each of these heads its row of attention's input.
+        attended: for each query head of a token its row of attention's output.
+    """
+
+    heads: Tensor
+    columns: Tensor
+    attended: Tensor
+
+    @classmethod
+    def of(cls, batch: Batch, shape: Shape) -> Orders:
+        """Those of the documents of a batch."""
+        keys, queries = shape.num_key_value_heads, shape.num_attention_heads
+        each, heads = queries // keys, queries + 2 * keys
+        inputs = _head_order(batch.groups, keys, (each, 1, 1))
+        outputs = _head_order(batch.groups, keys, (each,))
+        return cls(
+            batch.places[inputs // heads] * heads + inputs % heads,
+            _inverse(inputs)[_each(batch.returns, heads)],
+            _inverse(outputs)[_each(batch.returns, queries)],
+        )
 
 
 class Network:
@@ -298,6 +382,7 @@ class Network:
     def losses(self, parameters: dict[str, Tensor], batch: Batch) -> Tensor:
         """What each scored place costs, ``[scored]``, in nats; products are of ``PRODUCTS``."""
         shape = self.shape
+        orders = Orders.of(batch, shape)
         cos, sin = self._cos[batch.positions], self._sin[batch.positions]
         x = F.embedding(batch.ids, parameters[EMBEDDING])
         for layer in range(shape.num_hidden_layers):
@@ -308,7 +393,7 @@ class Network:
             }
             qkv = torch.cat([own["q_proj"], own["k_proj"], own["v_proj"]]).to(PRODUCTS)
             columns = self._before(x, own["input_layernorm"], qkv, own["q_norm"], own["k_norm"], cos, sin, shape)
-            attended = self._attend(columns, batch)
+            attended = self._attend(columns, batch, orders)
             gate_up = torch.cat([own["gate_proj"], own["up_proj"]]).to(PRODUCTS)
             if layer == shape.num_hidden_layers - 1:
                 x, attended = x.index_select(0, batch.scored), attended.index_select(0, batch.scored)
@@ -324,19 +409,10 @@ class Network:
         x = _norm(x, parameters["model.norm.weight"], shape.rms_norm_eps)
         return _score(x, parameters[EMBEDDING].to(PRODUCTS), batch.wanted)
 
-    def _attend(self, columns: Tensor, batch: Batch) -> Tensor:
+    def _attend(self, columns: Tensor, batch: Batch, orders: Orders) -> Tensor:
         """Each token attends to those before it in its document, ``[tokens, heads * head_dim]``."""
         shape = self.shape
-        padded = _rearrange(columns, batch.places, batch.returns)
-        attended = []
-        # One split, whose gradient is put together once; slices would each add to one of the whole.
-        parts = padded.split_with_sizes([rows * width for rows, width in batch.groups])
-        for part, (rows, width) in zip(parts, batch.groups, strict=True):
-            heads = part.view(rows, width, -1, shape.head_dim).transpose(1, 2)
-            counts = (shape.num_attention_heads, shape.num_key_value_heads, shape.num_key_value_heads)
-            q, k, v = heads.split_with_sizes(counts, 1)
-            q = q.view(rows, shape.num_key_value_heads, -1, width, shape.head_dim).transpose(2, 3)
-            mixed = attend(q.reshape(*k.shape[:2], -1, shape.head_dim), k, v, self._mask)
-            mixed = mixed.view(rows, shape.num_key_value_heads, width, -1, shape.head_dim)
-            attended.append(mixed.transpose(1, 2).reshape(rows * width, -1))
-        return _rearrange(torch.cat(attended), batch.returns, batch.places)
+        keys = shape.num_key_value_heads
+        flat = _pad(columns.view(-1, shape.head_dim), orders.heads, orders.columns)
+        attended = attend(flat, self._mask, batch.groups, keys, shape.num_attention_heads // keys)
+        return _unpad(attended, orders.attended).view(len(columns), -1)
