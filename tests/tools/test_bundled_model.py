@@ -131,7 +131,7 @@ def test_documents_are_the_same_everywhere() -> None:
         for _ in range(400):
             name, document = draw(rng, progress, stage)
             found.update(name.encode() + repr(list(document.pieces())).encode())
-    assert found.hexdigest() == "4e66bb5902a8dfa38c2c521ab5db87c8f2ef050a3a97ac1f45facf9d662eb7fa"
+    assert found.hexdigest() == "466153af448abf1c2d267564319affccbab6243d0badf7bfcead9e3cb5749675"
 
 
 def test_drills_tell_what_is_there_from_what_is_not() -> None:
@@ -674,7 +674,7 @@ def test_repetitions_of_any_tokens_are_learned_where_they_repeat(tokenizer: Toke
 def test_training_rewords_and_cases_do_not() -> None:
     rng = random.Random(1)
     said = [Words(rng).wording(("What is {a} plus {b}?",), ("Sum {a} {b}.",)) for _ in range(300)]
-    assert 100 < said.count("What is {a} plus {b}?") < 250
+    assert 150 < said.count("What is {a} plus {b}?") < 280
     assert all("{a} plus {b}" in each for each in said)
     assert {Words(rng, test=True).wording(("What is {a}?",), ("Sum {a}.",)) for _ in range(50)} == {"Sum {a}."}
 

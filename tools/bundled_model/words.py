@@ -622,7 +622,7 @@ class Words:
         if not self.test and rng.random() < 0.25:
             polite = self._politely(pattern)
             pattern = pattern if _bare(polite) in map(_bare, test) else polite
-        said = self._reworded(pattern, free) if rng.random() < 0.4 else pattern
+        said = self._reworded(pattern, free) if rng.random() < (0.2 if self.is_wide else 0.4) else pattern
         return pattern if _bare(said) in map(_bare, test) else said
 
     def _politely(self, pattern: str) -> str:
