@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from install import card
-from learn import Documents, Plan, Trainer
+from learn import Documents, DocumentsAhead, Plan, Trainer
 from measure import all_cases
 from network import EMBEDDING, QUERY_BLOCK, Network, Shape, attend, new_parameters, pack
 from optimizer import orthogonal
@@ -347,6 +347,15 @@ def test_documents_attend_in_groups_and_in_blocks_of_queries_as_if_at_once() -> 
     (found,) = torch.autograd.grad(attended, flat, gradient)
     (wanted,) = torch.autograd.grad(torch.cat(expected), flat, gradient)
     torch.testing.assert_close(found, wanted)
+
+
+def test_documents_that_another_process_writes_are_the_same(tokenizer: Tokenizer) -> None:
+    here, there = Documents(tokenizer, PLAN), DocumentsAhead(tokenizer, PLAN)
+    for step in (0, 1, 2, 1):
+        for expected, found in zip(here.batches(step), there.batches(step), strict=True):
+            assert torch.equal(expected.ids, found.ids)
+            assert torch.equal(expected.wanted, found.wanted)
+            assert expected.groups == found.groups
 
 
 def test_updates_of_matrices_have_singular_values_of_about_one() -> None:
