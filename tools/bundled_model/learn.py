@@ -19,13 +19,14 @@ import json
 import os
 import random
 import shutil
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import torch
@@ -125,7 +126,16 @@ class _Writer:
     @classmethod
     def begin(cls, tokenizer: str, plan: Plan) -> None:
         torch.set_num_threads(1)
+        threading.Thread(target=cls._end_with_parent, daemon=True).start()
         cls.documents = Documents(Tokenizer.from_str(tokenizer), plan)
+
+    @staticmethod
+    def _end_with_parent() -> None:
+        """A pool ends its processes only where its own ends in order."""
+        parent = parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(0)
 
     @classmethod
     def batches(cls, step: int) -> list[Batch]:
