@@ -53,7 +53,7 @@ DRILLED = {
 WIDE = {
     Stage.TALK: {
         "echo": 8,
-        "arithmetic": 13,
+        "arithmetic": 15,
         "extraction": 20,
         "lookup": 18,
         "conversation": 7,
@@ -63,7 +63,7 @@ WIDE = {
     },
     Stage.LAST: {
         "echo": 4,
-        "arithmetic": 12,
+        "arithmetic": 15,
         "extraction": 24,
         "lookup": 20,
         "conversation": 9,

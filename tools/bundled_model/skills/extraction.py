@@ -1135,9 +1135,9 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     kind = rng.choice(list(KINDS.values()))
     if words.is_late and not words.test and rng.random() < OTHER_KINDS:
         kind = rng.choice((JOURNEY, MEASURED))
-    if words.is_wide and rng.random() < 0.35:
+    if words.is_wide and rng.random() < 0.3:
         kind = rng.choice(WIDE_KINDS)
-    if words.is_wide and rng.random() < 0.62:
+    if words.is_wide and rng.random() < 0.5:
         kind = replace(rng.choice(RECORDED if rng.random() < 0.45 else MORE_RECORDED), exact=True)
     text, used = _record(words, kind)
     keys = _asked(words, kind, used)
