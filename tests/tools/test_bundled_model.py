@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from documents import CHAT_TEMPLATE, MARKS, Call, Case, Document, Turn
 from install import card
-from learn import Documents, Plan, Trainer
+from learn import Documents, DocumentsAhead, Plan, Trainer
 from measure import all_cases
 from network import EMBEDDING, QUERY_BLOCK, Network, Shape, attend, new_parameters, pack
 from optimizer import orthogonal
@@ -131,7 +131,7 @@ def test_documents_are_the_same_everywhere() -> None:
         for _ in range(400):
             name, document = draw(rng, progress, stage)
             found.update(name.encode() + repr(list(document.pieces())).encode())
-    assert found.hexdigest() == "ecd604e01e3766069f295400b235ab8b411e43234434531ac577cb01ee57c05c"
+    assert found.hexdigest() == "3e5c8ac1bcc5ebef48ea993fd91223a6a7811f0001284b7587896862c65f4dc9"
 
 
 def test_drills_tell_what_is_there_from_what_is_not() -> None:
@@ -347,6 +347,15 @@ def test_documents_attend_in_groups_and_in_blocks_of_queries_as_if_at_once() -> 
     (found,) = torch.autograd.grad(attended, flat, gradient)
     (wanted,) = torch.autograd.grad(torch.cat(expected), flat, gradient)
     torch.testing.assert_close(found, wanted)
+
+
+def test_documents_that_another_process_writes_are_the_same(tokenizer: Tokenizer) -> None:
+    here, there = Documents(tokenizer, PLAN), DocumentsAhead(tokenizer, PLAN)
+    for step in (0, 1, 2, 1):
+        for expected, found in zip(here.batches(step), there.batches(step), strict=True):
+            assert torch.equal(expected.ids, found.ids)
+            assert torch.equal(expected.wanted, found.wanted)
+            assert expected.groups == found.groups
 
 
 def test_updates_of_matrices_have_singular_values_of_about_one() -> None:
@@ -674,7 +683,7 @@ def test_repetitions_of_any_tokens_are_learned_where_they_repeat(tokenizer: Toke
 def test_training_rewords_and_cases_do_not() -> None:
     rng = random.Random(1)
     said = [Words(rng).wording(("What is {a} plus {b}?",), ("Sum {a} {b}.",)) for _ in range(300)]
-    assert 100 < said.count("What is {a} plus {b}?") < 250
+    assert 150 < said.count("What is {a} plus {b}?") < 280
     assert all("{a} plus {b}" in each for each in said)
     assert {Words(rng, test=True).wording(("What is {a}?",), ("Sum {a}.",)) for _ in range(50)} == {"Sum {a}."}
 

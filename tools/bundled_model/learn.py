@@ -19,12 +19,14 @@ import json
 import os
 import random
 import shutil
+import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import repeat
+from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 import torch
@@ -44,7 +46,7 @@ from write_model import write_model
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 6_000_000
 # Where each stage but the first begins, in tokens.
-STAGE_TOKENS = (16_000_000, 23_500_000, 28_000_000, 30_720_000, 42_000_000, 56_115_200, 75_776_000)
+STAGE_TOKENS = (10_000_000, 14_000_000, 17_000_000, 22_000_000)
 AVERAGE = 0.998
 # Part of the documents that are repetitions of any tokens.
 ANY_TOKENS = 0.06
@@ -101,6 +103,45 @@ class Documents:
         return once * 2, [False] * (len(once) + 1) + [True] * (len(once) - 1)
 
 
+class DocumentsAhead:
+    """The same, of which another process writes those of the next step while these are learned from."""
+
+    def __init__(self, tokenizer: Tokenizer, plan: Plan) -> None:
+        arguments = (tokenizer.to_str(), plan)
+        self._writer = ProcessPoolExecutor(1, get_context("spawn"), _Writer.begin, arguments)
+        self._ahead: dict[int, Future[list[Batch]]] = {}
+
+    def batches(self, step: int) -> list[Batch]:
+        """As of :class:`Documents`."""
+        found = self._ahead.pop(step, None) or self._writer.submit(_Writer.batches, step)
+        self._ahead = {step + 1: self._writer.submit(_Writer.batches, step + 1)}
+        return found.result()
+
+
+class _Writer:
+    """What the process that writes keeps."""
+
+    documents: Documents
+
+    @classmethod
+    def begin(cls, tokenizer: str, plan: Plan) -> None:
+        torch.set_num_threads(1)
+        threading.Thread(target=cls._end_with_parent, daemon=True).start()
+        cls.documents = Documents(Tokenizer.from_str(tokenizer), plan)
+
+    @staticmethod
+    def _end_with_parent() -> None:
+        """A pool ends its processes only where its own ends in order."""
+        parent = parent_process()
+        assert parent is not None
+        parent.join()
+        os._exit(0)
+
+    @classmethod
+    def batches(cls, step: int) -> list[Batch]:
+        return cls.documents.batches(step)
+
+
 class Trainer:
     """Parameters, their running average and the optimizer's state, all of which a state file holds.
 
@@ -109,7 +150,9 @@ class Trainer:
     threads.
     """
 
-    def __init__(self, shape: Shape, plan: Plan, documents: Documents, compiled: bool, threads: int = 1) -> None:
+    def __init__(
+        self, shape: Shape, plan: Plan, documents: Documents | DocumentsAhead, compiled: bool, threads: int = 1
+    ) -> None:
         self.plan = plan
         self.step = self.begun = 0
         self.falls: list[str] = []
@@ -345,7 +388,7 @@ def main() -> None:
     tokenizer = tokenizer_of(arguments, parser)
     shape = replace(DRAFT if arguments.draft else Shape(), vocab_size=tokenizer.get_vocab_size())
     plan = Plan(tokens=arguments.tokens, small_steps=arguments.small_steps, seed=arguments.seed)
-    trainer = Trainer(shape, plan, Documents(tokenizer, plan), arguments.compile, arguments.threads)
+    trainer = Trainer(shape, plan, DocumentsAhead(tokenizer, plan), arguments.compile, arguments.threads)
     state, log_path = arguments.run / "state.safetensors", arguments.run / "log.jsonl"
     try:
         if state.exists():
