@@ -16,6 +16,9 @@ from bough.errors import ConfigError
 MODELS = "bough.models"
 """Language models: ``architectures[0]`` of a config.json to a :class:`~bough.models.base.CausalLM`."""
 
+MODEL_CONFIGS = "bough.model_configs"
+"""The same names to a :class:`~bough.models.family_reader.FamilyReader`, without torch; for models that need one."""
+
 TOOL_PARSERS = "bough.tool_parsers"
 """A name for ``--tool-call-parser`` to a :class:`~bough.parsers.tool_format.ToolFormat`."""
 

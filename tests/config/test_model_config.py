@@ -13,6 +13,7 @@ from bough.config.checkpoint import resolve_model_path
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing
+from bough.models.registry import BACKBONES, ENCODER_MODULES, MODEL_MODULES, READERS, load_reader
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -49,9 +50,37 @@ def test_reads_the_facts(tmp_path: Path) -> None:
     assert config.generation_config == {}
 
 
-def test_importing_it_does_not_import_torch() -> None:
-    code = "import bough.config.model_config, bough.models.registry, sys; sys.exit('torch' in sys.modules)"
+def test_importing_it_and_reading_any_family_does_not_import_torch() -> None:
+    code = """
+import sys, bough.config.model_config
+from bough.models.registry import load_reader, supported_architectures
+for architecture in supported_architectures():
+    load_reader(architecture)
+sys.exit("torch" in sys.modules)
+"""
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_every_family_has_its_reader_beside_its_models() -> None:
+    for architecture, module in {**MODEL_MODULES, **ENCODER_MODULES}.items():
+        assert load_reader(architecture).__module__ == f"{module}_config"
+    for architecture, language_model in BACKBONES.items():
+        assert load_reader(architecture) is load_reader(language_model)
+    assert set(READERS) == {*MODEL_MODULES.values(), *ENCODER_MODULES.values()}
+
+
+@pytest.mark.parametrize("kind", ["linear", "dynamic", "yarn"])
+def test_scaling_of_rope_adds_no_rows_to_the_table_of_an_encoder(tmp_path: Path, kind: str) -> None:
+    values = {"architectures": ["BertModel"], "hidden_act": "gelu", "rope_scaling": {"type": kind, "factor": 2.0}}
+    assert config_of(tmp_path, values).context_len == 4096
+    with pytest.raises(ConfigError, match="--context-length 4097 exceeds the 4096 positions"):
+        config_of(tmp_path, values, context_length=4097)
+
+
+@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "Qwen3ForCausalLM"])
+def test_biases_are_those_of_the_file(tmp_path: Path, architecture: str) -> None:
+    config = config_of(tmp_path, {"architectures": [architecture], "attention_bias": True, "mlp_bias": None})
+    assert (config.attention_bias, config.mlp_bias, config.hidden_act) == (True, False, "silu")
 
 
 # --- end of sequence ---

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from bough.config.model_config import RopeParameters
+from bough.config.rope import RopeParameters
 from bough.layers.rotary import RotaryEmbedding, apply_rotary, inverse_frequencies
 
 DYNAMIC = RopeParameters("dynamic", rope_theta=1e4, max_position_embeddings=100, factor=2.0)

@@ -13,6 +13,7 @@ import pytest
 
 from bough import plugins
 from bough.config.engine_args import bundled_model_path
+from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.models.registry import supported_architectures
@@ -76,6 +77,27 @@ def test_parsers_of_another_package_read_calls_and_thoughts() -> None:
 def test_what_is_no_parser_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"no_format of bough-example \(.*:CALL\) is no ToolFormat"):
         find_tool_format("no_format")
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_model_of_another_package_may_bring_a_reader_for_its_configuration(tmp_path: Path) -> None:
+    path = garden(tmp_path, "OrchardForCausalLM")
+    silent = {"max_position_embeddings": None, "sliding_window": None, "head_dim": None}
+    content = {key: value for key, value in json.loads((path / "config.json").read_text()).items() if key not in silent}
+    (path / "config.json").write_text(json.dumps(content))
+    config = ModelConfig.from_path(str(path))
+    assert (config.context_len, config.head_dim) == (8192, 128)
+    with pytest.raises(ConfigError, match=r"config\.json: tree_layout must be rows, got 'circle'"):
+        ModelConfig.from_path(str(path), overrides={"tree_layout": "circle"})
+    plain = ModelConfig.from_path(str(path), overrides={"architectures": ["GardenForCausalLM"]})
+    assert (plain.context_len, plain.head_dim) == (2048, plain.hidden_size // plain.num_heads)
+    assert "bough_example.models" not in sys.modules
+
+
+@pytest.mark.usefixtures("installed")
+def test_what_is_no_reader_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"ThornForCausalLM of bough-example \(.*:CALL\) is no FamilyReader"):
+        ModelConfig.from_path(str(garden(tmp_path, "ThornForCausalLM")))
 
 
 @pytest.mark.usefixtures("installed")

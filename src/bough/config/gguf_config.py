@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from bough.config.gguf_file import GGUFFile, TensorType
-from bough.config.model_config import FREQUENCY_FACTORS, STORED_AS
+from bough.config.model_config import STORED_AS
 from bough.config.pooling import STORED_POOLING, PoolingMethod
+from bough.config.rope import FREQUENCY_FACTORS
 from bough.errors import ConfigError
 
 ARCHITECTURES = {

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from bough.config.checkpoint import read_json
 from bough.errors import ConfigError
-from bough.models.registry import BACKBONES, ENCODER_MODULES
+from bough.models.registry import makes_vectors
 
 PoolingMethod = Literal["cls", "mean", "max", "last"]
 Activation = Literal["identity", "sigmoid", "softmax"]
@@ -77,6 +77,7 @@ def read_pooling(
     config: dict[str, Any],
     hidden_size: int,
     *,
+    usual: PoolingMethod,
     is_embedding: bool,
     method: PoolingMethod | None,
 ) -> PoolingConfig | None:
@@ -90,6 +91,7 @@ def read_pooling(
         architecture: of the model.
         config: its config.json.
         hidden_size: width of the model's states.
+        usual: the family's method, which holds where nothing is said, and for classes always.
         is_embedding: whether the user wants embeddings of a language model.
         method: the user's choice, in place of the checkpoint's.
 
@@ -98,32 +100,29 @@ def read_pooling(
     """
     modules = _modules(directory)
     stored = _stored_method(config, directory)
-    pooled = architecture in ENCODER_MODULES or architecture in BACKBONES
     # A pipeline that ends in this stage reads relevance from what a language model would say next, as /v1/rerank does.
     makes_embeddings = stored is not None or (bool(modules) and modules[-1][0] != _LOGITS_STAGE)
-    if not (pooled or is_embedding or makes_embeddings):
+    if not (makes_vectors(architecture) or is_embedding or makes_embeddings):
         if method is not None:
             raise ConfigError(
                 f"--pooling-method {method}: {architecture} generates text; --is-embedding makes embeddings of it",
                 param="pooling_method",
             )
         return None
-    is_encoder = architecture in ENCODER_MODULES
     if architecture.endswith((_CLASSIFIER_SUFFIX, _REWARD_SUFFIX)):
-        fixed: PoolingMethod = "cls" if is_encoder else "last"
-        if method not in (None, fixed):
+        if method not in (None, usual):
             raise ConfigError(
-                f"--pooling-method {method}: {architecture} reads its classes from the {fixed} token",
+                f"--pooling-method {method}: {architecture} reads its classes from the {usual} token",
                 param="pooling_method",
             )
         has_classes = architecture.endswith(_CLASSIFIER_SUFFIX)
         labels = _labels(config, directory) if has_classes else ("LABEL_0",)
         activation = _activation(config, len(labels), directory)
-        padding_id = _padding_id(config, directory) if has_classes and not is_encoder else None
-        return PoolingConfig(fixed, False, len(labels), labels, activation, padding_id)
+        padding_id = _padding_id(config, directory) if has_classes and usual == "last" else None
+        return PoolingConfig(usual, False, len(labels), labels, activation, padding_id)
     read, normalize = _pipeline(directory, modules) if modules else (stored, True)
     return PoolingConfig(
-        method or read or ("cls" if is_encoder else "last"),
+        method or read or usual,
         normalize,
         hidden_size,
         matryoshka=_matryoshka(config, hidden_size, directory),

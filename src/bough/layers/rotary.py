@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
-from bough.config.model_config import RopeParameters
+from bough.config.rope import FREQUENCY_FACTORS, RopeParameters, RopeType
 
 if TYPE_CHECKING:
     from bough.kernels.program import Buffer, Program
@@ -53,40 +54,43 @@ def apply_rotary(x: torch.Tensor, rotation: Rotation) -> torch.Tensor:
 
 
 def inverse_frequencies(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
-    """Radians per position of each pair, float32 ``[head_dim / 2]``, and the factor on cosines and sines.
+    """Radians per position of each pair, float32 ``[head_dim / 2]``, and the factor on cosines and sines."""
+    return _KINDS[rope.rope_type](head_dim, rope, context_len)
 
-    ``dynamic`` follows the NTK-aware formula for the served context length, not for the current sequence's: the
-    rotation of a cached key must not depend on how long its sequence grows later. Up to ``max_position_embeddings``
-    it is no scaling at all.
-    """
+
+def _powers(head_dim: int, base: float) -> torch.Tensor:
     exponents = torch.arange(0, head_dim, 2, dtype=torch.float32) / head_dim
-    base = rope.rope_theta
-    if rope.rope_type == "dynamic":
-        length = max(context_len, rope.max_position_embeddings)
-        stretch = rope.factor * length / rope.max_position_embeddings - (rope.factor - 1)
-        base = base * stretch ** (head_dim / (head_dim - 2))
-    inv_freq = 1.0 / (base**exponents)
-    if rope.rope_type == "linear":
-        return inv_freq / rope.factor, 1.0
-    if rope.rope_type == "llama3":
-        return _llama3(inv_freq, rope), 1.0
-    if rope.rope_type == "yarn":
-        return _yarn(inv_freq, head_dim, rope), _yarn_attention_factor(rope)
-    if rope.frequency_factors:
-        return inv_freq / torch.tensor(rope.frequency_factors), 1.0
-    return inv_freq, 1.0
+    return 1.0 / (base**exponents)
 
 
-def _llama3(inv_freq: torch.Tensor, rope: RopeParameters) -> torch.Tensor:
+def _default(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
+    return _powers(head_dim, rope.rope_theta), 1.0
+
+
+def _linear(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
+    return _powers(head_dim, rope.rope_theta) / rope.factor, 1.0
+
+
+def _dynamic(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
+    """The NTK-aware formula for the served context length, not for the current sequence's: the rotation of a cached key
+    must not depend on how long its sequence grows later. Up to ``max_position_embeddings`` it is no scaling at all.
+    """
+    length = max(context_len, rope.max_position_embeddings)
+    stretch = rope.factor * length / rope.max_position_embeddings - (rope.factor - 1)
+    return _powers(head_dim, rope.rope_theta * stretch ** (head_dim / (head_dim - 2))), 1.0
+
+
+def _llama3(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
     """Llama 3.1: long wavelengths are stretched, short ones kept, those between blended."""
-    original = rope.original_max_position_embeddings
+    inv_freq = _powers(head_dim, rope.rope_theta)
     wavelength = 2 * math.pi / inv_freq
+    original = rope.original_max_position_embeddings
     blend = (original / wavelength - rope.low_freq_factor) / (rope.high_freq_factor - rope.low_freq_factor)
     blend = blend.clamp(0.0, 1.0)
-    return (1 - blend) * inv_freq / rope.factor + blend * inv_freq
+    return (1 - blend) * inv_freq / rope.factor + blend * inv_freq, 1.0
 
 
-def _yarn(inv_freq: torch.Tensor, head_dim: int, rope: RopeParameters) -> torch.Tensor:
+def _yarn(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
     """YaRN (Peng et al. 2023, section 3.2): interpolate slow pairs, keep fast ones, ramp between."""
 
     def pair_with_rotations(rotations: float) -> float:
@@ -100,7 +104,8 @@ def _yarn(inv_freq: torch.Tensor, head_dim: int, rope: RopeParameters) -> torch.
     if low == high:
         high += 0.001  # a ramp needs a width
     ramp = ((torch.arange(head_dim // 2, dtype=torch.float32) - low) / (high - low)).clamp(0.0, 1.0)
-    return inv_freq / rope.factor * ramp + inv_freq * (1 - ramp)
+    inv_freq = _powers(head_dim, rope.rope_theta)
+    return inv_freq / rope.factor * ramp + inv_freq * (1 - ramp), _yarn_attention_factor(rope)
 
 
 def _yarn_attention_factor(rope: RopeParameters) -> float:
@@ -113,3 +118,18 @@ def _yarn_attention_factor(rope: RopeParameters) -> float:
     if rope.mscale and rope.mscale_all_dim:
         return mscale(rope.mscale) / mscale(rope.mscale_all_dim)
     return mscale(1.0)
+
+
+def _frequency_factors(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
+    inv_freq = _powers(head_dim, rope.rope_theta)
+    return inv_freq / torch.tensor(rope.frequency_factors) if rope.frequency_factors else inv_freq, 1.0
+
+
+_KINDS: dict[RopeType, Callable[[int, RopeParameters, int], tuple[torch.Tensor, float]]] = {
+    "default": _default,
+    "linear": _linear,
+    "dynamic": _dynamic,
+    "llama3": _llama3,
+    "yarn": _yarn,
+    FREQUENCY_FACTORS: _frequency_factors,
+}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from bough.config.model_config import EncoderParameters, ModelConfig
+from bough.config.model_config import ModelConfig
+from bough.config.model_facts import EncoderParameters
 from bough.layers.activation import activation
 from bough.layers.attention.bidirectional import LengthGroup, bidirectional_attention
 from bough.layers.embedding import VocabEmbedding
@@ -98,7 +99,7 @@ class BertIntermediate(nn.Module):
         self.linear = Linear(
             "dense", config.hidden_size, config.intermediate_size, bias=True, dtype=torch_dtype(config)
         )
-        self.activation = activation(config.hf_config.get("hidden_act", "gelu"))
+        self.activation = activation(config.hidden_act)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, hidden_size]`` to ``[num_tokens, intermediate_size]``."""

@@ -199,11 +199,11 @@ class LlamaForCausalLM(CausalLM):
     @classmethod
     def make_layer(cls, config: ModelConfig, layer_id: int, method: MethodChoice) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
-        bias = bool(config.hf_config.get("attention_bias", False))
+        bias = config.attention_bias
         return LlamaDecoderLayer(
             config,
             LlamaAttention(config, layer_id, method, qkv_bias=bias, output_bias=bias),
-            LlamaMLP(config, method, bias=bool(config.hf_config.get("mlp_bias", False))),
+            LlamaMLP(config, method, bias=config.mlp_bias),
         )
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:

@@ -39,6 +39,5 @@ class Qwen3ForCausalLM(LlamaForCausalLM):
     @classmethod
     def make_layer(cls, config: ModelConfig, layer_id: int, method: MethodChoice) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
-        bias = bool(config.hf_config.get("attention_bias", False))
-        attention = Qwen3Attention(config, layer_id, method, bias=bias)
+        attention = Qwen3Attention(config, layer_id, method, bias=config.attention_bias)
         return LlamaDecoderLayer(config, attention, LlamaMLP(config, method, bias=False))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from bough.layers.linear_method import MethodChoice
     from bough.models.base import CausalLM, Model
     from bough.models.encoder import Encoder
+    from bough.models.family_reader import FamilyReader
 
 MODEL_MODULES: dict[str, str] = {
     "LlamaForCausalLM": "bough.models.llama",
@@ -48,6 +49,17 @@ BACKBONES: dict[str, str] = {
 }
 """Models that are a language model but for its head, to that language model."""
 
+READERS: dict[str, str] = {
+    "bough.models.bert": "BertReader",
+    "bough.models.llama": "LlamaReader",
+    "bough.models.mistral": "MistralReader",
+    "bough.models.qwen2": "Qwen2Reader",
+    "bough.models.qwen3": "Qwen3Reader",
+    "bough.models.roberta": "RobertaReader",
+}
+"""A family's module to the class that reads what config.json says of its models, without torch: that of
+``bough.models.llama`` is in ``bough.models.llama_config``, and so on."""
+
 FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
 """What a config.json names to have everything real but the device's compute: see
 :mod:`bough.model_executor.fake_model_runner`."""
@@ -56,6 +68,31 @@ FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
 def supported_architectures() -> list[str]:
     """All that can be served, also thanks to other packages, sorted."""
     return sorted({*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES, *plugins.declared(plugins.MODELS)})
+
+
+def makes_vectors(architecture: str) -> bool:
+    """Whether an architecture never generates text."""
+    return architecture in ENCODER_MODULES or architecture in BACKBONES
+
+
+def load_reader(architecture: str) -> type[FamilyReader]:
+    """Import the class that reads a model's config.json; for models of other packages that have none, the common one.
+
+    Args:
+        architecture: one of :func:`supported_architectures`, or :data:`FAKE_ARCHITECTURE`.
+
+    Raises:
+        ConfigError: if the class of another package cannot be had.
+    """
+    from bough.models.family_reader import FamilyReader
+
+    reader: type[FamilyReader] = FamilyReader
+    family = {**MODEL_MODULES, **ENCODER_MODULES}.get(BACKBONES.get(architecture, architecture))
+    if family is not None:
+        reader = getattr(importlib.import_module(f"{family}_config"), READERS[family])
+    elif architecture in plugins.declared(plugins.MODEL_CONFIGS):
+        reader = plugins.load(plugins.MODEL_CONFIGS, architecture, FamilyReader)
+    return reader
 
 
 def load_model_class(architecture: str) -> type[CausalLM]:

@@ -1,4 +1,4 @@
-"""A model that differs from one of Bough's in the feed-forward networks of its layers."""
+"""Models that differ from one of Bough's in the feed-forward networks of their layers."""
 
 from __future__ import annotations
 
@@ -17,3 +17,7 @@ class GardenForCausalLM(Qwen3ForCausalLM):
         attention = Qwen3Attention(config, layer_id, method, bias=False)
         mlp = LlamaMLP(config, method, bias=bool(config.hf_config.get("mlp_bias", False)))
         return LlamaDecoderLayer(config, attention, mlp)
+
+
+class OrchardForCausalLM(GardenForCausalLM):
+    """The same, with a reader for its config.json."""

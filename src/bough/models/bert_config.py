@@ -1,0 +1,64 @@
+"""What a BERT's config.json says."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+from bough.config.model_facts import EncoderParameters, ModelFacts
+from bough.config.pooling import PoolingMethod
+from bough.config.rope import RopeParameters
+from bough.models.family_reader import FamilyReader
+
+_DEFAULT_LAYER_NORM_EPS = 1e-12
+_DEFAULT_TYPE_VOCAB_SIZE = 2
+
+
+class BertReader(FamilyReader):
+    """BERT sees every token from every other, and looks positions up in a table."""
+
+    activations: ClassVar[tuple[str, ...]] = ("gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "swish")
+    usual_pooling: ClassVar[PoolingMethod] = "cls"
+
+    def read(self) -> ModelFacts:
+        """See :class:`FamilyReader`."""
+        facts, values = super().read(), self.values
+        encoder = EncoderParameters(
+            layer_norm_eps=values.number("layer_norm_eps", _DEFAULT_LAYER_NORM_EPS),
+            type_vocab_size=values.integer("type_vocab_size", _DEFAULT_TYPE_VOCAB_SIZE),
+            first_position=self.first_position(),
+        )
+        rows = facts.rope.max_position_embeddings
+        self.check_matrix("max_position_embeddings", rows, facts.hidden_size)
+        self.check_matrix("type_vocab_size", encoder.type_vocab_size, facts.hidden_size)
+        values.choice("position_embedding_type", ("absolute",), "absolute")
+        if rows <= encoder.first_position:
+            raise values.error("max_position_embeddings", "must leave a position for a token", rows)
+        return dataclasses.replace(facts, encoder=encoder, derived_context_len=rows - encoder.first_position)
+
+    def first_position(self) -> int:
+        """Row of the table of positions that a sequence's first token has."""
+        return 0
+
+    def check_direction(self) -> None:
+        """Refuse attention to earlier tokens only."""
+        if self.values.flag("is_decoder"):
+            raise self.values.refusal(
+                f"{self.architecture} with is_decoder true attends to earlier tokens only, which is not supported"
+            )
+
+    def biases(self) -> tuple[bool, bool]:
+        """Everywhere."""
+        return True, True
+
+    def head_dim(self, hidden_size: int, num_heads: int) -> int:
+        """The heads share the states out among them, whatever else the file says."""
+        return self.share_of_head(hidden_size, num_heads)
+
+    def rope(self, head_dim: int) -> RopeParameters:
+        """What the file says of rotation is checked, and stretches no table."""
+        return dataclasses.replace(super().rope(head_dim), rope_type="default", factor=1.0)
+
+    def layer_windows(self, num_layers: int) -> tuple[int | None, ...]:
+        """None."""
+        return (None,) * num_layers
