@@ -197,6 +197,7 @@ def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
         (("--disaggregation-mode", "decode"), "is not supported yet: disaggregation"),
         (("--mamba-ssm-dtype", "float32"), "is not supported yet: models of other families"),
         (("--torch-compile-max-bs", "8"), "is not needed: kernels come compiled"),
+        (("--enable-strict-thinking",), "is not needed: a request's thinking_token_budget holds without it"),
         (("--cuda-graph-max-bs-decode", "8"), "the nearest here is '--cuda-graph-max-bs'"),
         (("--enable-response-store", "--max-stored-responses", "0"), "unknown flag '--enable-response-store'"),
         (("--max-num-batched-tokens", "1"), "the nearest here is '--max-prefill-tokens'"),

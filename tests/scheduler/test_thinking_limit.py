@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -298,6 +299,30 @@ def test_a_bound_needs_a_tokenizer() -> None:
     reason = h.outputs[rid].finish_reason
     assert reason is not None
     assert (reason.status_code, reason.param) == (400, "thinking_token_budget")
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, (500, None)),
+        ({"bad_words": ("x",), "banned_sequences": (CLOSE,)}, (400, "thinking_token_budget")),
+        ({"stop_token_ids": CLOSE[:1], "min_new_tokens": 2}, (400, "thinking_token_budget")),
+    ],
+)
+def test_a_row_that_fails_is_the_fault_of_the_bound_only_beside_what_forbids_its_tokens(
+    fields: dict[str, Any], expected: tuple[int, str | None]
+) -> None:
+    h = harness()
+    forward = h.worker.worker.forward_batch_generation
+    h.worker.worker.forward_batch_generation = (  # type: ignore[method-assign]
+        lambda plan: replace(forward(plan), failed_rows=tuple(range(len(plan.req_slots))))
+    )
+    (rid,) = h.submit(PROMPT, thinking_token_budget=0, thoughts=BEGUN, **fields)
+    h.step()
+    reason = h.outputs[rid].finish_reason
+    h.close()
+    assert reason is not None
+    assert (reason.status_code, reason.param) == expected
 
 
 # --- with a grammar ---------------------------------------------------------------------------------------------------

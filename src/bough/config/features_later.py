@@ -97,7 +97,6 @@ _FEATURES = {
     "cutting prompts that are too long": ("allow-auto-truncate",),
     "token ids in every answer": ("return-input-ids", "return-output-ids"),
     "usage in every stream": ("stream-response-default-include-usage",),
-    "a bound on reasoning": ("enable-strict-thinking",),
     "a bound on spaces in JSON": ("constrained-json-max-whitespace-cnt",),
     "code sent by clients": ("enable-custom-logit-processor",),
     "watermarking": ("*watermark*",),

@@ -58,6 +58,7 @@ _NEEDLESS = {
         ("enable-torch-compile", "enable-torch-compile-debug-mode", "torch-compile-max-bs"),
         "kernels come compiled; leave it out",
     ),
+    "enable-strict-thinking": "a request's thinking_token_budget holds without it; leave it out",
 }
 """Others that change nothing here, and why."""
 

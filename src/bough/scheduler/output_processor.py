@@ -140,7 +140,8 @@ class OutputProcessor:
             no_masks: whether the grammar engine has failed in this step.
         """
         grammar = req.sampling_params.grammar
-        if req.forced is not None and not no_masks:
+        has_rivals = req.matcher is not None or req.banned_sequences or req.forced in req.masked_until_min
+        if req.forced is not None and has_rivals and not no_masks:
             message = (
                 f"thinking_token_budget: the thoughts have to end with token {req.forced}, and the request's other "
                 "parameters, such as its grammar, min_new_tokens and bad_words, do not allow it"
