@@ -102,8 +102,10 @@ class LLMEngine:
         if not server_args.skip_tokenizer_init:
             self.tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
             self._detokenizer = DetokenizerManager(self.tokenizer)
-        template = None if self.tokenizer is None else load_chat_template(self.tokenizer, server_args.chat_template)
-        self._reasoning = reasoning_markers(server_args, self.tokenizer, template)
+        self._reasoning = None
+        if self.tokenizer is not None and plan.model_config.is_generation:
+            template = load_chat_template(self.tokenizer, server_args.chat_template)
+            self._reasoning = reasoning_markers(server_args, self.tokenizer, template)
         self._deltas: list[OutputDelta] = []
         worker = worker_factory(plan.model_config)(plan.local_args, plan.model_config)
         self._scheduler: Scheduler | None = Scheduler(
