@@ -244,6 +244,6 @@ def test_keywords_of_others_may_ask_for_what_is_so_anyway():
         "port": 1,
     }
     assert without_neutral_options(options) == {"port": 1}
-    refused_ones = {"tp_size": 2, "nnodes": True, "trust_remote_code": True, "enable_metrics": False}
+    refused_ones = {"tp_size": 2, "dp_size": False, "nnodes": True, "trust_remote_code": True, "enable_metrics": False}
     refused_ones |= {"enable_prefix_caching": True, "disable_radix_cache": True}
     assert without_neutral_options(refused_ones) == refused_ones

@@ -154,9 +154,9 @@ def asks_for_nothing(name: str, value: Any, given_names: Iterable[str]) -> bool:
         return value is None or isinstance(value, bool)
     if bare in _SO_ANYWAY:
         return value is None or (value is True and _UNLESS.get(bare) not in {_bare(each) for each in given_names})
-    if value is None or value is False:
-        return refusal(name) is not None
-    return value in _NEUTRAL.get(bare, ()) and not isinstance(value, bool)
+    if bare in _NEUTRAL and value is not None:
+        return value in _NEUTRAL[bare] and not isinstance(value, bool)  # True is 1, and no number of ranks
+    return (value is None or value is False) and refusal(name) is not None
 
 
 def _bare(flag: str) -> str:
