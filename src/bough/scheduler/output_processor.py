@@ -304,12 +304,12 @@ class OutputProcessor:
             table.has_mask[slots] = False
         for i in speaking.tolist():
             req = reqs[slot_list[i]]
-            token, length, is_last = token_list[i], out_list[i], ended_list[i]
-            looks = is_last and req.thinking is not None and not eos_list[i] and length < req.max_new_tokens
-            if looks:
-                is_last = False
+            token, length = token_list[i], out_list[i]
             try:
                 if careful_list[i]:
+                    is_last, looks = ended_list[i], False
+                    if is_last and _is_at_bound(req, length, eos_list[i]):
+                        is_last, looks = False, True
                     judgement: Judgement | None = None
                     if req.matcher is not None:
                         req.jump_from = -1  # what is before a sampled token is computed
@@ -331,14 +331,18 @@ class OutputProcessor:
                         append(delta)
                     if req.thinking is not None and req.slot >= 0 and not looks:
                         looks = bool(table.out_len[req.slot] >= table.horizon[req.slot])  # it may have jumped
-                elif is_last:
+                    if looks and req.slot >= 0:
+                        self._look_at_thoughts(req)
+                elif not ended_list[i]:
+                    append(self._due_delta(req, token, length))
+                elif _is_at_bound(req, length, eos_list[i]):
+                    if due_list[i]:
+                        append(self._due_delta(req, token, length))
+                    self._look_at_thoughts(req)
+                else:
                     at_stop = eos_list[i]
                     reason = FinishReason("stop", matched=token) if at_stop else FinishReason("length", length=length)
                     append(self.finish(req, reason))
-                elif due_list[i]:
-                    append(self._due_delta(req, token, length))
-                if looks and req.slot >= 0:
-                    self._look_at_thoughts(req)
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException:  # a panic of the grammar engine is not an Exception
@@ -493,6 +497,11 @@ def _add_input_logprobs(req: Req, result: RowLogprobResult | None, start: int, f
             )
         )
     req.logprob_next = first_position + len(targets)
+
+
+def _is_at_bound(req: Req, length: int, is_eos: bool) -> bool:
+    """Whether an output of ``length`` tokens has come to the bound on its thoughts, and not to its end."""
+    return req.thinking is not None and not is_eos and length < req.max_new_tokens
 
 
 def _sampled_logprobs(req: Req, token: int, result: RowLogprobResult) -> PositionLogprobs:
