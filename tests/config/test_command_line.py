@@ -177,6 +177,12 @@ def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
     assert parse("--port", "4000", *words, "--page-size", "16") == ServerArgs(port=4000, page_size=16)
 
 
+def test_switches_for_what_is_so_pass_beside_values_that_leave_it_so():
+    words = ("--enable-response-store", "--max-stored-responses", "9", "--enable-chunked-prefill")
+    args = parse(*words, "--chunked-prefill-size=64", "--no-disable-radix-cache", "--cpu-offload-gb", "0.0")
+    assert args == ServerArgs(max_stored_responses=9, chunked_prefill_size=64)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -199,10 +205,12 @@ def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
         (("--torch-compile-max-bs", "8"), "is not needed: kernels come compiled"),
         (("--enable-strict-thinking",), "is not needed: a request's thinking_token_budget holds without it"),
         (("--cuda-graph-max-bs-decode", "8"), "the nearest here is '--cuda-graph-max-bs'"),
-        (("--enable-response-store", "--max-stored-responses", "0"), "unknown flag '--enable-response-store'"),
+        (("--enable-response-store", "--max-stored-responses", "0"), "is so unless --max-stored-responses 0 is given"),
+        (("--max-sessions=0", "--enable-streaming-session"), "is so unless --max-sessions 0 is given"),
+        (("--enable-chunked-prefill", "--chunked-prefill-size", "-1"), "unless --chunked-prefill-size -1 is given"),
         (("--max-num-batched-tokens", "1"), "the nearest here is '--max-prefill-tokens'"),
-        (("--enable-metrics=1",), "unknown flag '--enable-metrics'"),
-        (("--enable-prefix-caching", "--disable-radix-cache"), "unknown flag '--enable-prefix-caching'"),
+        (("--enable-metrics=1",), "--enable-metrics takes no value and is always so; leave it out"),
+        (("--enable-prefix-caching", "--disable-radix-cache"), "is so unless --disable-radix-cache is given"),
         (("--log-level", "warn"), "the nearest here is 'warning'"),
     ],
 )
@@ -219,8 +227,11 @@ def test_dtypes_have_other_names_that_mean_the_same(config, word, meant):
 def test_keys_of_others_may_ask_for_what_is_so_anyway_and_are_refused_in_words(config):
     text = "tp-size: 1\nlora_paths: null\nenable-lora: false\nenable-metrics: true\nport: 4000\n"
     assert parse("--config", config(text)) == ServerArgs(port=4000)
+    text = "tp-size: '1'\ncpu-offload-gb: 0.0\nenable-response-store: true\nmax-stored-responses: 9\n"
+    assert parse("--config", config(text)) == ServerArgs(max_stored_responses=9)
     assert "tp-size is not supported yet: tensor parallelism" in refused("--config", config("tp-size: 2"))
-    assert "unknown key 'enable-metrics'" in refused("--config", config("enable-metrics: false"))
+    assert "tp-size is not supported yet: tensor parallelism" in refused("--config", config("tp-size: true"))
+    assert "enable-metrics takes no value and is always so" in refused("--config", config("enable-metrics: false"))
 
 
 def test_switches_are_not_taken_for_each_other():

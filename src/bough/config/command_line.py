@@ -180,11 +180,10 @@ def read_config_file(path: str, table: type[OptionTable]) -> dict[str, Any]:
     known = options_by_key(table)
     values: dict[str, Any] = {}
     pairs = list(_pairs(root, path))
-    names = [key for key, _ in pairs]
     for key, value in pairs:
         each = known.get(key.replace("_", "-"))
         if each is None:
-            if "model-path" in known and asks_for_nothing(key, value, names):
+            if "model-path" in known and asks_for_nothing(key, value, dict(pairs)):
                 continue
             told = refusal(key)
             if told is not None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Any
 
 from bough.config.features_later import feature_of
@@ -44,13 +45,13 @@ _NOT_THERE = frozenset(
 """Switches that turn off what is not there, so that neither on nor off they ask for anything."""
 
 _UNLESS = {
-    "enable-response-store": "max-stored-responses",
-    "enable-streaming-session": "max-sessions",
-    "enable-prefix-caching": "disable-radix-cache",
-    "enable-chunked-prefill": "chunked-prefill-size",
-    "disable-log-requests": "log-requests",
+    "enable-response-store": ("max-stored-responses", 0),
+    "enable-streaming-session": ("max-sessions", 0),
+    "enable-prefix-caching": ("disable-radix-cache", True),
+    "enable-chunked-prefill": ("chunked-prefill-size", -1),
+    "disable-log-requests": ("log-requests", True),
 }
-"""Switches for what is so here that another flag may contradict, beside which they are refused."""
+"""Switches for what is so here that another flag may contradict, and the value with which it does."""
 
 _NEEDLESS = {
     "trust-remote-code": "code from checkpoints is never run, and no model that is supported needs it; leave it out",
@@ -112,6 +113,11 @@ def refusal(flag: str) -> str | None:
     name = _bare(flag)
     if name in _NEEDLESS:
         return f"{flag} is not needed: {_NEEDLESS[name]}"
+    if name in _UNLESS:
+        other, value = _UNLESS[name]
+        return f"{flag} takes no value and is so unless --{other}{'' if value is True else f' {value}'} is given"
+    if name in _SO_ANYWAY:
+        return f"{flag} takes no value and is always so; leave it out"
     feature = None if name in FLAGS_OF_OTHERS else feature_of(name)
     return None if feature is None else f"{flag} is not supported yet: {feature}"
 
@@ -119,18 +125,18 @@ def refusal(flag: str) -> str | None:
 def without_neutral(words: Sequence[str]) -> list[str]:
     """A command line without flags that ask for what is so anyway, such as ``--tp 1``."""
     kept: list[str] = []
-    given_names = {_bare(word.partition("=")[0]) for word in words if word.startswith("--")}
+    given = _given(words)
     rest = iter(words)
     for word in rest:
         flag, equals, value = word.partition("=")
         name = _bare(flag) if flag.startswith("--") else ""
-        if not equals and (name in _NOT_THERE or (name in _SO_ANYWAY and _UNLESS.get(name) not in given_names)):
+        if not equals and (name in _NOT_THERE or (name in _SO_ANYWAY and not _is_contradicted(name, given))):
             continue
         if name in _NEUTRAL:
-            given = value if equals else next(rest, None)
-            if given in {str(each) for each in _NEUTRAL[name]}:
+            own = value if equals else next(rest, None)
+            if own is not None and _is_neutral(name, own):
                 continue
-            kept += [word] if equals or given is None else [word, given]
+            kept += [word] if equals or own is None else [word, own]
             continue
         kept.append(word)
     return kept
@@ -141,22 +147,57 @@ def without_neutral_options(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if not asks_for_nothing(name, value, options)}
 
 
-def asks_for_nothing(name: str, value: Any, given_names: Iterable[str]) -> bool:
+def asks_for_nothing(name: str, value: Any, given: Mapping[str, Any]) -> bool:
     """Whether a keyword (``"tp_size"``), or a key of a configuration file, asks for what is so anyway.
 
     Args:
         name: of the keyword.
         value: its value.
-        given_names: all that are given.
+        given: all that are given, this one among them.
     """
     bare = _bare(name)
     if bare in _NOT_THERE:
         return value is None or isinstance(value, bool)
     if bare in _SO_ANYWAY:
-        return value is None or (value is True and _UNLESS.get(bare) not in {_bare(each) for each in given_names})
+        others = {_bare(each): other for each, other in given.items()}
+        return value is None or (value is True and not _is_contradicted(bare, others))
     if bare in _NEUTRAL and value is not None:
-        return value in _NEUTRAL[bare] and not isinstance(value, bool)  # True is 1, and no number of ranks
+        return _is_neutral(bare, value)
     return (value is None or value is False) and refusal(name) is not None
+
+
+def _given(words: Sequence[str]) -> dict[str, str | bool]:
+    """The flags of a command line and what stands behind them, ``True`` where that is another flag or nothing."""
+    given: dict[str, str | bool] = {}
+    for word, following in zip_longest(words, words[1:], fillvalue="--"):
+        flag, equals, value = word.partition("=")
+        if flag.startswith("--"):
+            given[_bare(flag)] = value if equals else following.startswith("--") or following
+    return given
+
+
+def _is_contradicted(name: str, given: Mapping[str, Any]) -> bool:
+    """Whether one of the flags that are given turns off what a switch of ``_SO_ANYWAY`` turns on."""
+    other, value = _UNLESS.get(name, ("", None))
+    if value is True:  # a switch, behind which the path of the model may stand
+        return given.get(other, False) not in (False, None)
+    return other in given and _is_same(given[other], value)
+
+
+def _is_neutral(name: str, value: Any) -> bool:
+    return any(_is_same(value, each) for each in _NEUTRAL[name])
+
+
+def _is_same(value: Any, wanted: int | str | None) -> bool:
+    """Whether a value, which on command lines is text, is the one that is wanted."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        return False  # True is 1, and no number of ranks
+    if isinstance(wanted, int):
+        try:
+            return float(value) == wanted
+        except ValueError:
+            return False
+    return value == wanted
 
 
 def _bare(flag: str) -> str:
