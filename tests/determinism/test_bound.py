@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from bough import LLMEngine
-from bough.model_executor import model_runner
+from bough.model_executor import execution_choice
 from tests.determinism.surroundings import GREEDY, Answer, Case, Surroundings, random_chunks
 from tests.determinism.test_bit_identical import SHAPES, SIZES, engine_with
 from tests.models.checkpoints import save_checkpoint
@@ -26,7 +26,7 @@ DEEP = {"hidden_size": 128, "num_hidden_layers": 24, "vocab_size": 700}
 @pytest.fixture
 def torch_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on machines that the native kernels are not built for."""
-    monkeypatch.setattr(model_runner, "native_threads", lambda *_: None)
+    monkeypatch.setattr(execution_choice, "native_threads", lambda *_: None)
 
 
 def pairs_of(first: Any, second: Any) -> Iterator[tuple[float, float]]:

@@ -101,7 +101,7 @@ def test_ids_and_logprobs_are_the_reference(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not native:
-        monkeypatch.setattr("bough.model_executor.model_runner.native_threads", lambda *_: None)
+        monkeypatch.setattr("bough.model_executor.execution_choice.native_threads", lambda *_: None)
     rng = random.Random(1)
     shared = rng.choices(range(VOCAB_SIZE), k=40)
     prompts = [shared + rng.choices(range(VOCAB_SIZE), k=rng.randint(1, 30)) for _ in range(8)]

@@ -85,7 +85,7 @@ class Served:
 
 @pytest.fixture(params=[{}, {"chunked_prefill_size": 16, "page_size": 4}, {"retracts": True}], ids=str)
 def options(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
-    monkeypatch.setattr("bough.model_executor.model_runner.native_threads", lambda *_: None)
+    monkeypatch.setattr("bough.model_executor.execution_choice.native_threads", lambda *_: None)
     chosen: dict[str, Any] = {"max_total_tokens": 2048} | request.param
     if chosen.pop("retracts", False):
         chosen |= {"max_total_tokens": 120, "schedule_conservativeness": 0.05, "page_size": 4}
@@ -127,7 +127,7 @@ def test_answers_are_those_of_the_normal_loop(checkpoint: Checkpoint, options: I
 def test_the_host_waits_once_a_step_and_only_after_the_next_is_launched(
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bough.model_executor.model_runner.native_threads", lambda *_: None)
+    monkeypatch.setattr("bough.model_executor.execution_choice.native_threads", lambda *_: None)
     served = Served(checkpoint.path, ahead=True, max_total_tokens=2048)
     for index in range(3):
         served.send(f"r{index}", prompt_of(10, index, VOCAB_SIZE), **GREEDY, ignore_eos=True)

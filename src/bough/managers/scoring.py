@@ -277,36 +277,60 @@ async def score(
         raise BadRequest("query and items must both be texts or both be token ids", param="items")
     pairs: list[tuple[Any, Any]] = [(item, query) if item_first else (query, item) for item in items]
     rids = list(request_ids(fields.pop("rid", None), len(items), is_batch=True))
+    softened = temperature if apply_softmax else None
     if manager.model_config.is_generation:
         labels = _labels(label_token_ids, len(items))
-        manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
-        asked = [
-            _label_request(
-                labels[index],
-                rids=[rids[index]],
-                prompt_param=f"items[{index}]",
-                **_joined(first, second),
-                **fields,
-            )
-            for index, (first, second) in enumerate(pairs)
-        ]
-        results = await _label_logprobs(manager, asked)
-        logprobs = [row for _, _, row in results]
-        rows = [softmax(row, temperature) if apply_softmax else [math.exp(value) for value in row] for row in logprobs]
-        return ScoreResult(rows, sum(delta.prompt_tokens for _, delta, _ in results))
-    require_classifier(manager)
+        return await _score_labels(manager, pairs, labels, rids, softened, fields)
     if label_token_ids is not None:
+        require_classifier(manager)
         raise BadRequest("label_token_ids is for language models, and this is a classifier", param="label_token_ids")
     as_pairs = manager.model_config.is_encoder and isinstance(query, str)
-    prompts: list[Prompt] = [pair if as_pairs else pair[0] + pair[1] for pair in pairs]
     first_param = None if item_first or not as_pairs else "query"
-    embedded = await embed(
-        manager, embedding_requests(prompts, "items", is_batch=True, rid=rids, first_param=first_param, **fields)
+    return await _score_classes(
+        manager, pairs, softened, as_pairs=as_pairs, rid=rids, first_param=first_param, **fields
     )
-    scores = [each.numbers() for each in embedded]
-    if apply_softmax:
+
+
+async def _score_labels(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[Any, Any]],
+    labels: Sequence[Sequence[int]],
+    rids: Sequence[str],
+    temperature: float | None,
+    fields: dict[str, Any],
+) -> ScoreResult:
+    """Probabilities of labels right after both parts of each pair; of a temperature, scaled to a sum of 1."""
+    manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
+    asked = [
+        _label_request(
+            labels[index], rids=[rids[index]], prompt_param=f"items[{index}]", **_joined(first, second), **fields
+        )
+        for index, (first, second) in enumerate(pairs)
+    ]
+    results = await _label_logprobs(manager, asked)
+    scores = [
+        [math.exp(value) for value in row] if temperature is None else softmax(row, temperature)
+        for _, _, row in results
+    ]
+    return ScoreResult(scores, sum(delta.prompt_tokens for _, delta, _ in results))
+
+
+async def _score_classes(
+    manager: TokenizerManager,
+    pairs: Sequence[tuple[Any, Any]],
+    temperature: float | None,
+    *,
+    as_pairs: bool,
+    **fields: Any,
+) -> ScoreResult:
+    """A classifier's scores of pairs, or of their parts as one text; of a temperature, scaled to a sum of 1."""
+    require_classifier(manager)
+    prompts: list[Prompt] = [pair if as_pairs else pair[0] + pair[1] for pair in pairs]
+    results = await embed(manager, embedding_requests(prompts, "items", is_batch=True, **fields))
+    scores = [each.numbers() for each in results]
+    if temperature is not None:
         scores = [softmax(row, temperature) for row in scores]
-    return ScoreResult(scores, sum(each.prompt_tokens for each in embedded))
+    return ScoreResult(scores, sum(each.prompt_tokens for each in results))
 
 
 async def label_logprobs(

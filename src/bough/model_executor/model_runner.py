@@ -13,9 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.config.engine_args import MAX_STEPS_IN_A_ROW, AttentionBackendName, Quantization
+from bough.config.engine_args import MAX_STEPS_IN_A_ROW, Quantization
 from bough.config.model_config import ModelConfig
-from bough.errors import ConfigError
 from bough.kernels.host_memory import OutlineArena
 from bough.kernels.logprobs import LogprobReads
 from bough.layers.logprobs import GatheredLogprobs
@@ -23,25 +22,20 @@ from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
-from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
-from bough.model_executor.core_binding import CoreBinding, bind_threads
 from bough.model_executor.cpu_graph_runner import CpuGraphRunner
-from bough.model_executor.determinism import check_deterministic
+from bough.model_executor.execution_choice import choose_execution
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets, sampled_results
-from bough.model_executor.machine import Machine
-from bough.model_executor.native_path import native_threads
 from bough.model_executor.pooling import CausalPooling
 from bough.model_executor.readback import lane_of
 from bough.model_executor.runner_memory import MemoryPlanner, timed
 from bough.model_executor.runner_options import RunnerOptions
-from bough.model_executor.weight_choice import WeightChoice
 from bough.model_executor.weight_memory import check_weights_fit, largest_weight_bytes, weight_bytes
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
-from bough.models.base import CausalLM, torch_dtype
+from bough.models.base import CausalLM
 from bough.models.pooled import PooledCausalLM
 from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
@@ -51,15 +45,6 @@ from bough.step_plan import ForwardMode, RowLogprobResult, RowLogprobs, StepPlan
 logger = logging.getLogger(__name__)
 
 IndexArray = npt.NDArray[np.int64]
-
-_KV_DTYPES = {
-    "bf16": torch.bfloat16,
-    "bfloat16": torch.bfloat16,
-    "int8": torch.int8,
-    "fp8_e4m3": torch.float8_e4m3fn,
-    "fp8_e5m2": torch.float8_e5m2,
-}
-
 
 _WANTED_OF_SAMPLING = np.array([Wanted.CHOICE, Wanted.LOGITS], dtype=np.uint8)
 """By whether a row needs logits."""
@@ -113,48 +98,10 @@ class ModelRunner:
         self.config = config.for_device("cuda" if device.type == "cuda" else "cpu")
         self.device = device
         self.options = options
-        self.dtype = torch_dtype(self.config)
+        choice = choose_execution(self.config, device, options)
+        self.threads, self.weight_choice = choice.threads, choice.weights
+        self.dtype, self.kv_dtype = choice.dtype, choice.kv_dtype
         self.timings: dict[str, float] = {}
-        self.threads = native_threads(self.config, device, torch.get_num_threads()) if options.native else None
-        if options.deterministic:
-            check_deterministic(self.config, device, options.attention_backend, native=self.threads is not None)
-        self.weight_choice = WeightChoice(
-            self.threads,
-            device,
-            interpreted=options.attention_backend == "triton",
-            batch_invariant=options.deterministic,
-        )
-        self.weight_choice.check(options.quantization)
-        if options.attention_backend is not None and self.threads is not None:
-            raise ConfigError(
-                "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
-                param="attention_backend",
-            )
-        self.kv_dtype = _KV_DTYPES.get(options.kv_cache_dtype, self.dtype)
-        if self.kv_dtype in FLOAT8_DTYPES:
-            if self.threads is not None:
-                raise ConfigError(
-                    f"--kv-cache-dtype {options.kv_cache_dtype} is for CUDA devices; use int8 here",
-                    param="kv_cache_dtype",
-                )
-        elif self.kv_dtype != self.dtype and self.threads is None:
-            raise ConfigError(
-                f"--kv-cache-dtype {options.kv_cache_dtype} needs the native CPU kernels, or a model in that type",
-                param="kv_cache_dtype",
-            )
-        self.attention: AttentionBackendName | None = None
-        if self.threads is None:
-            check_attention(options.attention_backend, device, self.config, self.kv_dtype)
-            self.attention = chosen_attention(options.attention_backend, device, self.config)
-        check_recording(options, self.attention, device, self.config)
-        self._binding: CoreBinding | None = None
-        if options.bind_threads:
-            if self.threads is None:
-                raise ConfigError(
-                    "--bind-threads is for the native CPU kernels, which do not run this; leave it out",
-                    param="bind_threads",
-                )
-            self._binding = bind_threads(self.threads, Machine())
         with timed(self.timings, "load_weights"):
             source = open_source(self.config, options.load_format)
             kv_scales: dict[int, tuple[float, float]] | None = None
@@ -173,7 +120,7 @@ class ModelRunner:
             kv_dtype=self.kv_dtype,
             activation_dtype=self.activation_dtype,
             threads=self.threads,
-            attention=self.attention,
+            attention=choice.attention,
             kv_scales=kv_scales,
             timings=self.timings,
         )
@@ -195,8 +142,8 @@ class ModelRunner:
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
         self._tell_sizes()
-        if self._binding is not None:
-            self._binding.confine_caller()
+        if choice.binding is not None:
+            choice.binding.confine_caller()
 
     # --- start-up ---
 

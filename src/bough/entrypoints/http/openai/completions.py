@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -32,6 +35,7 @@ from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
 
 _encode = msgspec.json.encode
@@ -67,60 +71,17 @@ class CompletionHandler(OpenAIHandler):
             if body.echo:
                 self.require_tokenizer("echo")
         prompts = self._with_gaps(split_prompts(body.prompt), body)
-        is_list = isinstance(body.prompt, list) and not isinstance(body.prompt[0], int)
         n = _samples(body)
-        most = manager.server_args.max_outputs_per_request
-        if len(prompts) * n > most:
-            raise BadRequest(
-                f"{len(prompts)} prompts with n={n} are {len(prompts) * n} choices; at most {most} are allowed",
-                param="prompt",
-            )
-        check_session(body, len(prompts) * n)
-        given_max = body.max_tokens if "max_tokens" in given else None
-        max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens)
-        is_default = max_tokens is None
-        if is_default and "max_new_tokens" not in self.sampling_defaults:
-            max_tokens = body.max_tokens
-        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
-            constraint = find_constraint(body, given, unknown)
-        params = to_sampling_params(
-            body, given, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits, constraint
-        )
-        if n > body.n:
-            params = msgspec.structs.replace(params, n=n)
-            manager.limits.check_params(params, named=_with_best_of)
-        await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
-        wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
-        keep = tokens_to_keep(body, manager.limits, max_tokens)
-        if body.echo and keep is not None:
-            prompts = [await self._last_tokens(prompt, keep, body) for prompt in prompts]
+        self._check_choices(len(prompts), n, body)
+        asked = await self._asked(body, given, n)
+        if body.echo and asked.keep is not None:
+            prompts = [await self._last_tokens(prompt, asked.keep, body) for prompt in prompts]
         rids = request_ids(body.rid, len(prompts) * n)
-        requests = [
-            GenerateRequest(
-                rids=rids[index * n : (index + 1) * n],
-                text=prompt if isinstance(prompt, str) else None,
-                input_ids=None if isinstance(prompt, str) else last_tokens(prompt, keep),
-                prompt_param=f"prompt[{index}]" if is_list else "prompt",
-                sampling_params=params,
-                grammar_param=constraint_param(constraint),
-                stream=body.stream,
-                truncate_prompt_tokens=keep,
-                add_special_tokens=body.add_special_tokens,
-                return_logprob=body.logprobs is not None or body.prompt_logprobs is not None or n > body.n,
-                logprob_start_len=0 if wants_prompt_logprobs else -1,
-                top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
-                priority=body.priority,
-                timeout=body.timeout,
-                extra_key=body.prefix_namespace,
-                session_params=body.session_params,
-                exact_max_new_tokens=None if is_default else max_tokens_field,
-            )
-            for index, prompt in enumerate(prompts)
-        ]
+        requests = list(_requests(body, prompts, asked, rids))
         echoes = [Echo()] * len(prompts)
         if body.echo:
             names = [request.prompt_param for request in requests]
-            skips = params.skip_special_tokens
+            skips = asked.params.skip_special_tokens
             echoes = [await self._echo(prompt, name, skips) for prompt, name in zip(prompts, names, strict=True)]
         answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body), body)
         writers = [
@@ -135,6 +96,35 @@ class CompletionHandler(OpenAIHandler):
             for index in range(len(rids))
         ]
         return answer, requests, writers
+
+    def _check_choices(self, num_prompts: int, n: int, body: CompletionRequest) -> None:
+        most = self.manager.server_args.max_outputs_per_request
+        if num_prompts * n > most:
+            raise BadRequest(
+                f"{num_prompts} prompts with n={n} are {num_prompts * n} choices; at most {most} are allowed",
+                param="prompt",
+            )
+        check_session(body, num_prompts * n)
+
+    async def _asked(self, body: CompletionRequest, given: AbstractSet[str], n: int) -> _Asked:
+        """What is asked of every prompt, for each of which ``n`` outputs are made."""
+        manager = self.manager
+        given_max = body.max_tokens if "max_tokens" in given else None
+        max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens)
+        exact = max_tokens_field if max_tokens is not None else None
+        if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
+            max_tokens = body.max_tokens
+        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
+            constraint = find_constraint(body, given, unknown)
+        params = to_sampling_params(
+            body, given, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits, constraint
+        )
+        if n > body.n:
+            params = msgspec.structs.replace(params, n=n)
+            manager.limits.check_params(params, named=_with_best_of)
+        await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
+        keep = tokens_to_keep(body, manager.limits, max_tokens)
+        return _Asked(params, keep, exact, constraint_param(constraint))
 
     def _with_gaps(self, prompts: list[str | TokenIds], body: CompletionRequest) -> list[str | TokenIds]:
         """The prompts that make a model fill the gap before ``suffix``, if there is one."""
@@ -180,6 +170,52 @@ class CompletionHandler(OpenAIHandler):
             await manager.prompt_encoder.run(
                 4 * len(prompt), lambda: decode(prompt, skip_special_tokens=skip_special_tokens)
             )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What is asked of every prompt of a request.
+
+    Attributes:
+        params: for sampling; their ``n`` is the number of outputs that are made.
+        keep: most tokens of a prompt, of which the last are kept; ``None`` for all.
+        exact_max_new_tokens: name of the field that bounds an output, if there is one.
+        grammar_param: name of the field that constrains it.
+    """
+
+    params: SamplingParams
+    keep: int | None
+    exact_max_new_tokens: str | None
+    grammar_param: str | None
+
+
+def _requests(
+    body: CompletionRequest, prompts: Sequence[str | TokenIds], asked: _Asked, rids: Sequence[str]
+) -> Iterator[GenerateRequest]:
+    """What the engine is asked of each prompt; ``rids`` has the ids of each one's outputs side by side."""
+    n = len(rids) // len(prompts)
+    is_list = isinstance(body.prompt, list) and not isinstance(body.prompt[0], int)
+    wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
+    for index, prompt in enumerate(prompts):
+        yield GenerateRequest(
+            rids=list(rids[index * n : (index + 1) * n]),
+            text=prompt if isinstance(prompt, str) else None,
+            input_ids=None if isinstance(prompt, str) else last_tokens(prompt, asked.keep),
+            prompt_param=f"prompt[{index}]" if is_list else "prompt",
+            sampling_params=asked.params,
+            grammar_param=asked.grammar_param,
+            stream=body.stream,
+            truncate_prompt_tokens=asked.keep,
+            add_special_tokens=body.add_special_tokens,
+            return_logprob=body.logprobs is not None or body.prompt_logprobs is not None or n > body.n,
+            logprob_start_len=0 if wants_prompt_logprobs else -1,
+            top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
+            priority=body.priority,
+            timeout=body.timeout,
+            extra_key=body.prefix_namespace,
+            session_params=body.session_params,
+            exact_max_new_tokens=asked.exact_max_new_tokens,
         )
 
 

@@ -1,0 +1,99 @@
+"""How a model is computed on a device: chosen, or refused by the name of an option, before anything is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from bough.config.engine_args import AttentionBackendName
+from bough.config.model_config import ModelConfig
+from bough.errors import ConfigError
+from bough.kernels.thread_pool import ThreadPool
+from bough.mem_cache.kv_pool import FLOAT8_DTYPES
+from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
+from bough.model_executor.core_binding import CoreBinding, bind_threads
+from bough.model_executor.determinism import check_deterministic
+from bough.model_executor.machine import Machine
+from bough.model_executor.native_path import native_threads
+from bough.model_executor.runner_options import RunnerOptions
+from bough.model_executor.weight_choice import WeightChoice
+from bough.models.base import torch_dtype
+
+_KV_DTYPES = {
+    "bf16": torch.bfloat16,
+    "bfloat16": torch.bfloat16,
+    "int8": torch.int8,
+    "fp8_e4m3": torch.float8_e4m3fn,
+    "fp8_e5m2": torch.float8_e5m2,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionChoice:
+    """How the model of a runner is computed.
+
+    Attributes:
+        threads: of the native CPU kernels; ``None`` where torch and Triton compute.
+        binding: of these threads to cores, if that is wanted.
+        dtype: of the model.
+        kv_dtype: of the KV pool.
+        attention: what computes it, beside native kernels, which do so themselves.
+        weights: in which form they are held.
+    """
+
+    threads: ThreadPool | None
+    binding: CoreBinding | None
+    dtype: torch.dtype
+    kv_dtype: torch.dtype
+    attention: AttentionBackendName | None
+    weights: WeightChoice
+
+
+def choose_execution(config: ModelConfig, device: torch.device, options: RunnerOptions) -> ExecutionChoice:
+    """How to compute a model, configured for the device that it is to run on.
+
+    Raises:
+        ConfigError: if an option cannot have its way, or would change nothing.
+    """
+    threads = native_threads(config, device, torch.get_num_threads()) if options.native else None
+    if options.deterministic:
+        check_deterministic(config, device, options.attention_backend, native=threads is not None)
+    weights = WeightChoice(
+        threads, device, interpreted=options.attention_backend == "triton", batch_invariant=options.deterministic
+    )
+    weights.check(options.quantization)
+    if options.attention_backend is not None and threads is not None:
+        raise ConfigError(
+            "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
+            param="attention_backend",
+        )
+    dtype = torch_dtype(config)
+    kv_dtype = _kv_dtype(options.kv_cache_dtype, dtype, native=threads is not None)
+    attention: AttentionBackendName | None = None
+    if threads is None:
+        check_attention(options.attention_backend, device, config, kv_dtype)
+        attention = chosen_attention(options.attention_backend, device, config)
+    check_recording(options, attention, device, config)
+    binding: CoreBinding | None = None
+    if options.bind_threads:
+        if threads is None:
+            raise ConfigError(
+                "--bind-threads is for the native CPU kernels, which do not run this; leave it out",
+                param="bind_threads",
+            )
+        binding = bind_threads(threads, Machine())
+    return ExecutionChoice(threads, binding, dtype, kv_dtype, attention, weights)
+
+
+def _kv_dtype(name: str, dtype: torch.dtype, *, native: bool) -> torch.dtype:
+    """The type of the KV pool for an option's value and a model's type."""
+    chosen = _KV_DTYPES.get(name, dtype)
+    if chosen in FLOAT8_DTYPES:
+        if native:
+            raise ConfigError(f"--kv-cache-dtype {name} is for CUDA devices; use int8 here", param="kv_cache_dtype")
+    elif chosen != dtype and not native:
+        raise ConfigError(
+            f"--kv-cache-dtype {name} needs the native CPU kernels, or a model in that type", param="kv_cache_dtype"
+        )
+    return chosen
