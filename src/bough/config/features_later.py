@@ -77,7 +77,7 @@ _FEATURES = {
         *("weight-cache-*", "custom-weight-loader", "startup-weight-load-mode", "decrypted-*", "model-config-parser"),
         *("model-impl", "model-checksum", "delete-ckpt-after-loading", "download-dir"),
     ),
-    "new weights in a running server": ("checkpoint-engine-*", "weight-version"),
+    "new weights in a running server": ("checkpoint-engine-*",),
     "gRPC": ("*grpc*", "smg-*", "sidecar", "sidecar-args"),
     "HTTP/2": ("*http2*",),
     "several processes that tokenize": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from bough.config.checkpoint import GGUF_SUFFIX, is_on_hub, resolve_model_path
+from bough.config.engine_args import LoadFormat
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import path_kind, user_path
@@ -63,6 +64,20 @@ def load_model_config(args: ServerArgs) -> ModelConfig:
         pooling_method=None if args.pooling_method == "auto" else args.pooling_method,
         overrides=args.json_model_override_args,
     )
+
+
+def load_other_config(args: ServerArgs, model_path: str, load_format: LoadFormat) -> ModelConfig:
+    """The configuration of another checkpoint, read with the same options as the one that ``args`` names.
+
+    Args:
+        args: resolved options, with local paths.
+        model_path: local path of the other checkpoint.
+        load_format: how that is to be loaded.
+
+    Raises:
+        ConfigError: as :func:`load_model_config`.
+    """
+    return load_model_config(dataclasses.replace(args, model_path=model_path, load_format=load_format))
 
 
 def _local_tokenizer(args: ServerArgs) -> str | None:

@@ -109,7 +109,8 @@ class ServerArgs(EngineArgs):
     api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
     admin_api_key: str | None = _key(
         "Key of the control routes (/flush_cache, /abort_request, /pause_generation, /continue_generation, "
-        "/start_profile, /stop_profile), which then take no other; it opens all other routes, too. Without one "
+        "/update_weights_from_disk, /update_weight_version, /get_weights_by_name, /start_profile, /stop_profile), "
+        "which then take no other; it opens all other routes, too. Without one "
         "they are closed, but on a loopback address, where they take the other keys, or none where there is none."
     )
     admin_api_key_file: str | None = _file("File with keys of the control routes, one a line.")
@@ -167,6 +168,12 @@ class ServerArgs(EngineArgs):
         metavar="NAME",
         default_text="found out from the chat template",
         rule=rules.tool_call_parser,
+    )
+    weight_version: str = option(
+        "default",
+        help="What the weights are called in answers, until an update of the weights calls its own otherwise.",
+        group=API,
+        metavar="NAME",
     )
     reasoning_parser: str | None = option(
         None,

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar, Union
 
+from bough.config.engine_args import LoadFormat
 from bough.config.later import without_neutral_options
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
@@ -27,6 +28,7 @@ from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
 from bough.managers.scoring import ScoreResult, score
+from bough.managers.served_weights import WeightUpdate
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer
 from bough.sampling.sampling_params import SamplingParams
@@ -548,6 +550,53 @@ class Engine:
     def continue_generation(self) -> None:
         """Go on after :meth:`pause_generation`."""
         self._parts.loop.call(self._parts.manager.continue_generation())
+
+    def update_weights_from_disk(
+        self,
+        model_path: str,
+        load_format: LoadFormat | None = None,
+        *,
+        weight_version: str | None = None,
+        abort_all_requests: bool = False,
+        flush_cache: bool = True,
+    ) -> WeightUpdate:
+        """Serve another checkpoint of the same model; requests that come meanwhile wait.
+
+        Args:
+            model_path: local directory or file, or hub id.
+            load_format: as at the start; by default the same, or ``auto`` if that was ``dummy``.
+            weight_version: what the new weights are called; by default as the old ones.
+            abort_all_requests: whether to end what is there instead of waiting for it.
+            flush_cache: whether to forget what the old weights have computed.
+
+        Returns:
+            Whether the new weights are there, why not, and how many paused requests go on with them; a tuple of these.
+
+        Raises:
+            BoughError: as :meth:`ServedWeights.update_from_disk`.
+        """
+        return self._parts.loop.call(
+            self._parts.manager.weights.update_from_disk(
+                model_path,
+                load_format=load_format,
+                version=weight_version,
+                abort_all_requests=abort_all_requests,
+                flush_cache=flush_cache,
+            )
+        )
+
+    def update_weight_version(self, new_version: str, abort_all_requests: bool = True) -> None:
+        """Call the weights by another name; see :meth:`ServedWeights.set_version`."""
+        weights = self._parts.manager.weights
+        self._parts.loop.call(weights.set_version(new_version, abort_all_requests=abort_all_requests))
+
+    def get_weights_by_name(self, name: str, truncate_size: int = 100) -> Any:
+        """The first rows of a weight, or numbers of a vector, as lists.
+
+        Raises:
+            BadRequest: if there is no such weight, or that is too much.
+        """
+        return self._parts.loop.call(self._parts.manager.weights.rows(name, truncate_size))
 
     def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at its start, and its state now."""

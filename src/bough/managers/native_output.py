@@ -20,8 +20,6 @@ from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
 from bough.sampling.sampling_params import GRAMMAR_KINDS
 
-DEFAULT_WEIGHT_VERSION = "default"
-
 TokenText = Callable[[int], str]
 """The text of one token on its own."""
 
@@ -112,6 +110,7 @@ class NativeOutput:
         "_state",
         "_text",
         "_text_json",
+        "_weight_versions",
     )
 
     def __init__(
@@ -152,6 +151,7 @@ class NativeOutput:
             self._answer["index"] = state.index
         self._frame = b""
         self._cached_tokens = self._num_retractions = -1  # as the frame says
+        self._weight_versions = state.weight_versions
 
     def add(self, delta: OutputDelta) -> None:
         """Take a delta, or a part of one, in."""
@@ -196,8 +196,9 @@ class NativeOutput:
         info["num_retractions"] = delta.num_retractions
         if self._reasoning is not None:
             info["reasoning_tokens"] = self._reasoning.total
+        info["weight_version"] = self._state.weight_versions[-1][0]
         if delta.finish_reason is not None:
-            info.update(_times(self._state, delta))
+            info.update(_at_the_end(self._state, delta))
         if self._logprobs is not None:
             info.update(self._logprobs.values())
         if self._incremental:
@@ -214,8 +215,13 @@ class NativeOutput:
         if self._logprobs is not None or not self._has_text:
             self.add(delta)
             return b"data: %b\n\n" % _encode(self.answer(delta))
-        if delta.cached_tokens != self._cached_tokens or delta.num_retractions != self._num_retractions:
+        if (
+            delta.cached_tokens != self._cached_tokens
+            or delta.num_retractions != self._num_retractions
+            or self._state.weight_versions is not self._weight_versions
+        ):
             self._cached_tokens, self._num_retractions = delta.cached_tokens, delta.num_retractions
+            self._weight_versions = self._state.weight_versions
             self._frame = self._make_frame(delta)
         text: bytes | bytearray
         ids: bytes | bytearray
@@ -300,11 +306,11 @@ def meta_info(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
         "completion_tokens": delta.completion_tokens,
         "cached_tokens": delta.cached_tokens,
         "reasoning_tokens": 0,
-        "weight_version": DEFAULT_WEIGHT_VERSION,
+        "weight_version": state.weight_versions[-1][0],
         "num_retractions": delta.num_retractions,
     }
     if delta.finish_reason is not None:
-        info.update(_times(state, delta))
+        info.update(_at_the_end(state, delta))
     return info
 
 
@@ -313,6 +319,18 @@ TIMES = (
     *("forward_entry_time", "first_token_latency", "prefill_finished_time", "decode_throughput"),
 )
 """Members of ``meta_info`` that are different each time."""
+
+
+def _at_the_end(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
+    """What is told of a finished output alone: times, and whose tokens are whose where the weights have changed."""
+    versions = state.weight_versions
+    if len(versions) == 1:
+        return _times(state, delta)
+    ends = [*(first for _, first in versions[1:]), delta.completion_tokens]
+    spans = [
+        {"version": version, "start": first, "end": end} for (version, first), end in zip(versions, ends, strict=True)
+    ]
+    return {**_times(state, delta), "weight_versions": spans}
 
 
 def _times(state: ReqState, delta: OutputDelta) -> dict[str, float]:

@@ -141,6 +141,8 @@ class ReqState:
         abandoned: whether its waiter has gone, so that nothing is kept any more.
         abort_reason: why the client asked to end it before it was sent.
         waiting_bytes: what it counts among the prompts that wait; 0 once there is a result.
+        weight_versions: what the weights are called, and the first token, from 0, that those of this name have made;
+            several where they changed meanwhile. Another object whenever something changes.
         completion_tokens: tokens generated so far.
         queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
         created_time, sent_time, first_token_time, last_token_time, finished_time, last_time: seconds on the monotonic
@@ -169,6 +171,7 @@ class ReqState:
         "sent",
         "sent_time",
         "waiting_bytes",
+        "weight_versions",
     )
 
     def __init__(self, rid: str, index: int, obj: GenerateRequest, event: ReadySignal, created_time: float) -> None:
@@ -186,6 +189,7 @@ class ReqState:
         self.abort_reason: str | None = None
         self.waiting_bytes = 0
         self.context = CURRENT.get()
+        self.weight_versions: tuple[tuple[str, int], ...] = (("", 0),)
         self.completion_tokens = 0
         self.created_time = created_time
         self.first_token_time = 0.0
@@ -214,6 +218,13 @@ class ReqState:
                 stages["decode"] = (self.first_token_time, self.last_token_time)
             stages["detokenize"] = (self.last_token_time, max(self.finished_time, self.last_token_time))
         return stages
+
+    def rename_weights(self, version: str, first: int) -> None:
+        """The tokens from ``first`` on, counted from 0, are made by weights that are called ``version``."""
+        *before, last = self.weight_versions
+        if first > last[1]:
+            before.append(last)
+        self.weight_versions = (*before, (version, first))
 
     def push(self, delta: OutputDelta, outbox: Outbox | None = None) -> None:
         """Add what the engine sent, and wake the waiter if this concerns it.

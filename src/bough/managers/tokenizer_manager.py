@@ -38,7 +38,7 @@ from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor, ServerState
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.live_outputs import LiveOutputs
-from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, NativeOutput, failure_of, in_client_terms
+from bough.managers.native_output import NativeOutput, failure_of, in_client_terms
 from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import reasoning_markers
@@ -49,6 +49,7 @@ from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer
 from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.scheduler_places import SchedulerPlaces
+from bough.managers.served_weights import ServedWeights
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts
@@ -105,6 +106,7 @@ class TokenizerManager:
         rid_to_state: those, by id.
         sessions: the conversations that are remembered.
         conversations: makes prompts of messages.
+        weights: which are served, and how others take their place.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
         health: state of the server, and heartbeats.
         queue_wait: how long outputs wait for their first step, of late.
@@ -164,6 +166,7 @@ class TokenizerManager:
         self.rid_to_state = self.outputs.by_id
         self.queue_wait = QueueWait()
         self.model_update_lock = ReaderWriterLock()
+        self.weights = ServedWeights(self)
         self.sessions = SessionStore(
             max_sessions=server_args.max_sessions,
             max_tokens=server_args.max_session_tokens,
@@ -305,7 +308,7 @@ class TokenizerManager:
         self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal, *, all_the_way: bool
     ) -> None:
         """Take the requests of a call and send them; ``states`` gets those of its outputs."""
-        self._check_open()
+        self.check_open()
         turns = Turns(WORK_PER_TURN)
         for work in self.limits.check_each(requests):
             await turns.spend(work)
@@ -313,6 +316,9 @@ class TokenizerManager:
             self._check_places(requests)
         await self._register(requests, states, signal)
         await self.model_update_lock.acquire_reader()
+        versions = ((self.weights.version, 0),)
+        for state in states:
+            state.weight_versions = versions
         # An update need not wait for clients to read what is finished.
         signal.expect(len(states), self.model_update_lock.release_reader)
         messages = await self._preparer.prepare(requests, states, self.queue_wait.retry_after)
@@ -381,7 +387,8 @@ class TokenizerManager:
         if self._dead is not None:
             raise EngineDead(self._dead.message)
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise :class:`EngineDead` or :class:`Overloaded` unless requests are taken now."""
         self._check_alive()
         if self.health.state is ServerState.STARTING:
             raise Overloaded("the server is starting")
@@ -397,7 +404,7 @@ class TokenizerManager:
             EngineDead: if the engine has died.
         """
         try:
-            self._check_open()
+            self.check_open()
             if self.outputs.places.are_taken:
                 self.limits.check_params_of(request)  # a client's fault comes first
             self._check_places([request])
@@ -412,7 +419,7 @@ class TokenizerManager:
 
     async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
         aborted = await self.outputs.wait_until_free(rid for request in requests for rid in request.rids)
-        self._check_open()  # the engine may have died while we waited, or begun to drain
+        self.check_open()  # the engine may have died while we waited, or begun to drain
         states += self.outputs.add(requests, signal, self.queue_wait.retry_after, aborted)
         if (context := states[0].context) is not None and context.on_taken is not None:
             context.on_taken()
@@ -543,7 +550,7 @@ class TokenizerManager:
             Overloaded: if the server is shutting down, for which requests have to end.
             RequestFailed: if the engine does not answer.
         """
-        self._check_open()
+        self.check_open()
         # Whole, even if the caller leaves: the scheduler cannot be asked to forget half of it.
         await asyncio.shield(asyncio.ensure_future(self._pause(mode)))
 
@@ -581,6 +588,8 @@ class TokenizerManager:
         """Resolved options, what the scheduler reported at the start, and its state now."""
         return {
             **self.server_args.to_public_dict(),
+            "model_path": self.weights.model_path,
+            "weight_version": self.weights.version,
             **self.scheduler_info,
             "launch_command": shlex.join(["bough", "serve", *self.server_args.to_flags()]),
             "startup_time": self.metrics.startup_time,
@@ -593,13 +602,13 @@ class TokenizerManager:
         """What is being served."""
         config, args = self.model_config, self.server_args
         return {
-            "model_path": args.model_path,
+            "model_path": self.weights.model_path,
             "served_model_name": self.served_model_name,
             "tokenizer_path": args.tokenizer_path or args.model_path,
             "is_generation": config.is_generation,
             "preferred_sampling_params": args.preferred_sampling_params,
-            "weight_version": DEFAULT_WEIGHT_VERSION,
-            "load_format": args.load_format,
+            "weight_version": self.weights.version,
+            "load_format": self.weights.load_format,
             "reasoning_parser": args.reasoning_parser,
             "tool_call_parser": args.tool_call_parser,
             "disaggregation_mode": "null",

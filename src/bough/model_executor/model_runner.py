@@ -33,6 +33,7 @@ from bough.model_executor.readback import lane_of
 from bough.model_executor.runner_memory import MemoryPlanner, timed
 from bough.model_executor.runner_options import RunnerOptions
 from bough.model_executor.weight_memory import check_weights_fit, largest_weight_bytes, weight_bytes
+from bough.model_loader.live_weights import LiveWeights
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM
@@ -86,6 +87,7 @@ class ModelRunner:
         activation_dtype: of hidden states between layers.
         recorded_bytes: what is recorded takes of a CUDA device.
         lane: brings results to the host.
+        weights: of the model, which those of another checkpoint may replace.
         step_runner: what runs decode steps in a row and chooses their tokens, if anything does.
     """
 
@@ -112,6 +114,14 @@ class ModelRunner:
             # The inputs of products with quantised weights are made from float32.
             self.activation_dtype = torch.float32 if self.quantized else self.dtype
             self.model = self.load_model(source)
+        self.weights = LiveWeights(
+            self.model,
+            self.config,
+            options.load_format,
+            seed=options.seed,
+            kv_scales=kv_scales,
+            holds_codes=self._holds_codes,
+        )
         planner = MemoryPlanner(
             self.model,
             self.config,

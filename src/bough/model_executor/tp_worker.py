@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
+from bough.config.engine_args import LoadFormat
+from bough.config.local_files import load_other_config
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
@@ -43,6 +46,7 @@ class TpModelWorker:
         if world != 1 or rank != 0:
             raise ConfigError(f"a group of {world} ranks is not supported; use 1")
         begin = time.perf_counter()
+        self._server_args = server_args
         device = resolve_device(server_args.device)
         if device.type == "cpu":
             keep_freed_memory()
@@ -109,6 +113,14 @@ class TpModelWorker:
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
         """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
         self.model_runner.interrupt_on(descriptors)
+
+    def update_weights_from_disk(self, model_path: str, load_format: LoadFormat) -> None:
+        """Load another checkpoint of the same model; see :meth:`LiveWeights.replace`. No step may be in flight."""
+        self.model_runner.weights.replace(load_other_config(self._server_args, model_path, load_format), load_format)
+
+    def get_weights_by_name(self, name: str, truncate_size: int) -> Any:
+        """See :meth:`LiveWeights.rows`."""
+        return self.model_runner.weights.rows(name, truncate_size)
 
     @property
     def runs_ahead(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import torch
@@ -14,12 +15,15 @@ from bough.errors import ModelError, StartupError
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.quantized_source import QuantizedSource
-from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
+from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, Weight, WeightSource
 from bough.models.base import Model
 from bough.models.registry import make_model
 from bough.observability.progress import Progress
 
 logger = logging.getLogger(__name__)
+
+TakeWeights = Callable[[Iterable[tuple[str, Weight]]], set[str]]
+"""What is done with weights: :meth:`Model.load_weights`, for example."""
 
 _DUMMY_STD = 0.02
 _DUMMY_BLOCK = 1_048_573
@@ -80,50 +84,64 @@ def load_checkpoint(model: Model, source: WeightSource) -> None:
     Raises:
         StartupError: naming the file and what is wrong with it, or the weights that no file has.
     """
-    total_bytes = source.total_bytes
     begin = time.perf_counter()
-    loaded: set[str] = set()
-    with Progress("Loading weights", total_bytes) as progress:
+    loaded = _go_through(source, model, model.load_weights, "Loading weights")
+    seconds = time.perf_counter() - begin
+    logger.info("loaded %d weights, %.2f GB, in %.1f s", len(loaded), source.total_bytes / 1e9, seconds)
+
+
+def check_checkpoint(model: Model, source: WeightSource) -> None:
+    """Go through a checkpoint as :func:`load_checkpoint` would, without changing the model.
+
+    Raises:
+        StartupError: as there, but for what only shows when numbers are written.
+    """
+    _go_through(source, model, model.check_weights, "Checking weights")
+
+
+def _go_through(source: WeightSource, model: Model, take: TakeWeights, what: str) -> set[str]:
+    """Have all weights of a checkpoint taken; the model's own names of them."""
+    found: set[str] = set()
+    with Progress(what, source.total_bytes) as progress:
         for file in source.files:
             try:
-                loaded |= model.load_weights(source.read(file, progress, model.checkpoint_weights))
+                found |= take(source.read(file, progress, model.checkpoint_weights))
             except SafetensorError as error:
                 raise StartupError(
                     f"cannot load {file}: it is damaged or cut short ({error}); download it again"
                 ) from error
             except (ModelError, OSError) as error:
                 raise StartupError(f"cannot load {file}: {error}") from error
-    loaded |= _filled_by_second_names(model, source, loaded)
-    missing = sorted(model.required_names - loaded)
+    found |= _taken_by_second_names(model, source, found, take)
+    missing = sorted(model.required_names - found)
     if missing:
         shown = ", ".join(missing[:NAMES_SHOWN]) + (", …" if len(missing) > NAMES_SHOWN else "")
         where, needed = source.files[0].parent, len(model.required_names)
         raise StartupError(f"the checkpoint in {where} lacks {len(missing)} of {needed} weights: {shown}")
-    seconds = time.perf_counter() - begin
-    logger.info("loaded %d weights, %.2f GB, in %.1f s", len(loaded), total_bytes / 1e9, seconds)
+    return found
 
 
-def _filled_by_second_names(model: Model, source: WeightSource, loaded: set[str]) -> set[str]:
-    """The names of weights that a checkpoint has only under another one, as a tied head's: these are filled now.
+def _taken_by_second_names(model: Model, source: WeightSource, found: set[str], take: TakeWeights) -> set[str]:
+    """The names of weights that a checkpoint has only under another one, as a tied head's: these are taken now.
 
     Raises:
         StartupError: if it has both, and they differ.
     """
-    weights, filled = model.checkpoint_weights, set[str]()
+    weights, taken = model.checkpoint_weights, set[str]()
     first_names = {weights[name].key: name for name in model.required_names}
     for second in weights.keys() - model.required_names:
         first, tensor = first_names[weights[second].key], source.numbers(second)
         if tensor is None:
             continue
-        if first not in loaded:
-            filled |= model.load_weights([(first, tensor)])
+        if first not in found:
+            taken |= take([(first, tensor)])
         elif (other := source.numbers(first)) is not None and not torch.equal(tensor.to(other.dtype), other):
             raise StartupError(
                 f"the checkpoint in {source.files[0].parent} has another {second} than {first}, though "
                 f"tie_word_embeddings says that they are the same; to use both, start with "
                 f"--json-model-override-args '{{\"tie_word_embeddings\": false}}'"
             )
-    return filled
+    return taken
 
 
 @torch.no_grad()

@@ -78,24 +78,10 @@ class Model(nn.Module, ABC):
         """
         loaded: set[str] = set()
         for name, tensor in weights:
-            if name.endswith(_IGNORED_SUFFIXES):
+            place = self._place_of(name, tensor)
+            if place is None:
                 continue
-            own_name = self.own_name(name)
-            if own_name is None:
-                continue
-            target = self.checkpoint_weights.get(own_name)
-            if target is None:
-                raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
-            if tensor.shape != target.shape:
-                raise ModelError(
-                    f"weight {name} must have shape {list(target.shape)}, got {list(tensor.shape)}", param=name
-                )
-            if isinstance(tensor, torch.Tensor) and not tensor.is_floating_point():
-                raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
-            if isinstance(tensor, torch.Tensor) and tensor.element_size() == 1:
-                raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
-            if own_name not in self.required_names:
-                continue
+            own_name, target = place
             try:
                 if isinstance(tensor, QuantizedRows):
                     target.write_quantized(tensor)
@@ -106,6 +92,42 @@ class Model(nn.Module, ABC):
             loaded.add(own_name)
             del tensor  # or it would stay while the next one is made
         return loaded
+
+    def check_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
+        """What :meth:`load_weights` would copy of the same weights; nothing is changed.
+
+        Raises:
+            ModelError: as there, but for what only shows when numbers are written.
+        """
+        found: set[str] = set()
+        for name, tensor in weights:
+            place = self._place_of(name, tensor)
+            if place is not None:
+                found.add(place[0])
+            del tensor
+        return found
+
+    def _place_of(self, name: str, tensor: torch.Tensor | QuantizedRows) -> tuple[str, CheckpointWeight] | None:
+        """The own name of a weight and where it goes; ``None`` for one that is not to be copied.
+
+        Raises:
+            ModelError: if the name is unknown, or shape or kind of dtype are wrong.
+        """
+        own_name = None if name.endswith(_IGNORED_SUFFIXES) else self.own_name(name)
+        if own_name is None:
+            return None
+        target = self.checkpoint_weights.get(own_name)
+        if target is None:
+            raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
+        if tensor.shape != target.shape:
+            raise ModelError(
+                f"weight {name} must have shape {list(target.shape)}, got {list(tensor.shape)}", param=name
+            )
+        if isinstance(tensor, torch.Tensor) and not tensor.is_floating_point():
+            raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
+        if isinstance(tensor, torch.Tensor) and tensor.element_size() == 1:
+            raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
+        return (own_name, target) if own_name in self.required_names else None
 
 
 class Body(nn.Module, ABC):

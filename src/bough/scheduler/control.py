@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
-from bough.errors import BadRequest, BoughError
+from bough.errors import BadRequest, BoughError, EngineDead
 from bough.ipc.messages import ControlReply, ControlReq, PauseMode
 
 if TYPE_CHECKING:
@@ -104,6 +104,9 @@ class ControlCalls:
     def _run(self, handler: ControlHandler, request: ControlReq) -> ControlReply:
         try:
             data = handler.run(self._scheduler, request.params)
+        except EngineDead as error:
+            self._scheduler.end_with(error)
+            return self._failed(request, error.message)
         except BoughError as error:
             return self._failed(request, error.message)
         except Exception:
@@ -164,6 +167,21 @@ def _continue_generation(scheduler: Scheduler, params: dict[str, Any]) -> dict[s
     return {}
 
 
+def _may_change_weights(scheduler: Scheduler) -> bool:
+    return not scheduler.requests.in_flight and (scheduler.paused or len(scheduler.requests) == 0)
+
+
+def _update_weights_from_disk(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.announce(scheduler.weights.expected_silence)
+    return scheduler.weights.update_from_disk(
+        params["model_path"], params["load_format"], flush_cache=params["flush_cache"]
+    )
+
+
+def _get_weights_by_name(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    return {"rows": scheduler.weights.by_name(params["name"], params["truncate_size"])}
+
+
 def _start_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
     scheduler.start_profile(params)
     return {}
@@ -178,7 +196,9 @@ CONTROL_HANDLERS: dict[str, ControlHandler] = {
     "flush_cache": ControlHandler(_flush_cache, _holds_nothing, needs="an idle engine"),
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
+    "get_weights_by_name": ControlHandler(_get_weights_by_name, _is_drained),
     "pause_generation": ControlHandler(_pause_generation, _is_drained, on_arrival=_begin_pause),
     "start_profile": ControlHandler(_start_profile),
     "stop_profile": ControlHandler(_stop_profile),
+    "update_weights_from_disk": ControlHandler(_update_weights_from_disk, _may_change_weights),
 }

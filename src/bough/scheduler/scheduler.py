@@ -16,7 +16,7 @@ from bough.config.server_args import ServerArgs
 from bough.constrained.base import mask_words
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.masks import are_masks_late
-from bough.errors import BadRequest, BoughError, ConfigError
+from bough.errors import BadRequest, BoughError, ConfigError, EngineDead
 from bough.ipc.messages import (
     AbortReq,
     ControlReply,
@@ -55,6 +55,7 @@ from bough.scheduler.step_log import StepLog
 from bough.scheduler.trials import Trials
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.scheduler.warmup import measure_step_costs, probe_device
+from bough.scheduler.weights import Weights
 from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -193,9 +194,11 @@ class Scheduler:
             self.grammars = grammars_for(server_args, info, self.requests, tokenizer, self._eos_token_ids)
         self.grammar_seconds = time.perf_counter() - start
         self.control = ControlCalls(self, CONTROL_HANDLERS)
+        self.weights = Weights(worker, self.requests, info.weight_bytes)
         self.profiler = Profiler(self.requests)
         self.log = StepLog(self.requests, server_args.decode_log_interval)
         self.shutting_down = False
+        self._end: EngineDead | None = None
         self.paused = False
         self.counters = Counters()
         self._is_unchecked = False
@@ -231,7 +234,11 @@ class Scheduler:
     # --- the loop -------------------------------------------------------------------------------------------------
 
     def run_event_loop(self, messages: SchedulerMessages) -> None:
-        """Serve until a :class:`ShutdownReq` arrives."""
+        """Serve until a :class:`ShutdownReq` arrives.
+
+        Raises:
+            EngineDead: what :meth:`end_with` was told.
+        """
         busy = False
         self._messages = messages
         self._timed_worker.interrupt_on(messages.descriptors)
@@ -241,6 +248,8 @@ class Scheduler:
             while self.plan_goes_on:  # what arrives meanwhile ends it
                 self.step()
             self._tell_news(messages)
+            if self._end is not None:
+                raise self._end
         self.close()
 
     def _tell_news(self, messages: SchedulerMessages) -> None:
@@ -252,11 +261,16 @@ class Scheduler:
         is_full = limit is not None and self.requests.num_waiting >= max(limit, 1)
         told, self._told = self._told, (is_full, self.paused)
         if messages.heartbeat_due or told != self._told:
-            self._send_heartbeat(expected_silence_of(self))
+            self.announce(expected_silence_of(self))
 
-    def _send_heartbeat(self, expected_silence: float) -> None:
+    def announce(self, expected_silence: float) -> None:
+        """Send a heartbeat that tells for how long there may be no other, in seconds."""
         if self._messages is not None:
             self._messages.send(Heartbeat("scheduler", stats=self.stats(), expected_silence=expected_silence))
+
+    def end_with(self, error: EngineDead) -> None:
+        """End the loop with an error once what is to be said meanwhile has been said: nobody can be served any more."""
+        self._end = error
 
     def close(self) -> None:
         """End the threads beside the scheduler, after the steps in flight. Doing it twice does nothing."""
@@ -409,7 +423,7 @@ class Scheduler:
         self.requests.in_flight.append(planned)
         silence = expected_silence_of(self)
         if silence:
-            self._send_heartbeat(silence)
+            self.announce(silence)
         self.executor.submit(planned.plan)
         self._mark("launched", planned)
 
@@ -677,7 +691,7 @@ class Scheduler:
     def stop_profile(self) -> list[str]:
         """End the profile; returns the paths of its files."""
         self.on_event = None
-        self._send_heartbeat(PROFILE_SECONDS)
+        self.announce(PROFILE_SECONDS)
         return self.profiler.stop()
 
     # --- what others ask ------------------------------------------------------------------------------------------

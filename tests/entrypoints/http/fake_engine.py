@@ -52,6 +52,8 @@ class FakeEngine:
         fail_after: tokens after which a request fails, or ``None``.
         says: what every request is answered with, and nothing more; ``None`` for the script.
         queue_time: seconds that every output is said to have waited.
+        lengths: tokens that each sample has so far, by id.
+        misfit: why new weights do not fit; they do if empty.
     """
 
     def __init__(self, tokenizer: Tokenizer | None, *, eos_id: int | None = None, script: str = SCRIPT) -> None:
@@ -71,6 +73,8 @@ class FakeEngine:
         self.queue_time = 0.001
         self.dead = False
         self.paused = False
+        self.lengths: dict[str, int] = {}
+        self.misfit = ""
         self.internal_state: dict[str, Any] = {}
         self.cache_outline: dict[str, Any] = {"nodes": [], "protected_tokens": 0, "evictable_tokens": 0}
         self._outbox: asyncio.Queue[ToTokenizer] = asyncio.Queue()
@@ -150,6 +154,16 @@ class FakeEngine:
             return ControlReply(message.call_id, 0, True)
         if message.method == "start_profile":
             return ControlReply(message.call_id, 0, True)
+        if message.method == "update_weights_from_disk":
+            if self.misfit:
+                return ControlReply(message.call_id, 0, False, self.misfit)
+            lengths = {rid: self.lengths[rid] for rid in self.running}
+            data = {"num_paused_requests": len(lengths), "output_lens": lengths}
+            return ControlReply(message.call_id, 0, True, "", data)
+        if message.method == "get_weights_by_name":
+            if message.params["name"] != "norm":
+                return ControlReply(message.call_id, 0, False, "name: the model has no such weight")
+            return ControlReply(message.call_id, 0, True, "", {"rows": [0.5] * message.params["truncate_size"]})
         if message.method == "stop_profile":
             return ControlReply(message.call_id, 0, True, "", {"paths": ["/profiles/p-scheduler.trace.json.gz"]})
         return ControlReply(message.call_id, 0, False, f"unknown control method {message.method}")
@@ -177,6 +191,7 @@ class FakeEngine:
         output: list[int] = []
         sent, announced = 0, False
         rid = message.rids[sample]
+        self.lengths[rid] = 0
         assert params.max_new_tokens is not None
         while True:
             await self.gate.wait()
@@ -192,6 +207,7 @@ class FakeEngine:
                 if at_end:
                     token = self.eos_id
                 output.append(token)
+                self.lengths[rid] = len(output)
                 is_stop_token = token in params.stop_token_ids or at_end
                 if text_of is not None and not (is_stop_token and not params.no_stop_trim):
                     matched = text_of.push(token)

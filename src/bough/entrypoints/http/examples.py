@@ -89,6 +89,9 @@ REQUESTS: dict[str, Any] = {
     "SeparateReasoningRequest": {"text": "<think>Is it one?</think>Yes.", "reasoning_parser": "qwen3"},
     "AbortRequest": {"rid": _ID},
     "PauseRequest": {"mode": "in_place"},
+    "UpdateWeightsFromDisk": {"model_path": "/models/step-2", "weight_version": "step-2"},
+    "UpdateWeightVersion": {"new_version": "step-2"},
+    "GetWeightsByName": {"name": "model.norm.weight", "truncate_size": 4},
     "ContinueRequest": {},
     "StartProfileRequest": {"num_steps": 100, "activities": []},
 }
@@ -112,6 +115,16 @@ ANSWERS: dict[str, Any] = {
         "usage": _USAGE,
     },
     "GenerateAnswer": {"text": _TEXT, "output_ids": [457, 28, 325, 797, 417, 343, 305, 422], "meta_info": _META},
+    "WeightUpdateAnswer": {
+        "success": True,
+        "message": "the weights are those of /models/step-2",
+        "num_paused_requests": 0,
+    },
+    "WeightVersionAnswer": {
+        "success": True,
+        "message": "the weights are called step-2",
+        "new_version": "step-2",
+    },
     "ModelCard": _MODEL_CARD,
     "ModelList": {"object": "list", "data": [_MODEL_CARD]},
     "ModelInfo": {

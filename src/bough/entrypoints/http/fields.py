@@ -52,7 +52,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("store", "no_logs", "verbose", "stream", "parallel_tool_calls", "is_cross_encoder_request"),
-            "torch_empty_cache",
+            *("torch_empty_cache", "keep_pause", "recapture_cuda_graph"),
         ),
         bool,
     ),
@@ -63,7 +63,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
         ),
         dict[str, Any],
     ),
-    **dict.fromkeys(("max_tokens", "temperature", "received_time"), float),
+    **dict.fromkeys(("max_tokens", "temperature", "received_time", "token_step"), float),
     "access_programs": dict[str, Any] | list[str],
     "betas": list[str],
     "custom_labels": dict[str, Any] | list[dict[str, Any]],

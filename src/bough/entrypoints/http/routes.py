@@ -31,6 +31,8 @@ from bough.entrypoints.http.native.answers import (
     SeparateReasoningAnswer,
     ServerInfo,
     TokenizeAnswer,
+    WeightUpdateAnswer,
+    WeightVersionAnswer,
 )
 from bough.entrypoints.http.native.control import ABORT, CONTINUE, MAX_FLUSH_TIMEOUT, PAUSE, ControlHandlers
 from bough.entrypoints.http.native.encode import ENCODE, EncodeHandler
@@ -42,6 +44,7 @@ from bough.entrypoints.http.native.profile import START_PROFILE, ProfileHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
+from bough.entrypoints.http.native.weights import GET_BY_NAME, UPDATE_FROM_DISK, UPDATE_VERSION, WeightHandlers
 from bough.entrypoints.http.ollama.answers import (
     OllamaAnswer,
     OllamaEmbedAnswer,
@@ -255,6 +258,33 @@ CONTINUE_ROUTE = RouteInfo(
     is_body_optional=True,
     is_control=True,
     answer=Answer(DoneAnswer),
+)
+UPDATE_FROM_DISK_ROUTE = RouteInfo(
+    "/update_weights_from_disk",
+    ("POST",),
+    "Serve another checkpoint of the same model.",
+    NATIVE,
+    UPDATE_FROM_DISK,
+    is_control=True,
+    answer=Answer(WeightUpdateAnswer, statuses=(400,)),
+)
+UPDATE_VERSION_ROUTE = RouteInfo(
+    "/update_weight_version",
+    ("POST",),
+    "Call the weights by another name.",
+    NATIVE,
+    UPDATE_VERSION,
+    is_control=True,
+    answer=Answer(WeightVersionAnswer),
+)
+GET_WEIGHTS_ROUTE = RouteInfo(
+    "/get_weights_by_name",
+    ("GET", "POST"),
+    "The first rows of a weight, as the model has it.",
+    NATIVE,
+    GET_BY_NAME,
+    is_control=True,
+    answer=ANY_JSON,
 )
 START_PROFILE_ROUTE = RouteInfo(
     "/start_profile",
@@ -537,6 +567,7 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(ENCODE_ROUTE, CLASSIFY_NATIVE_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
+    *(UPDATE_FROM_DISK_ROUTE, UPDATE_VERSION_ROUTE, GET_WEIGHTS_ROUTE),
     *(START_PROFILE_ROUTE, STOP_PROFILE_ROUTE),
     *(ABORT_ROUTE, PAUSE_ROUTE, CONTINUE_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
@@ -552,7 +583,7 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
     messages, ollama = MessagesHandlers(manager, core), OllamaHandlers(manager, core)
     responses = ResponsesHandlers(manager, core)
     encode, vectors, ollama_embed = EncodeHandler(manager), VectorHandlers(manager), OllamaEmbedHandlers(manager)
-    parse_text, profile = ParseTextHandlers(manager), ProfileHandlers(manager)
+    parse_text, profile, weights = ParseTextHandlers(manager), ProfileHandlers(manager), WeightHandlers(manager)
     return {
         CHAT_ROUTE.path: chat,
         COMPLETIONS_ROUTE.path: completions,
@@ -602,6 +633,9 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         ABORT_ROUTE.path: control.abort_request,
         PAUSE_ROUTE.path: control.pause,
         CONTINUE_ROUTE.path: control.go_on,
+        UPDATE_FROM_DISK_ROUTE.path: weights.update_from_disk,
+        UPDATE_VERSION_ROUTE.path: weights.update_version,
+        GET_WEIGHTS_ROUTE.path: weights.get_by_name,
         START_PROFILE_ROUTE.path: profile.start,
         STOP_PROFILE_ROUTE.path: profile.stop,
         PARSE_FUNCTION_CALL_ROUTE.path: parse_text.parse_function_call,

@@ -22,6 +22,14 @@ class FinishReasonAnswer(msgspec.Struct):
     status_code: Status | UnsetType = UNSET
 
 
+class WeightSpan(msgspec.Struct):
+    """The tokens of an output that weights of one name have made."""
+
+    version: Annotated[str, Meta(description="What they are called.")]
+    start: Annotated[Count, Meta(description="The first token, from 0.")]
+    end: Annotated[Count, Meta(description="The one after the last.")]
+
+
 class MetaInfo(msgspec.Struct):
     """Counts, times and log-probabilities of one output."""
 
@@ -33,6 +41,10 @@ class MetaInfo(msgspec.Struct):
     reasoning_tokens: Count
     weight_version: str
     num_retractions: Annotated[Count, Meta(description="How often the request had to give up its memory.")]
+    weight_versions: Annotated[
+        list[WeightSpan] | UnsetType,
+        Meta(description="Whose tokens are whose, if the weights have changed meanwhile; at the end."),
+    ] = UNSET
     e2e_latency: Annotated[Seconds | UnsetType, Meta(description="Seconds from arrival to end; at the end.")] = UNSET
     input_token_logprobs: Annotated[
         list[LogprobTriple] | UnsetType, Meta(description="Log-probability, token id, and text if it was asked for.")
@@ -117,6 +129,24 @@ class DoneAnswer(msgspec.Struct):
 
     message: str
     status: Literal["ok"]
+
+
+class WeightUpdateAnswer(msgspec.Struct):
+    """What became of an update of the weights."""
+
+    success: bool
+    message: str
+    num_paused_requests: Annotated[
+        Count, Meta(description="Requests that were paused meanwhile, and go on with the new weights.")
+    ]
+
+
+class WeightVersionAnswer(msgspec.Struct):
+    """What the weights are called now."""
+
+    success: bool
+    message: str
+    new_version: str
 
 
 class LoadsAnswer(msgspec.Struct):

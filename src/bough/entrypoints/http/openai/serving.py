@@ -19,13 +19,12 @@ from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, new_request_id
-from bough.managers.native_output import DEFAULT_WEIGHT_VERSION, failure_of, meta_info
+from bough.managers.native_output import failure_of, meta_info
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
 
 _encode = msgspec.json.encode
-_METADATA = _encode({"weight_version": DEFAULT_WEIGHT_VERSION})
 
 
 class ChoiceWriter(ABC):
@@ -212,7 +211,7 @@ class Answer:
             self._whole_start,
             b",".join(b'{"index":%d,%b' % numbered for numbered in enumerate(choices)),
             usage.to_json(),
-            _METADATA,
+            _encode({"weight_version": generation.states[0].weight_versions[-1][0]}),
             members + self._extension(cached),
         )
 

@@ -1,0 +1,172 @@
+"""The weights of a model that is in use, and how those of another checkpoint take their place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import torch
+
+from bough.config.model_config import ModelConfig
+from bough.config.model_facts import ModelFacts
+from bough.config.rope import RopeParameters
+from bough.errors import BadRequest, EngineDead
+from bough.model_loader.loader import check_checkpoint, fill_with_random_weights, load_checkpoint, open_source
+from bough.model_loader.sources import WeightSource
+from bough.models.base import Model
+
+logger = logging.getLogger(__name__)
+
+MOST_NUMBERS_READ = 2**20
+
+KVScales = Mapping[int, tuple[float, float]]
+"""By layer, what keys and values are divided by where they are kept in 8-bit floating point."""
+
+
+class LiveWeights:
+    """The weights of a loaded model, at addresses that stay: recorded programs and graphs go on working.
+
+    Args:
+        model: with the weights of ``config``'s checkpoint.
+        config: of that checkpoint.
+        load_format: how it was loaded.
+        seed: of random weights.
+        kv_scales: that the KV pool was made with; ``None`` if it divides by none.
+        holds_codes: whether the model has the codes of a quantised checkpoint as they are.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        config: ModelConfig,
+        load_format: str,
+        *,
+        seed: int,
+        kv_scales: KVScales | None = None,
+        holds_codes: bool = False,
+    ) -> None:
+        self._model = model
+        self._config = config
+        self._load_format = load_format
+        self._seed = seed
+        self._kv_scales = kv_scales
+        self._holds_codes = holds_codes
+
+    def replace(self, config: ModelConfig, load_format: str) -> None:
+        """Load another checkpoint in place of the one that is there; nothing may be computed meanwhile.
+
+        Names, shapes and types of all weights are looked at before the first one is changed. What shows later, such as
+        a file that cannot be read to its end, has the checkpoint that was there loaded again.
+
+        Args:
+            config: of the other checkpoint.
+            load_format: as for :func:`open_source`.
+
+        Raises:
+            BadRequest: if it is the checkpoint of another model.
+            StartupError: if its files are missing, damaged or do not fit. The old weights are there then.
+            EngineDead: if the old ones could not be loaded again, so that the model has neither.
+        """
+        self._check_model(config)
+        source = open_source(config, load_format)
+        if source is not None:
+            self._check_kv_scales(source)
+            check_checkpoint(self._model, source)
+        try:
+            self._fill(source)
+        except Exception as error:  # whatever it was, some weights may be the new ones
+            self._restore(error)
+            raise
+        self._config, self._load_format = config, load_format
+
+    def rows(self, name: str, count: int) -> Any:
+        """The first ``count`` rows of a matrix, or numbers of a vector, as lists of floats, as the model has them.
+
+        Args:
+            name: as in the checkpoint.
+            count: at least 1.
+
+        Raises:
+            BadRequest: if there is no such weight, or it is too much at once.
+        """
+        own_name = self._model.own_name(name)
+        weight = self._model.checkpoint_weights.get(name if own_name is None else own_name)
+        if weight is None:
+            raise BadRequest(f"name: the model has no weight {name!r}", param="name")
+        count = min(count, weight.shape[0])
+        size = count * weight.shape[1:].numel()
+        if size > MOST_NUMBERS_READ:
+            raise BadRequest(
+                f"truncate_size: {count} rows of {name} are {size} numbers, and at most {MOST_NUMBERS_READ} are read "
+                "at a time",
+                param="truncate_size",
+            )
+        return weight.read()[:count].float().tolist()
+
+    def _fill(self, source: WeightSource | None) -> None:
+        if source is None:
+            fill_with_random_weights(self._model, self._seed)
+        else:
+            load_checkpoint(self._model, source)
+        _wait_for_copies(self._model)
+
+    def _restore(self, cause: Exception) -> None:
+        path = self._config.model_path
+        logger.error("New weights could not be loaded, so those of %s are loaded again: %s", path, cause)
+        try:
+            self._fill(open_source(self._config, self._load_format))
+        except Exception as error:
+            raise EngineDead(
+                f"new weights could not be loaded ({cause}), and those of {path} not again ({error})"
+            ) from error
+
+    def _check_model(self, config: ModelConfig) -> None:
+        """Refuse what is no checkpoint of the same model; how long it may be used for is for the start to say."""
+        if config.architecture != self._config.architecture:
+            raise _other_model("architecture", config.architecture, self._config.architecture)
+        for each in fields(ModelFacts):
+            there, here = getattr(config, each.name), getattr(self._config, each.name)
+            if each.name == "derived_context_len":
+                if there < self._config.context_len:
+                    raise _other_model("longest context", there, f"{self._config.context_len} or more")
+            elif each.name == "rope":
+                if _rotation(there) != _rotation(here):
+                    raise _other_model("rope", there, here)
+            elif there != here:
+                raise _other_model(each.name, there, here)
+        if self._holds_codes and config.stored_quantization != self._config.stored_quantization:
+            raise BadRequest(
+                "model_path: this server holds the codes of a quantised checkpoint, and the other one is quantised in "
+                "another way or not at all",
+                param="model_path",
+            )
+
+    def _check_kv_scales(self, source: WeightSource) -> None:
+        if self._kv_scales is not None and source.kv_scales() != self._kv_scales:
+            raise BadRequest(
+                "model_path: the other checkpoint has other scales for keys and values, which the KV cache was made "
+                "with; start anew, or with --kv-cache-dtype auto",
+                param="model_path",
+            )
+
+
+def _other_model(name: str, there: object, here: object) -> BadRequest:
+    return BadRequest(
+        f"model_path: the checkpoint is of another model: its {name} is {there}, and this server's is {here}",
+        param="model_path",
+    )
+
+
+def _rotation(rope: RopeParameters) -> RopeParameters:
+    """What positions are turned by, which in its plain form does not depend on how many there are."""
+    if rope.rope_type != "default":
+        return rope
+    return replace(rope, max_position_embeddings=0, original_max_position_embeddings=0)
+
+
+def _wait_for_copies(model: Model) -> None:
+    device = next(model.parameters()).device
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

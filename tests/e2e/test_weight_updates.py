@@ -1,0 +1,124 @@
+"""A server under load gets other weights, of real checkpoints, and answers as one that was started on them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough.config.engine_args import bundled_model_path
+from tests.e2e.server import Server, running_server
+
+ROOT = Path(__file__).parents[2]
+COMPANIONS = ROOT / "tests" / "data" / "companions"
+PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
+GREEDY: dict[str, Any] = {
+    "text": PROMPT,
+    "sampling_params": {"temperature": 0, "max_new_tokens": 24},
+    "return_logprob": True,
+}
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of the same shape, with the adapter in its weights: it begins with "Ahoy!"."""
+    out = tmp_path_factory.mktemp("companions") / "other"
+    program = ROOT / "tools" / "bundled_model" / "companions.py"
+    adapter = ["--adapter", str(COMPANIONS / "adapter"), "--checkpoint", str(out)]
+    subprocess.run([sys.executable, str(program), "--model", str(bundled_model_path()), *adapter], check=True)
+    return out
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def flags(request: pytest.FixtureRequest) -> list[str]:
+    dtype = ["--dtype", "float32"] if request.param == "float32" else ["--quantization", "int8"]
+    return ["--cpu-threads", "1", *dtype]
+
+
+@pytest.fixture
+def server(tmp_path: Path, flags: list[str]) -> Iterator[Server]:
+    with running_server(tmp_path, *flags) as running:
+        yield running
+        running.assert_idle_and_whole()
+
+
+def said(answer: dict[str, Any]) -> tuple[str, list[Any]]:
+    return answer["text"], answer["meta_info"]["output_token_logprobs"]
+
+
+def update(server: Server, path: Path, **fields: Any) -> dict[str, Any]:
+    answer: dict[str, Any] = server.post("/update_weights_from_disk", model_path=str(path), **fields).json()
+    return answer
+
+
+def test_answers_become_those_of_the_other_checkpoint(
+    server: Server, other: Path, flags: list[str], tmp_path: Path
+) -> None:
+    before = said(server.generate(**GREEDY))
+    with running_server(tmp_path, *flags, "--model", str(other)) as fresh:
+        wanted = said(fresh.generate(**GREEDY))
+    assert not before[0].startswith("Ahoy!")
+    assert wanted[0].startswith("Ahoy!")
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        running = [pool.submit(server.generate, **GREEDY) for _ in range(3)]
+        assert update(server, other, weight_version="pirate")["success"]
+        under_way = [answer.result() for answer in running]
+    for answer in under_way:
+        is_new = answer["meta_info"]["weight_version"] == "pirate"
+        assert said(answer) == (wanted if is_new else before)
+    assert said(server.generate(**GREEDY)) == wanted
+    assert update(server, bundled_model_path(), weight_version="default")["success"]
+    assert said(server.generate(**GREEDY)) == before
+
+
+def test_a_checkpoint_that_does_not_fit_changes_nothing(server: Server, other: Path, tmp_path: Path) -> None:
+    before = said(server.generate(**GREEDY))
+    cut = tmp_path / "cut"
+    shutil.copytree(other, cut)
+    weights = cut / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1000])
+    for path, message in ((COMPANIONS / "draft", "its hidden_size is 192"), (cut, "damaged or cut short")):
+        refused = server.post("/update_weights_from_disk", model_path=str(path), weight_version="bad")
+        assert refused.status_code == 400
+        assert message in refused.json()["message"]
+    assert server.state()["evictable_tokens"] > 0, "nothing was flushed"
+    answer = server.generate(**GREEDY)
+    assert said(answer) == before
+    assert answer["meta_info"]["weight_version"] == "default"
+
+
+def test_a_request_that_is_paused_goes_on_with_the_new_weights(server: Server, other: Path) -> None:
+    long = {"text": PROMPT, "sampling_params": {"temperature": 0, "max_new_tokens": 3000, "ignore_eos": True}}
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        running = pool.submit(server.generate, **long)
+        while server.state()["num_running_reqs"] == 0:
+            assert not running.done()
+        assert server.post("/pause_generation", mode="retract").status_code == 200
+        done = update(server, other, weight_version="pirate")
+        assert done == {"success": True, "message": f"the weights are those of {other}", "num_paused_requests": 1}
+        assert server.post("/continue_generation").status_code == 200
+        info = running.result()["meta_info"]
+    first, second = info["weight_versions"]
+    assert (first["version"], first["start"]) == ("default", 0)
+    assert first["end"] == second["start"] < second["end"] == info["completion_tokens"] == 3000
+    assert (second["version"], info["weight_version"]) == ("pirate", "pirate")
+
+
+def test_weights_can_be_looked_at(server: Server, other: Path) -> None:
+    def norm() -> Any:
+        return server.post("/get_weights_by_name", name="model.norm.weight", truncate_size=4).json()
+
+    before = norm()
+    assert len(before) == 4
+    gate = {"name": "model.layers.0.self_attn.q_proj.weight", "truncate_size": 2}
+    rows = server.post("/get_weights_by_name", **gate).json()
+    assert len(rows) == 2
+    update(server, other)
+    assert server.post("/get_weights_by_name", **gate).json() != rows
+    assert server.post("/get_weights_by_name", name="nothing").status_code == 400

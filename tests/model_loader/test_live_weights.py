@@ -1,0 +1,236 @@
+"""Another checkpoint's weights take the place of those of a model that is in use, or nothing changes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from bough.config.model_config import ModelConfig
+from bough.errors import BadRequest, BoughError, EngineDead, StartupError
+from bough.layers.linear_method import TORCH
+from bough.layers.packed_method import PackedMethod
+from bough.model_executor.native_path import native_threads
+from bough.model_loader.live_weights import MOST_NUMBERS_READ, LiveWeights
+from bough.model_loader.loader import load_model, open_source
+from bough.models.base import Model
+from tests.models.checkpoints import save_checkpoint
+
+CPU = torch.device("cpu")
+UP = "model.layers.1.mlp.up_proj.weight"
+NORM = "model.norm.weight"
+
+
+@dataclass
+class Live:
+    path: Path
+    other: Path
+    model: Model
+    weights: LiveWeights
+
+    def replace(self, path: Path | None = None, load_format: str = "auto") -> None:
+        self.weights.replace(config_of(path or self.other), load_format)
+
+    def is_of(self, path: Path) -> bool:
+        stored = load_file(path / "model.safetensors")
+        return all(torch.equal(self.model.checkpoint_weights[name].read(), each) for name, each in stored.items())
+
+
+def config_of(path: Path) -> ModelConfig:
+    return ModelConfig.from_path(str(path), device="cpu")
+
+
+def live_of(path: Path, other: Path, *, packed: bool = True, load_format: str = "auto", **facts: Any) -> Live:
+    config = config_of(path)
+    threads = native_threads(config, CPU, 1) if packed else None
+    method = PackedMethod(threads) if threads is not None else TORCH
+    model = load_model(config, source=open_source(config, load_format), device=CPU, seed=0, method=method)
+    return Live(path, other, model, LiveWeights(model, config, load_format, seed=0, **facts))
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Live:
+    for seed, name in enumerate(("first", "second")):
+        save_checkpoint(tmp_path / name, "Qwen2", tie_word_embeddings=False, seed=seed)
+    return live_of(tmp_path / "first", tmp_path / "second")
+
+
+def change(path: Path, **changes: torch.Tensor | None) -> None:
+    """Write a checkpoint with other tensors; ``None`` leaves one out."""
+    tensors: dict[str, Any] = {**load_file(path / "model.safetensors"), **changes}
+    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    save_file(kept, path / "model.safetensors", {"format": "pt"})
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_all_weights_become_those_of_the_other(live: Live, packed: bool) -> None:
+    live = live_of(live.path, live.other, packed=packed)
+    addresses = [parameter.data_ptr() for parameter in live.model.parameters()]
+    live.replace()
+    assert live.is_of(live.other)
+    live.replace(live.path)
+    assert live.is_of(live.path)
+    assert [parameter.data_ptr() for parameter in live.model.parameters()] == addresses
+
+
+def test_random_weights_give_way_and_come_back(live: Live) -> None:
+    made = live_of(live.path, live.other, load_format="dummy")
+    random = {name: weight.read().clone() for name, weight in made.model.checkpoint_weights.items()}
+    made.replace()
+    assert made.is_of(made.other)
+    made.replace(made.path, "dummy")
+    for name, weight in made.model.checkpoint_weights.items():
+        assert torch.equal(weight.read(), random[name]), name
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({UP: torch.zeros(3, 3)}, "must have shape [80, 48], got [3, 3]"),
+        ({UP: torch.zeros(80, 48, dtype=torch.int32)}, "must be floating point"),
+        ({UP: None}, "lacks 1 of "),
+        ({"model.layers.7.mlp.up_proj.weight": torch.zeros(80, 48)}, "has no weight named model.layers.7"),
+    ],
+)
+def test_what_does_not_fit_changes_nothing(live: Live, changes: dict[str, Any], message: str) -> None:
+    change(live.other, **changes)
+    with pytest.raises(StartupError) as raised:
+        live.replace()
+    assert message in raised.value.message
+    assert live.is_of(live.path)
+
+
+def test_files_that_are_cut_short_change_nothing(live: Live) -> None:
+    file = live.other / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:-100])
+    with pytest.raises(StartupError, match="damaged or cut short"):
+        live.replace()
+    assert live.is_of(live.path)
+
+
+@pytest.mark.parametrize(
+    ("entry", "value", "message"),
+    [
+        ("num_hidden_layers", 2, "its num_layers is 2, and this server's is 3"),
+        ("rms_norm_eps", 0.5, "its rms_norm_eps is 0.5"),
+        ("rope_theta", 5.0, "its rope is "),
+        ("rope_parameters", {"rope_type": "default", "rope_theta": 5.0}, "its rope is "),
+        ("max_position_embeddings", 100, "its longest context is 100, and this server's is 512 or more"),
+        ("architectures", ["Qwen3ForCausalLM"], "its architecture is Qwen3ForCausalLM"),
+    ],
+)
+def test_another_model_is_refused_by_name(live: Live, entry: str, value: Any, message: str) -> None:
+    file = live.other / "config.json"
+    config = json.loads(file.read_text())
+    if entry == "rope_theta":
+        del config["rope_parameters"]
+    file.write_text(json.dumps({**config, entry: value}))
+    with pytest.raises(BadRequest) as raised:
+        live.replace()
+    assert message in raised.value.message
+    assert raised.value.param == "model_path"
+    assert live.is_of(live.path)
+
+
+def test_a_longer_context_is_no_other_model(live: Live) -> None:
+    file = live.other / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "max_position_embeddings": 1024}))
+    live.replace()
+    assert live.is_of(live.other)
+
+
+class Broken(Exception):
+    """What a disk may do."""
+
+
+def break_at(live: Live, monkeypatch: pytest.MonkeyPatch, *, times: int) -> list[str]:
+    """Have the first writes of a norm fail, after which some weights are the new ones."""
+    weight, failed = live.model.checkpoint_weights[NORM], list[str]()
+    write = weight.write
+
+    def failing(tensor: torch.Tensor) -> None:
+        if len(failed) < times:
+            failed.append(NORM)
+            raise Broken("input/output error")
+        write(tensor)
+
+    monkeypatch.setattr(weight, "write", failing)
+    return failed
+
+
+def test_what_breaks_on_the_way_has_the_old_weights_loaded_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = break_at(live, monkeypatch, times=1)
+    with pytest.raises(Broken):
+        live.replace()
+    assert failed == [NORM]
+    assert live.is_of(live.path)
+    live.replace()
+    assert live.is_of(live.other)
+
+
+def test_after_an_update_these_are_the_old_ones(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.replace()
+    break_at(live, monkeypatch, times=1)
+    with pytest.raises(Broken):
+        live.replace(live.path)
+    assert live.is_of(live.other)
+
+
+def test_neither_the_new_nor_the_old_weights_is_the_end(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_at(live, monkeypatch, times=2)
+    with pytest.raises(EngineDead, match=r"could not be loaded \(input/output error\), and those of .*first not again"):
+        live.replace()
+
+
+def test_old_files_that_are_gone_are_the_end_as_well(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_at(live, monkeypatch, times=1)
+    shutil.rmtree(live.path)
+    with pytest.raises(EngineDead, match="not again"):
+        live.replace()
+
+
+def test_other_scales_for_a_cache_in_8_bits_are_refused(live: Live) -> None:
+    scaled = live_of(live.path, live.other, kv_scales={})
+    change(scaled.other, **{"model.layers.0.self_attn.k_scale": torch.tensor(0.5)})
+    with pytest.raises(BadRequest, match="other scales for keys and values"):
+        scaled.replace()
+    assert scaled.is_of(scaled.path)
+    live_of(live.path, live.other).replace()
+
+
+def test_codes_of_one_kind_stay_of_that_kind(live: Live) -> None:
+    file = live.other / "config.json"
+    entry = {"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": True, "desc_act": False}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "quantization_config": entry}))
+    with pytest.raises(BadRequest, match="quantised in another way or not at all"):
+        live_of(live.path, live.other, holds_codes=True).replace()
+
+
+def test_rows_are_read_as_the_model_has_them(live: Live) -> None:
+    stored = load_file(live.path / "model.safetensors")
+    assert live.weights.rows(UP, 2) == stored[UP][:2].tolist()
+    assert live.weights.rows(NORM, 1000) == stored[NORM].tolist()
+    with pytest.raises(BadRequest, match="no weight 'up'") as raised:
+        live.weights.rows("up", 1)
+    assert raised.value.param == "name"
+
+
+def test_only_so_many_numbers_are_read(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_NUMBERS_READ == 2**20
+    monkeypatch.setattr("bough.model_loader.live_weights.MOST_NUMBERS_READ", 95)
+    assert len(live.weights.rows(UP, 1)) == 1
+    with pytest.raises(BadRequest, match=r"2 rows of .* are 96 numbers") as raised:
+        live.weights.rows(UP, 2)
+    assert raised.value.param == "truncate_size"
+
+
+def test_errors_are_the_projects_own(live: Live) -> None:
+    for path in (live.path.parent, live.path / "config.json"):
+        with pytest.raises(BoughError):
+            live.replace(path)

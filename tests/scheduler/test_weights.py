@@ -1,0 +1,175 @@
+"""New weights come when no step is in flight, and whoever is there goes on with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bough.errors import BadRequest, EngineDead
+from bough.ipc.messages import ControlReply, ControlReq, Heartbeat, ToScheduler
+from bough.model_executor.fake_model_runner import FakeWorker
+from bough.scheduler.weights import Weights
+from tests.scheduler.harness import Harness, prompt_of
+
+UPDATE = {"model_path": "/models/new", "load_format": "auto", "flush_cache": True}
+
+
+class Updatable:
+    """Remembers what it was told."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.paths: list[str] = []
+
+    def update_weights_from_disk(self, model_path: str, load_format: str) -> None:
+        if self.error is not None:
+            raise self.error
+        self.paths.append(model_path)
+
+    def get_weights_by_name(self, name: str, truncate_size: int) -> Any:
+        return [float(len(name))] * truncate_size
+
+
+def harness_of(worker: Updatable, **options: Any) -> Harness:
+    harness = Harness(**options)
+    harness.scheduler.weights = Weights(worker, harness.scheduler.requests, 1000)  # type: ignore[arg-type]
+    return harness
+
+
+def call(harness: Harness, method: str, params: dict[str, Any]) -> list[ControlReply]:
+    return harness.scheduler.process_input_requests([ControlReq("1", method, params)])
+
+
+def pause(harness: Harness, mode: str) -> None:
+    call(harness, "pause_generation", {"mode": mode})
+    while harness.scheduler.control.are_waiting:
+        harness.step()
+        harness.scheduler.process_input_requests([])
+
+
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
+def test_an_update_waits_until_nobody_is_left(overlap: bool | str) -> None:
+    worker = Updatable()
+    harness = harness_of(worker, overlap=overlap)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=9)
+    for _ in range(3):
+        harness.step()
+    assert call(harness, "update_weights_from_disk", UPDATE) == []
+    replies: list[ControlReply] = []
+    while not replies:
+        assert worker.paths == []
+        harness.step()
+        replies = harness.scheduler.process_input_requests([])
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 9)
+    assert worker.paths == ["/models/new"]
+    assert [reply.data for reply in replies] == [{"num_paused_requests": 0, "output_lens": {}}]
+    assert harness.scheduler.kv.usage().free == harness.scheduler.kv.usage().total, "the cache is flushed"
+    harness.close()
+
+
+@pytest.mark.parametrize("overlap", [False, True, "ahead"])
+@pytest.mark.parametrize("mode", ["retract", "in_place"])
+def test_paused_requests_go_on_with_the_new_weights(mode: str, overlap: bool | str) -> None:
+    worker = Updatable()
+    harness = harness_of(worker, overlap=overlap)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+    for _ in range(6):
+        harness.step()
+    pause(harness, mode)
+    harness.submit(prompt_of(30, 1), rid="late", max_new_tokens=20)
+    so_far = len(harness.outputs["a"].token_ids)
+    assert so_far
+    if mode == "in_place":
+        (refused,) = call(harness, "update_weights_from_disk", UPDATE)
+        assert not refused.success
+        assert refused.message.startswith("flush_cache: 1 paused requests hold what the old weights have computed")
+        assert worker.paths == []
+    flush_cache = mode == "retract"
+    (reply,) = call(harness, "update_weights_from_disk", {**UPDATE, "flush_cache": flush_cache})
+    assert reply.success, reply.message
+    assert reply.data == {"num_paused_requests": 2, "output_lens": {"a": so_far, "late": 0}}
+    call(harness, "continue_generation", {})
+    harness.run()
+    harness.close()
+    for rid, seed in (("a", 0), ("late", 1)):
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 20)
+
+
+def test_the_cache_stays_if_that_is_wanted() -> None:
+    harness = harness_of(Updatable())
+    harness.submit(prompt_of(30), rid="a")
+    harness.run()
+    for flush_cache, cached in ((False, 29), (True, 0)):
+        (reply,) = call(harness, "update_weights_from_disk", {**UPDATE, "flush_cache": flush_cache})
+        assert reply.success
+        harness.submit(prompt_of(30), rid=f"then {flush_cache}")
+        harness.run()
+        assert harness.outputs[f"then {flush_cache}"].cached_tokens == cached
+    harness.close()
+
+
+def test_what_does_not_fit_is_told_and_all_goes_on() -> None:
+    harness = harness_of(Updatable(BadRequest("it is another model")))
+    harness.submit(prompt_of(30), rid="a")
+    harness.run()
+    (reply,) = call(harness, "update_weights_from_disk", UPDATE)
+    assert (reply.success, reply.message) == (False, "it is another model")
+    harness.submit(prompt_of(30), rid="b")
+    harness.run()
+    assert harness.outputs["b"].cached_tokens == 29, "nothing was flushed"
+    harness.close()
+
+
+class Messages:
+    """Calls once, and then has nothing more to say."""
+
+    heartbeat_due = False
+    descriptors: tuple[int, ...] = ()
+
+    def __init__(self, request: ControlReq) -> None:
+        self._coming: list[ToScheduler] = [request]
+        self.sent: list[ControlReply | Heartbeat] = []
+
+    def recv(self, timeout_s: float) -> list[ToScheduler]:
+        coming, self._coming = self._coming, []
+        return coming
+
+    def send(self, message: ControlReply | Heartbeat) -> None:
+        self.sent.append(message)
+
+
+def test_neither_old_nor_new_weights_end_the_scheduler_once_it_has_said_so() -> None:
+    harness = harness_of(Updatable(EngineDead("neither")))
+    messages = Messages(ControlReq("1", "update_weights_from_disk", UPDATE))
+    with pytest.raises(EngineDead, match="neither"):
+        harness.scheduler.run_event_loop(messages)
+    replies = [message for message in messages.sent if isinstance(message, ControlReply)]
+    assert [(reply.success, reply.message) for reply in replies] == [(False, "neither")]
+    beats = [message.expected_silence for message in messages.sent if isinstance(message, Heartbeat)]
+    assert max(beats) > 60, "nobody takes it for dead while it reads"
+    harness.close()
+
+
+def test_weights_are_read_between_steps() -> None:
+    harness = harness_of(Updatable(), overlap=True)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+    harness.step()
+    assert call(harness, "get_weights_by_name", {"name": "abc", "truncate_size": 2}) == []
+    harness.run()
+    (reply,) = harness.scheduler.process_input_requests([])
+    assert reply.data == {"rows": [3.0, 3.0]}
+    harness.close()
+
+
+def test_a_model_without_weights_says_so() -> None:
+    harness = Harness()
+    assert not isinstance(harness.worker.worker, Updatable)
+    assert isinstance(harness.worker.worker, FakeWorker)
+    for method, params in (
+        ("update_weights_from_disk", UPDATE),
+        ("get_weights_by_name", {"name": "a", "truncate_size": 1}),
+    ):
+        (reply,) = call(harness, method, params)
+        assert (reply.success, reply.message) == (False, "this model has no weights")
+    harness.close()
