@@ -27,7 +27,17 @@ def test_importing_costs_only_what_is_needed(statement, absent):
 
 def test_nothing_below_the_scheduler_imports_it():
     root = Path(bough.__file__).parent
-    below = ("constrained", "kernels", "layers", "mem_cache", "model_executor", "model_loader", "models", "sampling")
+    below = (
+        "constrained",
+        "kernels",
+        "layers",
+        "mem_cache",
+        "model_executor",
+        "model_loader",
+        "models",
+        "sampling",
+        "weight_sync",
+    )
     files = [path for folder in below for path in (root / folder).rglob("*.py")] + [root / "step_plan.py"]
     assert len(files) > 50
     assert not [path for path in files if "bough.scheduler" in path.read_text(encoding="utf-8")]

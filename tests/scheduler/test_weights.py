@@ -16,19 +16,28 @@ UPDATE = {"model_path": "/models/new", "load_format": "auto", "flush_cache": Tru
 
 
 class Updatable:
-    """Remembers what it was told."""
+    """A worker and its weights; remembers what it was told."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
         self.paths: list[str] = []
+        self.weights = self.groups = self
+        self.are_joining = False
+        self.joined: list[str] = []
 
-    def update_weights_from_disk(self, model_path: str, load_format: str) -> None:
+    def from_disk(self, model_path: str, load_format: str) -> None:
         if self.error is not None:
             raise self.error
         self.paths.append(model_path)
 
-    def get_weights_by_name(self, name: str, truncate_size: int) -> Any:
-        return [float(len(name))] * truncate_size
+    def rows(self, name: str, count: int) -> Any:
+        return [float(len(name))] * count
+
+    def begin_to_join(self, name: str, **place: Any) -> None:
+        self.are_joining = True
+
+    def finish_joining(self, name: str) -> None:
+        self.joined.append(name)
 
 
 def harness_of(worker: Updatable, **options: Any) -> Harness:
@@ -159,6 +168,22 @@ def test_weights_are_read_between_steps() -> None:
     harness.run()
     (reply,) = harness.scheduler.process_input_requests([])
     assert reply.data == {"rows": [3.0, 3.0]}
+    harness.close()
+
+
+def test_requests_go_on_while_a_group_is_joined() -> None:
+    worker = Updatable()
+    harness = harness_of(worker)
+    place = {"master_address": "a", "master_port": 1, "rank_offset": 1, "world_size": 2, "backend": "gloo"}
+    assert call(harness, "init_weights_update_group", {"group_name": "g", **place}) == []
+    harness.submit(prompt_of(30), rid="a")
+    harness.run()
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 8)
+    assert harness.scheduler.process_input_requests([]) == []
+    worker.are_joining = False
+    (reply,) = harness.scheduler.process_input_requests([])
+    assert reply.success
+    assert worker.joined == ["g"]
     harness.close()
 
 

@@ -8,8 +8,8 @@ import contextlib
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from typing import Any, ClassVar, TypeVar, Union
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Union
 
 from bough.config.engine_args import LoadFormat
 from bough.config.later import without_neutral_options
@@ -21,17 +21,20 @@ from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subpr
 from bough.entrypoints.loop_thread import LoopThread
 from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.entrypoints.vector_arguments import rerank_native, score_args, vector_request
-from bough.errors import ConfigError, EngineDead, RequestFailed
+from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
 from bough.ipc.channels import RpcClient, TokenizerChannels
 from bough.ipc.messages import ControlReply, PauseMode
 from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
 from bough.managers.scoring import ScoreResult, score
-from bough.managers.served_weights import WeightUpdate
+from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer
 from bough.sampling.sampling_params import SamplingParams
+
+if TYPE_CHECKING:
+    import torch
 
 RPC_TIMEOUT_SECONDS = 600.0
 """How long a call of a scheduler's method may take; saving a large model takes minutes."""
@@ -240,6 +243,8 @@ class Engine:
     """Main module of the scheduler process; a subclass may replace it."""
 
     def __init__(self, server_args: ServerArgs | None = None, **options: Any) -> None:
+        if isinstance(server_args, str):
+            raise ConfigError(f"a model is given by its keyword: Engine(model_path={server_args!r})")
         if server_args is None:
             server_args = ServerArgs(**{"log_level": "error", **without_neutral_options(options)})
         elif options:
@@ -575,13 +580,71 @@ class Engine:
         Raises:
             BoughError: as :meth:`ServedWeights.update_from_disk`.
         """
+        options = UpdateOptions(version=weight_version, abort_all_requests=abort_all_requests, flush_cache=flush_cache)
+        return self._parts.loop.call(self._parts.manager.weights.update_from_disk(model_path, load_format, options))
+
+    def update_weights_from_tensor(
+        self,
+        named_tensors: Iterable[tuple[str, torch.Tensor]],
+        load_format: None = None,
+        flush_cache: bool = True,
+        *,
+        weight_version: str | None = None,
+    ) -> WeightUpdate:
+        """Take some weights from this process: names as in the checkpoint, and tensors on any device.
+
+        Others stay as they are. Further arguments, and what is returned and raised, as in
+        :meth:`update_weights_from_disk`.
+        """
+        if load_format is not None:
+            raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in named_tensors}
+        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
+        with passing_file() as path:
+            save_file(tensors, path)
+            del tensors
+            return self._parts.loop.call(self._parts.manager.weights.update_from_file(path, options))
+
+    def init_weights_update_group(
+        self,
+        master_address: str,
+        master_port: int,
+        rank_offset: int,
+        world_size: int,
+        group_name: str = DEFAULT_GROUP,
+        backend: GroupBackend = "nccl",
+    ) -> WeightUpdate:
+        """Become part of a group in which a trainer is rank 0; see :meth:`ServedWeights.join_group`."""
         return self._parts.loop.call(
-            self._parts.manager.weights.update_from_disk(
-                model_path,
-                load_format=load_format,
-                version=weight_version,
-                abort_all_requests=abort_all_requests,
-                flush_cache=flush_cache,
+            self._parts.manager.weights.join_group(
+                master_address, master_port, rank_offset, world_size, group_name, backend
+            )
+        )
+
+    def destroy_weights_update_group(self, group_name: str = DEFAULT_GROUP) -> WeightUpdate:
+        """Leave such a group."""
+        return self._parts.loop.call(self._parts.manager.weights.leave_group(group_name))
+
+    def update_weights_from_distributed(
+        self,
+        names: Sequence[str],
+        dtypes: Sequence[str | torch.dtype],
+        shapes: Sequence[Sequence[int]],
+        group_name: str = DEFAULT_GROUP,
+        flush_cache: bool = True,
+        load_format: None = None,
+        *,
+        weight_version: str | None = None,
+    ) -> WeightUpdate:
+        """Take some weights that a trainer broadcasts, in this order; see :meth:`ServedWeights.update_from_group`."""
+        if load_format is not None:
+            raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
+        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
+        return self._parts.loop.call(
+            self._parts.manager.weights.update_from_group(
+                list(names), [str(each) for each in dtypes], [list(each) for each in shapes], group_name, options
             )
         )
 

@@ -6,9 +6,13 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import os
+import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from bough.config.engine_args import LoadFormat
 from bough.config.local_files import with_local_files
@@ -21,8 +25,33 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+GroupBackend = Literal["nccl", "gloo"]
+
+DEFAULT_GROUP = "weight_update_group"
+
 LOADING_TIMEOUT = 7200.0
 """Seconds after which nobody waits for new weights any more."""
+
+JOINING_TIMEOUT = 900.0
+"""Seconds; the scheduler gives up before that: torch may try to reach the store twice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateOptions:
+    """How other weights take the place of those that are there.
+
+    Attributes:
+        version: what they are called; ``None``: as the old ones.
+        abort_all_requests: whether to end what is there instead of waiting for it.
+        flush_cache: whether to forget what the old weights have computed.
+    """
+
+    version: str | None = None
+    abort_all_requests: bool = False
+    flush_cache: bool = True
+
+
+UPDATE = UpdateOptions()
 
 
 class WeightUpdate(NamedTuple):
@@ -34,6 +63,18 @@ class WeightUpdate(NamedTuple):
     """Says why not."""
     num_paused_requests: int = 0
     """Requests that were paused meanwhile, and go on with the new weights."""
+
+
+@contextlib.contextmanager
+def passing_file() -> Iterator[str]:
+    """Path of an empty file that only this user can read, in memory where there is room for such; it is removed."""
+    directory = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)
+    descriptor, path = tempfile.mkstemp(".safetensors", "bough-weights-", directory)
+    os.close(descriptor)
+    try:
+        yield path
+    finally:
+        Path(path).unlink(missing_ok=True)
 
 
 class ServedWeights:
@@ -57,25 +98,14 @@ class ServedWeights:
         self._turn = asyncio.Lock()
 
     async def update_from_disk(
-        self,
-        model_path: str,
-        *,
-        load_format: LoadFormat | None = None,
-        version: str | None = None,
-        abort_all_requests: bool = False,
-        flush_cache: bool = True,
+        self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
     ) -> WeightUpdate:
-        """Serve another checkpoint of the same model.
-
-        It is looked at first, and fetched if it is on the hub. Then requests that come wait, and what runs is waited
-        for, unless generation is paused: then what is there goes on with the new weights.
+        """Serve another checkpoint of the same model, which is fetched first if it is on the hub.
 
         Args:
             model_path: local directory or file, or hub id.
             load_format: as at the start; by default the same, or ``auto`` if that was ``dummy``.
-            version: what the new weights are called; by default as the old ones.
-            abort_all_requests: whether to end what is there instead of waiting for it.
-            flush_cache: whether to forget what the old weights have computed.
+            options: how.
 
         Raises:
             Overloaded: if the server is shutting down.
@@ -84,27 +114,85 @@ class ServedWeights:
         """
         manager = self._manager
         manager.check_open()
-        if load_format is None:
-            load_format = "auto" if self.load_format == "dummy" else self.load_format
-        wanted = dataclasses.replace(manager.server_args, model_path=model_path, load_format=load_format, revision=None)
+        found = load_format or ("auto" if self.load_format == "dummy" else self.load_format)
+        wanted = dataclasses.replace(manager.server_args, model_path=model_path, load_format=found, revision=None)
         try:
             local = await asyncio.to_thread(with_local_files, wanted)
         except BoughError as error:
             return WeightUpdate(False, error.message)
-        params = {"model_path": local.model_path, "load_format": load_format, "flush_cache": flush_cache}
+        params = {"model_path": local.model_path, "load_format": found}
 
-        async def change() -> WeightUpdate:
-            begun = time.monotonic()
-            reply = await manager.control("update_weights_from_disk", params, LOADING_TIMEOUT)
-            if not reply.success:
-                return WeightUpdate(False, reply.message)
-            self.model_path, self.load_format = model_path, load_format
-            if version is not None:
-                self._rename(version, reply.data["output_lens"], begun)
-            message = f"the weights are those of {model_path}"
-            return WeightUpdate(True, message, reply.data["num_paused_requests"])
+        def done() -> str:
+            self.model_path, self.load_format = model_path, found
+            return f"the weights are those of {model_path}"
 
-        return await self._alone(change, abort_all_requests=abort_all_requests)
+        return await self._update("update_weights_from_disk", params, options, done)
+
+    async def update_from_file(self, path: str, options: UpdateOptions = UPDATE) -> WeightUpdate:
+        """Take some weights from a safetensors file; raises as :meth:`update_from_disk`.
+
+        Args:
+            path: of a file that this server can read, which may be removed afterwards.
+            options: how.
+        """
+        self._manager.check_open()
+        return await self._update("update_weights_from_file", {"path": path}, options, lambda: "the weights are there")
+
+    async def update_from_group(
+        self,
+        names: Sequence[str],
+        dtypes: Sequence[str],
+        shapes: Sequence[Sequence[int]],
+        group_name: str = DEFAULT_GROUP,
+        options: UpdateOptions = UPDATE,
+    ) -> WeightUpdate:
+        """Take some weights that a trainer broadcasts in a group; raises as :meth:`update_from_disk`.
+
+        Args:
+            names: of the weights, in the order in which they come.
+            dtypes: of their tensors, with or without ``torch.``.
+            shapes: of their tensors.
+            group_name: which group.
+            options: how.
+        """
+        self._manager.check_open()
+        params = {"group_name": group_name, "names": names, "dtypes": dtypes, "shapes": shapes}
+        return await self._update(
+            "update_weights_from_distributed", params, options, lambda: f"{len(names)} weights are there"
+        )
+
+    async def join_group(
+        self,
+        master_address: str,
+        master_port: int,
+        rank_offset: int,
+        world_size: int,
+        group_name: str = DEFAULT_GROUP,
+        backend: GroupBackend = "nccl",
+    ) -> WeightUpdate:
+        """Become part of a group in which a trainer is rank 0; requests go on meanwhile.
+
+        Args:
+            master_address, master_port: of the store that the trainer serves.
+            rank_offset: rank of this server in the group.
+            world_size: processes of the group.
+            group_name: what it is called.
+            backend: of torch's collectives.
+
+        Raises:
+            BoughError: as :meth:`update_from_disk`.
+        """
+        self._manager.check_open()
+        params = {"master_address": master_address, "master_port": master_port, "rank_offset": rank_offset}
+        params |= {"world_size": world_size, "group_name": group_name, "backend": backend}
+        reply = await self._manager.control("init_weights_update_group", params, JOINING_TIMEOUT)
+        return WeightUpdate(reply.success, reply.message or f"in the group {group_name!r} as rank {rank_offset}")
+
+    async def leave_group(self, group_name: str = DEFAULT_GROUP) -> WeightUpdate:
+        """Leave a group; raises as :meth:`update_from_disk`."""
+        self._manager.check_open()
+        reply = await self._manager.control("destroy_weights_update_group", {"group_name": group_name})
+        return WeightUpdate(reply.success, reply.message or f"left the group {group_name!r}")
 
     async def set_version(self, version: str, *, abort_all_requests: bool) -> None:
         """Call the weights by another name.
@@ -140,6 +228,28 @@ class ServedWeights:
         if not reply.success:
             raise BadRequest(reply.message, param="name")
         return reply.data["rows"]
+
+    async def _update(
+        self, method: str, params: dict[str, Any], options: UpdateOptions, done: Callable[[], str]
+    ) -> WeightUpdate:
+        """Have the scheduler change weights; ``done`` says what to tell of it.
+
+        Requests that come wait, and what runs is waited for, unless generation is paused: then what is there goes on
+        with the new weights.
+        """
+
+        async def change() -> WeightUpdate:
+            begun = time.monotonic()
+            asked = {**params, "flush_cache": options.flush_cache}
+            reply = await self._manager.control(method, asked, LOADING_TIMEOUT)
+            if not reply.success:
+                return WeightUpdate(False, reply.message)
+            message = done()
+            if options.version is not None:
+                self._rename(options.version, reply.data["output_lens"], begun)
+            return WeightUpdate(True, message, reply.data["num_paused_requests"])
+
+        return await self._alone(change, abort_all_requests=options.abort_all_requests)
 
     async def _alone(self, change: Callable[[], Awaitable[T]], *, abort_all_requests: bool) -> T:
         """Make a change while no request is worked on, or all are paused. Whole, even if the caller leaves."""

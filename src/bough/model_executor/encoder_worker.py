@@ -6,13 +6,10 @@ import logging
 import time
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 import torch
 
-from bough.config.engine_args import LoadFormat
-from bough.config.local_files import load_other_config
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
@@ -25,11 +22,12 @@ from bough.model_executor.pooling import finish
 from bough.model_executor.tp_worker import resolve_device
 from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_executor.worker_info import WorkerInfo
-from bough.model_loader.live_weights import LiveWeights
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
 from bough.step_plan import FUTURE_TOKEN, StepPlan, StepResult
+from bough.weight_sync.live_weights import LiveWeights
+from bough.weight_sync.worker_weights import WorkerWeights
 
 logger = logging.getLogger(__name__)
 
@@ -106,8 +104,8 @@ class EncoderWorker:
         model = load_model(self.config, source=source, device=self.device, seed=server_args.random_seed or 0)
         assert isinstance(model, Encoder), "language models have a worker of their own"
         self.model = model
-        self._server_args = server_args
-        self._weights = LiveWeights(model, self.config, server_args.load_format, seed=server_args.random_seed or 0)
+        live = LiveWeights(model, self.config, server_args.load_format, seed=server_args.random_seed or 0)
+        self.weights = WorkerWeights(server_args, live, self.device)
         self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
         self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
         self._loaded_seconds = time.perf_counter() - begin
@@ -136,14 +134,6 @@ class EncoderWorker:
             keeps_kv=False,
             reuses_prefixes=False,
         )
-
-    def update_weights_from_disk(self, model_path: str, load_format: LoadFormat) -> None:
-        """Load another checkpoint of the same model; see :meth:`LiveWeights.replace`. No step may be in flight."""
-        self._weights.replace(load_other_config(self._server_args, model_path, load_format), load_format)
-
-    def get_weights_by_name(self, name: str, truncate_size: int) -> Any:
-        """See :meth:`LiveWeights.rows`."""
-        return self._weights.rows(name, truncate_size)
 
     @torch.inference_mode()
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:

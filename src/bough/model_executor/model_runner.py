@@ -33,7 +33,6 @@ from bough.model_executor.readback import lane_of
 from bough.model_executor.runner_memory import MemoryPlanner, timed
 from bough.model_executor.runner_options import RunnerOptions
 from bough.model_executor.weight_memory import check_weights_fit, largest_weight_bytes, weight_bytes
-from bough.model_loader.live_weights import LiveWeights
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM
@@ -42,6 +41,7 @@ from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import ForwardMode, RowLogprobResult, RowLogprobs, StepPlan, StepResult
+from bough.weight_sync.live_weights import LiveWeights
 
 logger = logging.getLogger(__name__)
 

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
-from bough.config.engine_args import LoadFormat
-from bough.config.local_files import load_other_config
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
@@ -21,6 +18,7 @@ from bough.model_executor.model_runner import ModelRunner
 from bough.model_executor.runner_options import RunnerOptions
 from bough.model_executor.worker_info import WorkerInfo
 from bough.step_plan import StepPlan, StepResult
+from bough.weight_sync.worker_weights import WorkerWeights
 
 
 class TpModelWorker:
@@ -28,6 +26,10 @@ class TpModelWorker:
 
     Settings of the process that it changes: the number of torch's threads, the random seed (the same on every rank);
     on a CPU, that freed memory is kept, and with ``bind_threads`` which cores its threads run on.
+
+    Attributes:
+        model_runner: runs the model.
+        weights: of the model, and how it gets others.
     """
 
     def __init__(self, server_args: ServerArgs, model_config: ModelConfig, *, rank: int = 0, world: int = 1) -> None:
@@ -46,7 +48,6 @@ class TpModelWorker:
         if world != 1 or rank != 0:
             raise ConfigError(f"a group of {world} ranks is not supported; use 1")
         begin = time.perf_counter()
-        self._server_args = server_args
         device = resolve_device(server_args.device)
         if device.type == "cpu":
             keep_freed_memory()
@@ -79,6 +80,7 @@ class TpModelWorker:
                 max_step_tokens=_max_step_tokens(server_args, model_config),
             ),
         )
+        self.weights = WorkerWeights(server_args, self.model_runner.weights, device)
         self._seconds = time.perf_counter() - begin
 
     def get_worker_info(self) -> WorkerInfo:
@@ -113,14 +115,6 @@ class TpModelWorker:
     def interrupt_on(self, descriptors: Sequence[int]) -> None:
         """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
         self.model_runner.interrupt_on(descriptors)
-
-    def update_weights_from_disk(self, model_path: str, load_format: LoadFormat) -> None:
-        """Load another checkpoint of the same model; see :meth:`LiveWeights.replace`. No step may be in flight."""
-        self.model_runner.weights.replace(load_other_config(self._server_args, model_path, load_format), load_format)
-
-    def get_weights_by_name(self, name: str, truncate_size: int) -> Any:
-        """See :meth:`LiveWeights.rows`."""
-        return self.model_runner.weights.rows(name, truncate_size)
 
     @property
     def runs_ahead(self) -> bool:

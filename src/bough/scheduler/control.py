@@ -14,6 +14,7 @@ from bough.ipc.messages import ControlReply, ControlReq, PauseMode
 
 if TYPE_CHECKING:
     from bough.scheduler.scheduler import Scheduler
+    from bough.weight_sync.worker_weights import WorkerWeights
 
 logger = logging.getLogger(__name__)
 
@@ -171,15 +172,55 @@ def _may_change_weights(scheduler: Scheduler) -> bool:
     return not scheduler.requests.in_flight and (scheduler.paused or len(scheduler.requests) == 0)
 
 
-def _update_weights_from_disk(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
-    scheduler.announce(scheduler.weights.expected_silence)
-    return scheduler.weights.update_from_disk(
-        params["model_path"], params["load_format"], flush_cache=params["flush_cache"]
+def _update_weights(load: Callable[[WorkerWeights, dict[str, Any]], None]) -> ControlHandler:
+    """A handler that has other weights loaded."""
+
+    def run(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+        scheduler.announce(scheduler.weights.expected_silence)
+        return scheduler.weights.change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
+
+    return ControlHandler(run, _may_change_weights)
+
+
+def _from_disk(weights: WorkerWeights, params: dict[str, Any]) -> None:
+    weights.from_disk(params["model_path"], params["load_format"])
+
+
+def _from_file(weights: WorkerWeights, params: dict[str, Any]) -> None:
+    weights.from_file(params["path"])
+
+
+def _from_group(weights: WorkerWeights, params: dict[str, Any]) -> None:
+    weights.from_group(params["group_name"], params["names"], params["dtypes"], params["shapes"])
+
+
+def _begin_to_join(scheduler: Scheduler, params: dict[str, Any]) -> None:
+    scheduler.weights.of_worker.groups.begin_to_join(
+        params["group_name"],
+        address=params["master_address"],
+        port=params["master_port"],
+        rank=params["rank_offset"],
+        world_size=params["world_size"],
+        backend=params["backend"],
     )
 
 
+def _has_joined(scheduler: Scheduler) -> bool:
+    return not scheduler.weights.are_joining
+
+
+def _init_weights_update_group(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.weights.of_worker.groups.finish_joining(params["group_name"])
+    return {}
+
+
+def _destroy_weights_update_group(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    scheduler.weights.of_worker.groups.leave(params["group_name"])
+    return {}
+
+
 def _get_weights_by_name(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
-    return {"rows": scheduler.weights.by_name(params["name"], params["truncate_size"])}
+    return {"rows": scheduler.weights.of_worker.rows(params["name"], params["truncate_size"])}
 
 
 def _start_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
@@ -193,12 +234,16 @@ def _stop_profile(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any
 
 CONTROL_HANDLERS: dict[str, ControlHandler] = {
     "continue_generation": ControlHandler(_continue_generation, _is_settled),
+    "destroy_weights_update_group": ControlHandler(_destroy_weights_update_group),
     "flush_cache": ControlHandler(_flush_cache, _holds_nothing, needs="an idle engine"),
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
     "get_weights_by_name": ControlHandler(_get_weights_by_name, _is_drained),
+    "init_weights_update_group": ControlHandler(_init_weights_update_group, _has_joined, on_arrival=_begin_to_join),
     "pause_generation": ControlHandler(_pause_generation, _is_drained, on_arrival=_begin_pause),
     "start_profile": ControlHandler(_start_profile),
     "stop_profile": ControlHandler(_stop_profile),
-    "update_weights_from_disk": ControlHandler(_update_weights_from_disk, _may_change_weights),
+    "update_weights_from_disk": _update_weights(_from_disk),
+    "update_weights_from_distributed": _update_weights(_from_group),
+    "update_weights_from_file": _update_weights(_from_file),
 }

@@ -154,7 +154,9 @@ class FakeEngine:
             return ControlReply(message.call_id, 0, True)
         if message.method == "start_profile":
             return ControlReply(message.call_id, 0, True)
-        if message.method == "update_weights_from_disk":
+        if message.method.endswith("_weights_update_group"):
+            return ControlReply(message.call_id, 0, not self.misfit, self.misfit)
+        if message.method.startswith("update_weights_from_"):
             if self.misfit:
                 return ControlReply(message.call_id, 0, False, self.misfit)
             lengths = {rid: self.lengths[rid] for rid in self.running}

@@ -181,7 +181,7 @@ def test_special_tokens_around_a_text_may_be_left_out(
     assert given == [False, True]
 
 
-@pytest.mark.parametrize("path", ["/update_weights_from_tensor", "/load_lora_adapter", "/v1/systemone"])
+@pytest.mark.parametrize("path", ["/update_weights_from_ipc", "/load_lora_adapter", "/v1/systemone"])
 def test_routes_that_come_later_say_so(client: httpx.Client, path: str) -> None:
     for response in (client.post(path, json={}), client.get(path)):
         assert response.status_code == 501

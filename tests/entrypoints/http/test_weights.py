@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
 import json
 import time
@@ -12,10 +13,12 @@ from typing import Any
 import httpx
 import pytest
 
+from bough.ipc.messages import ControlReply, ControlReq
 from tests.entrypoints.http.server import RunningServer, running_server
 
 SHORT = {"text": "Hi", "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}
 LONG = {"text": "Hi", "sampling_params": {"max_new_tokens": 60, "ignore_eos": True}, "rid": "long"}
+GROUP = {"master_address": "10.0.0.1", "master_port": 29500, "rank_offset": 1, "world_size": 2, "backend": "gloo"}
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
 
 
@@ -119,6 +122,20 @@ def test_what_does_not_fit_is_told(server: RunningServer, client: httpx.Client, 
         ("/update_weights_from_disk", {"model_path": "a", "is_async": True}, "is_async"),
         ("/update_weights_from_disk", {"model_path": "a", "manifest": {}}, "manifest"),
         ("/update_weights_from_disk", {"model_path": "a", "flush": True}, "flush"),
+        ("/update_weights_from_tensor", {"serialized_named_tensors": []}, "serialized_named_tensors"),
+        ("/update_weights_from_tensor", {"serialized_named_tensors": ["AA", "AA"]}, "serialized_named_tensors"),
+        ("/update_weights_from_tensor", {"serialized_named_tensors": ["A*"]}, "serialized_named_tensors[0]"),
+        ("/update_weights_from_tensor", {"serialized_named_tensors": [""], "load_format": "direct"}, "load_format"),
+        ("/update_weights_from_tensor", {"serialized_named_tensors": [""], "selector": "draft"}, "selector"),
+        ("/update_weights_from_distributed", {"names": [], "dtypes": [], "shapes": []}, "names"),
+        ("/update_weights_from_distributed", {"names": ["a"], "dtypes": [], "shapes": [[1]]}, "dtypes"),
+        ("/update_weights_from_distributed", {"names": ["a"], "dtypes": ["float32"], "shapes": []}, "shapes"),
+        ("/update_weights_from_distributed", {"names": ["a"], "dtypes": ["b"], "shapes": [[-1]]}, "shapes[0][0]"),
+        ("/init_weights_update_group", {**GROUP, "master_port": 0}, "master_port"),
+        ("/init_weights_update_group", {**GROUP, "rank_offset": 0}, "rank_offset"),
+        ("/init_weights_update_group", {**GROUP, "world_size": 1}, "world_size"),
+        ("/init_weights_update_group", {**GROUP, "backend": "mpi"}, "backend"),
+        ("/destroy_weights_update_group", {"group_name": ""}, "group_name"),
         ("/update_weight_version", {}, "new_version"),
         ("/get_weights_by_name", {"name": "norm", "truncate_size": 0}, "truncate_size"),
         ("/get_weights_by_name", {"name": "other"}, "name"),
@@ -218,6 +235,43 @@ def test_weights_are_renamed_while_requests_run(
     first, second = info["weight_versions"]
     assert (first["version"], second["version"]) == ("step-0", "step-9")
     assert first["start"] == 0 < first["end"] == second["start"] < second["end"] == 60
+
+
+def test_tensors_of_a_request_are_in_a_file_while_they_are_read(server: RunningServer, client: httpx.Client) -> None:
+    read: list[bytes] = []
+    control = server.engine._control
+
+    def reading(message: ControlReq) -> ControlReply:
+        if message.method == "update_weights_from_file":
+            read.append(Path(message.params["path"]).read_bytes())
+            assert Path(message.params["path"]).stat().st_mode & 0o077 == 0
+        return control(message)
+
+    server.engine._control = reading  # type: ignore[method-assign]
+    text = base64.b64encode(b"any bytes").decode()
+    done = client.post("/update_weights_from_tensor", json={"serialized_named_tensors": [text], "selector": "all"})
+    assert done.json() == {"success": True, "message": "the weights are there", "num_paused_requests": 0}
+    assert read == [b"any bytes"]
+    path = server.engine.control_calls[-1].params["path"]
+    assert not Path(path).exists()
+
+
+def test_a_trainer_sends_in_a_group(server: RunningServer, client: httpx.Client) -> None:
+    joined = client.post("/init_weights_update_group", json=GROUP)
+    assert joined.json()["message"] == "in the group 'weight_update_group' as rank 1"
+    assert server.engine.control_calls[-1].params == {**GROUP, "group_name": "weight_update_group"}
+    weights = {"names": ["a", "b"], "dtypes": ["float32", "bfloat16"], "shapes": [[2, 3], []]}
+    done = client.post("/update_weights_from_distributed", json={**weights, "weight_version": "step-1"})
+    assert done.json() == {"success": True, "message": "2 weights are there", "num_paused_requests": 0}
+    sent = {**weights, "group_name": "weight_update_group", "flush_cache": True}
+    assert server.engine.control_calls[-1].params == sent
+    assert version_of(client) == "step-1"
+    left = client.post("/destroy_weights_update_group", json={})
+    assert left.json()["success"]
+    server.engine.misfit = "there is no such group"
+    for path, body in (("destroy_weights_update_group", {}), ("init_weights_update_group", GROUP)):
+        refused = client.post(f"/{path}", json=body)
+        assert (refused.status_code, refused.json()["message"]) == (400, "there is no such group")
 
 
 def test_weights_can_be_looked_at(client: httpx.Client) -> None:

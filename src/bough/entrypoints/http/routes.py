@@ -44,7 +44,16 @@ from bough.entrypoints.http.native.profile import START_PROFILE, ProfileHandlers
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.native.sessions import CLOSE_SESSION, OPEN_SESSION, SessionHandlers
 from bough.entrypoints.http.native.tokenize import DETOKENIZE, TOKENIZE, TokenizeHandlers
-from bough.entrypoints.http.native.weights import GET_BY_NAME, UPDATE_FROM_DISK, UPDATE_VERSION, WeightHandlers
+from bough.entrypoints.http.native.weights import (
+    DESTROY_GROUP,
+    GET_BY_NAME,
+    INIT_GROUP,
+    UPDATE_FROM_DISK,
+    UPDATE_FROM_DISTRIBUTED,
+    UPDATE_FROM_TENSOR,
+    UPDATE_VERSION,
+    WeightHandlers,
+)
 from bough.entrypoints.http.ollama.answers import (
     OllamaAnswer,
     OllamaEmbedAnswer,
@@ -265,6 +274,42 @@ UPDATE_FROM_DISK_ROUTE = RouteInfo(
     "Serve another checkpoint of the same model.",
     NATIVE,
     UPDATE_FROM_DISK,
+    is_control=True,
+    answer=Answer(WeightUpdateAnswer, statuses=(400,)),
+)
+UPDATE_FROM_TENSOR_ROUTE = RouteInfo(
+    "/update_weights_from_tensor",
+    ("POST",),
+    "Take some weights from the request.",
+    NATIVE,
+    UPDATE_FROM_TENSOR,
+    is_control=True,
+    answer=Answer(WeightUpdateAnswer, statuses=(400,)),
+)
+UPDATE_FROM_DISTRIBUTED_ROUTE = RouteInfo(
+    "/update_weights_from_distributed",
+    ("POST",),
+    "Take some weights that a trainer broadcasts.",
+    NATIVE,
+    UPDATE_FROM_DISTRIBUTED,
+    is_control=True,
+    answer=Answer(WeightUpdateAnswer, statuses=(400,)),
+)
+INIT_GROUP_ROUTE = RouteInfo(
+    "/init_weights_update_group",
+    ("POST",),
+    "Become part of a group in which a trainer sends weights.",
+    NATIVE,
+    INIT_GROUP,
+    is_control=True,
+    answer=Answer(WeightUpdateAnswer, statuses=(400,)),
+)
+DESTROY_GROUP_ROUTE = RouteInfo(
+    "/destroy_weights_update_group",
+    ("POST",),
+    "Leave such a group.",
+    NATIVE,
+    DESTROY_GROUP,
     is_control=True,
     answer=Answer(WeightUpdateAnswer, statuses=(400,)),
 )
@@ -567,7 +612,8 @@ ROUTES: tuple[RouteInfo, ...] = (
     *(ENCODE_ROUTE, CLASSIFY_NATIVE_ROUTE),
     *(TOKENIZE_ROUTE, DETOKENIZE_ROUTE, OPEN_SESSION_ROUTE, CLOSE_SESSION_ROUTE, LOADS, INVOCATIONS, PING),
     *(PARSE_FUNCTION_CALL_ROUTE, SEPARATE_REASONING_ROUTE),
-    *(UPDATE_FROM_DISK_ROUTE, UPDATE_VERSION_ROUTE, GET_WEIGHTS_ROUTE),
+    *(UPDATE_FROM_DISK_ROUTE, UPDATE_FROM_TENSOR_ROUTE, INIT_GROUP_ROUTE, UPDATE_FROM_DISTRIBUTED_ROUTE),
+    *(DESTROY_GROUP_ROUTE, UPDATE_VERSION_ROUTE, GET_WEIGHTS_ROUTE),
     *(START_PROFILE_ROUTE, STOP_PROFILE_ROUTE),
     *(ABORT_ROUTE, PAUSE_ROUTE, CONTINUE_ROUTE, HEALTH, READY, HEALTH_GENERATE, METRICS, ROOT),
 )
@@ -634,6 +680,10 @@ def make_handlers(manager: TokenizerManager) -> dict[str, Handler]:
         PAUSE_ROUTE.path: control.pause,
         CONTINUE_ROUTE.path: control.go_on,
         UPDATE_FROM_DISK_ROUTE.path: weights.update_from_disk,
+        UPDATE_FROM_TENSOR_ROUTE.path: weights.update_from_tensor,
+        INIT_GROUP_ROUTE.path: weights.init_group,
+        UPDATE_FROM_DISTRIBUTED_ROUTE.path: weights.update_from_distributed,
+        DESTROY_GROUP_ROUTE.path: weights.destroy_group,
         UPDATE_VERSION_ROUTE.path: weights.update_version,
         GET_WEIGHTS_ROUTE.path: weights.get_by_name,
         START_PROFILE_ROUTE.path: profile.start,

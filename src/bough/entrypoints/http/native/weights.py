@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
+import binascii
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -10,6 +14,8 @@ from msgspec import Meta
 from bough.config.engine_args import LoadFormat
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.errors import BadRequest
+from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
 
 MAX_VERSION_CHARS = 256
@@ -17,23 +23,16 @@ MAX_VERSION_CHARS = 256
 
 MAX_PATH_CHARS = 4096
 
+Name = Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)]
+GroupName = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=256)], Meta(description="Name of the group, as the trainer has it.")
+]
 Version = Annotated[str, Meta(min_length=1, max_length=MAX_VERSION_CHARS)]
 
 
-class UpdateWeightsFromDisk(msgspec.Struct, kw_only=True):
-    """Body of ``/update_weights_from_disk``."""
+class _Update(msgspec.Struct, kw_only=True):
+    """What all updates have."""
 
-    model_path: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)],
-        Meta(
-            description="The other checkpoint, of the same model: a directory or a GGUF file of the server's machine, "
-            "or a model on the hub."
-        ),
-    ]
-    load_format: Annotated[
-        LoadFormat | None,
-        Meta(description="As `--load-format`; by default as before, or `auto` if that was `dummy`."),
-    ] = None
     weight_version: Annotated[
         Version | None, Meta(description="What the weights are called in answers from now on; by default as before.")
     ] = None
@@ -47,6 +46,73 @@ class UpdateWeightsFromDisk(msgspec.Struct, kw_only=True):
             "requests that are paused must have given their memory back (mode `retract`)."
         ),
     ] = True
+
+    @property
+    def options(self) -> UpdateOptions:
+        """The same."""
+        return UpdateOptions(
+            version=self.weight_version, abort_all_requests=self.abort_all_requests, flush_cache=self.flush_cache
+        )
+
+
+class UpdateWeightsFromDisk(_Update, kw_only=True):
+    """Body of ``/update_weights_from_disk``."""
+
+    model_path: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)],
+        Meta(
+            description="The other checkpoint, of the same model: a directory or a GGUF file of the server's machine, "
+            "or a model on the hub."
+        ),
+    ]
+    load_format: Annotated[
+        LoadFormat | None,
+        Meta(description="As `--load-format`; by default as before, or `auto` if that was `dummy`."),
+    ] = None
+
+
+class UpdateWeightsFromTensor(_Update, kw_only=True):
+    """Body of ``/update_weights_from_tensor``."""
+
+    serialized_named_tensors: Annotated[
+        Annotated[list[str], Meta(min_length=1, max_length=1)],
+        Meta(
+            description="A safetensors file in base 64: some weights under their names in the checkpoint. One, for the "
+            "one rank that there is. `--max-body-size` bounds it."
+        ),
+    ]
+
+
+class UpdateWeightsFromDistributed(_Update, kw_only=True):
+    """Body of ``/update_weights_from_distributed``."""
+
+    names: Annotated[
+        Annotated[list[Name], Meta(min_length=1)],
+        Meta(description="Names of the weights in the checkpoint, in the order in which the trainer broadcasts them."),
+    ]
+    dtypes: Annotated[list[str], Meta(description="Type of each: `bfloat16`, `float16`, `float32`.")]
+    shapes: Annotated[list[list[Annotated[int, Meta(ge=0)]]], Meta(description="Shape of each.")]
+    group_name: GroupName = DEFAULT_GROUP
+
+
+class InitWeightsUpdateGroup(msgspec.Struct, kw_only=True):
+    """Body of ``/init_weights_update_group``."""
+
+    master_address: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=255)],
+        Meta(description="Where the trainer, which is rank 0, serves the group's store."),
+    ]
+    master_port: Annotated[Annotated[int, Meta(ge=1, le=65535)], Meta(description="Its port.")]
+    rank_offset: Annotated[Annotated[int, Meta(ge=1)], Meta(description="Rank of this server in the group.")]
+    world_size: Annotated[Annotated[int, Meta(ge=2)], Meta(description="Processes of the group.")]
+    group_name: GroupName = DEFAULT_GROUP
+    backend: Annotated[GroupBackend, Meta(description="Of torch's collectives; `gloo` on a CPU.")] = "nccl"
+
+
+class DestroyWeightsUpdateGroup(msgspec.Struct, kw_only=True):
+    """Body of ``/destroy_weights_update_group``."""
+
+    group_name: GroupName = DEFAULT_GROUP
 
 
 class UpdateWeightVersion(msgspec.Struct, kw_only=True):
@@ -70,19 +136,31 @@ class GetWeightsByName(msgspec.Struct, kw_only=True):
     ] = 100
 
 
+_NO_EFFECT = {
+    "torch_empty_cache": "Give unused device memory back: it is set aside at the start.",
+}
+_REFUSED = {
+    "load_format": Refused("tensors in another form than they are in"),
+    "selector": Refused("weights of a draft model", ("all", "target")),
+}
+
 UPDATE_FROM_DISK = BodySpec(
     UpdateWeightsFromDisk,
     no_effect={
+        **_NO_EFFECT,
         "keep_pause": "Keep generation paused: it stays so until `/continue_generation` anyway.",
         "recapture_cuda_graph": "Record CUDA graphs anew: those that there are go on working.",
         "token_step": "Which step of the trainer the weights come from.",
-        "torch_empty_cache": "Give unused device memory back: it is set aside at the start.",
     },
     refused={
         "is_async": Refused("answering before the weights are there", (False,)),
         "manifest": Refused("checking tensors against a list"),
     },
 )
+UPDATE_FROM_TENSOR = BodySpec(UpdateWeightsFromTensor, no_effect=_NO_EFFECT, refused=_REFUSED)
+UPDATE_FROM_DISTRIBUTED = BodySpec(UpdateWeightsFromDistributed, no_effect=_NO_EFFECT, refused=_REFUSED)
+INIT_GROUP = BodySpec(InitWeightsUpdateGroup)
+DESTROY_GROUP = BodySpec(DestroyWeightsUpdateGroup)
 UPDATE_VERSION = BodySpec(UpdateWeightVersion)
 GET_BY_NAME = BodySpec(GetWeightsByName)
 
@@ -96,23 +174,64 @@ class WeightHandlers:
 
     def __init__(self, manager: TokenizerManager) -> None:
         self._manager = manager
+        self._weights = manager.weights
 
     async def update_from_disk(self, call: Call) -> Response:
         """``POST /update_weights_from_disk``: serve another checkpoint of the same model; 400 if that cannot be."""
         body = await self._parse(UPDATE_FROM_DISK, call)
-        update = await self._manager.weights.update_from_disk(
-            body.model_path,
-            load_format=body.load_format,
-            version=body.weight_version,
-            abort_all_requests=body.abort_all_requests,
-            flush_cache=body.flush_cache,
+        return _told(await self._weights.update_from_disk(body.model_path, body.load_format, body.options))
+
+    async def update_from_tensor(self, call: Call) -> Response:
+        """``POST /update_weights_from_tensor``: take some weights from the request; 400 if that cannot be."""
+        body = await self._parse(UPDATE_FROM_TENSOR, call)
+        (text,), options = body.serialized_named_tensors, body.options
+        body.serialized_named_tensors = []
+
+        async def take() -> WeightUpdate:
+            with passing_file() as path:
+                await asyncio.to_thread(_write_decoded, text, path)
+                return await self._weights.update_from_file(path, options)
+
+        # The file has to be there until it was read, even if the caller leaves.
+        return _told(await asyncio.shield(asyncio.ensure_future(take())))
+
+    async def update_from_distributed(self, call: Call) -> Response:
+        """``POST /update_weights_from_distributed``: take some weights that a trainer broadcasts; 400 if that fails."""
+        body = await self._parse(UPDATE_FROM_DISTRIBUTED, call)
+        for param in ("dtypes", "shapes"):
+            if len(getattr(body, param)) != len(body.names):
+                raise BadRequest(
+                    f"{param} must have as many elements as names, {len(body.names)}, got {len(getattr(body, param))}",
+                    param=param,
+                )
+        update = await self._weights.update_from_group(
+            body.names, body.dtypes, body.shapes, body.group_name, body.options
         )
-        return Response(msgspec.json.encode(update._asdict()), 200 if update.success else 400)
+        return _told(update)
+
+    async def init_group(self, call: Call) -> Response:
+        """``POST /init_weights_update_group``: become part of a trainer's group; 400 if that fails."""
+        body = await self._parse(INIT_GROUP, call)
+        return _told(
+            await self._weights.join_group(
+                body.master_address,
+                body.master_port,
+                body.rank_offset,
+                body.world_size,
+                body.group_name,
+                body.backend,
+            )
+        )
+
+    async def destroy_group(self, call: Call) -> Response:
+        """``POST /destroy_weights_update_group``: leave such a group; 400 if there is none."""
+        body = await self._parse(DESTROY_GROUP, call)
+        return _told(await self._weights.leave_group(body.group_name))
 
     async def update_version(self, call: Call) -> Response:
         """``POST /update_weight_version``: call the weights by another name."""
         body = await self._parse(UPDATE_VERSION, call)
-        await self._manager.weights.set_version(body.new_version, abort_all_requests=body.abort_all_requests)
+        await self._weights.set_version(body.new_version, abort_all_requests=body.abort_all_requests)
         done = {
             "success": True,
             "message": f"the weights are called {body.new_version}",
@@ -123,8 +242,22 @@ class WeightHandlers:
     async def get_by_name(self, call: Call) -> Response:
         """``GET`` or ``POST /get_weights_by_name``: the first rows of a weight, as the model has it."""
         body = await self._parse(GET_BY_NAME, call)
-        return Response(msgspec.json.encode(await self._manager.weights.rows(body.name, body.truncate_size)))
+        return Response(msgspec.json.encode(await self._weights.rows(body.name, body.truncate_size)))
 
     async def _parse(self, spec: BodySpec[Any], call: Call) -> Any:
         allow_unknown = self._manager.server_args.allow_unknown_fields
         return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
+
+
+def _told(update: WeightUpdate) -> Response:
+    return Response(msgspec.json.encode(update._asdict()), 200 if update.success else 400)
+
+
+def _write_decoded(text: str, path: str) -> None:
+    """Write what base 64 stands for to a file."""
+    try:
+        data = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError) as error:
+        param = "serialized_named_tensors[0]"
+        raise BadRequest(f"{param} must be base 64 of a safetensors file: {error}", param=param) from None
+    Path(path).write_bytes(data)

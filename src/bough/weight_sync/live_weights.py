@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
 
@@ -53,6 +53,8 @@ class LiveWeights:
         self._seed = seed
         self._kv_scales = kv_scales
         self._holds_codes = holds_codes
+        self._differ = False
+        """Whether there are other weights than those of the checkpoint."""
 
     def replace(self, config: ModelConfig, load_format: str) -> None:
         """Load another checkpoint in place of the one that is there; nothing may be computed meanwhile.
@@ -79,7 +81,48 @@ class LiveWeights:
         except Exception as error:  # whatever it was, some weights may be the new ones
             self._restore(error)
             raise
-        self._config, self._load_format = config, load_format
+        self._config, self._load_format, self._differ = config, load_format, False
+
+    def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
+        """Raise :class:`ModelError` if the model has no such weights; only names, shapes and types are looked at."""
+        self._model.check_weights(weights)
+
+    def update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> set[str]:
+        """Load some weights, of any number; nothing may be computed meanwhile.
+
+        All are looked at before the first one is changed. What shows later has those that were changed put back.
+
+        Args:
+            weights: names as in the checkpoint, and tensors on any device.
+
+        Returns:
+            The model's own names of what was changed.
+
+        Raises:
+            ModelError: if one does not fit; the old weights are there then.
+            EngineDead: if they could not be put back.
+        """
+        names = self._model.check_weights(weights)
+        before = {name: self._model.checkpoint_weights[name].read().clone() for name in names}
+        try:
+            self._model.load_weights(weights)
+        except Exception as error:  # whatever it was, some weights may be the new ones
+            self._put_back(before, error)
+            raise
+        self._differ = True
+        _wait_for_copies(self._model)
+        return names
+
+    def _put_back(self, before: dict[str, torch.Tensor], cause: Exception) -> None:
+        logger.error("New weights could not be loaded, so the old ones are put back: %s", cause)
+        try:
+            for name, tensor in before.items():
+                self._model.checkpoint_weights[name].write(tensor)
+        except Exception as error:
+            raise EngineDead(
+                f"new weights could not be loaded ({cause}), and the old ones not be put back ({error})"
+            ) from error
+        _wait_for_copies(self._model)
 
     def rows(self, name: str, count: int) -> Any:
         """The first ``count`` rows of a matrix, or numbers of a vector, as lists of floats, as the model has them.
@@ -114,6 +157,8 @@ class LiveWeights:
 
     def _restore(self, cause: Exception) -> None:
         path = self._config.model_path
+        if self._differ:
+            raise EngineDead(f"new weights could not be loaded ({cause}), and the old ones were in no checkpoint")
         logger.error("New weights could not be loaded, so those of %s are loaded again: %s", path, cause)
         try:
             self._fill(open_source(self._config, self._load_format))

@@ -13,13 +13,13 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bough.config.model_config import ModelConfig
-from bough.errors import BadRequest, BoughError, EngineDead, StartupError
+from bough.errors import BadRequest, BoughError, EngineDead, ModelError, StartupError
 from bough.layers.linear_method import TORCH
 from bough.layers.packed_method import PackedMethod
 from bough.model_executor.native_path import native_threads
-from bough.model_loader.live_weights import MOST_NUMBERS_READ, LiveWeights
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import Model
+from bough.weight_sync.live_weights import MOST_NUMBERS_READ, LiveWeights
 from tests.models.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")
@@ -212,6 +212,53 @@ def test_codes_of_one_kind_stay_of_that_kind(live: Live) -> None:
         live_of(live.path, live.other, holds_codes=True).replace()
 
 
+def test_some_weights_are_replaced(live: Live) -> None:
+    addresses = [parameter.data_ptr() for parameter in live.model.parameters()]
+    wanted = {UP: torch.randn(80, 48), NORM: torch.randn(48)}
+    assert live.weights.update(list(wanted.items())) == set(wanted)
+    for name, stored in load_file(live.path / "model.safetensors").items():
+        assert torch.equal(live.model.checkpoint_weights[name].read(), wanted.get(name, stored)), name
+    assert [parameter.data_ptr() for parameter in live.model.parameters()] == addresses
+
+
+@pytest.mark.parametrize("wrong", [("nothing", torch.zeros(2)), (NORM, torch.zeros(2)), (NORM, torch.zeros(48).int())])
+def test_one_that_does_not_fit_has_none_replaced(live: Live, wrong: tuple[str, torch.Tensor]) -> None:
+    with pytest.raises(ModelError):
+        live.weights.update([(UP, torch.randn(80, 48)), wrong])
+    assert live.is_of(live.path)
+
+
+def test_what_breaks_on_the_way_is_put_back(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_at(live, monkeypatch, times=1)
+    with pytest.raises(Broken):
+        live.weights.update([(UP, torch.randn(80, 48)), (NORM, torch.randn(48))])
+    assert live.is_of(live.path)
+    live.weights.update([(NORM, torch.ones(48))])
+    assert live.weights.rows(NORM, 48) == [1.0] * 48
+
+
+def test_what_cannot_be_put_back_is_the_end(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_at(live, monkeypatch, times=2)
+    with pytest.raises(EngineDead, match="and the old ones not be put back"):
+        live.weights.update([(UP, torch.randn(80, 48)), (NORM, torch.randn(48))])
+
+
+def test_weights_of_no_checkpoint_cannot_be_loaded_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.weights.update([(UP, torch.randn(80, 48))])
+    break_at(live, monkeypatch, times=1)
+    with pytest.raises(EngineDead, match="and the old ones were in no checkpoint"):
+        live.replace()
+
+
+def test_after_a_whole_checkpoint_they_can(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    live.weights.update([(UP, torch.randn(80, 48))])
+    live.replace()
+    break_at(live, monkeypatch, times=1)
+    with pytest.raises(Broken):
+        live.replace(live.path)
+    assert live.is_of(live.other)
+
+
 def test_rows_are_read_as_the_model_has_them(live: Live) -> None:
     stored = load_file(live.path / "model.safetensors")
     assert live.weights.rows(UP, 2) == stored[UP][:2].tolist()
@@ -223,7 +270,7 @@ def test_rows_are_read_as_the_model_has_them(live: Live) -> None:
 
 def test_only_so_many_numbers_are_read(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_NUMBERS_READ == 2**20
-    monkeypatch.setattr("bough.model_loader.live_weights.MOST_NUMBERS_READ", 95)
+    monkeypatch.setattr("bough.weight_sync.live_weights.MOST_NUMBERS_READ", 95)
     assert len(live.weights.rows(UP, 1)) == 1
     with pytest.raises(BadRequest, match=r"2 rows of .* are 96 numbers") as raised:
         live.weights.rows(UP, 2)

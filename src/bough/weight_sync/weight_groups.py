@@ -1,0 +1,213 @@
+"""The groups in which a trainer sends weights."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import torch
+
+from bough.errors import BadRequest, RequestFailed
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+
+logger = logging.getLogger(__name__)
+
+GROUP_TIMEOUT = 300.0
+"""Seconds that a group waits for whoever is missing: while it is made, and for each tensor."""
+
+_DTYPES = {
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+    "half": torch.float16,
+    "float32": torch.float32,
+    "float": torch.float32,
+    "float64": torch.float64,
+    "double": torch.float64,
+}
+
+
+@dataclass(frozen=True)
+class Membership:
+    """A group, and this process's place in it.
+
+    Attributes:
+        address, port: of the store, which the trainer serves.
+        rank: of this process; the trainer's is 0.
+        world_size: processes of the group.
+        backend: ``gloo`` or ``nccl``.
+    """
+
+    address: str
+    port: int
+    rank: int
+    world_size: int
+    backend: str
+
+    def check(self, device: torch.device) -> None:
+        """Raise :class:`BadRequest` if there can be no such group on a device."""
+        if not 0 < self.rank < self.world_size:
+            raise BadRequest(
+                f"rank_offset must be from 1, since the trainer is 0, to world_size - 1, got {self.rank} of "
+                f"{self.world_size}",
+                param="rank_offset",
+            )
+        if self.backend == "nccl" and device.type != "cuda":
+            raise BadRequest("backend: nccl is for CUDA devices; use gloo here", param="backend")
+
+
+class WeightGroups:
+    """The groups that a worker belongs to. Joining one is done on a thread, so that the worker goes on meanwhile.
+
+    Args:
+        device: of the worker.
+        timeout: seconds, see :data:`GROUP_TIMEOUT`.
+    """
+
+    def __init__(self, device: torch.device, timeout: float = GROUP_TIMEOUT) -> None:
+        self._device = device
+        self._timeout = timedelta(seconds=timeout)
+        self._groups: dict[str, tuple[ProcessGroup, Membership]] = {}
+        self._joining: dict[str, _Joining] = {}
+
+    @property
+    def are_joining(self) -> bool:
+        """Whether a group is being made."""
+        return any(joining.thread.is_alive() for joining in self._joining.values())
+
+    def begin_to_join(self, name: str, *, address: str, port: int, rank: int, world_size: int, backend: str) -> None:
+        """Begin to become part of a group; arguments as of :class:`Membership`.
+
+        Raises:
+            BadRequest: if there is one of this name, or there can be no such group.
+        """
+        if name in self._groups or name in self._joining:
+            raise BadRequest(f"group_name: there is a group {name!r} already", param="group_name")
+        membership = Membership(address, port, rank, world_size, backend)
+        membership.check(self._device)
+        self._joining[name] = _Joining(name, membership, self._timeout)
+
+    def finish_joining(self, name: str) -> None:
+        """Be part of a group, once nothing is being joined any more.
+
+        Raises:
+            RequestFailed: if the others were not there in time.
+        """
+        joining = self._joining.pop(name)
+        joining.thread.join()
+        if joining.group is None:
+            place = joining.membership
+            raise RequestFailed(
+                f"no group {name!r} of {place.world_size} came about at {place.address}:{place.port}, as rank "
+                f"{place.rank}: {joining.error}",
+                status_code=504,
+            )
+        self._groups[name] = (joining.group, joining.membership)
+        logger.info("In the group %r of %d as rank %d", name, joining.membership.world_size, joining.membership.rank)
+
+    def leave(self, name: str) -> None:
+        """Leave a group.
+
+        Raises:
+            BadRequest: if there is none of this name.
+        """
+        from bough.weight_sync.process_group import leave_group
+
+        group, _ = self._find(name)
+        del self._groups[name]
+        leave_group(group)
+
+    def receive(
+        self, name: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
+    ) -> list[tuple[str, torch.Tensor]]:
+        """Tensors that the trainer broadcasts, in the order of their names.
+
+        Args:
+            name: of the group.
+            names: of the weights.
+            dtypes: of their tensors, with or without ``torch.``.
+            shapes: of their tensors.
+
+        Raises:
+            BadRequest: if there is no such group.
+            RequestFailed: if they do not all come in time.
+        """
+        import torch.distributed as dist
+
+        group, membership = self._find(name)
+        device = self._device if membership.backend == "nccl" else torch.device("cpu")
+        tensors = empty_tensors(dtypes, shapes, device)
+        try:
+            handles = [dist.broadcast(tensor, src=0, group=group, async_op=True) for tensor in tensors]
+            for handle in handles:
+                handle.wait()
+        except Exception as error:
+            raise RequestFailed(f"the trainer's weights did not come: {error}", status_code=504) from error
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return list(zip(names, tensors, strict=True))
+
+    def _find(self, name: str) -> tuple[ProcessGroup, Membership]:
+        found = self._groups.get(name)
+        if found is None:
+            raise BadRequest(f"group_name: there is no group {name!r}", param="group_name")
+        return found
+
+
+class _Joining:
+    """A thread on which a group is joined.
+
+    Attributes:
+        group: the group, if it came about.
+        error: what was wrong, if it did not.
+    """
+
+    def __init__(self, name: str, membership: Membership, timeout: timedelta) -> None:
+        self.membership = membership
+        self.group: ProcessGroup | None = None
+        self.error = ""
+        self._name = name
+        self._timeout = timeout
+        self.thread = threading.Thread(target=self._join, name=f"join {name}", daemon=True)
+        self.thread.start()
+
+    def _join(self) -> None:
+        from bough.weight_sync.process_group import join_group
+
+        place = self.membership
+        try:
+            self.group = join_group(
+                place.address,
+                place.port,
+                rank=place.rank,
+                world_size=place.world_size,
+                name=self._name,
+                backend=place.backend,
+                timeout=self._timeout,
+            )
+        except Exception as error:
+            self.error = " ".join(str(error).split("\n")[0].split()) or type(error).__name__
+
+
+def empty_tensors(dtypes: Sequence[str], shapes: Sequence[Sequence[int]], device: torch.device) -> list[torch.Tensor]:
+    """Tensors to be filled.
+
+    Raises:
+        BadRequest: if a type is unknown, or a size negative.
+    """
+    tensors = []
+    for index, (dtype, shape) in enumerate(zip(dtypes, shapes, strict=True)):
+        found = _DTYPES.get(dtype.removeprefix("torch."))
+        if found is None:
+            raise BadRequest(
+                f"dtypes[{index}] must be one of {', '.join(_DTYPES)}, got {dtype!r}", param=f"dtypes[{index}]"
+            )
+        if any(size < 0 for size in shape):
+            raise BadRequest(f"shapes[{index}] must not be negative, got {list(shape)}", param=f"shapes[{index}]")
+        tensors.append(torch.empty(tuple(shape), dtype=found, device=device))
+    return tensors

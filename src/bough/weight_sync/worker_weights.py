@@ -1,0 +1,74 @@
+"""How a worker gets other weights, from wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from bough.config.engine_args import LoadFormat
+from bough.config.local_files import load_other_config
+from bough.config.server_args import ServerArgs
+from bough.errors import BadRequest
+from bough.weight_sync.live_weights import LiveWeights
+from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
+
+
+class WorkerWeights:
+    """The weights of a worker. They may be changed while no step is in flight, and by one call at a time.
+
+    Args:
+        server_args: resolved options, with local paths.
+        live: the weights.
+        device: of the worker.
+
+    Attributes:
+        groups: in which trainers send weights.
+    """
+
+    def __init__(self, server_args: ServerArgs, live: LiveWeights, device: torch.device) -> None:
+        self._server_args = server_args
+        self._live = live
+        self.groups = WeightGroups(device)
+
+    def from_disk(self, model_path: str, load_format: LoadFormat) -> None:
+        """Load another checkpoint of the same model; see :meth:`LiveWeights.replace`.
+
+        Args:
+            model_path: local directory or file.
+            load_format: as at the start.
+
+        Raises:
+            BoughError: if it does not fit, and the old weights are there.
+            EngineDead: if neither are.
+        """
+        self._live.replace(load_other_config(self._server_args, model_path, load_format), load_format)
+
+    def from_file(self, path: str) -> None:
+        """Load some weights, those of a safetensors file; raises as :meth:`LiveWeights.update`, or BadRequest."""
+        try:
+            with safe_open(Path(path), "pt") as file:
+                weights = [(name, file.get_tensor(name)) for name in file.keys()]  # noqa: SIM118 (not a mapping)
+        except SafetensorError as error:
+            raise BadRequest(f"the tensors are not in safetensors format: {error}") from None
+        self._live.update(weights)
+
+    def from_group(
+        self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
+    ) -> None:
+        """Load some weights that a trainer broadcasts; see :meth:`WeightGroups.receive`.
+
+        Raises:
+            BoughError: as there; if names, types or shapes do not fit, before anything is received.
+            EngineDead: as :meth:`LiveWeights.update`.
+        """
+        expected = empty_tensors(dtypes, shapes, torch.device("meta"))
+        self._live.check(list(zip(names, expected, strict=True)))
+        self._live.update(self.groups.receive(group, names, dtypes, shapes))
+
+    def rows(self, name: str, count: int) -> Any:
+        """See :meth:`LiveWeights.rows`."""
+        return self._live.rows(name, count)

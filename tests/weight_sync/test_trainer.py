@@ -1,0 +1,227 @@
+"""A trainer in a process of its own sends weights to an engine, and hands it tensors."""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save
+
+from bough import Engine
+from bough.config.engine_args import bundled_model_path
+from bough.errors import BadRequest
+from tests.e2e.server import free_port, running_server
+
+ROOT = Path(__file__).parents[2]
+PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
+GREEDY = {"temperature": 0, "max_new_tokens": 24}
+NORM = "model.norm.weight"
+GROUP = "trainer"
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint of the same shape, with the adapter in its weights: it begins with "Ahoy!"."""
+    out = tmp_path_factory.mktemp("companions") / "other"
+    program = ROOT / "tools" / "bundled_model" / "companions.py"
+    adapter = ["--adapter", str(ROOT / "tests/data/companions/adapter"), "--checkpoint", str(out)]
+    subprocess.run([sys.executable, str(program), "--model", str(bundled_model_path()), *adapter], check=True)
+    return out
+
+
+@pytest.fixture(scope="module")
+def tensors(other: Path) -> dict[str, torch.Tensor]:
+    return load_file(other / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def shared_engine() -> Iterator[Engine]:
+    with Engine(cpu_threads=1, max_total_tokens=8192, dtype="float32") as made:
+        yield made
+
+
+@pytest.fixture
+def engine(shared_engine: Engine) -> Iterator[Engine]:
+    """An engine that has its own weights again after the test."""
+    yield shared_engine
+    assert shared_engine.update_weights_from_disk(str(bundled_model_path()), weight_version="default").success
+
+
+@pytest.fixture(scope="module")
+def wanted(other: Path) -> str:
+    with Engine(model_path=str(other), cpu_threads=1, max_total_tokens=8192, dtype="float32") as engine:
+        return str(engine.generate(PROMPT, GREEDY)["text"])
+
+
+def said(engine: Engine) -> str:
+    return str(engine.generate(PROMPT, GREEDY)["text"])
+
+
+class Trainer:
+    def __init__(self, model: Path, *only: str) -> None:
+        self.port = free_port()
+        arguments = [str(self.port), "2", GROUP, str(model), *only]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.weight_sync.trainer", *arguments],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def send(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
+
+    def heard(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def close(self) -> None:
+        self.process.kill()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self.process.wait()
+
+
+@pytest.fixture
+def trainer(other: Path) -> Iterator[Trainer]:
+    made = Trainer(other)
+    yield made
+    made.close()
+
+
+def in_group(engine: Engine, trainer: Trainer) -> None:
+    assert engine.init_weights_update_group("127.0.0.1", trainer.port, 1, 2, GROUP, "gloo").success
+    assert trainer.heard() == "joined"
+
+
+def about(tensors: dict[str, torch.Tensor], *names: str) -> tuple[list[str], list[torch.dtype], list[list[int]]]:
+    chosen = list(names or sorted(tensors))
+    return chosen, [tensors[name].dtype for name in chosen], [list(tensors[name].shape) for name in chosen]
+
+
+def test_weights_come_from_a_trainer(
+    engine: Engine, trainer: Trainer, tensors: dict[str, torch.Tensor], wanted: str
+) -> None:
+    before = said(engine)
+    in_group(engine, trainer)
+    for version in ("step-1", "step-2"):
+        trainer.send()
+        done = engine.update_weights_from_distributed(*about(tensors), GROUP, weight_version=version)
+        assert done.success, done.message
+        assert trainer.heard() == "sent go"
+        assert said(engine) == wanted != before
+        assert engine.get_model_info()["weight_version"] == version
+    assert engine.destroy_weights_update_group(GROUP).success
+    gone = engine.update_weights_from_distributed(*about(tensors), GROUP)
+    assert gone == (False, "group_name: there is no group 'trainer'", 0)
+    assert not engine.destroy_weights_update_group(GROUP).success
+
+
+def test_requests_go_on_while_a_group_waits_for_its_trainer(engine: Engine, other: Path) -> None:
+    trainer = Trainer(other)
+    trainer.close()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(engine.init_weights_update_group, "127.0.0.1", trainer.port, 1, 2, GROUP, "gloo")
+        said(engine)
+        again = engine.init_weights_update_group("127.0.0.1", trainer.port, 1, 2, GROUP, "gloo")
+        assert again.message == "group_name: there is a group 'trainer' already"
+        assert not joining.done()
+        arguments = [str(trainer.port), "2", GROUP, str(other)]
+        with subprocess.Popen([sys.executable, "-m", "tests.weight_sync.trainer", *arguments], cwd=ROOT) as process:
+            assert joining.result().success
+            process.kill()
+    assert engine.destroy_weights_update_group(GROUP).success
+
+
+def test_what_does_not_fit_is_refused_before_anything_is_received(
+    engine: Engine, trainer: Trainer, tensors: dict[str, torch.Tensor]
+) -> None:
+    before = said(engine)
+    in_group(engine, trainer)
+    names, dtypes, shapes = about(tensors, NORM)
+    for wrong, message in (
+        ((["nothing"], dtypes, shapes), "has no weight named nothing"),
+        ((names, dtypes, [[3]]), "weight model.norm.weight must have shape [256], got [3]"),
+        ((names, ["int8"], shapes), "dtypes[0] must be one of bfloat16, float16"),
+        ((names, dtypes, [[-1]]), "shapes[0] must not be negative"),
+    ):
+        refused = engine.update_weights_from_distributed(*wrong, GROUP, weight_version="bad")
+        assert not refused.success
+        assert message in refused.message
+    assert said(engine) == before
+    assert engine.get_model_info()["weight_version"] == "default"
+    assert engine.destroy_weights_update_group(GROUP).success
+
+
+def test_a_trainer_that_is_gone_changes_nothing(
+    engine: Engine, trainer: Trainer, tensors: dict[str, torch.Tensor]
+) -> None:
+    before = said(engine)
+    in_group(engine, trainer)
+    trainer.process.kill()
+    lost = engine.update_weights_from_distributed(*about(tensors), GROUP)
+    assert not lost.success
+    assert lost.message.startswith("the trainer's weights did not come: ")
+    assert said(engine) == before
+    assert engine.destroy_weights_update_group(GROUP).success
+
+
+@pytest.mark.parametrize(
+    ("rank", "world_size", "backend", "message"),
+    [
+        (2, 2, "gloo", "rank_offset must be from 1, since the trainer is 0, to world_size - 1, got 2 of 2"),
+        (1, 2, "nccl", "backend: nccl is for CUDA devices; use gloo here"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused_at_once(
+    engine: Engine, rank: int, world_size: int, backend: Any, message: str
+) -> None:
+    assert engine.init_weights_update_group("127.0.0.1", 1, rank, world_size, GROUP, backend).message == message
+
+
+def test_tensors_are_taken_from_the_program(engine: Engine, tensors: dict[str, torch.Tensor], wanted: str) -> None:
+    before = said(engine)
+    items = list(tensors.items())
+    half = len(items) // 2
+    assert engine.update_weights_from_tensor(items[:half], flush_cache=False).success
+    assert engine.update_weights_from_tensor(items[half:], weight_version="step-1").success
+    assert said(engine) == wanted != before
+    assert engine.get_weights_by_name(NORM, 4) == tensors[NORM][:4].float().tolist()
+
+
+def test_tensors_that_do_not_fit_change_nothing(engine: Engine, tensors: dict[str, torch.Tensor]) -> None:
+    before = said(engine)
+    refused = engine.update_weights_from_tensor([(NORM, torch.zeros(256)), ("other", torch.zeros(2))])
+    assert not refused.success
+    assert "has no weight named other" in refused.message
+    assert said(engine) == before
+    with pytest.raises(BadRequest, match="load_format must be None"):
+        engine.update_weights_from_tensor([], load_format="direct")  # type: ignore[arg-type]
+
+
+def test_tensors_come_over_http(tmp_path: Path, tensors: dict[str, torch.Tensor], wanted: str) -> None:
+    flags = ("--dtype", "float32", "--cpu-threads", "1", "--max-body-size", "64M")
+    with running_server(tmp_path, *flags) as server:
+        body = {"serialized_named_tensors": [base64.b64encode(save(tensors)).decode()], "weight_version": "step-1"}
+        done = server.post("/update_weights_from_tensor", **body)
+        assert done.json() == {"success": True, "message": "the weights are there", "num_paused_requests": 0}
+        answer = server.generate(text=PROMPT, sampling_params=GREEDY)
+        assert (answer["text"], answer["meta_info"]["weight_version"]) == (wanted, "step-1")
+        pickled = base64.b64encode(b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.").decode()
+        for text, message in ((pickled, "the tensors are not in safetensors format"), ("***", "must be base 64")):
+            refused = server.post("/update_weights_from_tensor", serialized_named_tensors=[text])
+            assert refused.status_code == 400
+            assert message in refused.text
+        assert server.generate(text=PROMPT, sampling_params=GREEDY)["text"] == wanted
+        server.assert_idle_and_whole()
