@@ -54,6 +54,13 @@ def test_a_search_ranks_all_sentences_and_an_embedding_model_the_answer_first(ar
     assert not args or "Dig a hole" in ranked[0]
 
 
+def test_a_model_that_is_rewarded_for_brevity_becomes_brief():
+    lines = run("reinforce.py", "--rounds", "6", "--samples", "6").splitlines()
+    versions, lengths = zip(*(line.removesuffix(" tokens an answer").split(": ") for line in lines), strict=True)
+    assert versions == ("default", *(f"round {number}" for number in range(1, 6)))
+    assert float(lengths[-1]) < float(lengths[0]) - 5
+
+
 def test_steps_advance_all_requests_and_an_aborted_one_ends():
     out = run("step_by_step.py")
     assert "first ->" in out
