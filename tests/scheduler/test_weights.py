@@ -12,7 +12,13 @@ from bough.model_executor.fake_model_runner import FakeWorker
 from bough.scheduler.weights import Weights
 from tests.scheduler.harness import Harness, prompt_of
 
-UPDATE = {"model_path": "/models/new", "load_format": "auto", "flush_cache": True}
+UPDATE = {
+    "model_path": "/models/new",
+    "load_format": "auto",
+    "flush_cache": True,
+    "while_paused": False,
+    "timeout": 60.0,
+}
 
 
 class Updatable:
@@ -22,19 +28,30 @@ class Updatable:
         self.error = error
         self.paths: list[str] = []
         self.weights = self.groups = self
-        self.are_joining = False
+        self.joining = False
+        self.spoiled: list[str] = []
         self.joined: list[str] = []
 
-    def from_disk(self, model_path: str, load_format: str) -> None:
+    def from_disk(self, model_path: str, load_format: str) -> int:
         if self.error is not None:
             raise self.error
         self.paths.append(model_path)
+        return 3
+
+    def from_group(self, group: str, *_: Any) -> int:
+        return self.from_disk(group, "auto")
+
+    def spoil(self, name: str) -> None:
+        self.spoiled.append(name)
+
+    def is_joining(self, name: str) -> bool:
+        return self.joining
 
     def rows(self, name: str, count: int) -> Any:
         return [float(len(name))] * count
 
     def begin_to_join(self, name: str, **place: Any) -> None:
-        self.are_joining = True
+        self.joining = True
 
     def finish_joining(self, name: str) -> None:
         self.joined.append(name)
@@ -72,7 +89,7 @@ def test_an_update_waits_until_nobody_is_left(overlap: bool | str) -> None:
         replies = harness.scheduler.process_input_requests([])
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 9)
     assert worker.paths == ["/models/new"]
-    assert [reply.data for reply in replies] == [{"num_paused_requests": 0, "output_lens": {}}]
+    assert [reply.data for reply in replies] == [{"num_changed": 3, "num_paused_requests": 0, "output_lens": {}}]
     assert harness.scheduler.kv.usage().free == harness.scheduler.kv.usage().total, "the cache is flushed"
     harness.close()
 
@@ -97,12 +114,39 @@ def test_paused_requests_go_on_with_the_new_weights(mode: str, overlap: bool | s
     flush_cache = mode == "retract"
     (reply,) = call(harness, "update_weights_from_disk", {**UPDATE, "flush_cache": flush_cache})
     assert reply.success, reply.message
-    assert reply.data == {"num_paused_requests": 2, "output_lens": {"a": so_far, "late": 0}}
+    assert reply.data == {"num_changed": 3, "num_paused_requests": 2, "output_lens": {"a": so_far, "late": 0}}
+    (lengths,) = call(harness, "get_output_lens", {})
+    assert lengths.data == {"output_lens": {"a": so_far, "late": 0}}
     call(harness, "continue_generation", {})
     harness.run()
     harness.close()
     for rid, seed in (("a", 0), ("late", 1)):
         assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 20)
+
+
+def test_an_update_for_a_pause_is_refused_once_that_has_ended() -> None:
+    worker = Updatable()
+    harness = harness_of(worker)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+    harness.step()
+    (reply,) = call(harness, "update_weights_from_disk", {**UPDATE, "while_paused": True})
+    assert (reply.success, worker.paths) == (False, [])
+    assert reply.message.startswith("the pause has ended")
+    harness.run()
+    harness.close()
+
+
+@pytest.mark.parametrize("error", [BadRequest("it is another model"), ValueError("a bug")])
+def test_a_group_whose_weights_were_not_taken_is_out_of_step(error: Exception) -> None:
+    worker = Updatable(error)
+    harness = harness_of(worker)
+    group = {"group_name": "g", "names": ["a"], "dtypes": ["float32"], "shapes": [[1]]}
+    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **group})
+    assert (reply.success, worker.spoiled) == (False, ["g"])
+    worker.error = None
+    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **group})
+    assert (reply.success, worker.spoiled) == (True, ["g"])
+    harness.close()
 
 
 def test_the_cache_stays_if_that_is_wanted() -> None:
@@ -180,7 +224,7 @@ def test_requests_go_on_while_a_group_is_joined() -> None:
     harness.run()
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 8)
     assert harness.scheduler.process_input_requests([]) == []
-    worker.are_joining = False
+    worker.joining = False
     (reply,) = harness.scheduler.process_input_requests([])
     assert reply.success
     assert worker.joined == ["g"]

@@ -6,7 +6,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -15,16 +15,19 @@ from safetensors.torch import load_file, save_file
 from bough.config.model_config import ModelConfig
 from bough.errors import BadRequest, BoughError, EngineDead, ModelError, StartupError
 from bough.layers.linear_method import TORCH
-from bough.layers.packed_method import PackedMethod
+from bough.layers.packed_method import PackedMethod, packed_method
+from bough.layers.stored_formats import StoredFormats
 from bough.model_executor.native_path import native_threads
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import Model
+from bough.models.registry import make_model
 from bough.weight_sync.live_weights import MOST_NUMBERS_READ, LiveWeights
 from tests.models.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")
 UP = "model.layers.1.mlp.up_proj.weight"
 NORM = "model.norm.weight"
+EMBEDDING = "model.embed_tokens.weight"
 
 
 @dataclass
@@ -50,8 +53,9 @@ def live_of(path: Path, other: Path, *, packed: bool = True, load_format: str = 
     config = config_of(path)
     threads = native_threads(config, CPU, 1) if packed else None
     method = PackedMethod(threads) if threads is not None else TORCH
-    model = load_model(config, source=open_source(config, load_format), device=CPU, seed=0, method=method)
-    return Live(path, other, model, LiveWeights(model, config, load_format, seed=0, **facts))
+    source = open_source(config, load_format)
+    model = load_model(config, source=source, device=CPU, seed=0, method=method)
+    return Live(path, other, model, LiveWeights(model, config, load_format, source=source, seed=0, **facts))
 
 
 @pytest.fixture
@@ -215,7 +219,7 @@ def test_codes_of_one_kind_stay_of_that_kind(live: Live) -> None:
 def test_some_weights_are_replaced(live: Live) -> None:
     addresses = [parameter.data_ptr() for parameter in live.model.parameters()]
     wanted = {UP: torch.randn(80, 48), NORM: torch.randn(48)}
-    assert live.weights.update(list(wanted.items())) == set(wanted)
+    assert live.weights.update(list(wanted.items())) == 2
     for name, stored in load_file(live.path / "model.safetensors").items():
         assert torch.equal(live.model.checkpoint_weights[name].read(), wanted.get(name, stored)), name
     assert [parameter.data_ptr() for parameter in live.model.parameters()] == addresses
@@ -228,19 +232,74 @@ def test_one_that_does_not_fit_has_none_replaced(live: Live, wrong: tuple[str, t
     assert live.is_of(live.path)
 
 
-def test_what_breaks_on_the_way_is_put_back(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("form", ["int8", "int4"])
+def test_numbers_that_cannot_be_quantised_change_no_bit(live: Live, form: Literal["int8", "int4"]) -> None:
+    config = config_of(live.path)
+    threads = native_threads(config, CPU, 1)
+    assert threads is not None
+    source = open_source(config, "auto")
+    model = load_model(config, source=source, device=CPU, seed=0, method=packed_method(threads, form))
+    weights = LiveWeights(model, config, "auto", source=source, seed=0)
+    before = [parameter.clone() for parameter in model.parameters()]
+    wrong = torch.randn(48, 80)
+    wrong[3, 5] = torch.nan
+    with pytest.raises(ModelError, match="not finite"):
+        weights.update([(UP, torch.randn(80, 48)), ("model.layers.1.mlp.down_proj.weight", wrong)])
+    for parameter, old in zip(model.parameters(), before, strict=True):
+        assert torch.equal(parameter.view(torch.uint8), old.view(torch.uint8))
+
+
+def test_codes_of_a_checkpoint_take_no_other_numbers(tmp_path: Path) -> None:
+    """A matrix that is held in a checkpoint's 4 bits refuses, and nothing else has changed by then."""
+    path = save_checkpoint(tmp_path / "plain", "Qwen2", hidden_size=64, intermediate_size=128).path
+    config = config_of(path)
+    threads = native_threads(config, CPU, 1)
+    assert threads is not None
+    method = StoredFormats(lambda _: "int4", {"int4": PackedMethod(threads, "int4", exact=True)}, apart=True)
+    with torch.device(CPU):
+        model = make_model(config, method)
+    weights = LiveWeights(model, config, "auto", source=None, seed=0, holds_codes=True)
+    norm = model.checkpoint_weights[NORM].read().clone()
+    with pytest.raises(ModelError, match="held as int4"):
+        weights.update([(NORM, torch.ones(64)), (UP, torch.randn(128, 64))])
+    assert torch.equal(model.checkpoint_weights[NORM].read(), norm)
+
+
+def test_what_breaks_on_the_way_is_the_end(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     break_at(live, monkeypatch, times=1)
-    with pytest.raises(Broken):
+    with pytest.raises(EngineDead, match="could be loaded in part only: input/output error"):
         live.weights.update([(UP, torch.randn(80, 48)), (NORM, torch.randn(48))])
+
+
+def test_names_are_there_once_and_known(live: Live) -> None:
+    for weights, message in (
+        ([(NORM, torch.ones(48)), (NORM, torch.ones(48))], "is there twice"),
+        ([], "none of the names"),
+        ([("model.layers.0.self_attn.rotary_emb.inv_freq", torch.zeros(8))], "none of the names"),
+    ):
+        with pytest.raises(BadRequest, match=message):
+            live.weights.update(weights)
     assert live.is_of(live.path)
-    live.weights.update([(NORM, torch.ones(48))])
-    assert live.weights.rows(NORM, 48) == [1.0] * 48
 
 
-def test_what_cannot_be_put_back_is_the_end(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    break_at(live, monkeypatch, times=2)
-    with pytest.raises(EngineDead, match="and the old ones not be put back"):
-        live.weights.update([(UP, torch.randn(80, 48)), (NORM, torch.randn(48))])
+def test_a_tied_head_is_the_embedding(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path / "tied", "Qwen2", tie_word_embeddings=True).path
+    tied = live_of(path, path)
+    wanted = torch.randn(160, 48)
+    assert tied.weights.update([("lm_head.weight", wanted)]) == 1
+    assert torch.equal(tied.model.checkpoint_weights[EMBEDDING].read(), wanted)
+    both = [(EMBEDDING, torch.zeros(160, 48)), ("lm_head.weight", wanted)]
+    with pytest.raises(BadRequest, match="shares its memory"):
+        tied.weights.update(both)
+    assert torch.equal(tied.model.checkpoint_weights[EMBEDDING].read(), wanted)
+    assert tied.weights.update([(EMBEDDING, torch.zeros(160, 48)), ("lm_head.weight", torch.zeros(160, 48))]) == 1
+
+
+def test_files_that_have_changed_meanwhile_are_not_the_old_ones(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    break_at(live, monkeypatch, times=1)
+    shutil.copyfile(live.other / "model.safetensors", live.path / "model.safetensors")
+    with pytest.raises(EngineDead, match=r"not again .its files have changed since"):
+        live.replace(live.path)
 
 
 def test_weights_of_no_checkpoint_cannot_be_loaded_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:

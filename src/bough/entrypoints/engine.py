@@ -598,12 +598,16 @@ class Engine:
         """
         if load_format is not None:
             raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
 
         tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in named_tensors}
         options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
-        with passing_file() as path:
-            save_file(tensors, path)
+        with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
+            try:
+                save_file(tensors, path)
+            except SafetensorError as error:
+                raise RequestFailed(f"the weights could not be handed over: {error}") from error
             del tensors
             return self._parts.loop.call(self._parts.manager.weights.update_from_file(path, options))
 

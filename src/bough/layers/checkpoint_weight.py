@@ -25,6 +25,12 @@ class CheckpointWeight(ABC):
     dtype: torch.dtype
     key: tuple[int, ...]
 
+    def check(self, tensor: torch.Tensor) -> None:  # noqa: B027 (most hold any numbers)
+        """Raise :class:`ModelError` if :meth:`write` would; nothing is changed."""
+
+    def check_quantized(self, rows: QuantizedRows) -> None:  # noqa: B027
+        """Raise :class:`ModelError` if :meth:`write_quantized` would; nothing is changed."""
+
     @abstractmethod
     def write(self, tensor: torch.Tensor) -> None:
         """Replace the whole weight, at the same address, by ``tensor`` of its shape and any floating-point dtype."""

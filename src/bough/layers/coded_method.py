@@ -30,6 +30,9 @@ class CodedMethod(TorchMethod):
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
         """Register the memory of a matrix that is no table, but for its bias."""
 
+    def check(self, rows: QuantizedRows | torch.Tensor) -> None:
+        """Raise :class:`ModelError` if :meth:`store` would."""
+
     @abstractmethod
     def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
         """Replace some rows, which are on the layer's device, by codes or numbers in float32."""
@@ -96,11 +99,15 @@ class IntegerMethod(CodedMethod):
             "offsets", _parameter(torch.zeros(groups, shape.out_features)) if self._minimums else None
         )
 
+    def check(self, rows: QuantizedRows | torch.Tensor) -> None:
+        """See :class:`CodedMethod`."""
+        if self._exact and (isinstance(rows, torch.Tensor) or not self._holds(rows)):
+            raise no_room(f"{'u' * self._minimums}int{self._bits} in groups of {self._group}")
+
     def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
         """See :class:`CodedMethod`."""
+        self.check(rows)
         if isinstance(rows, torch.Tensor) or not self._holds(rows):
-            if self._exact:
-                raise no_room(f"{'u' * self._minimums}int{self._bits} in groups of {self._group}")
             numbers = rows if isinstance(rows, torch.Tensor) else rows.dequantize()
             rows = quantize_rows(numbers, self._bits, self._group)
         here = slice(first_row, first_row + rows.shape[0])
@@ -203,6 +210,12 @@ class _CodedRows(CheckpointWeight):
         self.shape = torch.Size((num_rows, shape.in_features))
         self.key = (layer.get_parameter("weight").data_ptr(), first_row, *self.shape)
         self._most_rows = max(QUANTIZED_AT_A_TIME // max(shape.in_features, 1), 1)
+
+    def check(self, tensor: torch.Tensor) -> None:
+        self._method.check(tensor)
+
+    def check_quantized(self, rows: QuantizedRows) -> None:
+        self._method.check(rows)
 
     def write(self, tensor: torch.Tensor) -> None:
         device = self._layer.get_parameter("weight").device

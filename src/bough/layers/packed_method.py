@@ -154,24 +154,32 @@ class _WeightRows(CheckpointWeight):
         self.shape = torch.Size((num_rows, packed.matrix.num_inputs))
         self.key = (packed.panels.data_ptr(), first_row, *self.shape)
 
-    def write(self, tensor: torch.Tensor) -> None:
+    def check(self, tensor: torch.Tensor) -> None:
         self._check_may_quantize()
         if self._packed.stored != "native" and tensor.numel():
             least, most = tensor.aminmax()
             self._packed.check_rows(max(-float(least), float(most)), torch.split(tensor, _ROWS_AT_A_TIME))
+
+    def check_quantized(self, rows: QuantizedRows) -> None:
+        if _holds(self._packed.stored, rows):
+            self._packed.check_scales(rows.scales, rows.minimums)
+            return
+        self._check_may_quantize()
+        parts = (part.dequantize() for _, part in rows.parts(_ROWS_AT_A_TIME))
+        self._packed.check_rows(rows.largest_possible(), parts)
+
+    def write(self, tensor: torch.Tensor) -> None:
+        self.check(tensor)
         self._packed.write(self._first_row, tensor)
 
     def write_quantized(self, rows: QuantizedRows) -> None:
         packed = self._packed
+        # All of them before the first is replaced: the model may be in use.
+        self.check_quantized(rows)
         if not _holds(packed.stored, rows):
-            self._check_may_quantize()
-            parts = (part.dequantize() for _, part in rows.parts(_ROWS_AT_A_TIME))
-            packed.check_rows(rows.largest_possible(), parts)
             for start, part in rows.parts(_ROWS_AT_A_TIME):
                 packed.write(self._first_row + start, part.dequantize())
             return
-        # All of them before the first is replaced: the model may be in use.
-        packed.check_scales(rows.scales, rows.minimums)
         groups = torch.arange(0, rows.shape[1], QUANTIZED_GROUP, device="cpu") // rows.group
         for start, part in rows.parts(_ROWS_AT_A_TIME):
             minimums = None if part.minimums is None else part.minimums[:, groups]

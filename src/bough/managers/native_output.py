@@ -323,14 +323,19 @@ TIMES = (
 
 def _at_the_end(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
     """What is told of a finished output alone: times, and whose tokens are whose where the weights have changed."""
+    spans = version_spans(state, delta.completion_tokens)
+    return {**_times(state, delta), **({"weight_versions": spans} if len(spans) > 1 else {})}
+
+
+def version_spans(state: ReqState, num_tokens: int) -> list[dict[str, Any]]:
+    """What the weights were called that have made the tokens of an output, of which there are ``num_tokens``."""
     versions = state.weight_versions
-    if len(versions) == 1:
-        return _times(state, delta)
-    ends = [*(first for _, first in versions[1:]), delta.completion_tokens]
-    spans = [
-        {"version": version, "start": first, "end": end} for (version, first), end in zip(versions, ends, strict=True)
+    ends = [*(first for _, first in versions[1:]), num_tokens]
+    return [
+        {"version": version, "start": first, "end": end}
+        for (version, first), end in zip(versions, ends, strict=True)
+        if first < end or first == 0
     ]
-    return {**_times(state, delta), "weight_versions": spans}
 
 
 def _times(state: ReqState, delta: OutputDelta) -> dict[str, float]:

@@ -31,17 +31,25 @@ class ReaderWriterLock:
         self._readers -= 1
         self._wake()
 
-    @asynccontextmanager
-    async def writer_lock(self) -> AsyncIterator[None]:
-        """Hold the lock alone."""
+    async def acquire_writer(self) -> None:
+        """Wait until nobody holds the lock, and hold it alone; pair with :meth:`release_writer`."""
         while self._writing or self._readers:
             await self._wait(self._waiting_writers)
         self._writing = True
+
+    def release_writer(self) -> None:
+        """Give the lock back."""
+        self._writing = False
+        self._wake()
+
+    @asynccontextmanager
+    async def writer_lock(self) -> AsyncIterator[None]:
+        """Hold the lock alone."""
+        await self.acquire_writer()
         try:
             yield
         finally:
-            self._writing = False
-            self._wake()
+            self.release_writer()
 
     async def _wait(self, queue: deque[asyncio.Future[None]]) -> None:
         turn = asyncio.get_running_loop().create_future()

@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
+import math
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from bough.config.engine_args import LoadFormat
 from bough.config.local_files import with_local_files
-from bough.errors import BadRequest, BoughError
+from bough.errors import BadRequest, BoughError, RequestFailed
 
 if TYPE_CHECKING:
     from bough.managers.tokenizer_manager import TokenizerManager
@@ -29,8 +31,16 @@ GroupBackend = Literal["nccl", "gloo"]
 
 DEFAULT_GROUP = "weight_update_group"
 
+WAITING_TIMEOUT = 600.0
+"""Seconds that the scheduler may take to be rid of requests that nobody waits for any more."""
+
 LOADING_TIMEOUT = 7200.0
 """Seconds after which nobody waits for new weights any more."""
+
+PAUSE_POLL_SECONDS = 0.1
+
+SPARE_BYTES = 2**26
+"""What is left to others of memory that files are in."""
 
 JOINING_TIMEOUT = 900.0
 """Seconds; the scheduler gives up before that: torch may try to reach the store twice."""
@@ -58,7 +68,7 @@ class WeightUpdate(NamedTuple):
     """What became of an update."""
 
     success: bool
-    """Whether the new weights are being served; else the old ones are."""
+    """Whether the new weights are being served; else the old ones are, or the engine ends."""
     message: str
     """Says why not."""
     num_paused_requests: int = 0
@@ -66,13 +76,27 @@ class WeightUpdate(NamedTuple):
 
 
 @contextlib.contextmanager
-def passing_file() -> Iterator[str]:
-    """Path of an empty file that only this user can read, in memory where there is room for such; it is removed."""
-    directory = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)
-    descriptor, path = tempfile.mkstemp(".safetensors", "bough-weights-", directory)
+def passing_file(num_bytes: int) -> Iterator[str]:
+    """Path of an empty file that only this user can read, in memory where it has room; it is removed at the end.
+
+    Args:
+        num_bytes: that it is to hold.
+
+    Raises:
+        RequestFailed: if what is written to it finds no room.
+    """
+    in_memory: str | None = "/dev/shm"
+    try:
+        if shutil.disk_usage("/dev/shm").free < num_bytes + SPARE_BYTES:
+            in_memory = None
+    except OSError:
+        in_memory = None
+    descriptor, path = tempfile.mkstemp(".safetensors", "bough-weights-", in_memory)
     os.close(descriptor)
     try:
         yield path
+    except OSError as error:
+        raise RequestFailed(f"no room for {num_bytes} bytes of weights in {path}: {error.strerror}") from error
     finally:
         Path(path).unlink(missing_ok=True)
 
@@ -87,6 +111,7 @@ class ServedWeights:
         model_path: what they were loaded from, as whoever wanted them has named it.
         load_format: how.
         version: what they are called in answers.
+        last_loaded: monotonic time of the end of the last update.
     """
 
     def __init__(self, manager: TokenizerManager) -> None:
@@ -95,7 +120,19 @@ class ServedWeights:
         self.load_format: LoadFormat = args.load_format
         self.version = args.weight_version
         self._manager = manager
+        self.last_loaded = -math.inf
         self._turn = asyncio.Lock()
+        self._loaded = asyncio.Event()
+        self._loaded.set()
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the scheduler is busy with new weights, or about to be."""
+        return not self._loaded.is_set()
+
+    async def wait_until_loaded(self) -> None:
+        """Wait as long as :attr:`is_loading`."""
+        await self._loaded.wait()
 
     async def update_from_disk(
         self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
@@ -122,7 +159,7 @@ class ServedWeights:
             return WeightUpdate(False, error.message)
         params = {"model_path": local.model_path, "load_format": found}
 
-        def done() -> str:
+        def done(count: int) -> str:
             self.model_path, self.load_format = model_path, found
             return f"the weights are those of {model_path}"
 
@@ -136,7 +173,7 @@ class ServedWeights:
             options: how.
         """
         self._manager.check_open()
-        return await self._update("update_weights_from_file", {"path": path}, options, lambda: "the weights are there")
+        return await self._update("update_weights_from_file", {"path": path}, options, _told_count)
 
     async def update_from_group(
         self,
@@ -157,9 +194,7 @@ class ServedWeights:
         """
         self._manager.check_open()
         params = {"group_name": group_name, "names": names, "dtypes": dtypes, "shapes": shapes}
-        return await self._update(
-            "update_weights_from_distributed", params, options, lambda: f"{len(names)} weights are there"
-        )
+        return await self._update("update_weights_from_distributed", params, options, _told_count)
 
     async def join_group(
         self,
@@ -204,17 +239,17 @@ class ServedWeights:
         Raises:
             BoughError: as :meth:`update_from_disk`.
         """
-        manager = self._manager
-        manager.check_open()
+        self._manager.check_open()
 
-        async def change() -> None:
-            output_lens = {rid: state.completion_tokens for rid, state in manager.rid_to_state.items()}
-            self._rename(version, output_lens, time.monotonic())
+        async def change(while_paused: bool) -> None:
+            begun = time.monotonic()
+            reply = await self._manager.control("get_output_lens")
+            self._rename(version, reply.data["output_lens"], begun)
 
         if abort_all_requests:
             await self._alone(change, abort_all_requests=True)
         else:
-            await change()
+            await change(while_paused=False)
 
     async def rows(self, name: str, truncate_size: int) -> Any:
         """The first rows of a weight, as lists of numbers.
@@ -226,32 +261,39 @@ class ServedWeights:
         params = {"name": name, "truncate_size": truncate_size}
         reply = await self._manager.control("get_weights_by_name", params)
         if not reply.success:
-            raise BadRequest(reply.message, param="name")
+            if reply.data.get("status_code") == BadRequest.status_code:
+                raise BadRequest(reply.message, param=reply.data["param"], code=reply.data["code"])
+            raise RequestFailed(reply.message)
         return reply.data["rows"]
 
     async def _update(
-        self, method: str, params: dict[str, Any], options: UpdateOptions, done: Callable[[], str]
+        self, method: str, params: dict[str, Any], options: UpdateOptions, done: Callable[[int], str]
     ) -> WeightUpdate:
-        """Have the scheduler change weights; ``done`` says what to tell of it.
+        """Have the scheduler change weights; ``done`` says what to tell of so many that have changed.
 
         Requests that come wait, and what runs is waited for, unless generation is paused: then what is there goes on
         with the new weights.
         """
 
-        async def change() -> WeightUpdate:
+        async def change(while_paused: bool) -> WeightUpdate:
             begun = time.monotonic()
-            asked = {**params, "flush_cache": options.flush_cache}
-            reply = await self._manager.control(method, asked, LOADING_TIMEOUT)
+            asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
+            self._loaded.clear()
+            try:
+                reply = await self._manager.control(method, {**asked, "timeout": WAITING_TIMEOUT}, LOADING_TIMEOUT)
+            finally:
+                self.last_loaded = time.monotonic()
+                self._loaded.set()
             if not reply.success:
                 return WeightUpdate(False, reply.message)
-            message = done()
+            message = done(reply.data["num_changed"])
             if options.version is not None:
                 self._rename(options.version, reply.data["output_lens"], begun)
             return WeightUpdate(True, message, reply.data["num_paused_requests"])
 
         return await self._alone(change, abort_all_requests=options.abort_all_requests)
 
-    async def _alone(self, change: Callable[[], Awaitable[T]], *, abort_all_requests: bool) -> T:
+    async def _alone(self, change: Callable[[bool], Awaitable[T]], *, abort_all_requests: bool) -> T:
         """Make a change while no request is worked on, or all are paused. Whole, even if the caller leaves."""
         manager = self._manager
 
@@ -259,14 +301,32 @@ class ServedWeights:
             async with self._turn:
                 if abort_all_requests:
                     manager.abort_request(abort_all=True)
-                lock = manager.model_update_lock
-                async with contextlib.nullcontext() if manager.health.paused else lock.writer_lock():
-                    return await change()
+                if not await self._acquire_unless_paused():
+                    return await change(True)
+                try:
+                    return await change(False)
+                finally:
+                    manager.model_update_lock.release_writer()
 
         return await asyncio.shield(asyncio.ensure_future(make_it()))
 
+    async def _acquire_unless_paused(self) -> bool:
+        """Hold the writer side once nobody holds the other; ``False``, without it, as soon as generation is paused."""
+        health = self._manager.health
+        if health.paused:
+            return False
+        acquiring = asyncio.ensure_future(self._manager.model_update_lock.acquire_writer())
+        while not (await asyncio.wait({acquiring}, timeout=PAUSE_POLL_SECONDS))[0]:
+            if health.paused:
+                acquiring.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await acquiring
+                    return True  # it had been acquired before it could be cancelled
+                return False
+        return True
+
     def _rename(self, version: str, output_lens: dict[str, int], begun: float) -> None:
-        """From now on the weights are called ``version``.
+        """From now on the weights are called ``version``; what is being ended has no tokens of them.
 
         Args:
             version: the name.
@@ -278,7 +338,13 @@ class ServedWeights:
         logger.info("The weights are called %r now", version)
         self.version = version
         for rid, state in self._manager.rid_to_state.items():
+            if state.abort_reason is not None:
+                continue
             if rid in output_lens:
                 state.rename_weights(version, output_lens[rid])
             elif not state.sent or state.sent_time >= begun:
                 state.rename_weights(version, 0)
+
+
+def _told_count(count: int) -> str:
+    return f"{count} weights are new"

@@ -532,6 +532,9 @@ class TokenizerManager:
             EngineDead: if the engine has died.
         """
         self._check_alive()
+        if not method.startswith("update_weights_"):
+            # The scheduler answers nobody as long, and what it is told too late would be done after that.
+            await self.weights.wait_until_loaded()
         return await self._control_calls.call(method, params or {}, timeout)
 
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:

@@ -104,7 +104,9 @@ class EncoderWorker:
         model = load_model(self.config, source=source, device=self.device, seed=server_args.random_seed or 0)
         assert isinstance(model, Encoder), "language models have a worker of their own"
         self.model = model
-        live = LiveWeights(model, self.config, server_args.load_format, seed=server_args.random_seed or 0)
+        live = LiveWeights(
+            model, self.config, server_args.load_format, source=source, seed=server_args.random_seed or 0
+        )
         self.weights = WorkerWeights(server_args, live, self.device)
         self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
         self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())

@@ -118,6 +118,7 @@ class ModelRunner:
             self.model,
             self.config,
             options.load_format,
+            source=source,
             seed=options.seed,
             kv_scales=kv_scales,
             holds_codes=self._holds_codes,

@@ -94,7 +94,7 @@ def check_checkpoint(model: Model, source: WeightSource) -> None:
     """Go through a checkpoint as :func:`load_checkpoint` would, without changing the model.
 
     Raises:
-        StartupError: as there, but for what only shows when numbers are written.
+        StartupError: as there.
     """
     _go_through(source, model, model.check_weights, "Checking weights")
 

@@ -96,16 +96,38 @@ class Model(nn.Module, ABC):
     def check_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
         """What :meth:`load_weights` would copy of the same weights; nothing is changed.
 
+        Args:
+            weights: as there; tensors may be on the device ``meta``, without numbers.
+
         Raises:
-            ModelError: as there, but for what only shows when numbers are written.
+            ModelError: as there.
         """
         found: set[str] = set()
         for name, tensor in weights:
             place = self._place_of(name, tensor)
-            if place is not None:
-                found.add(place[0])
+            if place is None:
+                continue
+            own_name, target = place
+            try:
+                if isinstance(tensor, QuantizedRows):
+                    target.check_quantized(tensor)
+                elif tensor.device.type != "meta":
+                    target.check(tensor)
+            except ModelError as error:
+                raise ModelError(f"weight {name}: {error.message}", param=name) from None
+            found.add(own_name)
             del tensor
         return found
+
+    def first_name(self, name: str) -> str | None:
+        """The name that counts of the memory that a checkpoint's ``name`` fills; ``None`` if it fills none."""
+        own_name = self.own_name(name)
+        weight = None if own_name is None else self.checkpoint_weights.get(own_name)
+        return None if weight is None else self._first_names[weight.key]
+
+    @cached_property
+    def _first_names(self) -> dict[tuple[int, ...], str]:
+        return {self.checkpoint_weights[name].key: name for name in self.required_names}
 
     def _place_of(self, name: str, tensor: torch.Tensor | QuantizedRows) -> tuple[str, CheckpointWeight] | None:
         """The own name of a weight and where it goes; ``None`` for one that is not to be copied.

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from bough.errors import BadRequest, BoughError, EngineDead
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Handler = Callable[["Scheduler", dict[str, Any]], dict[str, Any]]
-Condition = Callable[["Scheduler"], bool]
+Condition = Callable[["Scheduler", dict[str, Any]], bool]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ControlHandler:
     """
 
     run: Handler
-    may_run: Condition = lambda scheduler: True
+    may_run: Condition = lambda scheduler, params: True
     needs: str | None = None
     on_arrival: Callable[[Scheduler, dict[str, Any]], None] | None = None
 
@@ -67,8 +67,8 @@ class ControlCalls:
             try:
                 handler.on_arrival(self._scheduler, request.params)
             except BoughError as error:
-                return [self._failed(request, error.message)]
-        if handler.may_run(self._scheduler):
+                return [self._refused(request, error)]
+        if handler.may_run(self._scheduler, request.params):
             return [self._run(handler, request)]
         timeout = math.inf
         if handler.needs is not None:
@@ -93,7 +93,7 @@ class ControlCalls:
         now = time.monotonic()
         still: list[_Waiting] = []
         for waiting in self._waiting:
-            if waiting.handler.may_run(self._scheduler):
+            if waiting.handler.may_run(self._scheduler, waiting.request.params):
                 replies.append(self._run(waiting.handler, waiting.request))
             elif now >= waiting.deadline:
                 replies.append(self._failed(waiting.request, "the engine did not become idle in time"))
@@ -105,15 +105,18 @@ class ControlCalls:
     def _run(self, handler: ControlHandler, request: ControlReq) -> ControlReply:
         try:
             data = handler.run(self._scheduler, request.params)
-        except EngineDead as error:
-            self._scheduler.end_with(error)
-            return self._failed(request, error.message)
         except BoughError as error:
-            return self._failed(request, error.message)
+            if isinstance(error, EngineDead):
+                self._scheduler.end_with(error)
+            return self._refused(request, error)
         except Exception:
             logger.exception("Control call %s failed", request.method)
             return self._failed(request, f"{request.method} failed; see the server's log")
         return ControlReply(request.call_id, self._rank, True, "", data)
+
+    def _refused(self, request: ControlReq, error: BoughError) -> ControlReply:
+        told = {"status_code": error.status_code, "param": error.param, "code": error.code}
+        return ControlReply(request.call_id, self._rank, False, error.message, told)
 
     def _failed(self, request: ControlReq, message: str) -> ControlReply:
         return ControlReply(request.call_id, self._rank, False, message)
@@ -138,17 +141,17 @@ def _get_cache_outline(scheduler: Scheduler, params: dict[str, Any]) -> dict[str
     }
 
 
-def _holds_nothing(scheduler: Scheduler) -> bool:
+def _holds_nothing(scheduler: Scheduler, params: dict[str, Any]) -> bool:
     return not scheduler.requests.in_flight and scheduler.requests.num_holding == 0
 
 
-def _is_drained(scheduler: Scheduler) -> bool:
+def _is_drained(scheduler: Scheduler, params: dict[str, Any]) -> bool:
     return not scheduler.requests.in_flight
 
 
-def _is_settled(scheduler: Scheduler) -> bool:
+def _is_settled(scheduler: Scheduler, params: dict[str, Any]) -> bool:
     """Whether no pause is under way: whoever ends one must not overtake it."""
-    return not scheduler.paused or _is_drained(scheduler)
+    return not scheduler.paused or _is_drained(scheduler, params)
 
 
 def _begin_pause(scheduler: Scheduler, params: dict[str, Any]) -> None:
@@ -168,30 +171,47 @@ def _continue_generation(scheduler: Scheduler, params: dict[str, Any]) -> dict[s
     return {}
 
 
-def _may_change_weights(scheduler: Scheduler) -> bool:
-    return not scheduler.requests.in_flight and (scheduler.paused or len(scheduler.requests) == 0)
+def _may_change_weights(scheduler: Scheduler, params: dict[str, Any]) -> bool:
+    if scheduler.requests.in_flight:
+        return False
+    # Of a pause that has ended meanwhile there is nothing to wait for: that is an answer.
+    return params["while_paused"] or scheduler.paused or len(scheduler.requests) == 0
 
 
-def _update_weights(load: Callable[[WorkerWeights, dict[str, Any]], None]) -> ControlHandler:
+def _update_weights(load: Callable[[WorkerWeights, dict[str, Any]], int]) -> ControlHandler:
     """A handler that has other weights loaded."""
 
     def run(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+        if params["while_paused"] and not scheduler.paused:
+            raise BadRequest("the pause has ended before the update could be made; try again")
         scheduler.announce(scheduler.weights.expected_silence)
         return scheduler.weights.change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
 
-    return ControlHandler(run, _may_change_weights)
+    return ControlHandler(run, _may_change_weights, needs="an engine without requests, or a pause")
 
 
-def _from_disk(weights: WorkerWeights, params: dict[str, Any]) -> None:
-    weights.from_disk(params["model_path"], params["load_format"])
+def _from_disk(weights: WorkerWeights, params: dict[str, Any]) -> int:
+    return weights.from_disk(params["model_path"], params["load_format"])
 
 
-def _from_file(weights: WorkerWeights, params: dict[str, Any]) -> None:
-    weights.from_file(params["path"])
+def _from_file(weights: WorkerWeights, params: dict[str, Any]) -> int:
+    return weights.from_file(params["path"])
 
 
-def _from_group(weights: WorkerWeights, params: dict[str, Any]) -> None:
-    weights.from_group(params["group_name"], params["names"], params["dtypes"], params["shapes"])
+def _from_group(weights: WorkerWeights, params: dict[str, Any]) -> int:
+    return weights.from_group(params["group_name"], params["names"], params["dtypes"], params["shapes"])
+
+
+_UPDATE_FROM_GROUP = _update_weights(_from_group)
+
+
+def _update_weights_from_distributed(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return _UPDATE_FROM_GROUP.run(scheduler, params)
+    except Exception:
+        # The trainer sends, or has sent, what nobody has received.
+        scheduler.weights.of_worker.groups.spoil(params["group_name"])
+        raise
 
 
 def _begin_to_join(scheduler: Scheduler, params: dict[str, Any]) -> None:
@@ -205,8 +225,8 @@ def _begin_to_join(scheduler: Scheduler, params: dict[str, Any]) -> None:
     )
 
 
-def _has_joined(scheduler: Scheduler) -> bool:
-    return not scheduler.weights.are_joining
+def _has_joined(scheduler: Scheduler, params: dict[str, Any]) -> bool:
+    return not scheduler.weights.of_worker.groups.is_joining(params["group_name"])
 
 
 def _init_weights_update_group(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
@@ -217,6 +237,10 @@ def _init_weights_update_group(scheduler: Scheduler, params: dict[str, Any]) -> 
 def _destroy_weights_update_group(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
     scheduler.weights.of_worker.groups.leave(params["group_name"])
     return {}
+
+
+def _get_output_lens(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
+    return {"output_lens": scheduler.weights.output_lens()}
 
 
 def _get_weights_by_name(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
@@ -238,12 +262,13 @@ CONTROL_HANDLERS: dict[str, ControlHandler] = {
     "flush_cache": ControlHandler(_flush_cache, _holds_nothing, needs="an idle engine"),
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
+    "get_output_lens": ControlHandler(_get_output_lens),
     "get_weights_by_name": ControlHandler(_get_weights_by_name, _is_drained),
     "init_weights_update_group": ControlHandler(_init_weights_update_group, _has_joined, on_arrival=_begin_to_join),
     "pause_generation": ControlHandler(_pause_generation, _is_drained, on_arrival=_begin_pause),
     "start_profile": ControlHandler(_start_profile),
     "stop_profile": ControlHandler(_stop_profile),
     "update_weights_from_disk": _update_weights(_from_disk),
-    "update_weights_from_distributed": _update_weights(_from_group),
+    "update_weights_from_distributed": replace(_UPDATE_FROM_GROUP, run=_update_weights_from_distributed),
     "update_weights_from_file": _update_weights(_from_file),
 }

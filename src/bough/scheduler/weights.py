@@ -53,20 +53,19 @@ class Weights:
             raise BadRequest("this model has no weights", code="unsupported_by_model")
         return self._worker.weights
 
-    @property
-    def are_joining(self) -> bool:
-        """Whether a group is being made in which a trainer is to send weights."""
-        return self._worker is not None and self._worker.weights.groups.are_joining
+    def output_lens(self) -> dict[str, int]:
+        """How many tokens each request has been given so far, by id."""
+        return {req.rid: len(self._requests.table.output_ids(req)) for req in self._requests}
 
-    def change(self, load: Callable[[WorkerWeights], None], *, flush_cache: bool) -> dict[str, Any]:
+    def change(self, load: Callable[[WorkerWeights], int], *, flush_cache: bool) -> dict[str, Any]:
         """Load other weights; no step is in flight.
 
         Args:
-            load: does it.
+            load: does it; returns how many pieces of memory it has filled.
             flush_cache: whether to forget what the old weights have computed; else it goes on being used.
 
         Returns:
-            ``num_paused_requests``, and in ``output_lens`` how many tokens these have been given so far, by id.
+            ``num_changed``, what ``load`` has returned; ``num_paused_requests``; :meth:`output_lens`.
 
         Raises:
             BadRequest: if requests hold memory that is to be flushed.
@@ -81,9 +80,9 @@ class Weights:
                 param="flush_cache",
             )
         begin = time.perf_counter()
-        load(weights)
+        num_changed = load(weights)
         if flush_cache:
             self._requests.kv.prefix_cache.reset()
         logger.info("The weights have changed, in %.2f s", time.perf_counter() - begin)
-        output_lens = {req.rid: len(self._requests.table.output_ids(req)) for req in self._requests}
-        return {"num_paused_requests": len(output_lens), "output_lens": output_lens}
+        output_lens = self.output_lens()
+        return {"num_changed": num_changed, "num_paused_requests": len(output_lens), "output_lens": output_lens}

@@ -12,7 +12,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.model_facts import ModelFacts
 from bough.config.rope import RopeParameters
-from bough.errors import BadRequest, EngineDead
+from bough.errors import BadRequest, EngineDead, StartupError
 from bough.model_loader.loader import check_checkpoint, fill_with_random_weights, load_checkpoint, open_source
 from bough.model_loader.sources import WeightSource
 from bough.models.base import Model
@@ -32,6 +32,7 @@ class LiveWeights:
         model: with the weights of ``config``'s checkpoint.
         config: of that checkpoint.
         load_format: how it was loaded.
+        source: where it was loaded from; ``None`` if its weights are random.
         seed: of random weights.
         kv_scales: that the KV pool was made with; ``None`` if it divides by none.
         holds_codes: whether the model has the codes of a quantised checkpoint as they are.
@@ -43,6 +44,7 @@ class LiveWeights:
         config: ModelConfig,
         load_format: str,
         *,
+        source: WeightSource | None,
         seed: int,
         kv_scales: KVScales | None = None,
         holds_codes: bool = False,
@@ -55,16 +57,20 @@ class LiveWeights:
         self._holds_codes = holds_codes
         self._differ = False
         """Whether there are other weights than those of the checkpoint."""
+        self._files = _state_of(source)
 
-    def replace(self, config: ModelConfig, load_format: str) -> None:
+    def replace(self, config: ModelConfig, load_format: str) -> int:
         """Load another checkpoint in place of the one that is there; nothing may be computed meanwhile.
 
-        Names, shapes and types of all weights are looked at before the first one is changed. What shows later, such as
-        a file that cannot be read to its end, has the checkpoint that was there loaded again.
+        All weights are looked at before the first one is changed. What shows later, such as a file that cannot be read
+        a second time, has the checkpoint that was there loaded again, if its files are still the same.
 
         Args:
             config: of the other checkpoint.
             load_format: as for :func:`open_source`.
+
+        Returns:
+            How many pieces of memory were filled.
 
         Raises:
             BadRequest: if it is the checkpoint of another model.
@@ -82,47 +88,56 @@ class LiveWeights:
             self._restore(error)
             raise
         self._config, self._load_format, self._differ = config, load_format, False
+        self._files = _state_of(source)
+        return len(self._model.required_names)
 
     def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
-        """Raise :class:`ModelError` if the model has no such weights; only names, shapes and types are looked at."""
-        self._model.check_weights(weights)
+        """Raise as :meth:`update` would; tensors may be on the device ``meta``, without numbers."""
+        self._checked(weights)
 
-    def update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> set[str]:
-        """Load some weights, of any number; nothing may be computed meanwhile.
-
-        All are looked at before the first one is changed. What shows later has those that were changed put back.
+    def update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> int:
+        """Load some weights; nothing may be computed meanwhile. All are looked at before the first one is changed.
 
         Args:
             weights: names as in the checkpoint, and tensors on any device.
 
         Returns:
-            The model's own names of what was changed.
+            How many pieces of memory were filled.
 
         Raises:
-            ModelError: if one does not fit; the old weights are there then.
-            EngineDead: if they could not be put back.
+            BadRequest: if a name is there twice, or none is one of the model's.
+            ModelError: if one does not fit. The old weights are there then.
+            EngineDead: if something broke on the way, so that some weights are the new ones.
         """
-        names = self._model.check_weights(weights)
-        before = {name: self._model.checkpoint_weights[name].read().clone() for name in names}
-        try:
-            self._model.load_weights(weights)
-        except Exception as error:  # whatever it was, some weights may be the new ones
-            self._put_back(before, error)
-            raise
+        checked = self._checked(weights)
         self._differ = True
-        _wait_for_copies(self._model)
-        return names
-
-    def _put_back(self, before: dict[str, torch.Tensor], cause: Exception) -> None:
-        logger.error("New weights could not be loaded, so the old ones are put back: %s", cause)
         try:
-            for name, tensor in before.items():
-                self._model.checkpoint_weights[name].write(tensor)
+            self._model.load_weights(checked)
         except Exception as error:
-            raise EngineDead(
-                f"new weights could not be loaded ({cause}), and the old ones not be put back ({error})"
-            ) from error
+            raise EngineDead(f"new weights could be loaded in part only: {error}") from error
         _wait_for_copies(self._model)
+        return len(checked)
+
+    def _checked(self, weights: Sequence[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
+        """The weights that are to be written: of a second name, as a tied head's, what it stands for."""
+        found: dict[str, torch.Tensor] = {}
+        kept: list[tuple[str, torch.Tensor]] = []
+        seen: set[str] = set()
+        for name, tensor in weights:
+            if name in seen:
+                raise BadRequest(f"weight {name} is there twice", param="names")
+            seen.add(name)
+            first = self._model.first_name(name)
+            if first is None:
+                kept.append((name, tensor))
+            elif first not in found:
+                found[first] = tensor
+            elif tensor.device.type != "meta" and not torch.equal(tensor, found[first].to(tensor)):
+                raise BadRequest(f"weight {name} is another one than {first}, which shares its memory", param="names")
+        kept += found.items()
+        if not self._model.check_weights(kept):
+            raise BadRequest("none of the names is that of a weight of the model", param="names")
+        return kept
 
     def rows(self, name: str, count: int) -> Any:
         """The first ``count`` rows of a matrix, or numbers of a vector, as lists of floats, as the model has them.
@@ -161,7 +176,10 @@ class LiveWeights:
             raise EngineDead(f"new weights could not be loaded ({cause}), and the old ones were in no checkpoint")
         logger.error("New weights could not be loaded, so those of %s are loaded again: %s", path, cause)
         try:
-            self._fill(open_source(self._config, self._load_format))
+            source = open_source(self._config, self._load_format)
+            if _state_of(source) != self._files:
+                raise StartupError("its files have changed since")
+            self._fill(source)
         except Exception as error:
             raise EngineDead(
                 f"new weights could not be loaded ({cause}), and those of {path} not again ({error})"
@@ -209,6 +227,12 @@ def _rotation(rope: RopeParameters) -> RopeParameters:
     if rope.rope_type != "default":
         return rope
     return replace(rope, max_position_embeddings=0, original_max_position_embeddings=0)
+
+
+def _state_of(source: WeightSource | None) -> list[tuple[str, int, int, int]]:
+    """What changes with the files of a checkpoint: trainers may write the next one in the same place."""
+    files = [] if source is None else [(file, file.stat()) for file in source.files]
+    return [(str(file), stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in files]
 
 
 def _wait_for_copies(model: Model) -> None:

@@ -19,7 +19,15 @@ _c10d: Any = distributed_c10d
 
 
 def join_group(
-    address: str, port: int, *, rank: int, world_size: int, name: str, backend: str, timeout: timedelta
+    address: str,
+    port: int,
+    *,
+    rank: int,
+    world_size: int,
+    name: str,
+    backend: str,
+    timeout: timedelta,
+    patience: timedelta,
 ) -> dist.ProcessGroup:
     """Become part of a group; returns when all are there.
 
@@ -30,7 +38,8 @@ def join_group(
         world_size: processes of the group.
         name: of the group; one process cannot be in two of the same name.
         backend: ``gloo`` or ``nccl``.
-        timeout: for the others to be there, and later for each collective.
+        timeout: for the others to be there.
+        patience: for each collective, later.
 
     Raises:
         Exception: what torch raises, after the timeout at the latest.
@@ -40,7 +49,7 @@ def join_group(
     store.set_timeout(timeout)
     own_store = _c10d.PrefixStore(name, store)
     group, _ = _c10d._new_process_group_helper(
-        world_size, rank, [], dist.Backend(backend), own_store, name, timeout=timeout
+        world_size, rank, [], dist.Backend(backend), own_store, name, timeout=patience
     )
     # Which rank of the whole program each rank of the group is: here they are the same.
     _c10d._world.pg_group_ranks[group] = {each: each for each in range(world_size)}

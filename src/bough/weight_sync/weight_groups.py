@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -19,7 +21,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GROUP_TIMEOUT = 300.0
-"""Seconds that a group waits for whoever is missing: while it is made, and for each tensor."""
+"""Seconds that a group waits for whoever is missing: while it is made, and for all tensors of a call together."""
+
+_TORCH_PATIENCE = 4
+"""How many times longer torch waits for a tensor: when NCCL runs out of time, it ends the process."""
+
+_POLL_SECONDS = 0.0002
+
+_MOST_NUMBERS = 2**40
 
 _DTYPES = {
     "bfloat16": torch.bfloat16,
@@ -74,11 +83,16 @@ class WeightGroups:
         self._timeout = timedelta(seconds=timeout)
         self._groups: dict[str, tuple[ProcessGroup, Membership]] = {}
         self._joining: dict[str, _Joining] = {}
+        self._spoiled: set[str] = set()
 
-    @property
-    def are_joining(self) -> bool:
-        """Whether a group is being made."""
-        return any(joining.thread.is_alive() for joining in self._joining.values())
+    def is_joining(self, name: str) -> bool:
+        """Whether a group of this name is being made."""
+        joining = self._joining.get(name)
+        return joining is not None and joining.thread.is_alive()
+
+    def spoil(self, name: str) -> None:
+        """Use a group no more: what its trainer sends next may be what was not received."""
+        self._spoiled.add(name)
 
     def begin_to_join(self, name: str, *, address: str, port: int, rank: int, world_size: int, backend: str) -> None:
         """Begin to become part of a group; arguments as of :class:`Membership`.
@@ -93,7 +107,7 @@ class WeightGroups:
         self._joining[name] = _Joining(name, membership, self._timeout)
 
     def finish_joining(self, name: str) -> None:
-        """Be part of a group, once nothing is being joined any more.
+        """Be part of a group, once it is no longer being made.
 
         Raises:
             RequestFailed: if the others were not there in time.
@@ -120,6 +134,7 @@ class WeightGroups:
 
         group, _ = self._find(name)
         del self._groups[name]
+        self._spoiled.discard(name)
         leave_group(group)
 
     def receive(
@@ -140,14 +155,27 @@ class WeightGroups:
         import torch.distributed as dist
 
         group, membership = self._find(name)
+        if name in self._spoiled:
+            raise BadRequest(
+                f"group_name: the group {name!r} is out of step, since an update in it has failed; leave it and make "
+                "it anew",
+                param="group_name",
+            )
         device = self._device if membership.backend == "nccl" else torch.device("cpu")
         tensors = empty_tensors(dtypes, shapes, device)
+        deadline = time.monotonic() + self._timeout.total_seconds()
         try:
-            handles = [dist.broadcast(tensor, src=0, group=group, async_op=True) for tensor in tensors]
-            for handle in handles:
-                handle.wait()
+            for tensor in tensors:
+                work = dist.broadcast(tensor, src=0, group=group, async_op=True)
+                while not work.is_completed():
+                    if time.monotonic() > deadline:
+                        group.abort()
+                        raise TimeoutError(f"not all were there after {self._timeout.total_seconds():g} s")
+                    time.sleep(_POLL_SECONDS)
+                work.wait()
         except Exception as error:
-            raise RequestFailed(f"the trainer's weights did not come: {error}", status_code=504) from error
+            told = " ".join(str(error).split("\n")[0].split())
+            raise RequestFailed(f"the trainer's weights did not come: {told}", status_code=504) from error
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return list(zip(names, tensors, strict=True))
@@ -189,6 +217,7 @@ class _Joining:
                 name=self._name,
                 backend=place.backend,
                 timeout=self._timeout,
+                patience=self._timeout * _TORCH_PATIENCE,
             )
         except Exception as error:
             self.error = " ".join(str(error).split("\n")[0].split()) or type(error).__name__
@@ -207,7 +236,7 @@ def empty_tensors(dtypes: Sequence[str], shapes: Sequence[Sequence[int]], device
             raise BadRequest(
                 f"dtypes[{index}] must be one of {', '.join(_DTYPES)}, got {dtype!r}", param=f"dtypes[{index}]"
             )
-        if any(size < 0 for size in shape):
-            raise BadRequest(f"shapes[{index}] must not be negative, got {list(shape)}", param=f"shapes[{index}]")
+        if any(size < 0 for size in shape) or math.prod(shape) > _MOST_NUMBERS:
+            raise BadRequest(f"shapes[{index}] is that of no weight: {list(shape)}", param=f"shapes[{index}]")
         tensors.append(torch.empty(tuple(shape), dtype=found, device=device))
     return tensors

@@ -34,32 +34,38 @@ class WorkerWeights:
         self._live = live
         self.groups = WeightGroups(device)
 
-    def from_disk(self, model_path: str, load_format: LoadFormat) -> None:
+    def from_disk(self, model_path: str, load_format: LoadFormat) -> int:
         """Load another checkpoint of the same model; see :meth:`LiveWeights.replace`.
 
         Args:
             model_path: local directory or file.
             load_format: as at the start.
 
+        Returns:
+            How many pieces of memory were filled.
+
         Raises:
             BoughError: if it does not fit, and the old weights are there.
             EngineDead: if neither are.
         """
-        self._live.replace(load_other_config(self._server_args, model_path, load_format), load_format)
+        return self._live.replace(load_other_config(self._server_args, model_path, load_format), load_format)
 
-    def from_file(self, path: str) -> None:
-        """Load some weights, those of a safetensors file; raises as :meth:`LiveWeights.update`, or BadRequest."""
+    def from_file(self, path: str) -> int:
+        """Load some weights, those of a safetensors file; returns and raises as :meth:`LiveWeights.update`."""
         try:
             with safe_open(Path(path), "pt") as file:
                 weights = [(name, file.get_tensor(name)) for name in file.keys()]  # noqa: SIM118 (not a mapping)
         except SafetensorError as error:
             raise BadRequest(f"the tensors are not in safetensors format: {error}") from None
-        self._live.update(weights)
+        return self._live.update(weights)
 
     def from_group(
         self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
-    ) -> None:
+    ) -> int:
         """Load some weights that a trainer broadcasts; see :meth:`WeightGroups.receive`.
+
+        Returns:
+            As :meth:`LiveWeights.update`.
 
         Raises:
             BoughError: as there; if names, types or shapes do not fit, before anything is received.
@@ -67,7 +73,7 @@ class WorkerWeights:
         """
         expected = empty_tensors(dtypes, shapes, torch.device("meta"))
         self._live.check(list(zip(names, expected, strict=True)))
-        self._live.update(self.groups.receive(group, names, dtypes, shapes))
+        return self._live.update(self.groups.receive(group, names, dtypes, shapes))
 
     def rows(self, name: str, count: int) -> Any:
         """See :meth:`LiveWeights.rows`."""

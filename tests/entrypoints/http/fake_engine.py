@@ -160,11 +160,15 @@ class FakeEngine:
             if self.misfit:
                 return ControlReply(message.call_id, 0, False, self.misfit)
             lengths = {rid: self.lengths[rid] for rid in self.running}
-            data = {"num_paused_requests": len(lengths), "output_lens": lengths}
+            data = {"num_changed": 2, "num_paused_requests": len(lengths), "output_lens": lengths}
             return ControlReply(message.call_id, 0, True, "", data)
+        if message.method == "get_output_lens":
+            lengths = {rid: self.lengths[rid] for rid in self.running}
+            return ControlReply(message.call_id, 0, True, "", {"output_lens": lengths})
         if message.method == "get_weights_by_name":
             if message.params["name"] != "norm":
-                return ControlReply(message.call_id, 0, False, "name: the model has no such weight")
+                told = {"status_code": 400, "param": "name", "code": None}
+                return ControlReply(message.call_id, 0, False, "name: the model has no such weight", told)
             return ControlReply(message.call_id, 0, True, "", {"rows": [0.5] * message.params["truncate_size"]})
         if message.method == "stop_profile":
             return ControlReply(message.call_id, 0, True, "", {"paths": ["/profiles/p-scheduler.trace.json.gz"]})

@@ -14,11 +14,13 @@ import httpx
 import pytest
 
 from bough.ipc.messages import ControlReply, ControlReq
+from bough.managers.served_weights import WAITING_TIMEOUT
 from tests.entrypoints.http.server import RunningServer, running_server
 
 SHORT = {"text": "Hi", "sampling_params": {"max_new_tokens": 4, "ignore_eos": True}}
 LONG = {"text": "Hi", "sampling_params": {"max_new_tokens": 60, "ignore_eos": True}, "rid": "long"}
 GROUP = {"master_address": "10.0.0.1", "master_port": 29500, "rank_offset": 1, "world_size": 2, "backend": "gloo"}
+ALONE = {"while_paused": False, "timeout": WAITING_TIMEOUT}
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 4}
 
 
@@ -80,7 +82,7 @@ def test_answers_tell_which_weights_have_made_them(server: RunningServer, client
     done = update(client, other, weight_version="step-1")
     assert done.status_code == 200
     assert done.json() == {"success": True, "message": f"the weights are those of {other}", "num_paused_requests": 0}
-    assert calls(server) == [{"model_path": str(other), "load_format": "auto", "flush_cache": True}]
+    assert calls(server) == [{"model_path": str(other), "load_format": "auto", "flush_cache": True, **ALONE}]
     assert version_of(client) == "step-1"
     for path, body in (("/v1/chat/completions", CHAT), ("/v1/completions", {"model": "m", "prompt": "Hi"})):
         assert client.post(path, json=body).json()["metadata"] == {"weight_version": "step-1"}
@@ -95,7 +97,7 @@ def test_answers_tell_which_weights_have_made_them(server: RunningServer, client
 def test_fields_reach_the_scheduler(server: RunningServer, client: httpx.Client, other: Path) -> None:
     harmless = {"is_async": False, "token_step": 7, "keep_pause": True, "recapture_cuda_graph": True, "manifest": None}
     assert update(client, other, load_format="dummy", flush_cache=False, **harmless).status_code == 200
-    assert calls(server) == [{"model_path": str(other), "load_format": "dummy", "flush_cache": False}]
+    assert calls(server) == [{"model_path": str(other), "load_format": "dummy", "flush_cache": False, **ALONE}]
     update(client, other)
     assert calls(server)[-1]["load_format"] == "auto", "random weights are not what an update is for"
 
@@ -226,6 +228,68 @@ def test_weights_are_renamed_after_what_runs_was_ended(
     assert version_of(client) == "step-9"
 
 
+def test_a_pause_ends_the_wait_for_what_runs(
+    server: RunningServer, client: httpx.Client, other: Path, pool: concurrent.futures.ThreadPoolExecutor
+) -> None:
+    running = begin(server, pool)
+    updating = pool.submit(update, client, other, weight_version="step-1", flush_cache=False)
+    server.wait_until(lambda: server.manager.model_update_lock._waiting_writers)
+    client.post("/pause_generation", json={"mode": "in_place"})
+    first = settle(server)
+    assert updating.result().json()["num_paused_requests"] == 1
+    assert calls(server)[-1]["while_paused"]
+    client.post("/continue_generation")
+    assert running.result().json()["meta_info"]["weight_versions"][1] == {
+        "version": "step-1",
+        "start": first,
+        "end": 60,
+    }
+
+
+def test_a_paused_choice_tells_whose_tokens_are_whose(
+    server: RunningServer, client: httpx.Client, other: Path, pool: concurrent.futures.ThreadPoolExecutor
+) -> None:
+    server.engine.token_delay = 0.005
+    body = {"model": "m", "prompt": "Hi", "max_tokens": 60, "ignore_eos": True, "rid": "long"}
+    running = pool.submit(httpx.post, f"{server.url}/v1/completions", json=body)
+    server.wait_until(lambda: server.engine.lengths.get("long", 0) > 2)
+    client.post("/pause_generation", json={"mode": "in_place"})
+    first = settle(server)
+    update(client, other, weight_version="step-1", flush_cache=False)
+    client.post("/continue_generation")
+    spans = [
+        {"version": "step-0", "start": 0, "end": first},
+        {"version": "step-1", "start": first, "end": 60},
+    ]
+    assert running.result().json()["metadata"] == {"weight_version": "step-1", "weight_versions": spans}
+
+
+def test_while_weights_are_loaded_other_calls_wait_and_the_server_is_well(
+    server: RunningServer, client: httpx.Client, other: Path, pool: concurrent.futures.ThreadPoolExecutor
+) -> None:
+    control, held = server.engine._control, []
+
+    def holding(message: ControlReq) -> ControlReply:
+        if message.method != "update_weights_from_disk":
+            return control(message)
+        held.append(message)
+        return ControlReply("of nobody", 0, True)
+
+    server.engine._control = holding  # type: ignore[method-assign]
+    updating = pool.submit(update, client, other)
+    server.wait_until(lambda: held)
+    assert client.get("/health_generate").status_code == 200
+    assert client.get("/ready").text == "new weights are being loaded\n"
+    pausing = pool.submit(httpx.post, f"{server.url}/pause_generation", json={})
+    time.sleep(0.05)
+    assert not pausing.done()
+    assert not [call for call in server.engine.control_calls if call.method == "pause_generation"]
+    server.run(lambda: server.manager._control_calls.on_reply(control(held[0])))
+    assert updating.result().status_code == 200
+    assert pausing.result().status_code == 200
+    client.post("/continue_generation")
+
+
 def test_weights_are_renamed_while_requests_run(
     server: RunningServer, client: httpx.Client, pool: concurrent.futures.ThreadPoolExecutor
 ) -> None:
@@ -250,7 +314,7 @@ def test_tensors_of_a_request_are_in_a_file_while_they_are_read(server: RunningS
     server.engine._control = reading  # type: ignore[method-assign]
     text = base64.b64encode(b"any bytes").decode()
     done = client.post("/update_weights_from_tensor", json={"serialized_named_tensors": [text], "selector": "all"})
-    assert done.json() == {"success": True, "message": "the weights are there", "num_paused_requests": 0}
+    assert done.json() == {"success": True, "message": "2 weights are new", "num_paused_requests": 0}
     assert read == [b"any bytes"]
     path = server.engine.control_calls[-1].params["path"]
     assert not Path(path).exists()
@@ -262,8 +326,8 @@ def test_a_trainer_sends_in_a_group(server: RunningServer, client: httpx.Client)
     assert server.engine.control_calls[-1].params == {**GROUP, "group_name": "weight_update_group"}
     weights = {"names": ["a", "b"], "dtypes": ["float32", "bfloat16"], "shapes": [[2, 3], []]}
     done = client.post("/update_weights_from_distributed", json={**weights, "weight_version": "step-1"})
-    assert done.json() == {"success": True, "message": "2 weights are there", "num_paused_requests": 0}
-    sent = {**weights, "group_name": "weight_update_group", "flush_cache": True}
+    assert done.json() == {"success": True, "message": "2 weights are new", "num_paused_requests": 0}
+    sent = {**weights, "group_name": "weight_update_group", "flush_cache": True, **ALONE}
     assert server.engine.control_calls[-1].params == sent
     assert version_of(client) == "step-1"
     left = client.post("/destroy_weights_update_group", json={})

@@ -14,7 +14,7 @@ from msgspec import Meta
 from bough.config.engine_args import LoadFormat
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec, Refused
-from bough.errors import BadRequest
+from bough.errors import BadRequest, Overloaded
 from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -22,6 +22,9 @@ MAX_VERSION_CHARS = 256
 """Longest name of weights, which is part of every answer."""
 
 MAX_PATH_CHARS = 4096
+
+_PIECE_CHARS = 2**20
+"""Of base 64, decoded in one go: a millisecond."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)]
 GroupName = Annotated[
@@ -91,7 +94,7 @@ class UpdateWeightsFromDistributed(_Update, kw_only=True):
         Meta(description="Names of the weights in the checkpoint, in the order in which the trainer broadcasts them."),
     ]
     dtypes: Annotated[list[str], Meta(description="Type of each: `bfloat16`, `float16`, `float32`.")]
-    shapes: Annotated[list[list[Annotated[int, Meta(ge=0)]]], Meta(description="Shape of each.")]
+    shapes: Annotated[list[list[Annotated[int, Meta(ge=0, le=2**40)]]], Meta(description="Shape of each.")]
     group_name: GroupName = DEFAULT_GROUP
 
 
@@ -103,8 +106,8 @@ class InitWeightsUpdateGroup(msgspec.Struct, kw_only=True):
         Meta(description="Where the trainer, which is rank 0, serves the group's store."),
     ]
     master_port: Annotated[Annotated[int, Meta(ge=1, le=65535)], Meta(description="Its port.")]
-    rank_offset: Annotated[Annotated[int, Meta(ge=1)], Meta(description="Rank of this server in the group.")]
-    world_size: Annotated[Annotated[int, Meta(ge=2)], Meta(description="Processes of the group.")]
+    rank_offset: Annotated[Annotated[int, Meta(ge=1, le=65535)], Meta(description="Rank of this server in the group.")]
+    world_size: Annotated[Annotated[int, Meta(ge=2, le=65536)], Meta(description="Processes of the group.")]
     group_name: GroupName = DEFAULT_GROUP
     backend: Annotated[GroupBackend, Meta(description="Of torch's collectives; `gloo` on a CPU.")] = "nccl"
 
@@ -175,6 +178,7 @@ class WeightHandlers:
     def __init__(self, manager: TokenizerManager) -> None:
         self._manager = manager
         self._weights = manager.weights
+        self._takes_tensors = False
 
     async def update_from_disk(self, call: Call) -> Response:
         """``POST /update_weights_from_disk``: serve another checkpoint of the same model; 400 if that cannot be."""
@@ -184,16 +188,22 @@ class WeightHandlers:
     async def update_from_tensor(self, call: Call) -> Response:
         """``POST /update_weights_from_tensor``: take some weights from the request; 400 if that cannot be."""
         body = await self._parse(UPDATE_FROM_TENSOR, call)
-        (text,), options = body.serialized_named_tensors, body.options
-        body.serialized_named_tensors = []
-
-        async def take() -> WeightUpdate:
-            with passing_file() as path:
-                await asyncio.to_thread(_write_decoded, text, path)
-                return await self._weights.update_from_file(path, options)
-
+        if self._takes_tensors:
+            raise Overloaded("the tensors of another request have not been taken yet")
+        options, texts = body.options, body.serialized_named_tensors
+        del body
         # The file has to be there until it was read, even if the caller leaves.
-        return _told(await asyncio.shield(asyncio.ensure_future(take())))
+        return _told(await asyncio.shield(asyncio.ensure_future(self._take_tensors(texts, options))))
+
+    async def _take_tensors(self, texts: list[str], options: UpdateOptions) -> WeightUpdate:
+        """Take weights from base 64, which is let go as soon as it is in a file."""
+        self._takes_tensors = True
+        try:
+            with passing_file(len(texts[0]) * 3 // 4) as path:
+                await asyncio.to_thread(_write_decoded, texts, path)
+                return await self._weights.update_from_file(path, options)
+        finally:
+            self._takes_tensors = False
 
     async def update_from_distributed(self, call: Call) -> Response:
         """``POST /update_weights_from_distributed``: take some weights that a trainer broadcasts; 400 if that fails."""
@@ -253,11 +263,13 @@ def _told(update: WeightUpdate) -> Response:
     return Response(msgspec.json.encode(update._asdict()), 200 if update.success else 400)
 
 
-def _write_decoded(text: str, path: str) -> None:
-    """Write what base 64 stands for to a file."""
+def _write_decoded(texts: list[str], path: str) -> None:
+    """Write what a base 64 text stands for to a file, in pieces, between which other threads have their turn."""
+    text = texts.pop()
     try:
-        data = base64.b64decode(text, validate=True)
+        with Path(path).open("wb") as file:
+            for start in range(0, len(text), _PIECE_CHARS):
+                file.write(base64.b64decode(text[start : start + _PIECE_CHARS], validate=True))
     except (binascii.Error, ValueError) as error:
         param = "serialized_named_tensors[0]"
         raise BadRequest(f"{param} must be base 64 of a safetensors file: {error}", param=param) from None
-    Path(path).write_bytes(data)

@@ -19,7 +19,7 @@ from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, new_request_id
-from bough.managers.native_output import failure_of, meta_info
+from bough.managers.native_output import failure_of, meta_info, version_spans
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -211,7 +211,7 @@ class Answer:
             self._whole_start,
             b",".join(b'{"index":%d,%b' % numbered for numbered in enumerate(choices)),
             usage.to_json(),
-            _encode({"weight_version": generation.states[0].weight_versions[-1][0]}),
+            _encode(_about_weights(generation.states)),
             members + self._extension(cached),
         )
 
@@ -329,3 +329,12 @@ def request_ids(rid: str | None, count: int) -> list[str]:
     if rid is None:
         return [new_request_id() for _ in range(count)]
     return [rid] if count == 1 else [f"{rid}_{index}" for index in range(count)]
+
+
+def _about_weights(states: Sequence[ReqState]) -> dict[str, Any]:
+    """What the weights are called, and whose tokens are whose in the first choice that was made by several."""
+    about: dict[str, Any] = {"weight_version": states[0].weight_versions[-1][0]}
+    changed = next((state for state in states if len(state.weight_versions) > 1), None)
+    if changed is not None:
+        about["weight_versions"] = version_spans(changed, changed.completion_tokens)
+    return about
