@@ -128,6 +128,19 @@ def test_weights_come_from_a_trainer(
     assert not engine.destroy_weights_update_group(GROUP).success
 
 
+def test_weights_come_one_at_a_time(engine: Engine, other: Path, tensors: dict[str, torch.Tensor]) -> None:
+    trainer = Trainer(other, NORM)
+    try:
+        assert engine.init_process_group("127.0.0.1", trainer.port, 1, 2, GROUP, "gloo").success
+        trainer.send()
+        done = engine.update_weight(NORM, tensors[NORM].dtype, tensors[NORM].shape, group_name=GROUP)
+        assert done == (True, "1 weight is new", 0)
+        assert engine.get_weights_by_name(NORM, 256) == tensors[NORM].float().tolist()
+    finally:
+        trainer.close()
+    assert engine.destroy_weights_update_group(GROUP).success
+
+
 def test_requests_go_on_while_a_group_waits_for_its_trainer(engine: Engine, other: Path) -> None:
     trainer = Trainer(other)
     trainer.close()

@@ -652,6 +652,38 @@ class Engine:
             )
         )
 
+    def init_process_group(
+        self,
+        master_address: str,
+        master_port: int,
+        rank_offset: int,
+        world_size: int,
+        group_name: str = DEFAULT_GROUP,
+        backend: GroupBackend = "nccl",
+    ) -> WeightUpdate:
+        """:meth:`init_weights_update_group`, under the name that trainers for vLLM use; see :meth:`update_weight`."""
+        return self.init_weights_update_group(master_address, master_port, rank_offset, world_size, group_name, backend)
+
+    def update_weight(
+        self,
+        name: str,
+        dtype: str | torch.dtype,
+        shape: Sequence[int],
+        empty_cache: bool = False,
+        *,
+        group_name: str = DEFAULT_GROUP,
+    ) -> WeightUpdate:
+        """Take one weight that a trainer broadcasts; the prefix cache is forgotten.
+
+        Args:
+            name: as in the checkpoint.
+            dtype: of its tensor.
+            shape: of its tensor.
+            empty_cache: without effect: device memory is set aside at the start.
+            group_name: of the group.
+        """
+        return self.update_weights_from_distributed([name], [dtype], [shape], group_name)
+
     def update_weight_version(self, new_version: str, abort_all_requests: bool = True) -> None:
         """Call the weights by another name; see :meth:`ServedWeights.set_version`."""
         weights = self._parts.manager.weights

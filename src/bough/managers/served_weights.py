@@ -347,4 +347,4 @@ class ServedWeights:
 
 
 def _told_count(count: int) -> str:
-    return f"{count} weights are new"
+    return "1 weight is new" if count == 1 else f"{count} weights are new"
