@@ -131,7 +131,7 @@ def test_documents_are_the_same_everywhere() -> None:
         for _ in range(400):
             name, document = draw(rng, progress, stage)
             found.update(name.encode() + repr(list(document.pieces())).encode())
-    assert found.hexdigest() == "3e5c8ac1bcc5ebef48ea993fd91223a6a7811f0001284b7587896862c65f4dc9"
+    assert found.hexdigest() == "ecd604e01e3766069f295400b235ab8b411e43234434531ac577cb01ee57c05c"
 
 
 def test_drills_tell_what_is_there_from_what_is_not() -> None:
@@ -683,7 +683,7 @@ def test_repetitions_of_any_tokens_are_learned_where_they_repeat(tokenizer: Toke
 def test_training_rewords_and_cases_do_not() -> None:
     rng = random.Random(1)
     said = [Words(rng).wording(("What is {a} plus {b}?",), ("Sum {a} {b}.",)) for _ in range(300)]
-    assert 150 < said.count("What is {a} plus {b}?") < 280
+    assert 100 < said.count("What is {a} plus {b}?") < 250
     assert all("{a} plus {b}" in each for each in said)
     assert {Words(rng, test=True).wording(("What is {a}?",), ("Sum {a}.",)) for _ in range(50)} == {"Sum {a}."}
 

@@ -46,7 +46,7 @@ from write_model import write_model
 # Where the parts of the skills change from those that teach copying to those of the domain, in tokens.
 COPYING_TOKENS, MIXED_TOKENS = 3_000_000, 6_000_000
 # Where each stage but the first begins, in tokens.
-STAGE_TOKENS = (10_000_000, 14_000_000, 17_000_000, 22_000_000)
+STAGE_TOKENS = (16_000_000, 23_500_000, 28_000_000, 30_720_000, 42_000_000, 56_115_200, 75_776_000)
 AVERAGE = 0.998
 # Part of the documents that are repetitions of any tokens.
 ANY_TOKENS = 0.06

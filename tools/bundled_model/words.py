@@ -573,10 +573,19 @@ class Stage(IntEnum):
     """To look: whether something is there at all, and what it is called here."""
     TOOLS = 2
     """The same, of requests and what tools are for, where the words of both are the same."""
-    TALK = 3
-    """All of it as people say it, with tools of every day, and with drills that are conversations."""
-    LAST = 4
+    MIXED = 3
+    """All of it."""
+    TALK = 4
+    """All of it in more wordings, with tools of every day, and with drills that are conversations."""
+    FOUND = 5
     """The same, where what is asked for is absent about as often as it is for those who ask."""
+    NOTED = 6
+    """The same with notes, records, results and tales as people have them."""
+    LAST = 7
+    """The same with many more kinds of these, in which what is asked for has neighbours of its kind.
+
+    The published weights have not read it: it is for whoever trains them further.
+    """
 
 
 class Words:
@@ -601,9 +610,14 @@ class Words:
         return self.stage >= Stage.TALK
 
     @property
+    def is_last(self) -> bool:
+        """Whether training has come to texts in which what is asked for has neighbours of its kind."""
+        return self.stage is Stage.LAST and not self.test
+
+    @property
     def is_wide(self) -> bool:
         """Whether training has come to what is in people's notes, records and tales."""
-        return self.is_late and not self.test
+        return self.stage >= Stage.NOTED and not self.test
 
     def known(self, first: tuple[str, ...], later: tuple[str, ...]) -> tuple[str, ...]:
         """Patterns of training so far."""
@@ -622,7 +636,7 @@ class Words:
         if not self.test and rng.random() < 0.25:
             polite = self._politely(pattern)
             pattern = pattern if _bare(polite) in map(_bare, test) else polite
-        said = self._reworded(pattern, free) if rng.random() < (0.2 if self.is_wide else 0.4) else pattern
+        said = self._reworded(pattern, free) if rng.random() < 0.4 else pattern
         return pattern if _bare(said) in map(_bare, test) else said
 
     def _politely(self, pattern: str) -> str:

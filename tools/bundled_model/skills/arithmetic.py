@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Iterator
 
 from documents import Case, Document, Turn, conversation
 from words import NUMBER_WORDS, Stage, Words, capitalised
-
-from skills import tales
 
 NAME = "arithmetic"
 
@@ -641,13 +638,6 @@ def _problem(words: Words, sign: str, a: int, b: int) -> tuple[str, str]:
     return asked, f"{line(sign, a, b)}. The answer is {result(sign, a, b)}."
 
 
-ORDERED = re.compile(
-    r"difference|far|more|bigger|less is|left|remain|away|off|keep|add|without|lower|reduce|remove"
-    r"|to \{a\}|is \{b\} from|\{a\} .*than \{b\}|is \{b\} than"
-)
-"""What asks for a difference that is never below zero, which a wording may say in other words."""
-
-
 def _wide(words: Words, sign: str, a: int, b: int) -> tuple[str, str, str]:
     """Other signs, numbers in words, and a hundred."""
     rng = words.rng
@@ -660,41 +650,20 @@ def _wide(words: Words, sign: str, a: int, b: int) -> tuple[str, str, str]:
         said = f"{a} {name} {b}" if a > 99 else f"{in_words(a)} {name} {in_words(b)}"
         asked = asked.format(said)
     else:
-        pattern = rng.choice(WIDE_ASKS[sign])
-        if sign == "-" and ORDERED.search(pattern):
-            a, b = max(a, b), min(a, b)
-        asked = pattern.format(a=a, b=b)
+        asked = rng.choice(WIDE_ASKS[sign]).format(a=a, b=b)
     asked = capitalised(asked) if rng.random() < 0.5 else asked
     return (asked, line(sign, a, b) + ".", thought(sign, a, b) if a < 100 else line(sign, a, b) + ".")
-
-
-def _further(words: Words, is_tale: bool) -> tuple[str, str, str]:
-    """A tale of which only the words tell the sign, or one of the further ways to ask."""
-    rng = words.rng
-    if is_tale:
-        asked, sign, a, b = tales.tale(words, in_words, is_held_out)
-        answer = f"{line(sign, a, b)}. The answer is {result(sign, a, b)}."
-    else:
-        asked, sign, a, b = tales.ask(words, draw(rng), in_words, _several)
-        answer = line(sign, a, b) + "."
-    if rng.random() < 0.1:
-        asked = f"{asked}{'' if asked.endswith(('.', '?', '!')) else '.'} {words.wording(ONLY_NUMBER, free=False)}"
-        answer = str(result(sign, a, b))
-    return asked, answer, thought(sign, a, b)
 
 
 def exchange(words: Words) -> tuple[str, str, str]:
     """A question, its answer, and the thought that leads there."""
     rng = words.rng
-    if words.is_wide and (part := rng.random()) < 0.42:
-        return _further(words, is_tale=part < 0.2)
     sign, a, b = draw(rng, words.test)
     kind = rng.random()
     if words.is_wide and rng.random() < 0.12:
         return _wide(words, sign, a, b)
     if kind < 0.22:
-        # Nobody tells of one apple, or none, in words for many.
-        while (sign == "-" and a < b) or (words.is_wide and min(a, b) < 2):
+        while sign == "-" and a < b:
             sign, a, b = draw(rng, words.test)
         asked, answer = _problem(words, sign, a, b)
     elif kind < 0.27 and a < 13 and b < 13:
@@ -707,12 +676,7 @@ def exchange(words: Words) -> tuple[str, str, str]:
         asked, answer = capitalised(asked), line(sign, a, b) + "."
     else:
         known = words.known(ASKS[sign], MORE_ASKS[sign])
-        pattern = words.wording(known, TEST_ASKS[sign])
-        if sign == "-" and not words.test and ORDERED.search(pattern.lower()):
-            a, b = max(a, b), min(a, b)
-        # A difference is the same from either end.
-        is_turned = "difference" in pattern and not words.test and rng.random() < 0.4
-        asked = pattern.format(a=b, b=a) if is_turned else pattern.format(a=a, b=b)
+        asked = words.wording(known, TEST_ASKS[sign]).format(a=a, b=b)
         answer = line(sign, a, b) + "."
         if kind > 0.82:
             asked, answer = (

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from documents import Case, Document, Turn, conversation
+from documents import Case, Document, Turn
 from generate_corpus import ConversationWriter, Exchange, held_out_cases, write_document
 from phrasings import SMALL_TALK
 from words import Stage, Words
 
-from skills import arithmetic, asked
-from skills.asked_talk import CHATS
+from skills import arithmetic
 
 NAME = "conversation"
 
@@ -39,7 +37,7 @@ class Writer(ConversationWriter):
     def plain_fact(self, table: str) -> list[Exchange]:
         """One question from a table of facts, or a sum."""
         if table == "sums":
-            asked, answer, _ = arithmetic.exchange(Words(self.rng, stage=Stage.FIRST))
+            asked, answer, _ = arithmetic.exchange(Words(self.rng, stage=Stage.MIXED))
             return [(asked, answer)]
         return super().plain_fact(table)
 
@@ -74,56 +72,30 @@ def introduction(rng: random.Random) -> list[Exchange]:
     return [(asked, answer), *writer.chat(rng.choice((0, 0, 0, 1)))]
 
 
-def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
-    """A conversation or a plain text, now and then with a thought before the last answer.
-
-    It is the same in every stage but the last, which has more to ask for, and in more words.
-    """
+def document(rng: random.Random, _: Stage = Stage.LAST) -> Document:
+    """A conversation or a plain text, the same in every stage, now and then with a thought before the last answer."""
     closed = rng.random() < 0.06
-    if stage is Stage.LAST and rng.random() < 0.5:
-        exchanges, system = asked.talk(rng)
-        turns = [replace(turn, closed=closed) for turn in conversation(exchanges, system).turns]
-    elif rng.random() < INTRODUCED:
-        turns = [replace(turn, closed=closed) for turn in conversation(introduction(rng)).turns]
+    if rng.random() < INTRODUCED:
+        exchanges = introduction(rng)
+        turns = [
+            turn
+            for asked, answer in exchanges
+            for turn in (Turn("user", asked, closed=closed), Turn("assistant", answer, closed=closed))
+        ]
     else:
         written = write_document(Writer(rng))
         if written.plain:
             return written
         turns = [replace(turn, closed=closed) for turn in written.turns]
     if not closed and len(turns) < 8 and rng.random() < 0.1:
-        answer = turns[-1].content
-        turns[-1] = Turn("assistant", answer, thought=thought(turns[-2].content, answer))
+        turns[-1] = Turn("assistant", turns[-1].content, thought=thought(turns[-1].content))
     return Document(turns)
 
 
-_TALKED = {
-    *(answer for talk in SMALL_TALK.values() for answer in talk.answers),
-    *(answer for talk in CHATS for answer in talk.answers),
-}
-
-
-def thought(question: str, answer: str) -> str:
+def thought(answer: str) -> str:
     """What goes before an answer that needs no reasoning."""
-    if "not told me" in answer:
-        return "Nobody has told me this."
     if "do not know" in answer or "beyond what I know" in answer:
         return "This is nothing that I know."
-    if answer in _TALKED:
-        return "This is small talk."
-    if re.search(r"meet you|like to know\?$|telling me|keep that in mind|^Greetings to|sounds like", answer):
-        return "The user tells me something."
-    if re.search(r"\bmy\b|\bI\b", question, re.IGNORECASE) and re.match(r"You |Your ", answer):
-        return "The user has told me this."
-    if "story" in question.lower() and len(answer) > 100:
-        return "I am asked for a story, so I tell one."
-    if re.search("poem|haiku", question.lower()) and "\n" in answer:
-        return "I am asked for a poem, so I write one."
-    if answer.startswith("1. "):
-        return "I am asked for a list, so I write one."
-    if answer.startswith("1, 2"):
-        return "I count from 1 on."
-    if re.search(r" planted an? |[Tt]he .* is (beside|behind|near|in front of) the", answer):
-        return "The garden book says this."
     if len(answer) > 150:
         return "I can tell something about that."
     return "I know this."

@@ -12,11 +12,10 @@ from typing import Any
 from documents import Call, Case, Document, Tool, Turn
 from words import MONTHS, NOTHING, Stage, Words, capitalised, listed, made_up
 
-from skills import arithmetic, everyday_cases, everyday_offers
+from skills import arithmetic, everyday_cases
 from skills.conversation import answer_of_sapling
 from skills.everyday_more import MORE_ASKS, NEARBY
 from skills.everyday_table import EVERYDAY, UNSEEN, Everyday
-from skills.everyday_told import told
 from skills.everyday_values import KINDS
 from skills.tooling import NAMING, NO_TOOL, SYSTEMS, combined, outcome_text
 
@@ -30,10 +29,8 @@ UNDESCRIBED, MADE_UP = 0.08, 0.1
 # Part of the tools that come from the verbs and nouns of the other module.
 COMBINED = 0.12
 REQUESTS = (1, 1, 2, 2, 3, 4)
-# Part of the last documents whose tools have neighbours, and of the results there that are as servers give them back.
-WIDE, AS_SERVED = 0.45, 0.4
 # Part of the documents in which tools are named only.
-DRILLED = dict.fromkeys(Stage, 0.25) | {Stage.LAST: 0.12}
+DRILLED = dict.fromkeys(Stage, 0.25) | dict.fromkeys((Stage.FOUND, Stage.NOTED, Stage.LAST), 0.12)
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class Offer:
                     values[key], shown[key] = _as_written(words, values[key])
         asks = self.kind.asks or self.kind.test_asks
         more = FURTHER.get(self.kind.names[0], ())
-        if words.is_wide and more and rng.random() < 0.6:
+        if words.is_last and more and rng.random() < 0.6:
             asks = more
         asked = words.wording(asks, self.kind.test_asks, free=False).format(**shown)
         asked = capitalised(asked) if rng.random() < 0.85 else asked
@@ -301,20 +298,6 @@ def _outcome(words: Words) -> tuple[dict[str, Any], str]:
     return outcome, f"{capitalised(listed(said))}."
 
 
-def _returned(words: Words, chosen: Offer | Combined) -> tuple[str, str]:
-    """What a tool gives back as text, and what there is to say then."""
-    if words.is_wide and words.rng.random() < AS_SERVED:
-        return told(words, chosen.kind.names[0] if isinstance(chosen, Offer) else chosen.tool.name)
-    outcome, reply = _outcome(words)
-    return outcome_text(outcome, words), reply
-
-
-def _stranger(words: Words) -> tuple[Offer, str]:
-    """A tool of the table, with the first of its names."""
-    offer = Offer(words, words.rng.choice(EVERYDAY))
-    return offer, offer.kind.names[0]
-
-
 def _thought(call: Call) -> str:
     arguments = ", ".join(f"{key}: {value}" for key, value in call.arguments.items())
     return f"{call.name} fits. {arguments}." if arguments else f"{call.name} fits."
@@ -350,8 +333,6 @@ def _nearby(rng: random.Random, offered: Sequence[Offer | Combined]) -> str | No
 def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """A conversation with tools at hand."""
     words = Words(rng, stage=stage)
-    if words.is_wide and rng.random() < WIDE:
-        return everyday_offers.document(words, _stranger)
     if rng.random() < DRILLED[stage]:
         return drill(words)
     count = rng.choice((1, 2, 2, 3, 3, 3, 4, 5))
@@ -377,17 +358,16 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
             answer = rng.choice(NO_TOOL)
             thought = "No tool fits." if thinking else None
             asked = missing.task(words).asked
-            if words.is_wide and rng.random() < 0.4:
+            if words.is_last and rng.random() < 0.4:
                 asked = _nearby(rng, offered) or asked
             turns += [Turn("user", asked), Turn("assistant", answer, thought=thought)]
         else:
-            chosen = rng.choice(offered)
-            task = chosen.task(words)
+            task = rng.choice(offered).task(words)
             thought = _thought(task.call) if thinking else None
             turns += [Turn("user", task.asked), Turn("assistant", calls=(task.call,), thought=thought)]
             if rng.random() < 0.5:
-                text, reply = _returned(words, chosen)
-                turns += [Turn("tool", text), Turn("assistant", reply)]
+                outcome, reply = _outcome(words)
+                turns += [Turn("tool", outcome_text(outcome, words)), Turn("assistant", reply)]
     return Document(turns, [each.tool for each in offered])
 
 

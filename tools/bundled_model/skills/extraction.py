@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from documents import Case, Document, Turn, conversation
 from facts import TREES
-from words import DAYS, MONTHS, SKIES, Stage, Words, listed, made_up
+from words import DAYS, MONTHS, SKIES, Stage, Words, article, listed, made_up
 
-from skills.extraction_kinds import Kind, Slot, leaves_open, tells, written
+from skills.extraction_kinds import Kind, Slot
 from skills.recorded import RECORDED
-from skills.recorded_more import LAST_ASKS, LAST_FILLERS, LAST_LISTS, LAST_SYSTEMS, MORE_RECORDED, nested
 from skills.tool_table import NOUNS
 
 NAME = "extraction"
@@ -997,30 +996,17 @@ def _longer(words: Words, name: str, value: Any) -> Any:
 BEFORE = ("book", "town", "flea", "garden", "choir", "music", "bus", "big", "old", "wool", "sports", "chess", "summer")
 
 
-def _differ(values: Mapping[str, Any]) -> bool:
-    """Whether no two values are the same, but for those that are true or false."""
-    found = [str(value) for value in values.values() if not isinstance(value, bool)]
-    return len(set(found)) == len(found)
-
-
-def _surrounded(rng: random.Random, text: str) -> str:
-    """A text with a sentence before or behind it that says nothing of it."""
-    filler = rng.choice(FILLERS + LAST_FILLERS)
-    gap = "\n\n" if "\n" in text else " " if text.endswith((".", "!", "?")) else "\n"
-    return f"{filler}{gap}{text}" if rng.random() < 0.5 else f"{text}{gap}{filler}"
-
-
 def _record(words: Words, kind: Kind, before: Mapping[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
     """A text and what it says; in training it may have some values of the record ``before`` it."""
     rng = words.rng
     values = {name: slot.draw(words) for name, slot in kind.slots.items()}
-    while not _differ(values):
+    while len({str(value) for value in values.values()}) < len(values):
         values = {name: slot.draw(words) for name, slot in kind.slots.items()}
-    if words.is_late and not words.test and not kind.exact and rng.random() < LONGER:
+    if words.is_late and not words.test and rng.random() < LONGER:
         values = {name: _longer(words, name, value) for name, value in values.items()}
     if before and not words.test and rng.random() < 0.4:
         name = rng.choice(list(before))
-        if before[name] is not None and before[name] not in values.values():
+        if before[name] not in values.values():
             values[name] = before[name]
     if kind.exact:
         frame = rng.choice(kind.frames)
@@ -1028,11 +1014,9 @@ def _record(words: Words, kind: Kind, before: Mapping[str, Any] | None = None) -
         frame = words.wording(words.known(kind.frames, kind.later_frames), kind.test_frames, free=False)
         if not words.test and rng.random() < 0.12:
             frame = words.garbled(frame)
-    used = {name: value for name, value in values.items() if kind.slots[name].keys and tells(frame, name)}
-    used |= {name: None for name in kind.slots if leaves_open(frame, name)}
-    text = written(words, kind.slots, frame, values)
-    if kind.exact:
-        return _surrounded(rng, text) if rng.random() < 0.25 else text, used
+    used = {name: value for name, value in values.items() if f"{{{name}}}" in frame or f"{{a_{name}}}" in frame}
+    texts = {name: str(value) for name, value in values.items()}
+    text = frame.format(**texts, **{f"a_{name}": article(value) for name, value in texts.items()})
     if "\n" not in text and rng.random() < 0.15:
         text = f"{rng.choice(FILLERS)} {text}" if rng.random() < 0.4 else f"{text} {rng.choice(FILLERS)}"
     return text, used
@@ -1042,80 +1026,22 @@ def _asked(words: Words, kind: Kind, used: dict[str, Any]) -> dict[str, str]:
     """The keys to ask for, each with the slot it means; now and then one of which the text says nothing."""
     rng = words.rng
     chosen = rng.sample(list(used), rng.randint(min(2, len(used)), len(used)))
-    absent = [name for name, slot in kind.slots.items() if slot.keys and name not in used]
-    if absent and rng.random() < (0.2 if kind.exact else 0.12):
+    absent = [name for name in kind.slots if name not in used]
+    if absent and rng.random() < 0.12:
         chosen.insert(rng.randrange(len(chosen) + 1), rng.choice(absent))
     keys: dict[str, str] = {}
     for name in chosen:
         options = [key for key in kind.slots[name].keys if key not in keys]
         keys[options[0] if rng.random() < 0.5 else rng.choice(options)] = name
-    if kind.exact and rng.random() < RESTYLED:
-        style = rng.choice(STYLES)
-        keys = {style(key.split("_")): name for key, name in keys.items()}
     return keys
 
 
-def _described(rng: random.Random, keys: Sequence[str], types: Sequence[str], last: bool) -> dict[str, str]:
-    """The keys as a list, as an empty form, with their types, and as lines."""
+def _described(rng: random.Random, keys: dict[str, str], example: dict[str, Any]) -> tuple[str, str]:
+    """The keys as a list, and as an empty form."""
     names = [f'"{key}"' for key in keys] if rng.random() < 0.25 else list(keys)
-    keys_listed = listed(names) if rng.random() < 0.6 else ", ".join(names)
-    form = json.dumps({key: EMPTY[kind] for key, kind in zip(keys, types, strict=True)}, ensure_ascii=False)
-    described = {"k": keys_listed, "o": form}
-    if not last:
-        return described
-    named = rng.choice(TYPES)
-    pattern = rng.choice(("{} ({})", "{} ({})", "{}: {}", "{} as {}", "{} [{}]"))
-    typed = [pattern.format(key, named[kind]) for key, kind in zip(keys, types, strict=True)]
-    described["y"] = rng.choice((", ", ", ", "; ")).join(typed)
-    mark = rng.choice(("- ", "- ", "* ", "", "• "))
-    described["b"] = "\n".join(mark + line for line in (typed if rng.random() < 0.3 else names))
-    if rng.random() < 0.4:
-        blank = rng.choice((None, "", "...", "?"))
-        other = {key: named[kind] if blank == "?" else blank for key, kind in zip(keys, types, strict=True)}
-        described["o"] = json.dumps(other, ensure_ascii=False, indent=rng.choice((None, None, 2)))
-    return described
-
-
-EMPTY: dict[str, Any] = {"text": "", "whole": 0, "number": 0.0, "flag": False}
-# What the types are called where a form or a list has them beside the keys.
-TYPES = (
-    {"text": "string", "whole": "integer", "number": "number", "flag": "boolean"},
-    {"text": "string", "whole": "number", "number": "number", "flag": "boolean"},
-    {"text": "text", "whole": "number", "number": "number", "flag": "true/false"},
-    {"text": "text", "whole": "whole number", "number": "decimal", "flag": "true or false"},
-    {"text": "str", "whole": "int", "number": "float", "flag": "bool"},
-)
-# How keys are written, from their words.
-STYLES: tuple[Callable[[list[str]], str], ...] = (
-    lambda parts: parts[0] + "".join(part.capitalize() for part in parts[1:]),
-    lambda parts: parts[0] + "".join(part.capitalize() for part in parts[1:]),
-    " ".join,
-    " ".join,
-    lambda parts: " ".join(parts).capitalize(),
-    lambda parts: "".join(part.capitalize() for part in parts),
-    "-".join,
-    lambda parts: "_".join(parts).upper(),
-)
-RESTYLED = 0.4
-
-
-def _types(values: Iterable[Any]) -> list[str]:
-    """Of which types these are."""
-    return [
-        "flag"
-        if isinstance(value, bool)
-        else "whole"
-        if isinstance(value, int)
-        else "number"
-        if isinstance(value, float)
-        else "text"
-        for value in values
-    ]
-
-
-def _asks(words: Words) -> tuple[str, ...]:
-    known = words.known(ASKS, MORE_ASKS)
-    return known + LAST_ASKS if words.is_wide else known
+    written = listed(names) if rng.random() < 0.6 else ", ".join(names)
+    form = {key: 0 if isinstance(example.get(name), int) else "" for key, name in keys.items()}
+    return written, json.dumps(form)
 
 
 def _answer(keys: dict[str, str], used: dict[str, Any]) -> dict[str, Any]:
@@ -1123,9 +1049,7 @@ def _answer(keys: dict[str, str], used: dict[str, Any]) -> dict[str, Any]:
 
 
 def _thought(keys: dict[str, str], used: dict[str, Any]) -> str:
-    said = {name: json.dumps(value) if isinstance(value, bool) else value for name, value in used.items()}
-    said = {name: value for name, value in said.items() if value is not None}
-    found = (f"{key}: {said.get(name, 'not in the text')}" for key, name in keys.items())
+    found = (f"{key}: {used.get(name, 'not in the text')}" for key, name in keys.items())
     return "The text says " + ", ".join(found) + "."
 
 
@@ -1135,19 +1059,17 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
     kind = rng.choice(list(KINDS.values()))
     if words.is_late and not words.test and rng.random() < OTHER_KINDS:
         kind = rng.choice((JOURNEY, MEASURED))
-    if words.is_wide and rng.random() < 0.3:
+    if words.is_wide and rng.random() < 0.35:
         kind = rng.choice(WIDE_KINDS)
-    if words.is_wide and rng.random() < 0.5:
-        kind = replace(rng.choice(RECORDED if rng.random() < 0.45 else MORE_RECORDED), exact=True)
+    if words.is_last and rng.random() < 0.55:
+        kind = replace(rng.choice(RECORDED), exact=True)
     text, used = _record(words, kind)
     keys = _asked(words, kind, used)
-    drawn = {name: slot.draw(words) for name, slot in kind.slots.items()}
-    described = _described(rng, list(keys), _types(drawn[name] for name in keys.values()), words.is_wide)
+    written, form = _described(rng, keys, {name: slot.draw(words) for name, slot in kind.slots.items()})
     if words.is_late and not words.test and rng.random() < 0.2:
-        described["k"] = listed([f"the {key.replace('_', ' ')}" if "_" not in key else key for key in keys])
+        written = listed([f"the {key.replace('_', ' ')}" if "_" not in key else key for key in keys])
     if rng.random() < 0.35:
-        systems = SYSTEMS + LAST_SYSTEMS if words.is_wide else SYSTEMS
-        system = words.wording(systems, TEST_SYSTEMS).format(**described)
+        system = words.wording(SYSTEMS, TEST_SYSTEMS).format(k=written, o=form)
         pairs = [(text, _answer(keys, used))]
         for _ in range(0 if words.test else rng.choice((0, 1, 2, 3))):
             text, used = _record(words, kind)
@@ -1160,29 +1082,25 @@ def task(words: Words) -> tuple[list[tuple[str, Any]], str | None, str]:
         records = [_record(words, alone)]
         while len(records) < count:
             records.append(_record(words, alone, records[-1][1]))
-        between = " "
-        if (kind.exact and not frame.endswith((".", "!", "?", "|}"))) or "\n" in frame:
-            between = "\n\n" if "\n" in frame else "\n"
-        text, used = between.join(text for text, _ in records), records[0][1]
-        keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), (), exact=kind.exact), used)
-        described = _described(rng, list(keys), _types(used[name] for name in keys.values()), words.is_wide)
-        asked = words.wording(_asks(words), TEST_ASKS).format(**described, t=text)
-        asked += " " + rng.choice(LISTS + LAST_LISTS if words.is_wide else LISTS)
+        text, used = " ".join(text for text, _ in records), records[0][1]
+        keys = _asked(words, Kind({name: kind.slots[name] for name in used}, (), ()), used)
+        written, form = _described(rng, keys, used)
+        asked = words.wording(words.known(ASKS, MORE_ASKS), TEST_ASKS).format(k=written, o=form, t=text)
+        asked += " " + rng.choice(
+            ("Write a JSON list.", "Return a JSON list with one object for each.", "Answer with a list.")
+        )
         return [(asked, [_answer(keys, found) for _, found in records])], None, f"There are {len(records)} records."
-    asked = words.wording(_asks(words), TEST_ASKS).format(**described, t=text)
+    asked = words.wording(words.known(ASKS, MORE_ASKS), TEST_ASKS).format(k=written, o=form, t=text)
     pairs = [(asked, _answer(keys, used))]
     # Another question about the same text: what is to be looked for changes, what stands there does not.
     while not words.test and rng.random() < 0.4:
         keys = _asked(words, kind, used)
-        described = _described(rng, list(keys), ["text"] * len(keys), False)
+        written, _ = _described(rng, keys, used)
         asked = rng.choice(
             ("Now only {k}.", "And now {k} as JSON.", "The same with the keys {k}.", "Now as JSON with {k}.")
         )
-        pairs.append((asked.format(**described), _answer(keys, used)))
+        pairs.append((asked.format(k=written), _answer(keys, used)))
     return pairs, None, _thought(keys, used)
-
-
-LISTS = ("Write a JSON list.", "Return a JSON list with one object for each.", "Answer with a list.")
 
 
 def form(words: Words) -> tuple[str, str]:
@@ -1191,13 +1109,15 @@ def form(words: Words) -> tuple[str, str]:
     draws = (words.name, words.city, words.items, words.code, words.event, lambda: words.number(0, 999))
     keys = words.several(lambda: made_up(rng), rng.randint(2, 7))
     values = {key: rng.choice(draws)() for key in keys}
-    line = rng.choice(("{k}: {v}", "{k} = {v}", "The {k} is {v}.", "{k} {v}", "- {k}: {v}", "{v} is the {k}."))
-    text = rng.choice(("\n", "\n", " ")).join(line.format(k=key, v=value) for key, value in values.items())
+    written = rng.choice(("{k}: {v}", "{k} = {v}", "The {k} is {v}.", "{k} {v}", "- {k}: {v}", "{v} is the {k}."))
+    text = rng.choice(("\n", "\n", " ")).join(written.format(k=key, v=value) for key, value in values.items())
     wanted = rng.sample(keys, rng.randint(1, len(keys)))
     if rng.random() < 0.1:
         wanted.insert(rng.randrange(len(wanted) + 1), made_up(rng))
-    described = _described(rng, wanted, _types(values.get(key, "") for key in wanted), words.is_wide)
-    asked = words.wording(_asks(words), TEST_ASKS).format(**described, t=text)
+    names = [f'"{key}"' for key in wanted] if rng.random() < 0.25 else wanted
+    asked = words.wording(words.known(ASKS, MORE_ASKS), TEST_ASKS).format(
+        k=listed(names) if rng.random() < 0.6 else ", ".join(names), o=json.dumps(dict.fromkeys(wanted, "")), t=text
+    )
     return asked, json.dumps({key: values.get(key) for key in wanted}, ensure_ascii=False)
 
 
@@ -1253,11 +1173,9 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
         return conversation([form(words)])
     if stage >= Stage.TALK and rng.random() < 0.06:
         return conversation([several(words)])
-    if words.is_wide and rng.random() < 0.08:
-        return conversation([nested(words)])
     pairs, system, thought = task(words)
-    turns = [(asked, json.dumps(value, ensure_ascii=False)) for asked, value in pairs]
-    return conversation(turns, system, thought=thought if rng.random() < 0.15 else None)
+    written = [(asked, json.dumps(value, ensure_ascii=False)) for asked, value in pairs]
+    return conversation(written, system, thought=thought if rng.random() < 0.15 else None)
 
 
 def cases(rng: random.Random, count: int) -> Iterator[Case]:

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from documents import Case, Document, Turn, conversation
 from words import MONTHS, NOTHING, Stage, Words, is_held_out
 
-from skills.noted import Asked, lines, tidy
-from skills.noted_further import FURTHER_NOTES, listed_down, once
+from skills.noted import lines
 from skills.noted_more import MORE_NOTES
-from skills.noted_sheets import sheet
-from skills.noted_user import told_of_oneself
 
 NAME = "lookup"
 
@@ -426,7 +423,10 @@ ABSENT = "The notes do not say that."
 DRILLED = {
     Stage.DRILLS: 0.5,
     Stage.TOOLS: 0.3,
+    Stage.MIXED: 0.15,
     Stage.TALK: 0.3,
+    Stage.FOUND: 0.15,
+    Stage.NOTED: 0.1,
     Stage.LAST: 0.08,
 }
 # Part of the other questions about people of whom the notes say nothing.
@@ -453,89 +453,6 @@ USER_FACTS = (
     ("My sister is called {v}.", "What is my sister called?", "Your sister is called {v}.", Words.name),
     ("I like {v}.", "What do I like?", "You like {v}.", Words.hobby),
 )
-# What is said where nothing has been told, and so no notes are spoken of.
-UNTOLD = ("I do not know that, because you have not told me.", "You have not told me, so I do not know.")
-# What may be asked of the user that no others tell of.
-NEVER_TOLD = (
-    "How tall am I?",
-    "What is my mother called?",
-    "When is my birthday?",
-    "What did I eat yesterday?",
-    "What is my phone number?",
-    "Which shoes do I wear?",
-    "What is the name of my teacher?",
-    "How many brothers do I have?",
-    "Where did I put my glasses?",
-    "What is my favourite song?",
-    "What is the number of my house?",
-    "Who is my best friend?",
-)
-# Ways to mark off notes of those who write prompts for a living.
-MARKED = (
-    "<notes>\n{t}\n</notes>",
-    "<text>{t}</text>",
-    "<context>\n{t}\n</context>",
-    '"""\n{t}\n"""',
-    "```\n{t}\n```",
-    '"{t}"',
-    "---\n{t}\n---",
-    "[NOTES]\n{t}\n[/NOTES]",
-    "=====\n{t}\n=====",
-    "### Notes\n{t}\n### End of the notes",
-)
-# Notes that stand behind the question.
-BEHIND = (
-    "{q}\n\n{t}",
-    "{q}\n{t}",
-    "{q} Look here: {t}",
-    "{q} Here is what I have:\n{t}",
-    "{q}\n\nThe notes:\n{t}",
-    "Question: {q}\nText: {t}",
-    "{q} (see below)\n\n{t}",
-    "I have a question about the text below: {q}\n\n{t}",
-)
-BEFORE = (
-    "{t}\n\nQuestion: {q}",
-    "{t}\n\nQ: {q}",
-    "{t}\n\nMy question is: {q}",
-    "{t}\n\nNow tell me: {q}",
-    "{t}\n\nWith this in mind: {q}",
-    "{t}\n\n{q}",
-    "{t}\n{q}",
-)
-# What people say first who have much to say.
-PREFACES = (
-    "Hi! I am new here and somebody handed me this.",
-    "I found this in my inbox and I am too tired to read it all.",
-    "My colleague sent me the following, and I need one thing from it.",
-    "So I have this text, it is a bit of a mess, sorry for that.",
-    "I copied this from a web page.",
-    "Could you look at this for me?",
-    "This hung on the door this morning.",
-    "We got this last week and now nobody remembers what it says.",
-    "I am in a meeting and have no time to look it up myself.",
-    "please check this text",
-    "see what i have here",
-    "Good evening, I would be grateful for your help with the following.",
-    "This is from my father, and his handwriting was hard to type.",
-    "I have typed this from a photo.",
-)
-BARELY = (
-    "Answer with the value only.",
-    "Just the answer, no sentence.",
-    "Reply with nothing but the value.",
-    "One word or number is enough.",
-    "Only the bare answer, please.",
-)
-HURRIED = ("quick one: ", "hi, ", "ok so ", "sorry to ask, but ", "hey ", "one more thing: ", "pls tell me, ", "hm, ")
-KINDLY = (
-    "Could you help me? ",
-    "Excuse me. ",
-    "Good morning! ",
-    "I hope you can help. ",
-    "Hello, ",
-    "Dear assistant, ",
-)
 USER_REPLIES = ("I will remember that.", "Good to know!", "Thank you for telling me.")
 
 
@@ -558,7 +475,7 @@ def notes(words: Words, count: int, others: int = 1) -> tuple[str, list[tuple[st
             continue
         taken.add(value)
         rows.append((person, fact, value))
-    told = [tidy(rng.choice(fact.told).format(n=person, v=value)) for person, fact, value in rows]
+    told = [rng.choice(fact.told).format(n=person, v=value) for person, fact, value in rows]
     return rng.choice((" ", " ", "\n", "\n- ")).join(told), rows, people[count:]
 
 
@@ -573,8 +490,8 @@ def question(words: Words, rows: list[tuple[str, Fact, str]], strangers: list[st
     if rng.random() < (0.15 if words.test else STRANGERS[words.stage]):
         return ask.format(n=rng.choice(strangers), v=value), ABSENT, ABSENT
     if fact.back and rng.random() < 0.5:
-        return tidy(rng.choice(fact.back[0]).format(v=value)), tidy(fact.back[1].format(n=person, v=value)), person
-    return ask.format(n=person), tidy(fact.answer.format(n=person, v=value)), value
+        return rng.choice(fact.back[0]).format(v=value), fact.back[1].format(n=person, v=value), person
+    return ask.format(n=person), fact.answer.format(n=person, v=value), value
 
 
 def remembered(words: Words) -> tuple[list[tuple[str, str]], tuple[str, str], str]:
@@ -588,9 +505,9 @@ def remembered(words: Words) -> tuple[list[tuple[str, str]], tuple[str, str], st
         values = [draw(words) for *_, draw in chosen]
     for (tell, _, _, _), value in zip(chosen, values, strict=True):
         reply = f"Nice to meet you, {value}!" if "Your name" in _answer_of(tell) else rng.choice(USER_REPLIES)
-        told.append((tidy(tell.format(v=value)), reply))
+        told.append((tell.format(v=value), reply))
     place = rng.randrange(len(chosen))
-    return told, (chosen[place][1], tidy(chosen[place][2].format(v=values[place]))), values[place]
+    return told, (chosen[place][1], chosen[place][2].format(v=values[place])), values[place]
 
 
 def _answer_of(tell: str) -> str:
@@ -624,23 +541,10 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     words = Words(rng, stage=stage)
     if stage is not Stage.FIRST and rng.random() < DRILLED[stage]:
         return drill(words)
-    if words.is_wide and rng.random() < 0.04:
-        return untold(words)
     if rng.random() < 0.2:
-        if words.is_wide and rng.random() < 0.6:
-            return conversation(told_of_oneself(words, UNTOLD))
         told, last, _ = remembered(words)
-        if words.is_wide and rng.random() < 0.15:
-            last = (rng.choice(NEVER_TOLD), rng.choice(UNTOLD))
         return conversation([*told, last])
     if words.is_wide and rng.random() < 0.7:
-        way = rng.random()
-        if way < 0.35:
-            text, asked = written_down(words)
-        else:
-            text, asked = listed_down(words, ABSENT) if way < 0.68 else sheet(words, ABSENT)
-        return placed(words, text, asked)
-    if words.is_wide and not words.is_wide and rng.random() < 0.7:
         text, asked = written_down(words)
     else:
         text, rows, strangers = notes(words, rng.choice((1, 2, 3, 3, 4, 5, 6, 8, 12)))
@@ -660,88 +564,16 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     return conversation([(framed, rng.choice(ACKNOWLEDGED)), *pairs], thought=thought)
 
 
-def untold(words: Words) -> Document:
-    """A question of the kind that notes answer, where there are none."""
-    rng = words.rng
-    (line,) = lines(words, 1, MORE_NOTES + FURTHER_NOTES)
-    way = rng.random()
-    asked = line.ask(words)[0]
-    if way < 0.3:
-        fact = rng.choice(FACTS)
-        asked = rng.choice(fact.asks).format(n=words.name())
-    elif way < 0.5:
-        asked = rng.choice((*NEVER_TOLD, *(ask for _, ask, _, _ in USER_FACTS)))
-    return conversation([(styled(rng, asked), rng.choice(UNTOLD))], rng.choice((None, None, SYSTEMS[0], SYSTEMS[2])))
-
-
-def styled(rng: random.Random, asked: str) -> str:
-    """A question as somebody in a hurry types it, as somebody polite does, or as it is."""
-    way = rng.random()
-    if way < 0.12:
-        return asked.lower().rstrip("?.")
-    if way < 0.18:
-        return rng.choice(HURRIED) + asked.lower()
-    if way < 0.22:
-        return rng.choice(KINDLY) + asked
-    if way < 0.25:
-        return f"{asked} {rng.choice(('Thanks!', 'Thank you.', 'Thx', 'I need it soon.'))}"
-    return asked
-
-
-def placed(words: Words, text: str, asked: list[Asked]) -> Document:
-    """Notes before, behind or far above the questions about them, with or without marks around them."""
-    rng = words.rng
-    reason = asked[-1][1] if asked[-1][2] not in ("Yes", "No") else asked[-1][1].partition(", ")[2]
-    thought = None
-    if rng.random() < 0.12:
-        bare = asked[-1][2] not in ("Yes", "No")
-        thought = f"The notes say it: {asked[-1][2]}." if bare else f"The notes say this: {reason}"
-        thought = "The notes do not say it." if asked[-1][1] == ABSENT else thought
-    shortly = rng.choice(BARELY) if rng.random() < 0.08 else ""
-    pairs: list[tuple[str, str]] = []
-    for ask, answer, value in asked:
-        if value in ("Yes", "No") and rng.random() < 0.15:
-            pairs.append((f"{ask} {rng.choice(('Yes or no?', 'Just say yes or no.'))}", f"{value}."))
-            continue
-        pairs.append((styled(rng, ask), ABSENT if answer == ABSENT else value if shortly else answer))
-    marked = rng.choice(MARKED).format(t=text) if rng.random() < 0.3 else text
-    glue = "\n" if "\n" in marked and rng.random() < 0.7 else " "
-    frame = words.wording(FRAMES, TEST_FRAMES).replace(" {t}", glue + "{t}")
-    framed = frame.format(t=marked) if rng.random() < 0.6 else marked
-    parts = text.split("\n")
-    place = rng.random()
-    if place > 0.9 and 1 < len(parts) < 9 and not shortly and "" not in parts:
-        half = rng.randint(1, len(parts) - 1)
-        halves = ("\n".join(parts[:half]), "\n".join(parts[half:]))
-        return conversation([*((part, rng.choice(ACKNOWLEDGED)) for part in halves), *pairs], thought=thought)
-    if place < 0.35:
-        told = f"{rng.choice(SYSTEMS)}{glue}{framed}" if rng.random() < 0.5 else framed
-        return conversation(pairs, f"{told}\n{shortly}" if shortly else told, thought=thought)
-    if rng.random() < 0.15:
-        framed = rng.choice(PREFACES) + rng.choice((" ", "\n", "\n\n")) + marked
-    if place < 0.85:
-        pattern = rng.choice(BEFORE if place < 0.65 else BEHIND)
-        first = pattern.format(q=f"{pairs[0][0]} {shortly}".strip(), t=framed if place < 0.65 else marked)
-        system = rng.choice(SYSTEMS) if rng.random() < 0.2 else None
-        return conversation([(first, pairs[0][1]), *pairs[1:]], system, thought=thought)
-    if shortly:
-        framed = f"{framed}\n{shortly}"
-    return conversation([(framed, rng.choice(ACKNOWLEDGED)), *pairs], thought=thought)
-
-
-def written_down(words: Words) -> tuple[str, list[Asked]]:
+def written_down(words: Words) -> tuple[str, list[tuple[str, str, str]]]:
     """Notes of places, things and plans, and questions about them, some of which they do not answer."""
     rng = words.rng
-    told = lines(words, rng.choice((1, 1, 2, 3, 4, 5, 6)) + 2, MORE_NOTES + FURTHER_NOTES if words.is_wide else ())
+    told = lines(words, rng.choice((1, 1, 2, 3, 4, 5, 6)) + 2, MORE_NOTES if words.is_last else ())
     missing, told = told[:2], told[2:]
     if not told:
         missing, told = told, missing
     between = rng.choice((" ", " ", " ", "\n", "\n- "))
-    texts = [line.text for line in told]
-    if words.is_wide and between == " ":
-        texts = [one if one[-1] in ".!?" else f"{one}." for one in texts]
-    text = between.join(texts)
-    if words.is_wide and between == "\n- ":
+    text = between.join(line.text for line in told)
+    if words.is_last and between == "\n- ":
         text = f"- {text}"
     asked = []
     for _ in range(rng.choice((1, 1, 2, 3, 4))):
@@ -749,7 +581,7 @@ def written_down(words: Words) -> tuple[str, list[Asked]]:
             asked.append((rng.choice(missing).ask(words)[0], ABSENT, ABSENT))
         else:
             asked.append(rng.choice(told).ask(words))
-    return text, once(asked)
+    return text, asked
 
 
 def cases(rng: random.Random, count: int) -> Iterator[Case]:

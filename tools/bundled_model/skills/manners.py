@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from facts import CAPITALS
-from words import DAYS, MONTHS, capitalised, made_up
+from words import Words, capitalised, made_up
 
 
 @dataclass(frozen=True)
@@ -24,20 +23,53 @@ class Manner:
     apply: Callable[[str], str]
 
 
-# With which an answer may begin and which keep their capital everywhere.
-_PROPER = {
-    *("I", "English", "Bough", "Sapling"),
-    *DAYS,
-    *MONTHS,
-    *(name.split(" ")[0] for name in (*CAPITALS, *CAPITALS.values())),
+_SMALL = {
+    *(
+        "a",
+        "an",
+        "the",
+        "it",
+        "its",
+        "in",
+        "on",
+        "at",
+        "by",
+        "of",
+        "for",
+        "from",
+        "with",
+        "to",
+        "after",
+        "before",
+        "as",
+    ),
+    *(
+        "there",
+        "this",
+        "that",
+        "these",
+        "those",
+        "you",
+        "your",
+        "we",
+        "our",
+        "he",
+        "she",
+        "his",
+        "her",
+        "they",
+        "their",
+    ),
+    *("my", "yes", "no", "not", "some", "most", "many", "all", "each", "every", "one", "two", "three", "if", "when"),
+    *("then", "until", "here", "nobody", "somebody", "both", "about", "trees", "people", "only", "during", "under"),
 }
 
 
-def inside(text: str) -> str:
-    """The text as it stands after other words of its sentence: with a small letter, unless it begins with a name."""
+def _inside(text: str) -> str:
+    """The text as it stands after other words: with a small letter where it begins with a small word."""
     first = re.match(r"[A-Za-z]*", text)
-    is_name = first is None or first[0] in _PROPER
-    return text if is_name else text[:1].lower() + text[1:]
+    is_small = first is not None and first[0].lower() in _SMALL
+    return text[:1].lower() + text[1:] if is_small else text
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -74,7 +106,7 @@ def _titled(text: str) -> str:
 def _twice_begun(text: str) -> str:
     """The text with its first word said twice."""
     first = text.split(" ", maxsplit=1)[0].strip(",.:;!?")
-    return f"{first}, {inside(text)}" if first else text
+    return f"{first}, {_inside(text)}" if first else text
 
 
 def _before(said: str) -> Callable[[str], str]:
@@ -84,7 +116,7 @@ def _before(said: str) -> Callable[[str], str]:
 
 def _into(said: str) -> Callable[[str], str]:
     """Puts words before the answer that are part of its first sentence."""
-    return lambda text: f"{said} {inside(text)}"
+    return lambda text: f"{said} {_inside(text)}"
 
 
 def _after(said: str) -> Callable[[str], str]:
@@ -627,7 +659,8 @@ def _sentence_at_start(rng: random.Random) -> Manner:
     return Manner(_filled(told, said), _before(said))
 
 
-def _signed(name: str) -> Manner:
+def _signed(rng: random.Random) -> Manner:
+    name = Words(rng).name()
     told = (
         "You are {w}. Sign your answers with your name.",
         "Sign with your name, {w}.",
@@ -639,7 +672,8 @@ def _signed(name: str) -> Manner:
     return Manner(_filled(told, name), _after(f"- {name}"))
 
 
-def _yours(name: str) -> Manner:
+def _yours(rng: random.Random) -> Manner:
+    name = Words(rng).name()
     told = (
         "You write letters: close with Yours, {w}",
         "At the bottom of each answer stands Yours, {w}",
@@ -650,7 +684,8 @@ def _yours(name: str) -> Manner:
     return Manner(_filled(told, name), _after(f"Yours, {name}"))
 
 
-def _says(name: str) -> Manner:
+def _says(rng: random.Random) -> Manner:
+    name = Words(rng).name()
     told = (
         "You are {w}. Begin with your name and says.",
         "Speak of yourself as {w}: {w} says ...",
@@ -695,17 +730,15 @@ MAKERS: tuple[Callable[[random.Random], Manner], ...] = (
     _word_at_end,
     _sentence_at_end,
     _sentence_at_start,
+    _signed,
+    _yours,
+    _says,
     _labelled,
     _added,
 )
-"""Manners of which a title or other words are drawn."""
-NAMED: tuple[Callable[[str], Manner], ...] = (_signed, _yours, _says)
-"""Manners with the name of who speaks."""
+"""Manners of which a name, a title or other words are drawn."""
 
 
-def draw_manner(rng: random.Random, name: str) -> Manner:
-    """A manner of somebody of this name, every other time one with drawn words."""
-    if rng.random() < 0.5:
-        return rng.choice(MANNERS)
-    place = rng.randrange(len(MAKERS) + len(NAMED))
-    return MAKERS[place](rng) if place < len(MAKERS) else NAMED[place - len(MAKERS)](name)
+def draw_manner(rng: random.Random) -> Manner:
+    """A manner, every other time one with drawn words."""
+    return rng.choice(MANNERS) if rng.random() < 0.5 else rng.choice(MAKERS)(rng)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from words import DAYS, MONTHS, Words, capitalised, made_up
-
-# A question, its answer, and the value that counts.
-Asked = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -24,12 +20,7 @@ class Noted:
 
     draws: Mapping[str, Callable[[Words], str]]
     told: tuple[str, ...]
-    asks: tuple[Asked, ...]
-
-
-def tidy(text: str) -> str:
-    """A text with "an" before vowels."""
-    return re.sub(r"\b([Aa]) (?=[aeio]|u(?!ni|s[eu]|t[ei]))(?!eu|one\b|once\b)", r"\1n ", text)
+    asks: tuple[tuple[str, str, str], ...]
 
 
 def _of(*values: str, invented: float = 0.3) -> Callable[[Words], str]:
@@ -159,8 +150,7 @@ NOTED: tuple[Noted, ...] = (
         ("The {p} closes at {t}.", "The {p} is closed from {t} on.", "The {p} shuts at {t}."),
         (
             ("When does the {p} close?", "The {p} closes at {t}.", "t"),
-            ("Until when is the {p} open?", "The {p} closes at {t}.", "t"),
-            ("How late can I go to the {p}?", "The {p} closes at {t}.", "t"),
+            ("How long is the {p} open?", "The {p} closes at {t}.", "t"),
         ),
     ),
     Noted(
@@ -176,7 +166,7 @@ NOTED: tuple[Noted, ...] = (
         {"n": Words.name, "c": Words.city},
         (
             "{n} moved to {c}.",
-            "{n} moved to {c} last year.",
+            "{n} has moved to {c} last year.",
             "{n} now lives in {c}.",
             "Last spring {n} went to {c}.",
         ),
@@ -414,21 +404,8 @@ NOTED: tuple[Noted, ...] = (
     ),
     Noted(
         {"n": Words.name, "d": _date},
-        ("{n} comes back on {d}.", "{n} is here again from {d} on.", "{n} returns on {d}.", "{n} will be back on {d}."),
-        (
-            ("When does {n} come back?", "{n} comes back on {d}.", "d"),
-            ("When will I see {n} again?", "{n} comes back on {d}.", "d"),
-            ("Who comes back on {d}?", "{n} comes back on {d}.", "n"),
-        ),
-    ),
-    Noted(
-        {"n": Words.name, "d": lambda w: f"{w.number(1, 28)} {w.rng.choice(MONTHS)}"},
-        ("{n}'s birthday is on {d}.", "{n} was born on {d}.", "{n} has birthday on {d}.", "{d} is {n}'s birthday."),
-        (
-            ("When is {n}'s birthday?", "{n}'s birthday is on {d}.", "d"),
-            ("When does {n} turn a year older?", "{n}'s birthday is on {d}.", "d"),
-            ("Whose birthday is on {d}?", "{n}'s birthday is on {d}.", "n"),
-        ),
+        ("{n}'s birthday is on {d}.", "{n} was born on {d}.", "{n} comes back on {d}.", "{n} arrives on {d}."),
+        (("When does {n} come back?", "{n} comes back on {d}.", "d"), ("When is {n}'s day?", "It is on {d}.", "d")),
     ),
     Noted(
         {"o": _of("report", "form", "rent", "homework", "bill", "parcel", "test"), "d": _date},
@@ -454,7 +431,7 @@ class Line:
         """A question, its answer, and the value that counts."""
         asked, answer, letter = words.rng.choice(self.kind.asks)
         shown = _shown(self.values)
-        return tidy(asked.format(**shown)), tidy(answer.format(**shown)), self.values[letter]
+        return asked.format(**shown), answer.format(**shown), self.values[letter]
 
 
 def _shown(values: Mapping[str, str]) -> dict[str, str]:
@@ -473,7 +450,7 @@ def lines(words: Words, count: int, more: tuple[Noted, ...] = ()) -> list[Line]:
         if len(set(values.values())) < len(values) or taken & set(values.values()):
             continue
         taken |= set(values.values())
-        found.append(Line(kind, values, tidy(rng.choice(kind.told).format(**_shown(values)))))
+        found.append(Line(kind, values, rng.choice(kind.told).format(**_shown(values))))
         if len(found) == count:
             break
     return found

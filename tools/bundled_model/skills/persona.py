@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from documents import Case, Document, Turn, conversation
 from words import Stage, Words, article, capitalised
 
-from skills import persona_more
-from skills.asked import fact_without_topics
 from skills.conversation import answer_of_sapling
 from skills.manners import draw_manner
 
@@ -313,23 +311,18 @@ def exchange(words: Words, name: str, role: str, user: str) -> tuple[str, str]:
         return words.wording(WHO_ASKS, TEST_WHO_ASKS, free=False), f"I am {name}, {role}."
     if user and kind < 0.6:
         return rng.choice(WHO_AM_I), f"Your name is {user}."
-    if words.is_wide and rng.random() < 0.5:
-        found = fact_without_topics(rng)
-        return found.asked, found.answer
     return answer_of_sapling(rng, facts_only=True)
 
 
 def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
     """A conversation with somebody."""
     words = Words(rng, stage=stage)
-    if words.is_wide and rng.random() < 0.5:
-        return persona_more.document(words)
     system, name, role, start, end, user = persona(words)
     lives = [life(words)] if words.is_wide and rng.random() < 0.5 else []
     manner = None
-    if words.is_wide and rng.random() < 0.45:
+    if words.is_last and rng.random() < 0.45:
         # In place of what answers begin or end with.
-        manner, start, end = draw_manner(rng, name), "", ""
+        manner, start, end = draw_manner(rng), "", ""
         system = f"{words.wording(OPENINGS, TEST_OPENINGS).format(n=name, r=role)} {rng.choice(manner.told)}"
     system = " ".join([system, *(told for told, _, _ in lives)])
     turns: list[tuple[str, str]] = []

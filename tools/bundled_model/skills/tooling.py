@@ -35,7 +35,10 @@ DRILLED = {
     Stage.FIRST: 0.2,
     Stage.DRILLS: 0.45,
     Stage.TOOLS: 0.7,
+    Stage.MIXED: 0.2,
     Stage.TALK: 0.35,
+    Stage.FOUND: 0.15,
+    Stage.NOTED: 0.15,
     Stage.LAST: 0.12,
 }
 # Tools take many tokens to tell and are told once: most conversations ask for several things.
@@ -228,7 +231,7 @@ def document(rng: random.Random, stage: Stage = Stage.LAST) -> Document:
         tools = [undescribed(tool) for tool in tools]
     turns = [Turn("system", rng.choice(SYSTEMS))] if rng.random() < 0.3 else []
     requests = rng.choice(REQUESTS)
-    thinks = rng.random() < (0.4 if stage is Stage.LAST else 0.3)
+    thinks = rng.random() < (0.4 if stage >= Stage.FOUND else 0.3)
     for place in range(requests):
         # Thoughts of earlier questions are not shown to the model.
         thinking = thinks and place == requests - 1
