@@ -17,7 +17,7 @@ from bough.config.server_args import ServerArgs
 from bough.entrypoints.llm_engine import LLMEngine
 from bough.errors import ConfigError, StartupError
 from bough.kernels.thread_pool import ThreadPool
-from bough.model_executor import core_binding, model_runner, tp_worker
+from bough.model_executor import core_binding, execution_choice, model_runner, tp_worker
 from bough.model_executor.core_binding import CoreBinding, CoreClaim, bind_threads, claim_cores
 from bough.model_executor.machine import Core, Machine
 from bough.model_executor.tp_worker import TpModelWorker
@@ -223,7 +223,7 @@ def test_the_flag_binds_the_threads_of_a_worker(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bound: dict[int, set[int]], claims: list[CoreClaim]
 ) -> None:
     here = machine(monkeypatch, tmp_path / "machine")
-    for module in (model_runner, tp_worker):
+    for module in (execution_choice, tp_worker):
         monkeypatch.setattr(module, "Machine", lambda: here)
     # Else so small a model has one thread.
     monkeypatch.setattr(tp_worker, "default_threads", lambda config, cores: cores)

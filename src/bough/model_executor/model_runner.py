@@ -153,8 +153,9 @@ class ModelRunner:
         if isinstance(self.model, PooledCausalLM):
             self.pooling = CausalPooling(self.config, self.model, self.max_running_requests, device)
         self._tell_sizes()
-        if choice.binding is not None:
-            choice.binding.confine_caller()
+        self._binding = choice.binding
+        if self._binding is not None:
+            self._binding.confine_caller()
 
     # --- start-up ---
 

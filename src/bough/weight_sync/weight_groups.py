@@ -91,8 +91,9 @@ class WeightGroups:
         return joining is not None and joining.thread.is_alive()
 
     def spoil(self, name: str) -> None:
-        """Use a group no more: what its trainer sends next may be what was not received."""
-        self._spoiled.add(name)
+        """Use a group, if there is one, no more: what its trainer sends next may be what was not received."""
+        if name in self._groups:
+            self._spoiled.add(name)
 
     def begin_to_join(self, name: str, *, address: str, port: int, rank: int, world_size: int, backend: str) -> None:
         """Begin to become part of a group; arguments as of :class:`Membership`.

@@ -118,7 +118,11 @@ class FakeEngine:
             assert rid not in self.running, "the scheduler must never see an id twice"
             task = asyncio.get_running_loop().create_task(self._generate(message, index))
             self.running[rid] = task
-            task.add_done_callback(lambda _, rid=rid: self.running.pop(rid, None))
+            task.add_done_callback(lambda _, rid=rid: self._forget(rid))
+
+    def _forget(self, rid: str) -> None:
+        self.running.pop(rid, None)
+        self.lengths.pop(rid, None)
 
     def _abort(self, message: AbortReq) -> None:
         for rid in list(self.running):
