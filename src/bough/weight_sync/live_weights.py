@@ -152,7 +152,7 @@ class LiveWeights:
         own_name = self._model.own_name(name)
         weight = self._model.checkpoint_weights.get(name if own_name is None else own_name)
         if weight is None:
-            raise BadRequest(f"name: the model has no weight {name!r}", param="name")
+            raise BadRequest(f"name: this model has no weight {name!r}", param="name")
         count = min(count, weight.shape[0])
         size = count * weight.shape[1:].numel()
         if size > MOST_NUMBERS_READ:

@@ -106,7 +106,10 @@ def test_what_does_not_fit_is_told(server: RunningServer, client: httpx.Client, 
     server.engine.misfit = "it is another model"
     refused = update(client, other, weight_version="step-1")
     assert refused.status_code == 400
-    assert refused.json() == {"success": False, "message": "it is another model", "num_paused_requests": 0}
+    told = refused.json()
+    error = told.pop("error")
+    assert told == {"success": False, "message": "it is another model", "num_paused_requests": 0}
+    assert error["message"] == "it is another model"
     assert version_of(client) == "step-0"
     missing = update(client, other / "missing")
     assert missing.status_code == 400

@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from bough.config.engine_args import LoadFormat
 from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.errors import NativeErrors
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.errors import BadRequest, Overloaded
 from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
@@ -260,7 +261,11 @@ class WeightHandlers:
 
 
 def _told(update: WeightUpdate) -> Response:
-    return Response(msgspec.json.encode(update._asdict()), 200 if update.success else 400)
+    """What became of an update; of one that failed also as what all routes say of an error."""
+    told = msgspec.json.encode(update._asdict())
+    if update.success:
+        return Response(told)
+    return Response(told[:-1] + b"," + NativeErrors().body(BadRequest(update.message))[1:], 400)
 
 
 def _write_decoded(texts: list[str], path: str) -> None:
