@@ -77,7 +77,9 @@ def test_token_ids_of_one_text_and_of_several(server: Server, reference: np.ndar
     assert_close(one["data"][0]["embedding"], reference[1])
     several = server.post("/v1/embeddings", input=ids).json()
     objects = server.post("/v1/embeddings", input=[{"text": text} for text in TEXTS]).json()
-    assert objects == server.post("/v1/embeddings", input=TEXTS).json()
+    # Not bit by bit: texts of one call may be computed in one step or in two.
+    assert_close([item["embedding"] for item in objects["data"]], reference)
+    assert objects["usage"] == several["usage"]
     assert_close([item["embedding"] for item in several["data"]], reference)
     native = server.post("/encode", input_ids=ids).json()
     assert_close([item["embedding"] for item in native], reference)
