@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -76,22 +76,14 @@ class Model(nn.Module, ABC):
                 are too large, or that a matrix which is held in a checkpoint's 4 bits cannot hold exactly, before
                 anything is changed for it; what came before it has been copied.
         """
-        loaded: set[str] = set()
-        for name, tensor in weights:
-            place = self._place_of(name, tensor)
-            if place is None:
-                continue
-            own_name, target = place
-            try:
-                if isinstance(tensor, QuantizedRows):
-                    target.write_quantized(tensor)
-                else:
-                    target.write(tensor)
-            except ModelError as error:
-                raise ModelError(f"weight {name}: {error.message}", param=name) from None
-            loaded.add(own_name)
-            del tensor  # or it would stay while the next one is made
-        return loaded
+
+        def write(target: CheckpointWeight, tensor: torch.Tensor | QuantizedRows) -> None:
+            if isinstance(tensor, QuantizedRows):
+                target.write_quantized(tensor)
+            else:
+                target.write(tensor)
+
+        return self._go_through(weights, write)
 
     def check_weights(self, weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]]) -> set[str]:
         """What :meth:`load_weights` would copy of the same weights; nothing is changed.
@@ -102,22 +94,34 @@ class Model(nn.Module, ABC):
         Raises:
             ModelError: as there.
         """
-        found: set[str] = set()
+
+        def check(target: CheckpointWeight, tensor: torch.Tensor | QuantizedRows) -> None:
+            if isinstance(tensor, QuantizedRows):
+                target.check_quantized(tensor)
+            elif tensor.device.type != "meta":
+                target.check(tensor)
+
+        return self._go_through(weights, check)
+
+    def _go_through(
+        self,
+        weights: Iterable[tuple[str, torch.Tensor | QuantizedRows]],
+        use: Callable[[CheckpointWeight, torch.Tensor | QuantizedRows], None],
+    ) -> set[str]:
+        """Use each weight that has a place of its own; the model's own names of them."""
+        used: set[str] = set()
         for name, tensor in weights:
             place = self._place_of(name, tensor)
             if place is None:
                 continue
             own_name, target = place
             try:
-                if isinstance(tensor, QuantizedRows):
-                    target.check_quantized(tensor)
-                elif tensor.device.type != "meta":
-                    target.check(tensor)
+                use(target, tensor)
             except ModelError as error:
                 raise ModelError(f"weight {name}: {error.message}", param=name) from None
-            found.add(own_name)
-            del tensor
-        return found
+            used.add(own_name)
+            del tensor  # or it would stay while the next one is made
+        return used
 
     def first_name(self, name: str) -> str | None:
         """The name that counts of the memory that a checkpoint's ``name`` fills; ``None`` if it fills none."""

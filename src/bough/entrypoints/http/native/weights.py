@@ -15,7 +15,7 @@ from bough.config.engine_args import LoadFormat
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.errors import NativeErrors
 from bough.entrypoints.http.fields import BodySpec, Refused
-from bough.errors import BadRequest, Overloaded
+from bough.errors import BadRequest, Overloaded, RequestFailed
 from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -275,6 +275,8 @@ def _write_decoded(texts: list[str], path: str) -> None:
         with Path(path).open("wb") as file:
             for start in range(0, len(text), _PIECE_CHARS):
                 file.write(base64.b64decode(text[start : start + _PIECE_CHARS], validate=True))
+    except OSError as error:
+        raise RequestFailed(f"the weights could not be handed over: {error}") from error
     except (binascii.Error, ValueError) as error:
         param = "serialized_named_tensors[0]"
         raise BadRequest(f"{param} must be base 64 of a safetensors file: {error}", param=param) from None
