@@ -2,229 +2,35 @@
 
 from __future__ import annotations
 
-import asyncio
-import concurrent.futures
-import contextlib
-import os
-import threading
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, Union
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, ClassVar, TypeVar, Union
 
-from bough.config.engine_args import LoadFormat
 from bough.config.later import without_neutral_options
-from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.engine_parts import END_OF_STREAM, EngineParts
+from bough.entrypoints.engine_weights import WeightMethods
 from bough.entrypoints.further_keywords import check_generation_keywords, check_vector_keywords
 from bough.entrypoints.generate_arguments import generation_request
-from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan, _launch_subprocesses, watch_health
-from bough.entrypoints.loop_thread import LoopThread
-from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.entrypoints.vector_arguments import rerank_native, score_args, vector_request
-from bough.errors import BadRequest, ConfigError, EngineDead, RequestFailed
-from bough.ipc.channels import RpcClient, TokenizerChannels
+from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan
+from bough.entrypoints.vector_arguments import score_args, vector_request
+from bough.errors import ConfigError, RequestFailed
 from bough.ipc.messages import ControlReply, PauseMode
-from bough.managers.embedding import encode_native
-from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
-from bough.managers.scoring import ScoreResult, score
-from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
+from bough.managers.scoring import ScoreResult
 from bough.managers.tokenizer_manager import TokenizerManager
-from bough.observability.startup_timer import StartupTimer
 from bough.sampling.sampling_params import SamplingParams
-
-if TYPE_CHECKING:
-    import torch
 
 RPC_TIMEOUT_SECONDS = 600.0
 """How long a call of a scheduler's method may take; saving a large model takes minutes."""
-
-LAST_WORDS_SECONDS = 1.0
-"""How long calls that are failed by a shutdown may take to notice."""
 
 T = TypeVar("T")
 OneOrMany = Union[T, Sequence[T]]  # noqa: UP007 (evaluated on Python 3.10)
 SamplingParamsLike = Union[dict[str, Any], SamplingParams]  # noqa: UP007
 EncodePrompt = Union[str, Sequence[Union[str, Sequence[str]]]]  # noqa: UP007
 
-_END: Any = object()
 
-
-class EngineParts:
-    """Everything that has to end with an :class:`Engine`. Knows nothing of it, so that it can be collected.
-
-    Raises:
-        StartupError: if the engine cannot start; nothing is left then.
-    """
-
-    def __init__(self, plan: LaunchPlan) -> None:
-        timer = StartupTimer()
-        self._owner_pid = os.getpid()
-        self._close_lock = threading.RLock()  # a signal handler may close what its own thread is closing
-        self._closed = False
-        self._supervisor: ProcessSupervisor | None = None
-        self._loop_thread: LoopThread | None = None
-        self._channels: TokenizerChannels | None = None
-        self._manager: TokenizerManager | None = None
-        self._health_check: asyncio.Task[None] | None = None
-        self._streams: set[AsyncGenerator[Any, None]] = set()
-        self._port_args = PortArgs.create()
-        self.rpc = RpcClient(self._port_args)
-        try:
-            self._supervisor = _launch_subprocesses(plan, self._port_args)
-            tokenizer = chat_template = None
-            if not plan.server_args.skip_tokenizer_init:
-                from bough.tokenization.chat_template import load_chat_template
-                from bough.tokenization.tokenizer import Tokenizer
-
-                tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
-                chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
-            self._channels = TokenizerChannels(self._port_args)
-            scheduler_info = self._supervisor.wait_until_ready(plan.server_args.startup_timeout)["scheduler"]
-            self._manager = TokenizerManager(
-                plan.server_args,
-                plan.model_config,
-                tokenizer,
-                self._channels,
-                scheduler_info,
-                chat_template=chat_template,
-            )
-            self._loop_thread = LoopThread("bough-engine")
-            self._loop_thread.call(self._start(self._manager))
-            self._supervisor.watch(self._on_death)
-            timer.end_phase("start")
-            self.startup_seconds = timer.total
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def manager(self) -> TokenizerManager:
-        """The front of the engine; to be used on :attr:`loop` only."""
-        assert self._manager is not None
-        return self._manager
-
-    @property
-    def loop(self) -> LoopThread:
-        """Where the engine's coroutines run."""
-        assert self._loop_thread is not None
-        return self._loop_thread
-
-    @property
-    def pids(self) -> list[int]:
-        """Process ids of the children."""
-        assert self._supervisor is not None
-        return self._supervisor.pids
-
-    def close(self) -> None:
-        """End everything and wait for it. Doing it twice does nothing; nor does doing it in a fork of the host."""
-        if os.getpid() != self._owner_pid:
-            return
-        if self._loop_thread is not None and self._loop_thread.is_current:
-            # The garbage collector may come by on any thread, and a thread cannot wait for its own end.
-            threading.Thread(target=self.close, name="bough-close", daemon=True).start()
-            return
-        with self._close_lock:
-            if self._closed:
-                return
-            self._closed = True
-            self.rpc.fail(EngineDead("the engine was shut down"))
-            try:
-                self._end_loop()
-            finally:  # whoever interrupts the wait leaves no process behind
-                if self._supervisor is not None:
-                    self._supervisor.stop()
-                self.rpc.close()
-                self._port_args.cleanup()
-
-    def _end_loop(self) -> None:
-        if self._loop_thread is not None:
-            with contextlib.suppress(EngineDead):
-                self._loop_thread.call(self._stop())
-            self._loop_thread.close()
-            if self.manager.prompt_encoder is not None:
-                self.manager.prompt_encoder.join()
-        elif self._channels is not None:
-            self._channels.close()
-
-    def submit(self, request: GenerateReqInput) -> concurrent.futures.Future[Any]:
-        """Start a request that does not stream; its result is the answer."""
-        return self.loop.submit(_whole(self.manager, request))
-
-    def submit_vectors(self, request: EmbeddingReqInput) -> concurrent.futures.Future[Any]:
-        """Start a request for vectors; its result is the answer."""
-        return self.loop.submit(encode_native(self.manager, request))
-
-    def submit_rerank(self, pairs: Sequence[Sequence[str]]) -> concurrent.futures.Future[list[dict[str, Any]]]:
-        """Start to judge pairs; the result is one dictionary per pair."""
-        return self.loop.submit(rerank_native(self.manager, pairs))
-
-    def submit_score(self, *args: Any, **options: Any) -> concurrent.futures.Future[ScoreResult]:
-        """Start to score items; the arguments are those of :func:`bough.managers.scoring.score`."""
-        return self.loop.submit(score(self.manager, *args, **options))
-
-    def open_stream(self, request: GenerateReqInput) -> AsyncGenerator[Any, None]:
-        """The events of a request, for :meth:`next_event`; somebody has to call :meth:`close_stream` in the end."""
-        events = self.manager.generate_request(request, "prompt")
-        assert isinstance(events, AsyncGenerator)
-        self._streams.add(events)
-        return events
-
-    def next_event(self, events: AsyncGenerator[Any, None]) -> concurrent.futures.Future[Any]:
-        """The next event of a stream, or :data:`_END`."""
-        return self.loop.submit(_next(events))
-
-    def close_stream(self, events: AsyncGenerator[Any, None]) -> None:
-        """End a stream, and with it the request. Does not wait: the collector may close one on the engine's thread."""
-        with contextlib.suppress(EngineDead):
-            self.loop.submit(self._close_stream(events))
-
-    async def _close_stream(self, events: AsyncGenerator[Any, None]) -> None:
-        self._streams.discard(events)
-        await events.aclose()
-
-    async def _start(self, manager: TokenizerManager) -> None:
-        await manager.start()
-        assert self._supervisor is not None
-        self._health_check = asyncio.create_task(
-            watch_health(manager.health, self._supervisor, manager.server_args, self._on_hang)
-        )
-
-    async def _stop(self) -> None:
-        if self._health_check is not None:
-            self._health_check.cancel()
-        await self.manager.close()
-        # Whoever waits on this loop hears of it before the loop stops.
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        if others:
-            _, late = await asyncio.wait(others, timeout=LAST_WORDS_SECONDS)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
-        # Streams that nobody has closed; the loop would close what they are made of first.
-        for events in list(self._streams):
-            await self._close_stream(events)
-        assert self._channels is not None
-        self._channels.close()
-
-    def _on_death(self, message: str) -> None:
-        """A child has died; called on the supervisor's thread, which ends the others."""
-        error = EngineDead(message)
-        self.rpc.fail(error)
-        with contextlib.suppress(EngineDead):
-            self.loop.submit(_fail_all(self.manager, error))
-
-    def _on_hang(self, message: str) -> None:
-        """A child does nothing any more; called on the engine's loop."""
-        error = EngineDead(message)
-        self.rpc.fail(error)
-        self.manager.fail_all(error)
-        assert self._supervisor is not None
-        threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()
-        self.manager.dump_requests(message)
-
-
-class Engine:
+class Engine(WeightMethods):
     """Generates text in this process, with a scheduler and a detokenizer as its children.
 
     Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords (``log_level`` defaults to
@@ -366,7 +172,7 @@ class Engine:
         parts = self._parts
         events = parts.open_stream(request)
         try:
-            while (event := parts.loop.wait(parts.next_event(events))) is not _END:
+            while (event := parts.loop.wait(parts.next_event(events))) is not END_OF_STREAM:
                 yield event
         finally:
             parts.close_stream(events)
@@ -375,7 +181,7 @@ class Engine:
         parts = self._parts
         events = parts.open_stream(request)
         try:
-            while (event := await parts.loop.wait_async(parts.next_event(events))) is not _END:
+            while (event := await parts.loop.wait_async(parts.next_event(events))) is not END_OF_STREAM:
                 yield event
         finally:
             parts.close_stream(events)
@@ -556,147 +362,6 @@ class Engine:
         """Go on after :meth:`pause_generation`."""
         self._parts.loop.call(self._parts.manager.continue_generation())
 
-    def update_weights_from_disk(
-        self,
-        model_path: str,
-        load_format: LoadFormat | None = None,
-        *,
-        weight_version: str | None = None,
-        abort_all_requests: bool = False,
-        flush_cache: bool = True,
-    ) -> WeightUpdate:
-        """Serve another checkpoint of the same model; requests that come meanwhile wait.
-
-        Args:
-            model_path: local directory or file, or hub id.
-            load_format: as at the start; by default the same, or ``auto`` if that was ``dummy``.
-            weight_version: what the new weights are called; by default as the old ones.
-            abort_all_requests: whether to end what is there instead of waiting for it.
-            flush_cache: whether to forget what the old weights have computed.
-
-        Returns:
-            Whether the new weights are there, why not, and how many paused requests go on with them; a tuple of these.
-
-        Raises:
-            BoughError: as :meth:`ServedWeights.update_from_disk`.
-        """
-        options = UpdateOptions(version=weight_version, abort_all_requests=abort_all_requests, flush_cache=flush_cache)
-        return self._parts.loop.call(self._parts.manager.weights.update_from_disk(model_path, load_format, options))
-
-    def update_weights_from_tensor(
-        self,
-        named_tensors: Iterable[tuple[str, torch.Tensor]],
-        load_format: None = None,
-        flush_cache: bool = True,
-        *,
-        weight_version: str | None = None,
-    ) -> WeightUpdate:
-        """Take some weights from this process: names as in the checkpoint, and tensors on any device.
-
-        Others stay as they are. Further arguments, and what is returned and raised, as in
-        :meth:`update_weights_from_disk`.
-        """
-        if load_format is not None:
-            raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
-
-        tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in named_tensors}
-        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
-        with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
-            try:
-                save_file(tensors, path)
-            except SafetensorError as error:
-                raise RequestFailed(f"the weights could not be handed over: {error}") from error
-            del tensors
-            return self._parts.loop.call(self._parts.manager.weights.update_from_file(path, options))
-
-    def init_weights_update_group(
-        self,
-        master_address: str,
-        master_port: int,
-        rank_offset: int,
-        world_size: int,
-        group_name: str = DEFAULT_GROUP,
-        backend: GroupBackend = "nccl",
-    ) -> WeightUpdate:
-        """Become part of a group in which a trainer is rank 0; see :meth:`ServedWeights.join_group`."""
-        return self._parts.loop.call(
-            self._parts.manager.weights.join_group(
-                master_address, master_port, rank_offset, world_size, group_name, backend
-            )
-        )
-
-    def destroy_weights_update_group(self, group_name: str = DEFAULT_GROUP) -> WeightUpdate:
-        """Leave such a group."""
-        return self._parts.loop.call(self._parts.manager.weights.leave_group(group_name))
-
-    def update_weights_from_distributed(
-        self,
-        names: Sequence[str],
-        dtypes: Sequence[str | torch.dtype],
-        shapes: Sequence[Sequence[int]],
-        group_name: str = DEFAULT_GROUP,
-        flush_cache: bool = True,
-        load_format: None = None,
-        *,
-        weight_version: str | None = None,
-    ) -> WeightUpdate:
-        """Take some weights that a trainer broadcasts, in this order; see :meth:`ServedWeights.update_from_group`."""
-        if load_format is not None:
-            raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
-        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
-        return self._parts.loop.call(
-            self._parts.manager.weights.update_from_group(
-                list(names), [str(each) for each in dtypes], [list(each) for each in shapes], group_name, options
-            )
-        )
-
-    def init_process_group(
-        self,
-        master_address: str,
-        master_port: int,
-        rank_offset: int,
-        world_size: int,
-        group_name: str = DEFAULT_GROUP,
-        backend: GroupBackend = "nccl",
-    ) -> WeightUpdate:
-        """:meth:`init_weights_update_group`, under the name that trainers for vLLM use; see :meth:`update_weight`."""
-        return self.init_weights_update_group(master_address, master_port, rank_offset, world_size, group_name, backend)
-
-    def update_weight(
-        self,
-        name: str,
-        dtype: str | torch.dtype,
-        shape: Sequence[int],
-        empty_cache: bool = False,
-        *,
-        group_name: str = DEFAULT_GROUP,
-    ) -> WeightUpdate:
-        """Take one weight that a trainer broadcasts; the prefix cache is forgotten.
-
-        Args:
-            name: as in the checkpoint.
-            dtype: of its tensor.
-            shape: of its tensor.
-            empty_cache: without effect: device memory is set aside at the start.
-            group_name: of the group.
-        """
-        return self.update_weights_from_distributed([name], [dtype], [shape], group_name)
-
-    def update_weight_version(self, new_version: str, abort_all_requests: bool = True) -> None:
-        """Call the weights by another name; see :meth:`ServedWeights.set_version`."""
-        weights = self._parts.manager.weights
-        self._parts.loop.call(weights.set_version(new_version, abort_all_requests=abort_all_requests))
-
-    def get_weights_by_name(self, name: str, truncate_size: int = 100) -> Any:
-        """The first rows of a weight, or numbers of a vector, as lists.
-
-        Raises:
-            BadRequest: if there is no such weight, or that is too much.
-        """
-        return self._parts.loop.call(self._parts.manager.weights.rows(name, truncate_size))
-
     def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at its start, and its state now."""
         info = self._parts.loop.call(self._parts.manager.get_server_info())
@@ -746,20 +411,3 @@ class Engine:
 
     def __exit__(self, *_: object) -> None:
         self.shutdown()
-
-
-async def _whole(manager: TokenizerManager, request: GenerateReqInput) -> Any:
-    """The only result of a request that does not stream."""
-    (result,) = [result async for result in manager.generate_request(request, "prompt")]
-    return result
-
-
-async def _next(events: AsyncIterator[Any]) -> Any:
-    async for event in events:
-        return event
-    return _END
-
-
-async def _fail_all(manager: TokenizerManager, error: EngineDead) -> None:
-    manager.fail_all(error)
-    manager.dump_requests(error.message)

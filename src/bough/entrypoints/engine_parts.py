@@ -1,0 +1,222 @@
+"""What an engine in the caller's process is made of, and how it begins and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import os
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from typing import Any
+
+from bough.config.port_args import PortArgs
+from bough.entrypoints.launch import LaunchPlan, _launch_subprocesses, watch_health
+from bough.entrypoints.loop_thread import LoopThread
+from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.entrypoints.vector_arguments import rerank_native
+from bough.errors import EngineDead
+from bough.ipc.channels import RpcClient, TokenizerChannels
+from bough.managers.embedding import encode_native
+from bough.managers.embedding_struct import EmbeddingReqInput
+from bough.managers.io_struct import GenerateReqInput
+from bough.managers.scoring import ScoreResult, score
+from bough.managers.tokenizer_manager import TokenizerManager
+from bough.observability.startup_timer import StartupTimer
+
+LAST_WORDS_SECONDS = 1.0
+"""How long calls that are failed by a shutdown may take to notice."""
+
+END_OF_STREAM: Any = object()
+"""Comes after the last event of a stream."""
+
+
+class EngineParts:
+    """Everything that has to end with an :class:`Engine`. Knows nothing of it, so that it can be collected.
+
+    Raises:
+        StartupError: if the engine cannot start; nothing is left then.
+    """
+
+    def __init__(self, plan: LaunchPlan) -> None:
+        timer = StartupTimer()
+        self._owner_pid = os.getpid()
+        self._close_lock = threading.RLock()  # a signal handler may close what its own thread is closing
+        self._closed = False
+        self._supervisor: ProcessSupervisor | None = None
+        self._loop_thread: LoopThread | None = None
+        self._channels: TokenizerChannels | None = None
+        self._manager: TokenizerManager | None = None
+        self._health_check: asyncio.Task[None] | None = None
+        self._streams: set[AsyncGenerator[Any, None]] = set()
+        self._port_args = PortArgs.create()
+        self.rpc = RpcClient(self._port_args)
+        try:
+            self._supervisor = _launch_subprocesses(plan, self._port_args)
+            tokenizer = chat_template = None
+            if not plan.server_args.skip_tokenizer_init:
+                from bough.tokenization.chat_template import load_chat_template
+                from bough.tokenization.tokenizer import Tokenizer
+
+                tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+                chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
+            self._channels = TokenizerChannels(self._port_args)
+            scheduler_info = self._supervisor.wait_until_ready(plan.server_args.startup_timeout)["scheduler"]
+            self._manager = TokenizerManager(
+                plan.server_args,
+                plan.model_config,
+                tokenizer,
+                self._channels,
+                scheduler_info,
+                chat_template=chat_template,
+            )
+            self._loop_thread = LoopThread("bough-engine")
+            self._loop_thread.call(self._start(self._manager))
+            self._supervisor.watch(self._on_death)
+            timer.end_phase("start")
+            self.startup_seconds = timer.total
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def manager(self) -> TokenizerManager:
+        """The front of the engine; to be used on :attr:`loop` only."""
+        assert self._manager is not None
+        return self._manager
+
+    @property
+    def loop(self) -> LoopThread:
+        """Where the engine's coroutines run."""
+        assert self._loop_thread is not None
+        return self._loop_thread
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the children."""
+        assert self._supervisor is not None
+        return self._supervisor.pids
+
+    def close(self) -> None:
+        """End everything and wait for it. Doing it twice does nothing; nor does doing it in a fork of the host."""
+        if os.getpid() != self._owner_pid:
+            return
+        if self._loop_thread is not None and self._loop_thread.is_current:
+            # The garbage collector may come by on any thread, and a thread cannot wait for its own end.
+            threading.Thread(target=self.close, name="bough-close", daemon=True).start()
+            return
+        with self._close_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self.rpc.fail(EngineDead("the engine was shut down"))
+            try:
+                self._end_loop()
+            finally:  # whoever interrupts the wait leaves no process behind
+                if self._supervisor is not None:
+                    self._supervisor.stop()
+                self.rpc.close()
+                self._port_args.cleanup()
+
+    def _end_loop(self) -> None:
+        if self._loop_thread is not None:
+            with contextlib.suppress(EngineDead):
+                self._loop_thread.call(self._stop())
+            self._loop_thread.close()
+            if self.manager.prompt_encoder is not None:
+                self.manager.prompt_encoder.join()
+        elif self._channels is not None:
+            self._channels.close()
+
+    def submit(self, request: GenerateReqInput) -> concurrent.futures.Future[Any]:
+        """Start a request that does not stream; its result is the answer."""
+        return self.loop.submit(_whole(self.manager, request))
+
+    def submit_vectors(self, request: EmbeddingReqInput) -> concurrent.futures.Future[Any]:
+        """Start a request for vectors; its result is the answer."""
+        return self.loop.submit(encode_native(self.manager, request))
+
+    def submit_rerank(self, pairs: Sequence[Sequence[str]]) -> concurrent.futures.Future[list[dict[str, Any]]]:
+        """Start to judge pairs; the result is one dictionary per pair."""
+        return self.loop.submit(rerank_native(self.manager, pairs))
+
+    def submit_score(self, *args: Any, **options: Any) -> concurrent.futures.Future[ScoreResult]:
+        """Start to score items; the arguments are those of :func:`bough.managers.scoring.score`."""
+        return self.loop.submit(score(self.manager, *args, **options))
+
+    def open_stream(self, request: GenerateReqInput) -> AsyncGenerator[Any, None]:
+        """The events of a request, for :meth:`next_event`; somebody has to call :meth:`close_stream` in the end."""
+        events = self.manager.generate_request(request, "prompt")
+        assert isinstance(events, AsyncGenerator)
+        self._streams.add(events)
+        return events
+
+    def next_event(self, events: AsyncGenerator[Any, None]) -> concurrent.futures.Future[Any]:
+        """The next event of a stream, or :data:`END_OF_STREAM`."""
+        return self.loop.submit(_next(events))
+
+    def close_stream(self, events: AsyncGenerator[Any, None]) -> None:
+        """End a stream, and with it the request. Does not wait: the collector may close one on the engine's thread."""
+        with contextlib.suppress(EngineDead):
+            self.loop.submit(self._close_stream(events))
+
+    async def _close_stream(self, events: AsyncGenerator[Any, None]) -> None:
+        self._streams.discard(events)
+        await events.aclose()
+
+    async def _start(self, manager: TokenizerManager) -> None:
+        await manager.start()
+        assert self._supervisor is not None
+        self._health_check = asyncio.create_task(
+            watch_health(manager.health, self._supervisor, manager.server_args, self._on_hang)
+        )
+
+    async def _stop(self) -> None:
+        if self._health_check is not None:
+            self._health_check.cancel()
+        await self.manager.close()
+        # Whoever waits on this loop hears of it before the loop stops.
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        if others:
+            _, late = await asyncio.wait(others, timeout=LAST_WORDS_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        # Streams that nobody has closed; the loop would close what they are made of first.
+        for events in list(self._streams):
+            await self._close_stream(events)
+        assert self._channels is not None
+        self._channels.close()
+
+    def _on_death(self, message: str) -> None:
+        """A child has died; called on the supervisor's thread, which ends the others."""
+        error = EngineDead(message)
+        self.rpc.fail(error)
+        with contextlib.suppress(EngineDead):
+            self.loop.submit(_fail_all(self.manager, error))
+
+    def _on_hang(self, message: str) -> None:
+        """A child does nothing any more; called on the engine's loop."""
+        error = EngineDead(message)
+        self.rpc.fail(error)
+        self.manager.fail_all(error)
+        assert self._supervisor is not None
+        threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()
+        self.manager.dump_requests(message)
+
+
+async def _whole(manager: TokenizerManager, request: GenerateReqInput) -> Any:
+    """The only result of a request that does not stream."""
+    (result,) = [result async for result in manager.generate_request(request, "prompt")]
+    return result
+
+
+async def _next(events: AsyncIterator[Any]) -> Any:
+    async for event in events:
+        return event
+    return END_OF_STREAM
+
+
+async def _fail_all(manager: TokenizerManager, error: EngineDead) -> None:
+    manager.fail_all(error)
+    manager.dump_requests(error.message)

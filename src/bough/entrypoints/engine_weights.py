@@ -1,0 +1,161 @@
+"""The methods of an engine that change its weights while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bough.config.engine_args import LoadFormat
+from bough.entrypoints.engine_parts import EngineParts
+from bough.errors import BadRequest, RequestFailed
+from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
+
+if TYPE_CHECKING:
+    import torch
+
+
+class WeightMethods:
+    """What :class:`~bough.entrypoints.engine.Engine` offers to trainers."""
+
+    _parts: EngineParts
+
+    def update_weights_from_disk(
+        self,
+        model_path: str,
+        load_format: LoadFormat | None = None,
+        *,
+        weight_version: str | None = None,
+        abort_all_requests: bool = False,
+        flush_cache: bool = True,
+    ) -> WeightUpdate:
+        """Serve another checkpoint of the same model; requests that come meanwhile wait.
+
+        Args:
+            model_path: local directory or file, or hub id.
+            load_format: as at the start; by default the same, or ``auto`` if that was ``dummy``.
+            weight_version: what the new weights are called; by default as the old ones.
+            abort_all_requests: whether to end what is there instead of waiting for it.
+            flush_cache: whether to forget what the old weights have computed.
+
+        Returns:
+            Whether the new weights are there, why not, and how many paused requests go on with them; a tuple of these.
+
+        Raises:
+            BoughError: as :meth:`ServedWeights.update_from_disk`.
+        """
+        options = UpdateOptions(version=weight_version, abort_all_requests=abort_all_requests, flush_cache=flush_cache)
+        return self._parts.loop.call(self._parts.manager.weights.update_from_disk(model_path, load_format, options))
+
+    def update_weights_from_tensor(
+        self,
+        named_tensors: Iterable[tuple[str, torch.Tensor]],
+        load_format: None = None,
+        flush_cache: bool = True,
+        *,
+        weight_version: str | None = None,
+    ) -> WeightUpdate:
+        """Take some weights from this process: names as in the checkpoint, and tensors on any device.
+
+        Others stay as they are. Further arguments, and what is returned and raised, as in
+        :meth:`update_weights_from_disk`.
+        """
+        if load_format is not None:
+            raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
+        from safetensors import SafetensorError
+        from safetensors.torch import save_file
+
+        tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in named_tensors}
+        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
+        with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
+            try:
+                save_file(tensors, path)
+            except SafetensorError as error:
+                raise RequestFailed(f"the weights could not be handed over: {error}") from error
+            del tensors
+            return self._parts.loop.call(self._parts.manager.weights.update_from_file(path, options))
+
+    def init_weights_update_group(
+        self,
+        master_address: str,
+        master_port: int,
+        rank_offset: int,
+        world_size: int,
+        group_name: str = DEFAULT_GROUP,
+        backend: GroupBackend = "nccl",
+    ) -> WeightUpdate:
+        """Become part of a group in which a trainer is rank 0; see :meth:`ServedWeights.join_group`."""
+        return self._parts.loop.call(
+            self._parts.manager.weights.join_group(
+                master_address, master_port, rank_offset, world_size, group_name, backend
+            )
+        )
+
+    def destroy_weights_update_group(self, group_name: str = DEFAULT_GROUP) -> WeightUpdate:
+        """Leave such a group."""
+        return self._parts.loop.call(self._parts.manager.weights.leave_group(group_name))
+
+    def update_weights_from_distributed(
+        self,
+        names: Sequence[str],
+        dtypes: Sequence[str | torch.dtype],
+        shapes: Sequence[Sequence[int]],
+        group_name: str = DEFAULT_GROUP,
+        flush_cache: bool = True,
+        load_format: None = None,
+        *,
+        weight_version: str | None = None,
+    ) -> WeightUpdate:
+        """Take some weights that a trainer broadcasts, in this order; see :meth:`ServedWeights.update_from_group`."""
+        if load_format is not None:
+            raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
+        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
+        return self._parts.loop.call(
+            self._parts.manager.weights.update_from_group(
+                list(names), [str(each) for each in dtypes], [list(each) for each in shapes], group_name, options
+            )
+        )
+
+    def init_process_group(
+        self,
+        master_address: str,
+        master_port: int,
+        rank_offset: int,
+        world_size: int,
+        group_name: str = DEFAULT_GROUP,
+        backend: GroupBackend = "nccl",
+    ) -> WeightUpdate:
+        """:meth:`init_weights_update_group`, under the name that trainers for vLLM use; see :meth:`update_weight`."""
+        return self.init_weights_update_group(master_address, master_port, rank_offset, world_size, group_name, backend)
+
+    def update_weight(
+        self,
+        name: str,
+        dtype: str | torch.dtype,
+        shape: Sequence[int],
+        empty_cache: bool = False,
+        *,
+        group_name: str = DEFAULT_GROUP,
+    ) -> WeightUpdate:
+        """Take one weight that a trainer broadcasts; the prefix cache is forgotten.
+
+        Args:
+            name: as in the checkpoint.
+            dtype: of its tensor.
+            shape: of its tensor.
+            empty_cache: without effect: device memory is set aside at the start.
+            group_name: of the group.
+        """
+        return self.update_weights_from_distributed([name], [dtype], [shape], group_name)
+
+    def update_weight_version(self, new_version: str, abort_all_requests: bool = True) -> None:
+        """Call the weights by another name; see :meth:`ServedWeights.set_version`."""
+        weights = self._parts.manager.weights
+        self._parts.loop.call(weights.set_version(new_version, abort_all_requests=abort_all_requests))
+
+    def get_weights_by_name(self, name: str, truncate_size: int = 100) -> Any:
+        """The first rows of a weight, or numbers of a vector, as lists.
+
+        Raises:
+            BadRequest: if there is no such weight, or that is too much.
+        """
+        return self._parts.loop.call(self._parts.manager.weights.rows(name, truncate_size))
