@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import concurrent.futures
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,9 @@ from typing import Any
 import pytest
 
 from bough.config.engine_args import bundled_model_path
+from tests.companions import COMPANIONS, write_other_checkpoint
 from tests.e2e.server import Server, running_server
 
-ROOT = Path(__file__).parents[2]
-COMPANIONS = ROOT / "tests" / "data" / "companions"
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 GREEDY: dict[str, Any] = {
     "text": PROMPT,
@@ -27,12 +24,7 @@ GREEDY: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of the same shape, with the adapter in its weights: it begins with "Ahoy!"."""
-    out = tmp_path_factory.mktemp("companions") / "other"
-    program = ROOT / "tools" / "bundled_model" / "companions.py"
-    adapter = ["--adapter", str(COMPANIONS / "adapter"), "--checkpoint", str(out)]
-    subprocess.run([sys.executable, str(program), "--model", str(bundled_model_path()), *adapter], check=True)
-    return out
+    return write_other_checkpoint(tmp_path_factory.mktemp("companions") / "other")
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])

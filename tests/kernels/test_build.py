@@ -138,6 +138,8 @@ def test_packages_have_what_they_need(tmp_path: Path) -> None:
         names = wheel.namelist()
     assert "bough/kernels/libbough.so" in names
     assert "bough/py.typed" in names
+    assets = [path for path in (ROOT / "src/bough/assets").rglob("*") if path.is_file()]
+    assert {path.relative_to(ROOT / "src").as_posix() for path in assets} <= set(names)
 
 
 @needs_compiler

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,22 +10,16 @@ from safetensors import safe_open
 
 from bough.config.engine_args import Quantization, bundled_model_path
 from bough.tokenization.tokenizer import Tokenizer
+from tests.companions import COMPANIONS, write_other_checkpoint
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 
-ROOT = Path(__file__).parents[2]
-COMPANIONS = ROOT / "tests" / "data" / "companions"
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 ANSWER_TOKENS = 24
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of the same shape, with the adapter in its weights."""
-    out = tmp_path_factory.mktemp("companions") / "other"
-    program = ROOT / "tools" / "bundled_model" / "companions.py"
-    adapter = ["--adapter", str(COMPANIONS / "adapter"), "--checkpoint", str(out)]
-    subprocess.run([sys.executable, str(program), "--model", str(bundled_model_path()), *adapter], check=True)
-    return out
+    return write_other_checkpoint(tmp_path_factory.mktemp("companions") / "other")
 
 
 def answer(runner: RecordingRunner, prompt: list[int]) -> tuple[list[int], torch.Tensor]:

@@ -136,15 +136,47 @@ def test_an_update_for_a_pause_is_refused_once_that_has_ended() -> None:
     harness.close()
 
 
+GROUP = {"group_name": "g", "names": ["a"], "dtypes": ["float32"], "shapes": [[1]]}
+
+
+@pytest.mark.parametrize("timeout", [0, "soon", 1e-6])
+def test_a_group_whose_call_had_no_time_is_out_of_step(timeout: float | str) -> None:
+    worker = Updatable()
+    harness = harness_of(worker)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+    harness.step()
+    replies = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP, "timeout": timeout})
+    harness.step()
+    (reply,) = replies or harness.scheduler.process_input_requests([])
+    assert (reply.success, worker.paths, worker.spoiled) == (False, [], ["g"])
+    harness.run()
+    harness.close()
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("method", ["update_weights_from_disk", "init_weights_update_group", "pause_generation"])
+def test_a_call_without_its_parameters_ends_nothing(method: str, overlap: bool) -> None:
+    harness = harness_of(Updatable(), overlap=overlap)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+    harness.step()
+    replies = call(harness, method, {"timeout": 60.0})
+    while not replies:
+        harness.step()
+        replies = harness.scheduler.process_input_requests([])
+    assert not replies[0].success
+    harness.run()
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
+    harness.close()
+
+
 @pytest.mark.parametrize("error", [BadRequest("it is another model"), ValueError("a bug")])
 def test_a_group_whose_weights_were_not_taken_is_out_of_step(error: Exception) -> None:
     worker = Updatable(error)
     harness = harness_of(worker)
-    group = {"group_name": "g", "names": ["a"], "dtypes": ["float32"], "shapes": [[1]]}
-    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **group})
+    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP})
     assert (reply.success, worker.spoiled) == (False, ["g"])
     worker.error = None
-    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **group})
+    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP})
     assert (reply.success, worker.spoiled) == (True, ["g"])
     harness.close()
 
@@ -204,14 +236,20 @@ def test_neither_old_nor_new_weights_end_the_scheduler_once_it_has_said_so() -> 
     harness.close()
 
 
-def test_weights_are_read_between_steps() -> None:
-    harness = harness_of(Updatable(), overlap=True)
-    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+@pytest.mark.parametrize("overlap", [True, "ahead"])
+def test_weights_are_read_between_steps(overlap: bool | str) -> None:
+    harness = harness_of(Updatable(), overlap=overlap)
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=200)
     harness.step()
-    assert call(harness, "get_weights_by_name", {"name": "abc", "truncate_size": 2}) == []
+    replies = call(harness, "get_weights_by_name", {"name": "abc", "truncate_size": 2})
+    assert replies == [], "a step is in flight"
+    while not replies:
+        harness.step()
+        replies = harness.scheduler.process_input_requests([])
+    assert replies[0].data == {"rows": [3.0, 3.0]}
+    assert harness.scheduler.has_unfinished_requests()
     harness.run()
-    (reply,) = harness.scheduler.process_input_requests([])
-    assert reply.data == {"rows": [3.0, 3.0]}
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 200)
     harness.close()
 
 

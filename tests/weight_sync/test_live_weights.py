@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from bough.config.model_config import ModelConfig
+from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, BoughError, EngineDead, ModelError, StartupError
 from bough.layers.linear_method import TORCH
 from bough.layers.packed_method import PackedMethod, packed_method
@@ -21,13 +23,15 @@ from bough.model_executor.native_path import native_threads
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import Model
 from bough.models.registry import make_model
-from bough.weight_sync.live_weights import MOST_NUMBERS_READ, LiveWeights
+from bough.weight_sync.live_weights import MOST_NUMBERS_READ, LiveWeights, state_of
+from bough.weight_sync.worker_weights import WorkerWeights
 from tests.models.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")
 UP = "model.layers.1.mlp.up_proj.weight"
 NORM = "model.norm.weight"
 EMBEDDING = "model.embed_tokens.weight"
+INV_FREQ = "model.layers.0.self_attn.rotary_emb.inv_freq"
 
 
 @dataclass
@@ -55,7 +59,7 @@ def live_of(path: Path, other: Path, *, packed: bool = True, load_format: str = 
     method = PackedMethod(threads) if threads is not None else TORCH
     source = open_source(config, load_format)
     model = load_model(config, source=source, device=CPU, seed=0, method=method)
-    return Live(path, other, model, LiveWeights(model, config, load_format, source=source, seed=0, **facts))
+    return Live(path, other, model, LiveWeights(model, config, load_format, files=state_of(source), seed=0, **facts))
 
 
 @pytest.fixture
@@ -147,6 +151,8 @@ def test_a_longer_context_is_no_other_model(live: Live) -> None:
     file.write_text(json.dumps({**json.loads(file.read_text()), "max_position_embeddings": 1024}))
     live.replace()
     assert live.is_of(live.other)
+    live.replace(live.path)
+    assert live.is_of(live.path)
 
 
 class Broken(Exception):
@@ -239,7 +245,7 @@ def test_numbers_that_cannot_be_quantised_change_no_bit(live: Live, form: Litera
     assert threads is not None
     source = open_source(config, "auto")
     model = load_model(config, source=source, device=CPU, seed=0, method=packed_method(threads, form))
-    weights = LiveWeights(model, config, "auto", source=source, seed=0)
+    weights = LiveWeights(model, config, "auto", files=state_of(source), seed=0)
     before = [parameter.clone() for parameter in model.parameters()]
     wrong = torch.randn(48, 80)
     wrong[3, 5] = torch.nan
@@ -258,7 +264,7 @@ def test_codes_of_a_checkpoint_take_no_other_numbers(tmp_path: Path) -> None:
     method = StoredFormats(lambda _: "int4", {"int4": PackedMethod(threads, "int4", exact=True)}, apart=True)
     with torch.device(CPU):
         model = make_model(config, method)
-    weights = LiveWeights(model, config, "auto", source=None, seed=0, holds_codes=True)
+    weights = LiveWeights(model, config, "auto", files=[], seed=0, holds_codes=True)
     norm = model.checkpoint_weights[NORM].read().clone()
     with pytest.raises(ModelError, match="held as int4"):
         weights.update([(NORM, torch.ones(64)), (UP, torch.randn(128, 64))])
@@ -275,11 +281,25 @@ def test_names_are_there_once_and_known(live: Live) -> None:
     for weights, message in (
         ([(NORM, torch.ones(48)), (NORM, torch.ones(48))], "is there twice"),
         ([], "none of the names"),
-        ([("model.layers.0.self_attn.rotary_emb.inv_freq", torch.zeros(8))], "none of the names"),
+        ([(INV_FREQ, torch.zeros(8))], "none of the names"),
     ):
         with pytest.raises(BadRequest, match=message):
             live.weights.update(weights)
     assert live.is_of(live.path)
+
+
+def test_only_what_is_taken_counts(live: Live) -> None:
+    assert live.weights.update([(INV_FREQ, torch.zeros(8)), (NORM, torch.ones(48))]) == 1
+    outlines = [(INV_FREQ, torch.empty(2**40, device="meta")), (NORM, torch.empty(48, device="meta"))]
+    with pytest.raises(BadRequest, match="more numbers than the model has"):
+        live.weights.check(outlines)
+
+
+@pytest.mark.parametrize(("dtypes", "shapes", "param"), [([], [[48]], "dtypes"), (["float32"], [], "shapes")])
+def test_lists_of_a_call_are_of_one_length(live: Live, dtypes: list[str], shapes: list[list[int]], param: str) -> None:
+    with pytest.raises(BadRequest, match="must have as many elements as names, 1, got 0") as raised:
+        WorkerWeights(ServerArgs(), live.weights, CPU).from_group("g", [NORM], dtypes, shapes)
+    assert raised.value.param == param
 
 
 def test_a_tied_head_is_the_embedding(tmp_path: Path) -> None:
@@ -299,6 +319,24 @@ def test_files_that_have_changed_meanwhile_are_not_the_old_ones(live: Live, monk
     break_at(live, monkeypatch, times=1)
     shutil.copyfile(live.other / "model.safetensors", live.path / "model.safetensors")
     with pytest.raises(EngineDead, match=r"not again .its files have changed since"):
+        live.replace(live.path)
+
+
+def test_files_that_change_while_they_are_read_are_not_the_old_ones(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    weight = live.model.checkpoint_weights[NORM]
+    write = weight.write
+
+    def write_late(tensor: torch.Tensor) -> None:
+        os.utime(live.other / "model.safetensors", (1, 1))
+        write(tensor)
+
+    monkeypatch.setattr(weight, "write", write_late)
+    live.replace()
+    monkeypatch.undo()
+    break_at(live, monkeypatch, times=1)
+    with pytest.raises(EngineDead, match="its files have changed since"):
         live.replace(live.path)
 
 

@@ -17,23 +17,18 @@ from safetensors.torch import load_file, save
 from bough import Engine
 from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest
-from tests.e2e.server import free_port, running_server
+from tests.companions import ROOT, write_other_checkpoint
+from tests.e2e.server import running_server
+from tests.weight_sync.running_trainer import GROUP, RunningTrainer
 
-ROOT = Path(__file__).parents[2]
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 GREEDY = {"temperature": 0, "max_new_tokens": 24}
 NORM = "model.norm.weight"
-GROUP = "trainer"
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint of the same shape, with the adapter in its weights: it begins with "Ahoy!"."""
-    out = tmp_path_factory.mktemp("companions") / "other"
-    program = ROOT / "tools" / "bundled_model" / "companions.py"
-    adapter = ["--adapter", str(ROOT / "tests/data/companions/adapter"), "--checkpoint", str(out)]
-    subprocess.run([sys.executable, str(program), "--model", str(bundled_model_path()), *adapter], check=True)
-    return out
+    return write_other_checkpoint(tmp_path_factory.mktemp("companions") / "other")
 
 
 @pytest.fixture(scope="module")
@@ -64,43 +59,14 @@ def said(engine: Engine) -> str:
     return str(engine.generate(PROMPT, GREEDY)["text"])
 
 
-class Trainer:
-    def __init__(self, model: Path, *only: str) -> None:
-        self.port = free_port()
-        arguments = [str(self.port), "2", GROUP, str(model), *only]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.weight_sync.trainer", *arguments],
-            cwd=ROOT,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def send(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write("go\n")
-        self.process.stdin.flush()
-
-    def heard(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().strip()
-
-    def close(self) -> None:
-        self.process.kill()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            pipe.close()
-        self.process.wait()
-
-
 @pytest.fixture
-def trainer(other: Path) -> Iterator[Trainer]:
-    made = Trainer(other)
+def trainer(other: Path) -> Iterator[RunningTrainer]:
+    made = RunningTrainer(other)
     yield made
     made.close()
 
 
-def in_group(engine: Engine, trainer: Trainer) -> None:
+def in_group(engine: Engine, trainer: RunningTrainer) -> None:
     assert engine.init_weights_update_group("127.0.0.1", trainer.port, 1, 2, GROUP, "gloo").success
     assert trainer.heard() == "joined"
 
@@ -111,7 +77,7 @@ def about(tensors: dict[str, torch.Tensor], *names: str) -> tuple[list[str], lis
 
 
 def test_weights_come_from_a_trainer(
-    engine: Engine, trainer: Trainer, tensors: dict[str, torch.Tensor], wanted: str
+    engine: Engine, trainer: RunningTrainer, tensors: dict[str, torch.Tensor], wanted: str
 ) -> None:
     before = said(engine)
     in_group(engine, trainer)
@@ -124,17 +90,17 @@ def test_weights_come_from_a_trainer(
         assert engine.get_model_info()["weight_version"] == version
     assert engine.destroy_weights_update_group(GROUP).success
     gone = engine.update_weights_from_distributed(*about(tensors), GROUP)
-    assert gone == (False, "group_name: there is no group 'trainer'", 0)
+    assert gone == (False, "group_name: there is no group 'trainer'")
     assert not engine.destroy_weights_update_group(GROUP).success
 
 
 def test_weights_come_one_at_a_time(engine: Engine, other: Path, tensors: dict[str, torch.Tensor]) -> None:
-    trainer = Trainer(other, NORM)
+    trainer = RunningTrainer(other, NORM)
     try:
         assert engine.init_process_group("127.0.0.1", trainer.port, 1, 2, GROUP, "gloo").success
         trainer.send()
         done = engine.update_weight(NORM, tensors[NORM].dtype, tensors[NORM].shape, group_name=GROUP)
-        assert done == (True, "1 weight is new", 0)
+        assert done == (True, "1 weight is new")
         assert engine.get_weights_by_name(NORM, 256) == tensors[NORM].float().tolist()
     finally:
         trainer.close()
@@ -142,7 +108,7 @@ def test_weights_come_one_at_a_time(engine: Engine, other: Path, tensors: dict[s
 
 
 def test_requests_go_on_while_a_group_waits_for_its_trainer(engine: Engine, other: Path) -> None:
-    trainer = Trainer(other)
+    trainer = RunningTrainer(other)
     trainer.close()
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         joining = pool.submit(engine.init_weights_update_group, "127.0.0.1", trainer.port, 1, 2, GROUP, "gloo")
@@ -158,7 +124,7 @@ def test_requests_go_on_while_a_group_waits_for_its_trainer(engine: Engine, othe
 
 
 def test_what_does_not_fit_is_refused_before_anything_is_received(
-    engine: Engine, trainer: Trainer, tensors: dict[str, torch.Tensor]
+    engine: Engine, trainer: RunningTrainer, tensors: dict[str, torch.Tensor]
 ) -> None:
     before = said(engine)
     in_group(engine, trainer)
@@ -180,7 +146,7 @@ def test_what_does_not_fit_is_refused_before_anything_is_received(
 
 
 def test_a_trainer_that_is_gone_changes_nothing(
-    engine: Engine, trainer: Trainer, tensors: dict[str, torch.Tensor]
+    engine: Engine, trainer: RunningTrainer, tensors: dict[str, torch.Tensor]
 ) -> None:
     before = said(engine)
     in_group(engine, trainer)
@@ -221,6 +187,8 @@ def test_tensors_that_do_not_fit_change_nothing(engine: Engine, tensors: dict[st
     assert not refused.success
     assert "has no weight named other" in refused.message
     assert said(engine) == before
+    with pytest.raises(BadRequest, match="is there twice"):
+        engine.update_weights_from_tensor([(NORM, torch.zeros(256)), (NORM, torch.zeros(256))])
     with pytest.raises(BadRequest, match="load_format must be None"):
         engine.update_weights_from_tensor([], load_format="direct")  # type: ignore[arg-type]
 

@@ -1,6 +1,7 @@
 """A trainer: rank 0 of a group, made as programs do that know nothing of Bough; broadcasts a checkpoint's tensors.
 
-``python -m tests.weight_sync.trainer PORT WORLD_SIZE NAME MODEL [ONLY …]`` waits for a line before it sends.
+``python -m tests.weight_sync.trainer PORT WORLD_SIZE NAME MODEL [ONLY …]`` says ``ready`` and then
+``joined``, and waits for a line before it sends.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ def make_group(port: int, world_size: int, name: str) -> Any:
 
 def main() -> None:
     port, world_size, name, model, *only = sys.argv[1:]
+    print("ready", flush=True)
     group = make_group(int(port), int(world_size), name)
     print("joined", flush=True)
     tensors = load_file(f"{model}/model.safetensors")

@@ -23,6 +23,8 @@ QUERY_BLOCK = 128
 # Batches of attention, as rows and width.
 Groups = Sequence[tuple[int, int]]
 EMBEDDING = "model.embed_tokens.weight"
+# A compiled part that is called from Python holds the interpreter, for which the thread of the other part would wait.
+COMPILED: dict[str, Any] = {"cpp_wrapper": True}
 # Where a processor has no instructions for bfloat16, its products are a hundred times slower than those of float32.
 PRODUCTS = torch.bfloat16 if torch.backends.cpu.get_cpu_capability() == "AVX512" else torch.float32
 
@@ -369,9 +371,13 @@ class Network:
 
     def __init__(self, shape: Shape, compiled: bool = False) -> None:
         self.shape = shape
-        self._before: Callable[..., Tensor] = torch.compile(_before, dynamic=False) if compiled else _before
+        self._before: Callable[..., Tensor] = (
+            torch.compile(_before, dynamic=False, options=COMPILED) if compiled else _before
+        )
         # The last layer has as many scored places as there happen to be.
-        self._after: Callable[..., Tensor] = torch.compile(_after, dynamic=True) if compiled else _after
+        self._after: Callable[..., Tensor] = (
+            torch.compile(_after, dynamic=True, options=COMPILED) if compiled else _after
+        )
         each = shape.num_attention_heads // shape.num_key_value_heads
         mask = torch.full((QUERY_BLOCK, QUERY_BLOCK), -math.inf, dtype=PRODUCTS).triu(1)
         self._mask = mask.repeat_interleave(each, 0)

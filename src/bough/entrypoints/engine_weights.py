@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bough.config.engine_args import LoadFormat
 from bough.entrypoints.engine_parts import EngineParts
 from bough.errors import BadRequest, RequestFailed
-from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
+from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, UpdateOutcome, passing_file
 
 if TYPE_CHECKING:
     import torch
+
+
+class WeightUpdate(NamedTuple):
+    """What became of an update, or of a group."""
+
+    success: bool
+    """Whether it was done; else the old weights are being served, or the engine ends."""
+    message: str
+    """Says what has been done, or why it was not."""
+
+
+class CheckpointUpdate(NamedTuple):
+    """What became of an update from disk."""
+
+    success: bool
+    """As of :class:`WeightUpdate`."""
+    message: str
+    """As of :class:`WeightUpdate`."""
+    num_paused_requests: int
+    """Requests that were paused meanwhile, and go on with the new weights."""
 
 
 class WeightMethods:
@@ -27,7 +47,7 @@ class WeightMethods:
         weight_version: str | None = None,
         abort_all_requests: bool = False,
         flush_cache: bool = True,
-    ) -> WeightUpdate:
+    ) -> CheckpointUpdate:
         """Serve another checkpoint of the same model; requests that come meanwhile wait.
 
         Args:
@@ -44,7 +64,8 @@ class WeightMethods:
             BoughError: as :meth:`ServedWeights.update_from_disk`.
         """
         options = UpdateOptions(version=weight_version, abort_all_requests=abort_all_requests, flush_cache=flush_cache)
-        return self._parts.loop.call(self._parts.manager.weights.update_from_disk(model_path, load_format, options))
+        done = self._parts.loop.call(self._parts.manager.weights.update_from_disk(model_path, load_format, options))
+        return CheckpointUpdate(done.success, done.message, done.num_paused_requests)
 
     def update_weights_from_tensor(
         self,
@@ -56,15 +77,24 @@ class WeightMethods:
     ) -> WeightUpdate:
         """Take some weights from this process: names as in the checkpoint, and tensors on any device.
 
-        Others stay as they are. Further arguments, and what is returned and raised, as in
-        :meth:`update_weights_from_disk`.
+        Others stay as they are. Further arguments, and what is raised, as in :meth:`update_weights_from_disk`.
+
+        Returns:
+            Whether the weights are there, and why not; a tuple of these.
+
+        Raises:
+            BadRequest: if a name comes twice.
         """
         if load_format is not None:
             raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
         from safetensors import SafetensorError
         from safetensors.torch import save_file
 
-        tensors = {name: tensor.detach().to("cpu", copy=True).contiguous() for name, tensor in named_tensors}
+        tensors: dict[str, torch.Tensor] = {}
+        for name, tensor in named_tensors:
+            if name in tensors:
+                raise BadRequest(f"named_tensors: weight {name} is there twice", param="named_tensors")
+            tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
         options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
         with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
             try:
@@ -72,7 +102,7 @@ class WeightMethods:
             except SafetensorError as error:
                 raise RequestFailed(f"the weights could not be handed over: {error}") from error
             del tensors
-            return self._parts.loop.call(self._parts.manager.weights.update_from_file(path, options))
+            return self._done(self._parts.manager.weights.update_from_file(path, options))
 
     def init_weights_update_group(
         self,
@@ -84,7 +114,7 @@ class WeightMethods:
         backend: GroupBackend = "nccl",
     ) -> WeightUpdate:
         """Become part of a group in which a trainer is rank 0; see :meth:`ServedWeights.join_group`."""
-        return self._parts.loop.call(
+        return self._done(
             self._parts.manager.weights.join_group(
                 master_address, master_port, rank_offset, world_size, group_name, backend
             )
@@ -92,7 +122,7 @@ class WeightMethods:
 
     def destroy_weights_update_group(self, group_name: str = DEFAULT_GROUP) -> WeightUpdate:
         """Leave such a group."""
-        return self._parts.loop.call(self._parts.manager.weights.leave_group(group_name))
+        return self._done(self._parts.manager.weights.leave_group(group_name))
 
     def update_weights_from_distributed(
         self,
@@ -109,7 +139,7 @@ class WeightMethods:
         if load_format is not None:
             raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
         options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
-        return self._parts.loop.call(
+        return self._done(
             self._parts.manager.weights.update_from_group(
                 list(names), [str(each) for each in dtypes], [list(each) for each in shapes], group_name, options
             )
@@ -159,3 +189,7 @@ class WeightMethods:
             BadRequest: if there is no such weight, or that is too much.
         """
         return self._parts.loop.call(self._parts.manager.weights.rows(name, truncate_size))
+
+    def _done(self, update: Coroutine[Any, Any, UpdateOutcome]) -> WeightUpdate:
+        outcome = self._parts.loop.call(update)
+        return WeightUpdate(outcome.success, outcome.message)

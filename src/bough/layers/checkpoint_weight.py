@@ -40,8 +40,12 @@ class CheckpointWeight(ABC):
         self.write(rows.dequantize())
 
     @abstractmethod
-    def read(self) -> torch.Tensor:
-        """The weight as the model has it, in the checkpoint's shape and the model's dtype; not to be changed."""
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        """The weight as the model has it, in the checkpoint's shape and the model's dtype; not to be changed.
+
+        Args:
+            num_rows: how many of its first rows, at most as many as there are; ``None``: all.
+        """
 
     def fill(self, value: float) -> None:
         """Set all elements."""
@@ -66,6 +70,6 @@ class TensorWeight(CheckpointWeight):
         for start, part in rows.parts(_ROWS_AT_A_TIME):
             self._tensor[start : start + len(part.codes)].copy_(part.dequantize())
 
-    def read(self) -> torch.Tensor:
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
         """See :class:`CheckpointWeight`."""
-        return self._tensor
+        return self._tensor[:num_rows]

@@ -229,8 +229,9 @@ class _CodedRows(CheckpointWeight):
         for start, part in rows.parts(self._most_rows):
             self._method.store(self._layer, self._first_row + start, part.to(device))
 
-    def read(self) -> torch.Tensor:
-        return self._method.load(self._layer, self._first_row, self.shape[0]).to(self.dtype)
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        rows = self.shape[0] if num_rows is None else num_rows
+        return self._method.load(self._layer, self._first_row, rows).to(self.dtype)
 
 
 def _parameter(tensor: torch.Tensor) -> nn.Parameter:

@@ -189,8 +189,8 @@ class _WeightRows(CheckpointWeight):
         if self._exact:
             raise no_room(self._packed.stored)
 
-    def read(self) -> torch.Tensor:
-        return self._packed.read(self._first_row, self.shape[0])
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        return self._packed.read(self._first_row, self.shape[0] if num_rows is None else num_rows)
 
 
 class _BiasRows(CheckpointWeight):
@@ -204,5 +204,5 @@ class _BiasRows(CheckpointWeight):
     def write(self, tensor: torch.Tensor) -> None:
         self._packed.write_bias(self._first_row, tensor)
 
-    def read(self) -> torch.Tensor:
-        return self._packed.read_bias(self._first_row, self.shape[0])
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        return self._packed.read_bias(self._first_row, self.shape[0] if num_rows is None else num_rows)

@@ -324,7 +324,8 @@ TIMES = (
 def _at_the_end(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
     """What is told of a finished output alone: times, and whose tokens are whose where the weights have changed."""
     spans = version_spans(state, delta.completion_tokens)
-    return {**_times(state, delta), **({"weight_versions": spans} if len(spans) > 1 else {})}
+    about = {"weight_version": spans[-1]["version"], **({"weight_versions": spans} if len(spans) > 1 else {})}
+    return {**_times(state, delta), **about}
 
 
 def version_spans(state: ReqState, num_tokens: int) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import math
 import os
@@ -14,11 +13,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from bough.config.checkpoint import resolve_model_path
 from bough.config.engine_args import LoadFormat
-from bough.config.local_files import with_local_files
 from bough.errors import BadRequest, BoughError, RequestFailed
+from bough.ipc.messages import ControlReply
 
 if TYPE_CHECKING:
     from bough.managers.tokenizer_manager import TokenizerManager
@@ -42,8 +42,9 @@ PAUSE_POLL_SECONDS = 0.1
 SPARE_BYTES = 2**26
 """What is left to others of memory that files are in."""
 
-JOINING_TIMEOUT = 900.0
-"""Seconds; the scheduler gives up before that: torch may try to reach the store twice."""
+JOINING_TIMEOUT = 1000.0
+"""Seconds; the scheduler gives up before that: the group that was there before may have to end first, and torch may
+try to reach the store twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,15 +65,29 @@ class UpdateOptions:
 UPDATE = UpdateOptions()
 
 
-class WeightUpdate(NamedTuple):
-    """What became of an update."""
+@dataclass(frozen=True, slots=True)
+class UpdateOutcome:
+    """What became of an update, or of a group.
 
-    success: bool
-    """Whether the new weights are being served; else the old ones are, or the engine ends."""
+    Attributes:
+        message: says what has been done, or why it was not.
+        error: why it was not; ``None`` if it was. The old weights are being served then, or the engine ends.
+        num_paused_requests: that were paused meanwhile, and go on with the new weights.
+    """
+
     message: str
-    """Says why not."""
+    error: BoughError | None = None
     num_paused_requests: int = 0
-    """Requests that were paused meanwhile, and go on with the new weights."""
+
+    @classmethod
+    def failed(cls, error: BoughError) -> UpdateOutcome:
+        """Of something that was not done."""
+        return cls(error.message, error)
+
+    @property
+    def success(self) -> bool:
+        """Whether it was done."""
+        return self.error is None
 
 
 @contextlib.contextmanager
@@ -131,7 +146,7 @@ class ServedWeights:
 
     async def update_from_disk(
         self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
-    ) -> WeightUpdate:
+    ) -> UpdateOutcome:
         """Serve another checkpoint of the same model, which is fetched first if it is on the hub.
 
         Args:
@@ -147,12 +162,11 @@ class ServedWeights:
         manager = self._manager
         manager.check_open()
         found = load_format or ("auto" if self.load_format == "dummy" else self.load_format)
-        wanted = dataclasses.replace(manager.server_args, model_path=model_path, load_format=found, revision=None)
         try:
-            local = await asyncio.to_thread(with_local_files, wanted)
+            local = await asyncio.to_thread(resolve_model_path, model_path, load_format=found)
         except BoughError as error:
-            return WeightUpdate(False, error.message)
-        params = {"model_path": local.model_path, "load_format": found}
+            return UpdateOutcome.failed(error)
+        params = {"model_path": str(local), "load_format": found}
 
         def done(count: int) -> str:
             self.model_path, self.load_format = model_path, found
@@ -160,7 +174,7 @@ class ServedWeights:
 
         return await self._update("update_weights_from_disk", params, options, done)
 
-    async def update_from_file(self, path: str, options: UpdateOptions = UPDATE) -> WeightUpdate:
+    async def update_from_file(self, path: str, options: UpdateOptions = UPDATE) -> UpdateOutcome:
         """Take some weights from a safetensors file; raises as :meth:`update_from_disk`.
 
         Args:
@@ -177,7 +191,7 @@ class ServedWeights:
         shapes: Sequence[Sequence[int]],
         group_name: str = DEFAULT_GROUP,
         options: UpdateOptions = UPDATE,
-    ) -> WeightUpdate:
+    ) -> UpdateOutcome:
         """Take some weights that a trainer broadcasts in a group; raises as :meth:`update_from_disk`.
 
         Args:
@@ -199,7 +213,7 @@ class ServedWeights:
         world_size: int,
         group_name: str = DEFAULT_GROUP,
         backend: GroupBackend = "nccl",
-    ) -> WeightUpdate:
+    ) -> UpdateOutcome:
         """Become part of a group in which a trainer is rank 0; requests go on meanwhile.
 
         Args:
@@ -216,13 +230,13 @@ class ServedWeights:
         params = {"master_address": master_address, "master_port": master_port, "rank_offset": rank_offset}
         params |= {"world_size": world_size, "group_name": group_name, "backend": backend}
         reply = await self._manager.control("init_weights_update_group", params, JOINING_TIMEOUT)
-        return WeightUpdate(reply.success, reply.message or f"in the group {group_name!r} as rank {rank_offset}")
+        return _outcome(reply, f"in the group {group_name!r} as rank {rank_offset}")
 
-    async def leave_group(self, group_name: str = DEFAULT_GROUP) -> WeightUpdate:
+    async def leave_group(self, group_name: str = DEFAULT_GROUP) -> UpdateOutcome:
         """Leave a group; raises as :meth:`update_from_disk`."""
         self._manager.check_open()
         reply = await self._manager.control("destroy_weights_update_group", {"group_name": group_name})
-        return WeightUpdate(reply.success, reply.message or f"left the group {group_name!r}")
+        return _outcome(reply, f"left the group {group_name!r}")
 
     async def set_version(self, version: str, *, abort_all_requests: bool) -> None:
         """Call the weights by another name.
@@ -237,6 +251,8 @@ class ServedWeights:
         self._manager.check_open()
 
         async def change(while_paused: bool) -> None:
+            # What ends while it waits has all of its tokens by then.
+            await self.wait_until_loaded()
             begun = time.monotonic()
             reply = await self._manager.control("get_output_lens")
             self._rename(version, reply.data["output_lens"], begun)
@@ -256,35 +272,34 @@ class ServedWeights:
         params = {"name": name, "truncate_size": truncate_size}
         reply = await self._manager.control("get_weights_by_name", params)
         if not reply.success:
-            if reply.data.get("status_code") == BadRequest.status_code:
-                raise BadRequest(reply.message, param=reply.data["param"], code=reply.data["code"])
-            raise RequestFailed(reply.message)
+            raise _error_of(reply)
         return reply.data["rows"]
 
     async def _update(
         self, method: str, params: dict[str, Any], options: UpdateOptions, done: Callable[[int], str]
-    ) -> WeightUpdate:
+    ) -> UpdateOutcome:
         """Have the scheduler change weights; ``done`` says what to tell of so many that have changed.
 
         Requests that come wait, and what runs is waited for, unless generation is paused: then what is there goes on
         with the new weights.
         """
 
-        async def change(while_paused: bool) -> WeightUpdate:
+        async def change(while_paused: bool) -> UpdateOutcome:
             begun = time.monotonic()
             asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
             self._loaded.clear()
             try:
-                reply = await self._manager.control(method, {**asked, "timeout": WAITING_TIMEOUT}, LOADING_TIMEOUT)
+                asked["timeout"] = WAITING_TIMEOUT
+                reply = await self._manager.control_at_once(method, asked, LOADING_TIMEOUT)
             finally:
                 self.last_loaded = time.monotonic()
                 self._loaded.set()
             if not reply.success:
-                return WeightUpdate(False, reply.message)
+                return UpdateOutcome.failed(_error_of(reply))
             message = done(reply.data["num_changed"])
             if options.version is not None:
                 self._rename(options.version, reply.data["output_lens"], begun)
-            return WeightUpdate(True, message, reply.data["num_paused_requests"])
+            return UpdateOutcome(message, num_paused_requests=reply.data["num_paused_requests"])
 
         return await self._alone(change, abort_all_requests=options.abort_all_requests)
 
@@ -339,6 +354,20 @@ class ServedWeights:
                 state.rename_weights(version, output_lens[rid])
             elif not state.sent or state.sent_time >= begun:
                 state.rename_weights(version, 0)
+
+
+def _outcome(reply: ControlReply, done: str) -> UpdateOutcome:
+    return UpdateOutcome(done) if reply.success else UpdateOutcome.failed(_error_of(reply))
+
+
+def _error_of(reply: ControlReply) -> BoughError:
+    """Why the scheduler has not done something."""
+    told = reply.data
+    if told.get("status_code") == BadRequest.status_code:
+        return BadRequest(reply.message, param=told["param"], code=told["code"])
+    return RequestFailed(
+        reply.message, status_code=told.get("status_code", RequestFailed.status_code), code=told.get("code")
+    )
 
 
 def _told_count(count: int) -> str:

@@ -520,22 +520,42 @@ class TokenizerManager:
     async def control(
         self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
     ) -> ControlReply:
-        """Call a named handler of the scheduler.
+        """Call a named handler of the scheduler, once it has the weights that it may be loading.
+
+        It answers nobody as long, and what it is told then would be done after whoever asked has left.
 
         Args:
             method: name of the handler.
             params: its arguments.
-            timeout: seconds to wait for the reply.
+            timeout: seconds to wait for the reply, after those for the weights.
 
         Raises:
             RequestFailed: if no reply came in time.
             EngineDead: if the engine has died.
         """
+        await self.weights.wait_until_loaded()
+        return await self.control_at_once(method, params, timeout)
+
+    async def control_at_once(
+        self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
+    ) -> ControlReply:
+        """As :meth:`control`, whatever weights are being loaded."""
         self._check_alive()
-        if not method.startswith("update_weights_"):
-            # The scheduler answers nobody as long, and what it is told too late would be done after that.
-            await self.weights.wait_until_loaded()
         return await self._control_calls.call(method, params or {}, timeout)
+
+    async def look(
+        self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
+    ) -> dict[str, Any]:
+        """What a handler tells that changes nothing; as :meth:`control`, but for new weights it waits no longer either.
+
+        Raises:
+            Overloaded: if weights are being loaded all that time.
+        """
+        try:
+            await asyncio.wait_for(self.weights.wait_until_loaded(), timeout)
+        except asyncio.TimeoutError:
+            raise Overloaded("new weights are being loaded") from None
+        return (await self.control_at_once(method, params, timeout)).data
 
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
         """Forget all cached prefixes; fails if requests hold memory, after waiting ``timeout`` seconds for them."""
@@ -585,7 +605,7 @@ class TokenizerManager:
 
     async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
         """What each scheduler has to say about itself; ``timeout`` is in seconds."""
-        return [(await self.control("get_internal_state", timeout=timeout)).data]
+        return [await self.look("get_internal_state", timeout=timeout)]
 
     async def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at the start, and its state now."""

@@ -26,7 +26,7 @@ from bough.model_loader.loader import load_model, open_source
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
 from bough.step_plan import FUTURE_TOKEN, StepPlan, StepResult
-from bough.weight_sync.live_weights import LiveWeights
+from bough.weight_sync.live_weights import LiveWeights, state_of
 from bough.weight_sync.worker_weights import WorkerWeights
 
 logger = logging.getLogger(__name__)
@@ -97,6 +97,7 @@ class EncoderWorker:
             raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
         self.pooling = self.config.pooling
         source = open_source(self.config, server_args.load_format)
+        files = state_of(source)
         smaller = {}
         if self.config.dtype == "float32":
             smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
@@ -104,9 +105,7 @@ class EncoderWorker:
         model = load_model(self.config, source=source, device=self.device, seed=server_args.random_seed or 0)
         assert isinstance(model, Encoder), "language models have a worker of their own"
         self.model = model
-        live = LiveWeights(
-            model, self.config, server_args.load_format, source=source, seed=server_args.random_seed or 0
-        )
+        live = LiveWeights(model, self.config, server_args.load_format, files=files, seed=server_args.random_seed or 0)
         self.weights = WorkerWeights(server_args, live, self.device)
         self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
         self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())

@@ -41,7 +41,7 @@ from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import ForwardMode, RowLogprobResult, RowLogprobs, StepPlan, StepResult
-from bough.weight_sync.live_weights import LiveWeights
+from bough.weight_sync.live_weights import LiveWeights, state_of
 
 logger = logging.getLogger(__name__)
 
@@ -106,6 +106,7 @@ class ModelRunner:
         self.timings: dict[str, float] = {}
         with timed(self.timings, "load_weights"):
             source = open_source(self.config, options.load_format)
+            files = state_of(source)
             kv_scales: dict[int, tuple[float, float]] | None = None
             if source is not None and self.kv_dtype in FLOAT8_DTYPES:
                 kv_scales = source.kv_scales()
@@ -118,7 +119,7 @@ class ModelRunner:
             self.model,
             self.config,
             options.load_format,
-            source=source,
+            files=files,
             seed=options.seed,
             kv_scales=kv_scales,
             holds_codes=self._holds_codes,

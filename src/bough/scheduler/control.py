@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from bough.errors import BadRequest, BoughError, EngineDead
@@ -32,13 +32,17 @@ class ControlHandler:
             in flight raises is the loop's to deal with, and not an answer to a control call.
         needs: that state in words. A call may bring ``timeout`` (seconds) to wait for it; without it, it fails at once.
             ``None``: the next step brings it, and the call waits.
+        drains: whether a call that waits has no further step begun before those in flight are done.
         on_arrival: what is done at once, whether or not ``run`` has to wait; a :class:`BoughError` refuses the call.
+        on_failure: what is done when the call is answered with a failure, whether or not ``run`` has begun.
     """
 
     run: Handler
     may_run: Condition = lambda scheduler, params: True
     needs: str | None = None
+    drains: bool = False
     on_arrival: Callable[[Scheduler, dict[str, Any]], None] | None = None
+    on_failure: Callable[[Scheduler, dict[str, Any]], None] | None = None
 
 
 @dataclass
@@ -63,13 +67,9 @@ class ControlCalls:
         if handler is None:
             known = ", ".join(sorted(self._handlers))
             return [self._failed(request, f"unknown control method {request.method!r}; known: {known}")]
-        if handler.on_arrival is not None:
-            try:
-                handler.on_arrival(self._scheduler, request.params)
-            except BoughError as error:
-                return [self._refused(request, error)]
-        if handler.may_run(self._scheduler, request.params):
-            return [self._run(handler, request)]
+        reply = self._guarded(request, lambda: self._arrive(handler, request))
+        if reply is not None:
+            return [reply]
         timeout = math.inf
         if handler.needs is not None:
             timeout = request.params.get("timeout") or 0.0
@@ -85,6 +85,11 @@ class ControlCalls:
         """Whether a call waits for something."""
         return bool(self._waiting)
 
+    @property
+    def wait_for_drain(self) -> bool:
+        """Whether a call waits until no step is in flight."""
+        return any(waiting.handler.drains for waiting in self._waiting)
+
     def poll(self) -> list[ControlReply]:
         """Replies to calls that waited and whose time has come, one way or the other."""
         if not self._waiting:
@@ -93,8 +98,9 @@ class ControlCalls:
         now = time.monotonic()
         still: list[_Waiting] = []
         for waiting in self._waiting:
-            if waiting.handler.may_run(self._scheduler, waiting.request.params):
-                replies.append(self._run(waiting.handler, waiting.request))
+            reply = self._run_if_ready(waiting.handler, waiting.request)
+            if reply is not None:
+                replies.append(reply)
             elif now >= waiting.deadline:
                 replies.append(self._failed(waiting.request, "the engine did not become idle in time"))
             else:
@@ -102,24 +108,40 @@ class ControlCalls:
         self._waiting = still
         return replies
 
-    def _run(self, handler: ControlHandler, request: ControlReq) -> ControlReply:
-        try:
+    def _arrive(self, handler: ControlHandler, request: ControlReq) -> ControlReply | None:
+        if handler.on_arrival is not None:
+            handler.on_arrival(self._scheduler, request.params)
+        return self._run_if_ready(handler, request)
+
+    def _run_if_ready(self, handler: ControlHandler, request: ControlReq) -> ControlReply | None:
+        """The reply to a call; ``None`` if it has to wait."""
+
+        def run() -> ControlReply | None:
+            if not handler.may_run(self._scheduler, request.params):
+                return None
             data = handler.run(self._scheduler, request.params)
+            return ControlReply(request.call_id, self._rank, True, "", data)
+
+        return self._guarded(request, run)
+
+    def _guarded(self, request: ControlReq, work: Callable[[], ControlReply | None]) -> ControlReply | None:
+        """What ``work`` returns; a failed reply if it raises, since no call may end the loop."""
+        try:
+            return work()
         except BoughError as error:
             if isinstance(error, EngineDead):
                 self._scheduler.end_with(error)
-            return self._refused(request, error)
+            told = {"status_code": error.status_code, "param": error.param, "code": error.code}
+            return self._failed(request, error.message, told)
         except Exception:
             logger.exception("Control call %s failed", request.method)
             return self._failed(request, f"{request.method} failed; see the server's log")
-        return ControlReply(request.call_id, self._rank, True, "", data)
 
-    def _refused(self, request: ControlReq, error: BoughError) -> ControlReply:
-        told = {"status_code": error.status_code, "param": error.param, "code": error.code}
-        return ControlReply(request.call_id, self._rank, False, error.message, told)
-
-    def _failed(self, request: ControlReq, message: str) -> ControlReply:
-        return ControlReply(request.call_id, self._rank, False, message)
+    def _failed(self, request: ControlReq, message: str, told: dict[str, Any] | None = None) -> ControlReply:
+        handler = self._handlers.get(request.method)
+        if handler is not None and handler.on_failure is not None:
+            handler.on_failure(self._scheduler, request.params)
+        return ControlReply(request.call_id, self._rank, False, message, told or {})
 
 
 def _flush_cache(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
@@ -178,7 +200,10 @@ def _may_change_weights(scheduler: Scheduler, params: dict[str, Any]) -> bool:
     return params["while_paused"] or scheduler.paused or len(scheduler.requests) == 0
 
 
-def _update_weights(load: Callable[[WorkerWeights, dict[str, Any]], int]) -> ControlHandler:
+def _update_weights(
+    load: Callable[[WorkerWeights, dict[str, Any]], int],
+    on_failure: Callable[[Scheduler, dict[str, Any]], None] | None = None,
+) -> ControlHandler:
     """A handler that has other weights loaded."""
 
     def run(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
@@ -187,7 +212,8 @@ def _update_weights(load: Callable[[WorkerWeights, dict[str, Any]], int]) -> Con
         scheduler.announce(scheduler.weights.expected_silence)
         return scheduler.weights.change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
 
-    return ControlHandler(run, _may_change_weights, needs="an engine without requests, or a pause")
+    needs = "an engine without requests, or a pause"
+    return ControlHandler(run, _may_change_weights, needs, on_failure=on_failure)
 
 
 def _from_disk(weights: WorkerWeights, params: dict[str, Any]) -> int:
@@ -202,16 +228,9 @@ def _from_group(weights: WorkerWeights, params: dict[str, Any]) -> int:
     return weights.from_group(params["group_name"], params["names"], params["dtypes"], params["shapes"])
 
 
-_UPDATE_FROM_GROUP = _update_weights(_from_group)
-
-
-def _update_weights_from_distributed(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
-    try:
-        return _UPDATE_FROM_GROUP.run(scheduler, params)
-    except Exception:
-        # The trainer sends, or has sent, what nobody has received.
-        scheduler.weights.of_worker.groups.spoil(params["group_name"])
-        raise
+def _spoil_group(scheduler: Scheduler, params: dict[str, Any]) -> None:
+    """The trainer sends, or has sent, what nobody has received."""
+    scheduler.weights.spoil_group(params.get("group_name", ""))
 
 
 def _begin_to_join(scheduler: Scheduler, params: dict[str, Any]) -> None:
@@ -263,12 +282,12 @@ CONTROL_HANDLERS: dict[str, ControlHandler] = {
     "get_cache_outline": ControlHandler(_get_cache_outline),
     "get_internal_state": ControlHandler(_get_internal_state),
     "get_output_lens": ControlHandler(_get_output_lens),
-    "get_weights_by_name": ControlHandler(_get_weights_by_name, _is_drained),
+    "get_weights_by_name": ControlHandler(_get_weights_by_name, _is_drained, drains=True),
     "init_weights_update_group": ControlHandler(_init_weights_update_group, _has_joined, on_arrival=_begin_to_join),
     "pause_generation": ControlHandler(_pause_generation, _is_drained, on_arrival=_begin_pause),
     "start_profile": ControlHandler(_start_profile),
     "stop_profile": ControlHandler(_stop_profile),
     "update_weights_from_disk": _update_weights(_from_disk),
-    "update_weights_from_distributed": replace(_UPDATE_FROM_GROUP, run=_update_weights_from_distributed),
+    "update_weights_from_distributed": _update_weights(_from_group, _spoil_group),
     "update_weights_from_file": _update_weights(_from_file),
 }

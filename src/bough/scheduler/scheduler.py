@@ -336,7 +336,8 @@ class Scheduler:
         if planned is not None:
             self.run_batch(planned)
         in_flight = self.requests.in_flight
-        allowed = self.executor.depth if planned is not None and not self.trials.running else 0
+        may_overlap = planned is not None and not self.trials.running and not self.control.wait_for_drain
+        allowed = self.executor.depth if may_overlap else 0
         busy = planned is not None or bool(in_flight)
         while len(in_flight) > allowed:
             self.process_batch_result()

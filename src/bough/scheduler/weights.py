@@ -39,6 +39,9 @@ class Weights:
         worker: that has the weights.
         requests: that are being worked on.
         weight_bytes: of the model.
+
+    Attributes:
+        expected_silence: seconds that a change may take.
     """
 
     def __init__(self, worker: Worker, requests: Requests, weight_bytes: int) -> None:
@@ -52,6 +55,11 @@ class Weights:
         if self._worker is None:
             raise BadRequest("this model has no weights", code="unsupported_by_model")
         return self._worker.weights
+
+    def spoil_group(self, name: str) -> None:
+        """Receive no more in a group, if there is one; see :meth:`WeightGroups.spoil`."""
+        if self._worker is not None:
+            self._worker.weights.groups.spoil(name)
 
     def output_lens(self) -> dict[str, int]:
         """How many tokens each request has been given so far, by id."""

@@ -21,8 +21,14 @@ logger = logging.getLogger(__name__)
 
 MOST_NUMBERS_READ = 2**20
 
+_MOST_COPIES = 2
+"""How often a number may come at most: a matrix that serves twice has two names."""
+
 KVScales = Mapping[int, tuple[float, float]]
 """By layer, what keys and values are divided by where they are kept in 8-bit floating point."""
+
+FileStates = list[tuple[str, int, int, int]]
+"""Of each file its path, inode, bytes, and nanoseconds at which it was written."""
 
 
 class LiveWeights:
@@ -32,7 +38,7 @@ class LiveWeights:
         model: with the weights of ``config``'s checkpoint.
         config: of that checkpoint.
         load_format: how it was loaded.
-        source: where it was loaded from; ``None`` if its weights are random.
+        files: :func:`state_of` what it was loaded from, before that was read.
         seed: of random weights.
         kv_scales: that the KV pool was made with; ``None`` if it divides by none.
         holds_codes: whether the model has the codes of a quantised checkpoint as they are.
@@ -44,7 +50,7 @@ class LiveWeights:
         config: ModelConfig,
         load_format: str,
         *,
-        source: WeightSource | None,
+        files: FileStates,
         seed: int,
         kv_scales: KVScales | None = None,
         holds_codes: bool = False,
@@ -57,7 +63,8 @@ class LiveWeights:
         self._holds_codes = holds_codes
         self._differ = False
         """Whether there are other weights than those of the checkpoint."""
-        self._files = _state_of(source)
+        self._files = files
+        self._context_len = config.context_len
 
     def replace(self, config: ModelConfig, load_format: str) -> int:
         """Load another checkpoint in place of the one that is there; nothing may be computed meanwhile.
@@ -79,6 +86,7 @@ class LiveWeights:
         """
         self._check_model(config)
         source = open_source(config, load_format)
+        files = state_of(source)
         if source is not None:
             self._check_kv_scales(source)
             check_checkpoint(self._model, source)
@@ -88,12 +96,19 @@ class LiveWeights:
             self._restore(error)
             raise
         self._config, self._load_format, self._differ = config, load_format, False
-        self._files = _state_of(source)
+        self._files = files
         return len(self._model.required_names)
 
     def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
-        """Raise as :meth:`update` would; tensors may be on the device ``meta``, without numbers."""
+        """Raise as :meth:`update` would; tensors may be on the device ``meta``, without numbers.
+
+        Raises:
+            BadRequest: also if they are more than a model can have, some of which it ignores.
+        """
         self._checked(weights)
+        most = _MOST_COPIES * sum(weight.shape.numel() for weight in self._model.checkpoint_weights.values())
+        if sum(tensor.numel() for _, tensor in weights) > most:
+            raise BadRequest("these are more numbers than the model has", param="shapes")
 
     def update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> int:
         """Load some weights; nothing may be computed meanwhile. All are looked at before the first one is changed.
@@ -112,11 +127,11 @@ class LiveWeights:
         checked = self._checked(weights)
         self._differ = True
         try:
-            self._model.load_weights(checked)
+            filled = self._model.load_weights(checked)
         except Exception as error:
             raise EngineDead(f"new weights could be loaded in part only: {error}") from error
         _wait_for_copies(self._model)
-        return len(checked)
+        return len(filled)
 
     def _checked(self, weights: Sequence[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
         """The weights that are to be written: of a second name, as a tied head's, what it stands for."""
@@ -161,7 +176,7 @@ class LiveWeights:
                 "at a time",
                 param="truncate_size",
             )
-        return weight.read()[:count].float().tolist()
+        return weight.read(count).float().tolist()
 
     def _fill(self, source: WeightSource | None) -> None:
         if source is None:
@@ -177,7 +192,7 @@ class LiveWeights:
         logger.error("New weights could not be loaded, so those of %s are loaded again: %s", path, cause)
         try:
             source = open_source(self._config, self._load_format)
-            if _state_of(source) != self._files:
+            if state_of(source) != self._files:
                 raise StartupError("its files have changed since")
             self._fill(source)
         except Exception as error:
@@ -192,8 +207,8 @@ class LiveWeights:
         for each in fields(ModelFacts):
             there, here = getattr(config, each.name), getattr(self._config, each.name)
             if each.name == "derived_context_len":
-                if there < self._config.context_len:
-                    raise _other_model("longest context", there, f"{self._config.context_len} or more")
+                if there < self._context_len:
+                    raise _other_model("longest context", there, f"{self._context_len} or more")
             elif each.name == "rope":
                 if _rotation(there) != _rotation(here):
                     raise _other_model("rope", there, here)
@@ -229,7 +244,7 @@ def _rotation(rope: RopeParameters) -> RopeParameters:
     return replace(rope, max_position_embeddings=0, original_max_position_embeddings=0)
 
 
-def _state_of(source: WeightSource | None) -> list[tuple[str, int, int, int]]:
+def state_of(source: WeightSource | None) -> FileStates:
     """What changes with the files of a checkpoint: trainers may write the next one in the same place."""
     files = [] if source is None else [(file, file.stat()) for file in source.files]
     return [(str(file), stat.st_ino, stat.st_size, stat.st_mtime_ns) for file, stat in files]

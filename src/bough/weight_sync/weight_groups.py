@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 GROUP_TIMEOUT = 300.0
 """Seconds that a group waits for whoever is missing: while it is made, and for all tensors of a call together."""
 
-_TORCH_PATIENCE = 4
-"""How many times longer torch waits for a tensor: when NCCL runs out of time, it ends the process."""
+_NCCL_PATIENCE = 4
+"""How many times longer NCCL waits for a tensor: when it runs out of time, it ends the process."""
 
 _POLL_SECONDS = 0.0002
 
@@ -83,6 +83,7 @@ class WeightGroups:
         self._timeout = timedelta(seconds=timeout)
         self._groups: dict[str, tuple[ProcessGroup, Membership]] = {}
         self._joining: dict[str, _Joining] = {}
+        self._leaving: dict[str, threading.Thread] = {}
         self._spoiled: set[str] = set()
 
     def is_joining(self, name: str) -> bool:
@@ -105,7 +106,7 @@ class WeightGroups:
             raise BadRequest(f"group_name: there is a group {name!r} already", param="group_name")
         membership = Membership(address, port, rank, world_size, backend)
         membership.check(self._device)
-        self._joining[name] = _Joining(name, membership, self._timeout)
+        self._joining[name] = _Joining(name, membership, self._timeout, self._leaving.pop(name, None))
 
     def finish_joining(self, name: str) -> None:
         """Be part of a group, once it is no longer being made.
@@ -126,17 +127,16 @@ class WeightGroups:
         logger.info("In the group %r of %d as rank %d", name, joining.membership.world_size, joining.membership.rank)
 
     def leave(self, name: str) -> None:
-        """Leave a group.
+        """Leave a group. Nobody waits for its end, before which gloo waits for a tensor that was given up.
 
         Raises:
             BadRequest: if there is none of this name.
         """
-        from bough.weight_sync.process_group import leave_group
-
         group, _ = self._find(name)
         del self._groups[name]
         self._spoiled.discard(name)
-        leave_group(group)
+        self._leaving[name] = threading.Thread(target=_leave, args=(group, name), name=f"leave {name}", daemon=True)
+        self._leaving[name].start()
 
     def receive(
         self, name: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
@@ -151,7 +151,7 @@ class WeightGroups:
 
         Raises:
             BadRequest: if there is no such group.
-            RequestFailed: if they do not all come in time.
+            RequestFailed: if there is no room for them, or they do not all come in time.
         """
         import torch.distributed as dist
 
@@ -163,7 +163,12 @@ class WeightGroups:
                 param="group_name",
             )
         device = self._device if membership.backend == "nccl" else torch.device("cpu")
-        tensors = empty_tensors(dtypes, shapes, device)
+        try:
+            tensors = empty_tensors(dtypes, shapes, device)
+        except RuntimeError as error:
+            raise RequestFailed(
+                "there is no room for all of these tensors at once; send them in several calls"
+            ) from error
         deadline = time.monotonic() + self._timeout.total_seconds()
         try:
             for tensor in tensors:
@@ -189,19 +194,20 @@ class WeightGroups:
 
 
 class _Joining:
-    """A thread on which a group is joined.
+    """A thread on which a group is joined, once one of the same name has been left.
 
     Attributes:
         group: the group, if it came about.
         error: what was wrong, if it did not.
     """
 
-    def __init__(self, name: str, membership: Membership, timeout: timedelta) -> None:
+    def __init__(self, name: str, membership: Membership, timeout: timedelta, leaving: threading.Thread | None) -> None:
         self.membership = membership
         self.group: ProcessGroup | None = None
         self.error = ""
         self._name = name
         self._timeout = timeout
+        self._leaving = leaving
         self.thread = threading.Thread(target=self._join, name=f"join {name}", daemon=True)
         self.thread.start()
 
@@ -209,7 +215,10 @@ class _Joining:
         from bough.weight_sync.process_group import join_group
 
         place = self.membership
+        patience = self._timeout * (_NCCL_PATIENCE if place.backend == "nccl" else 1)
         try:
+            if self._leaving is not None:  # torch has no second group of a name
+                self._leaving.join()
             self.group = join_group(
                 place.address,
                 place.port,
@@ -218,10 +227,19 @@ class _Joining:
                 name=self._name,
                 backend=place.backend,
                 timeout=self._timeout,
-                patience=self._timeout * _TORCH_PATIENCE,
+                patience=patience,
             )
         except Exception as error:
             self.error = " ".join(str(error).split("\n")[0].split()) or type(error).__name__
+
+
+def _leave(group: ProcessGroup, name: str) -> None:
+    from bough.weight_sync.process_group import leave_group
+
+    try:
+        leave_group(group)
+    except Exception:
+        logger.exception("The group %r could not be left in order", name)
 
 
 def empty_tensors(dtypes: Sequence[str], shapes: Sequence[Sequence[int]], device: torch.device) -> list[torch.Tensor]:

@@ -55,9 +55,12 @@ class WorkerWeights:
         try:
             with safe_open(Path(path), "pt") as file:
                 weights = [(name, file.get_tensor(name)) for name in file.keys()]  # noqa: SIM118 (not a mapping)
+            return self._live.update(weights)
         except SafetensorError as error:
-            raise BadRequest(f"the tensors are not in safetensors format: {error}") from None
-        return self._live.update(weights)
+            message = f"the tensors are not in safetensors format: {error}"
+        except BadRequest as error:
+            message = error.message
+        raise BadRequest(message, param="serialized_named_tensors[0]")
 
     def from_group(
         self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
@@ -71,6 +74,11 @@ class WorkerWeights:
             BoughError: as there; if names, types or shapes do not fit, before anything is received.
             EngineDead: as :meth:`LiveWeights.update`.
         """
+        for param, given in (("dtypes", dtypes), ("shapes", shapes)):
+            if len(given) != len(names):
+                raise BadRequest(
+                    f"{param} must have as many elements as names, {len(names)}, got {len(given)}", param=param
+                )
         expected = empty_tensors(dtypes, shapes, torch.device("meta"))
         self._live.check(list(zip(names, expected, strict=True)))
         return self._live.update(self.groups.receive(group, names, dtypes, shapes))

@@ -162,7 +162,8 @@ class FakeEngine:
             return ControlReply(message.call_id, 0, not self.misfit, self.misfit)
         if message.method.startswith("update_weights_from_"):
             if self.misfit:
-                return ControlReply(message.call_id, 0, False, self.misfit)
+                told = {"status_code": 400, "param": "names", "code": None}
+                return ControlReply(message.call_id, 0, False, self.misfit, told)
             lengths = {rid: self.lengths[rid] for rid in self.running}
             data = {"num_changed": 2, "num_paused_requests": len(lengths), "output_lens": lengths}
             return ControlReply(message.call_id, 0, True, "", data)

@@ -7,6 +7,7 @@ import concurrent.futures
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,11 +110,12 @@ def test_what_does_not_fit_is_told(server: RunningServer, client: httpx.Client, 
     told = refused.json()
     error = told.pop("error")
     assert told == {"success": False, "message": "it is another model", "num_paused_requests": 0}
-    assert error["message"] == "it is another model"
+    assert (error["message"], error["param"]) == ("it is another model", "names")
     assert version_of(client) == "step-0"
     missing = update(client, other / "missing")
     assert missing.status_code == 400
     assert missing.json()["message"].startswith(f"no such directory: {other}/missing")
+    assert missing.json()["error"]["param"] == "model_path"
     assert len(calls(server)) == 1
 
 
@@ -133,8 +135,6 @@ def test_what_does_not_fit_is_told(server: RunningServer, client: httpx.Client, 
         ("/update_weights_from_tensor", {"serialized_named_tensors": [""], "load_format": "direct"}, "load_format"),
         ("/update_weights_from_tensor", {"serialized_named_tensors": [""], "selector": "draft"}, "selector"),
         ("/update_weights_from_distributed", {"names": [], "dtypes": [], "shapes": []}, "names"),
-        ("/update_weights_from_distributed", {"names": ["a"], "dtypes": [], "shapes": [[1]]}, "dtypes"),
-        ("/update_weights_from_distributed", {"names": ["a"], "dtypes": ["float32"], "shapes": []}, "shapes"),
         ("/update_weights_from_distributed", {"names": ["a"], "dtypes": ["b"], "shapes": [[-1]]}, "shapes[0][0]"),
         ("/init_weights_update_group", {**GROUP, "master_port": 0}, "master_port"),
         ("/init_weights_update_group", {**GROUP, "rank_offset": 0}, "rank_offset"),
@@ -174,6 +174,28 @@ def test_what_runs_can_be_ended_instead(
     running = begin(server, pool)
     assert update(client, other, abort_all_requests=True).status_code == 200
     assert running.result().json()["meta_info"]["finish_reason"]["type"] == "abort"
+
+
+def test_an_update_needs_nothing_of_the_first_checkpoint(
+    server: RunningServer, client: httpx.Client, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = replace(server.manager.server_args, tokenizer_path=str(tmp_path / "gone"))
+    monkeypatch.setattr(server.manager, "server_args", gone)
+    assert update(client, other).json()["message"] == f"the weights are those of {other}"
+
+
+def test_a_request_that_ends_in_the_pause_has_tokens_of_the_old_weights_alone(
+    server: RunningServer, client: httpx.Client, other: Path, pool: concurrent.futures.ThreadPoolExecutor
+) -> None:
+    running = begin(server, pool)
+    client.post("/pause_generation", json={"mode": "in_place"})
+    settle(server)
+    update(client, other, weight_version="step-1", flush_cache=False)
+    client.post("/abort_request", json={"rid": "long"})
+    client.post("/continue_generation")
+    info = running.result().json()["meta_info"]
+    assert (info["finish_reason"]["type"], info["weight_version"]) == ("abort", "step-0")
+    assert "weight_versions" not in info
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -268,7 +290,11 @@ def test_a_paused_choice_tells_whose_tokens_are_whose(
 
 
 def test_while_weights_are_loaded_other_calls_wait_and_the_server_is_well(
-    server: RunningServer, client: httpx.Client, other: Path, pool: concurrent.futures.ThreadPoolExecutor
+    server: RunningServer,
+    client: httpx.Client,
+    other: Path,
+    pool: concurrent.futures.ThreadPoolExecutor,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     control, held = server.engine._control, []
 
@@ -284,7 +310,9 @@ def test_while_weights_are_loaded_other_calls_wait_and_the_server_is_well(
     assert client.get("/health_generate").status_code == 200
     assert client.get("/ready").text == "new weights are being loaded\n"
     pausing = pool.submit(httpx.post, f"{server.url}/pause_generation", json={})
-    time.sleep(0.05)
+    monkeypatch.setattr("bough.entrypoints.http.native.loads.TIMEOUT", 0.05)
+    loads = client.get("/v1/loads")
+    assert (loads.status_code, loads.json()["error"]["message"]) == (503, "new weights are being loaded")
     assert not pausing.done()
     assert not [call for call in server.engine.control_calls if call.method == "pause_generation"]
     server.run(lambda: server.manager._control_calls.on_reply(control(held[0])))

@@ -78,7 +78,7 @@ class LiveView:
     async def _paint(self) -> bytes:
         manager = self._manager
         state = (await manager.get_internal_state(TIMEOUT))[0]
-        cache = await manager.control("get_cache_outline", {"max_nodes": MAX_NODES}, timeout=TIMEOUT)
+        cache = await manager.look("get_cache_outline", {"max_nodes": MAX_NODES}, timeout=TIMEOUT)
         metrics = manager.metrics
         picture = {
             "time": time.time(),
@@ -89,8 +89,8 @@ class LiveView:
             "max_running": state["effective_max_running_requests"],
             "used_tokens": state["num_used_tokens"],
             "capacity": state["max_total_num_tokens"],
-            "protected_tokens": cache.data.get("protected_tokens", 0),
-            "evictable_tokens": cache.data.get("evictable_tokens", 0),
+            "protected_tokens": cache.get("protected_tokens", 0),
+            "evictable_tokens": cache.get("evictable_tokens", 0),
             # Not what has come here: of requests that are not streamed, tokens come dozens at a time.
             "generated_total": state["decode_tokens_total"],
             "prefilled_total": state["prefill_tokens_total"],
@@ -102,7 +102,7 @@ class LiveView:
                 "inter_token_latency": _histogram(metrics.inter_token_latency),
                 "request_latency": _histogram(metrics.e2e_request_latency),
             },
-            "nodes": [self._with_text(node) for node in cache.data.get("nodes", ())],
+            "nodes": [self._with_text(node) for node in cache.get("nodes", ())],
         }
         return b"data: " + msgspec.json.encode(picture) + b"\n\n"
 

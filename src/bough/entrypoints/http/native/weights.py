@@ -16,7 +16,7 @@ from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.errors import NativeErrors
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.errors import BadRequest, Overloaded, RequestFailed
-from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, WeightUpdate, passing_file
+from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, UpdateOutcome, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
 
 MAX_VERSION_CHARS = 256
@@ -28,6 +28,7 @@ _PIECE_CHARS = 2**20
 """Of base 64, decoded in one go: a millisecond."""
 
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)]
+"""Of a weight, or a path."""
 GroupName = Annotated[
     Annotated[str, Meta(min_length=1, max_length=256)], Meta(description="Name of the group, as the trainer has it.")
 ]
@@ -63,7 +64,7 @@ class UpdateWeightsFromDisk(_Update, kw_only=True):
     """Body of ``/update_weights_from_disk``."""
 
     model_path: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)],
+        Name,
         Meta(
             description="The other checkpoint, of the same model: a directory or a GGUF file of the server's machine, "
             "or a model on the hub."
@@ -131,10 +132,7 @@ class UpdateWeightVersion(msgspec.Struct, kw_only=True):
 class GetWeightsByName(msgspec.Struct, kw_only=True):
     """Body of ``/get_weights_by_name``."""
 
-    name: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)],
-        Meta(description="Name of the weight in the checkpoint."),
-    ]
+    name: Annotated[Name, Meta(description="Name of the weight in the checkpoint.")]
     truncate_size: Annotated[
         Annotated[int, Meta(ge=1, le=2**31 - 1)], Meta(description="Most rows of it, or numbers of a vector.")
     ] = 100
@@ -191,14 +189,14 @@ class WeightHandlers:
         body = await self._parse(UPDATE_FROM_TENSOR, call)
         if self._takes_tensors:
             raise Overloaded("the tensors of another request have not been taken yet")
+        self._takes_tensors = True
         options, texts = body.options, body.serialized_named_tensors
         del body
         # The file has to be there until it was read, even if the caller leaves.
         return _told(await asyncio.shield(asyncio.ensure_future(self._take_tensors(texts, options))))
 
-    async def _take_tensors(self, texts: list[str], options: UpdateOptions) -> WeightUpdate:
+    async def _take_tensors(self, texts: list[str], options: UpdateOptions) -> UpdateOutcome:
         """Take weights from base 64, which is let go as soon as it is in a file."""
-        self._takes_tensors = True
         try:
             with passing_file(len(texts[0]) * 3 // 4) as path:
                 await asyncio.to_thread(_write_decoded, texts, path)
@@ -209,12 +207,6 @@ class WeightHandlers:
     async def update_from_distributed(self, call: Call) -> Response:
         """``POST /update_weights_from_distributed``: take some weights that a trainer broadcasts; 400 if that fails."""
         body = await self._parse(UPDATE_FROM_DISTRIBUTED, call)
-        for param in ("dtypes", "shapes"):
-            if len(getattr(body, param)) != len(body.names):
-                raise BadRequest(
-                    f"{param} must have as many elements as names, {len(body.names)}, got {len(getattr(body, param))}",
-                    param=param,
-                )
         update = await self._weights.update_from_group(
             body.names, body.dtypes, body.shapes, body.group_name, body.options
         )
@@ -260,12 +252,13 @@ class WeightHandlers:
         return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
 
 
-def _told(update: WeightUpdate) -> Response:
+def _told(outcome: UpdateOutcome) -> Response:
     """What became of an update; of one that failed also as what all routes say of an error."""
-    told = msgspec.json.encode(update._asdict())
-    if update.success:
-        return Response(told)
-    return Response(told[:-1] + b"," + NativeErrors().body(BadRequest(update.message))[1:], 400)
+    told = {"success": outcome.success, "message": outcome.message, "num_paused_requests": outcome.num_paused_requests}
+    body = msgspec.json.encode(told)
+    if outcome.error is None:
+        return Response(body)
+    return Response(body[:-1] + b"," + NativeErrors().body(outcome.error)[1:], BadRequest.status_code)
 
 
 def _write_decoded(texts: list[str], path: str) -> None:

@@ -333,8 +333,9 @@ def request_ids(rid: str | None, count: int) -> list[str]:
 
 def _about_weights(states: Sequence[ReqState]) -> dict[str, Any]:
     """What the weights are called, and whose tokens are whose in the first choice that was made by several."""
-    about: dict[str, Any] = {"weight_version": states[0].weight_versions[-1][0]}
-    changed = next((state for state in states if len(state.weight_versions) > 1), None)
+    every = [version_spans(state, state.completion_tokens) for state in states]
+    about: dict[str, Any] = {"weight_version": every[0][-1]["version"]}
+    changed = next((spans for spans in every if len(spans) > 1), None)
     if changed is not None:
-        about["weight_versions"] = version_spans(changed, changed.completion_tokens)
+        about["weight_versions"] = changed
     return about

@@ -1,0 +1,72 @@
+"""A trainer that says nothing is left, and comes back under the same name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from bough.errors import RequestFailed
+from bough.weight_sync.weight_groups import WeightGroups
+from tests.weight_sync.running_trainer import GROUP, RunningTrainer
+
+TENSORS = {"a": torch.arange(4.0), "b": torch.full((3,), 2.0)}
+CALL = (list(TENSORS), ["float32"] * 2, [list(tensor.shape) for tensor in TENSORS.values()])
+
+
+@pytest.fixture
+def groups() -> WeightGroups:
+    return WeightGroups(torch.device("cpu"), timeout=6.0)
+
+
+@pytest.fixture
+def trainers(tmp_path: Path) -> Iterator[list[RunningTrainer]]:
+    save_file(TENSORS, tmp_path / "model.safetensors")
+    made: list[RunningTrainer] = []
+    try:
+        for _ in range(2):
+            made.append(RunningTrainer(tmp_path))
+        yield made
+    finally:
+        for trainer in made:
+            trainer.close()
+
+
+def join(groups: WeightGroups, trainer: RunningTrainer) -> None:
+    groups.begin_to_join(GROUP, address="127.0.0.1", port=trainer.port, rank=1, world_size=2, backend="gloo")
+    while groups.is_joining(GROUP):
+        time.sleep(0.01)
+    groups.finish_joining(GROUP)
+    assert trainer.heard() == "joined"
+
+
+def test_a_trainer_that_said_nothing_comes_back(groups: WeightGroups, trainers: list[RunningTrainer]) -> None:
+    silent, talking = trainers
+    join(groups, silent)
+    with pytest.raises(RequestFailed, match=r"the trainer's weights did not come: .* 6 s") as raised:
+        groups.receive(GROUP, *CALL)
+    assert raised.value.status_code == 504
+    groups.leave(GROUP)
+    join(groups, talking)
+    talking.send()
+    received = dict(groups.receive(GROUP, *CALL))
+    assert received.keys() == TENSORS.keys()
+    assert all(torch.equal(received[name], tensor) for name, tensor in TENSORS.items())
+    groups.leave(GROUP)
+
+
+def test_tensors_without_room_are_told(
+    groups: WeightGroups, trainers: list[RunningTrainer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> list[torch.Tensor]:
+        raise torch.OutOfMemoryError("no room")
+
+    join(groups, trainers[0])
+    monkeypatch.setattr("bough.weight_sync.weight_groups.empty_tensors", full)
+    with pytest.raises(RequestFailed, match="send them in several calls"):
+        groups.receive(GROUP, *CALL)
+    groups.leave(GROUP)
