@@ -401,6 +401,19 @@ def test_a_home_is_found_and_a_mark_of_the_byte_order_passed_over(
     assert main(["generate", "--input-file", "~/in.jsonl", "--output-file", "~/out.jsonl"]) == 0
 
 
+def test_requests_come_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = write_lines(tmp_path / "out.jsonl", answer("a"))
+    command = ["generate", "--input-file", "-", "--output-file", str(target)]
+    for lines, status in (('{"text": "a", "custom_id": "a"}\n', 0), ("{}\n", 2), ("", 2)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+        assert main(command) == status
+    assert answers_in(target) == {"a": answer("a")["response"]}
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", terminal)
+    assert main(command) == 2
+
+
 @pytest.mark.parametrize(
     "content",
     [

@@ -144,7 +144,10 @@ def check_requests(path: Path, sampling: Mapping[str, Any]) -> set[str]:
     if kind is None:
         raise ConfigError(f"there is no file {path}", param="input_file")
     if kind != "file":
-        raise ConfigError(f"{path} is no file: it is read twice, so that it cannot be a pipe", param="input_file")
+        raise ConfigError(
+            f"{path} is no file, and is read twice: send a pipe to standard input, with --input-file -",
+            param="input_file",
+        )
     ids: set[str] = set()
     for request in read_requests(path):
         if request.custom_id in ids:

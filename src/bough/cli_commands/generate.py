@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -28,11 +30,13 @@ from bough.config.command_line import CommandParser, add_config_option, add_opti
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import path_kind, user_path
-from bough.errors import ConfigError, Terminated
+from bough.errors import ConfigError, StartupError, Terminated
 from bough.observability.progress import Progress
 from bough.open_files import allow_many_connections
 
 FAILED_STATUS = 1
+
+STANDARD_INPUT = "-"
 
 PROMPT = "Prompt"
 BATCH = "Batch"
@@ -56,7 +60,8 @@ class GenerateArgs(OptionTable):
     input_file: str | None = option(
         None,
         help="Answer the requests in this file, a JSON object a line: lines of OpenAI's batch files, or bodies with "
-        "`messages`, `prompt`, `text`, `input_ids` or `input`. The sampling flags are for what they do not set.",
+        "`messages`, `prompt`, `text`, `input_ids` or `input`; `-` for standard input. The sampling flags are for what "
+        "they do not set.",
         group=BATCH,
         metavar="FILE",
     )
@@ -147,7 +152,8 @@ def main(argv: list[str]) -> int:
     args = GenerateArgs(**given_options(namespace, GenerateArgs))
     engine_options = given_options(namespace, ServerArgs, config=namespace.config)
     if args.input_file is not None and args.output_file is not None:
-        return _answer_file(user_path(args.input_file), user_path(args.output_file), args, engine_options)
+        with _source(args.input_file) as source:
+            return _answer_file(source, user_path(args.output_file), args, engine_options)
     return _complete(args, engine_options)
 
 
@@ -196,6 +202,24 @@ def _print_stream(events: Iterable[dict[str, Any]]) -> None:
 
 def _shown(text: str) -> str:
     return harmless(text) if sys.stdout.isatty() else text
+
+
+@contextlib.contextmanager
+def _source(name: str) -> Iterator[Path]:
+    """Path of the requests, which are read twice: those of standard input are in a file until the end."""
+    if name != STANDARD_INPUT:
+        yield user_path(name)
+        return
+    if sys.stdin.isatty():
+        raise ConfigError("standard input is a terminal: requests come from a pipe or a file", param="input_file")
+    with tempfile.TemporaryDirectory(prefix="bough-") as directory:
+        path = Path(directory) / "standard-input"
+        try:
+            with path.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        except OSError as error:
+            raise StartupError(f"standard input cannot be kept in {path}: {error}") from None
+        yield path
 
 
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:
