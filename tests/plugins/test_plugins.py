@@ -10,6 +10,9 @@ from pathlib import Path
 
 import httpx
 import pytest
+import torch
+from safetensors.torch import save_file
+from transformers import Qwen3ForCausalLM
 
 from bough import plugins
 from bough.config.engine_args import bundled_model_path
@@ -19,6 +22,7 @@ from bough.errors import ConfigError
 from bough.models.registry import supported_architectures
 from bough.parsers.dialect import find_reasoning_format, find_tool_format, make_dialect
 from tests.e2e.server import running_server
+from tests.model_executor.plan_builder import PlanBuilder, make_runner
 
 SITE = Path(__file__).parent / "site"
 WEATHER = {
@@ -107,6 +111,28 @@ def test_a_model_that_cannot_be_imported_ends_the_start_in_one_line(tmp_path: Pa
     assert done.returncode != 0
     (line,) = [line for line in done.stderr.splitlines() if "error" in line]
     assert "BrokenForCausalLM of bough-example (bough_example.absent:BrokenForCausalLM) cannot be imported" in line
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_model_of_another_package_computes_what_is_its_own(tmp_path: Path) -> None:
+    """Biases in its feed-forward networks, which no Qwen3 has."""
+    path = garden(tmp_path)
+    reference = Qwen3ForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+    generator = torch.Generator().manual_seed(0)
+    for layer in reference.model.layers:
+        for linear in (layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj):
+            linear.bias = torch.nn.Parameter(torch.randn(linear.out_features, generator=generator) / 4)
+    tensors = {name: tensor for name, tensor in reference.state_dict().items() if name != "lm_head.weight"}
+    save_file(tensors, path / "model.safetensors", {"format": "pt"})
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps({**config, "mlp_bias": True}))
+    builder = PlanBuilder(make_runner(path, dtype="float32"))
+    sequence = builder.add(list(range(400, 420)))
+    output = builder.generate(sequence, 8)
+    with torch.no_grad():
+        logits = reference(torch.tensor([sequence.tokens])).logits[0, sequence.prompt_len - 1 : -1]
+    assert output == logits.argmax(-1).tolist()
+    torch.testing.assert_close(torch.stack(sequence.logits), logits, rtol=0, atol=1e-3)
 
 
 @pytest.mark.usefixtures("installed")
