@@ -783,6 +783,16 @@ def test_tool_calls_are_shown_and_answered(page: Page) -> None:
     ]
 
 
+def test_the_result_of_a_call_reaches_the_model_that_made_it(page: Page) -> None:
+    page.locator("#temperature").fill("0")
+    page.get_by_role("region", name="Examples").get_by_role("button", name="A tool call").click()
+    wait_for_answers(page, 1)
+    page.get_by_label("Result of get_weather").fill('{"temperature": 17, "sky": "sunny"}')
+    page.get_by_role("button", name="Send result").click()
+    wait_for_answers(page, 2)
+    expect(page.locator(".message.assistant .text").last).to_contain_text(re.compile("17|sunny"))
+
+
 def test_arguments_of_a_call_are_shown_as_the_model_wrote_them(page: Page) -> None:
     arguments = r'{"id":12345678901234567890,"x":1.0,"x":[],"text":"{\"a\": [1,2]}, \u00e9","of":[-1e5,{"y":{}}]}'
     call = {"index": 0, "id": "call_1", "function": {"name": "f", "arguments": arguments}}
@@ -1401,8 +1411,8 @@ def test_the_engine_and_its_tree_move(page: Page, server: Server) -> None:
     expect(page.locator("figure", has_text="End-to-end latency").locator(".quantiles")).to_have_text(
         re.compile(r"p50 ≤ \S+ m?s, p99 ≤ \S+ m?s")
     )
-    for name in ("Cache hit rate", "Recent hit rate"):
-        expect(page.locator(".tile", has_text=name).locator("strong")).to_have_text(re.compile(r"^(\d+ %|–)$"))
+    expect(page.locator(".tile", has_text="Cache hit rate").locator("strong")).to_have_text(re.compile(r"^[1-9]\d* %$"))
+    expect(page.locator(".tile", has_text="Recent hit rate").locator("strong")).to_have_text(re.compile(r"^(\d+ %|–)$"))
     expect(page.locator("#kv-legend .key")).to_have_count(3)
     expect(page.locator("#request_latency")).to_have_attribute("aria-label", re.compile(r"^\d+ in all; ≤ .*: \d+"))
     expect(page.locator("#kv")).to_have_attribute(
@@ -1756,22 +1766,20 @@ def test_a_server_that_shuts_down_is_told(browser: Browser, tmp_path: Path, pyte
     python = pytestconfig.getoption("server_python") or sys.executable
     body = {"text": "x", "stream": True, "sampling_params": {"max_new_tokens": 3000, "ignore_eos": True}}
     with (
-        running_server(tmp_path, "--load-format", "dummy", python=python) as server,
+        running_server(tmp_path, "--load-format", "dummy", "--max-running-requests", "2", python=python) as server,
         opened_page(browser, server.url) as page,
     ):
         page.get_by_role("tab", name="Engine").click()
         running = page.locator(".tile", has_text="Running").locator("strong")
         expect(running).to_be_visible()
-        with ExitStack() as stack:
-            answers = [
-                stack.enter_context(httpx.stream("POST", f"{server.url}/generate", json=body, timeout=60)).iter_lines()
-                for _ in range(4)
-            ]
-            for lines in answers:
-                next(lines)
+        with ThreadPoolExecutor(4) as pool:
+            answers = [pool.submit(httpx.post, f"{server.url}/generate", json=body, timeout=60) for _ in range(4)]
+            expect(running).to_have_text("2 of 2")
+            expect(page.locator(".tile", has_text="Waiting").locator("strong")).to_have_text("2")
             server.process.terminate()
             expect(page.locator("#connection")).to_contain_text("The server is shutting down")
-            expect(running).to_have_text(re.compile("^[1-4] of"))
+            expect(running).to_have_text(re.compile("^[12] of"))
+            assert {answer.result().status_code for answer in answers} <= {200, 503}
         # Nobody waits for anything any more.
         expect(page.locator("#connection")).to_contain_text("The server has shut down", timeout=20_000)
 
