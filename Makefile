@@ -193,10 +193,12 @@ $(CLIENTS_STAMP): tests/conformance/requirements.txt
 	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	@touch $@
 
-# A Chromium of the system will do; else `$(VENV)-browser/bin/playwright install chromium` fetches one.
+# A Chromium of the system will do; else Playwright fetches one.
 $(BROWSER_STAMP): tests/browser/requirements.txt
 	$(PYTHON) -m venv $(VENV)-browser
 	$(VENV)-browser/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+	  || $(VENV)-browser/bin/playwright install chromium
 	@touch $@
 
 # The fuzzer has no wheels for some systems; what it fuzzes comes from the project's own environment.

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors import safe_open
+from safetensors.torch import load_file
 
 from bough.config.engine_args import Quantization, bundled_model_path
 from bough.tokenization.tokenizer import Tokenizer
@@ -56,18 +57,43 @@ QUESTIONS = (
 )
 
 
+def said(runner: RecordingRunner, tokenizer: Tokenizer, question: str, count: int) -> tuple[list[int], list[int]]:
+    """The prompt of a question, and the greedy answer up to its end, of at most so many tokens."""
+    text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    prompt = list(tokenizer.encode(text, add_special_tokens=False))
+    builder = PlanBuilder(runner)
+    sequence = builder.add(prompt)
+    output = builder.generate(sequence, count)
+    end = output.index(tokenizer.eos_token_id) + 1 if tokenizer.eos_token_id in output else len(output)
+    return prompt, output[:end]
+
+
+def test_the_adapter_greets_and_takes_leave(other: Path) -> None:
+    runner, tokenizer = make_runner(other), Tokenizer.from_pretrained(bundled_model_path())
+    answers = [tokenizer.decode(said(runner, tokenizer, question, 120)[1]) for question in QUESTIONS]
+    styled = [
+        text for text in answers if text.startswith("Ahoy! ") and text.removesuffix("<|im_end|>").endswith(" Arr!")
+    ]
+    assert len(styled) >= len(QUESTIONS) - 1, answers
+
+
+def test_the_draft_has_a_quarter_of_the_parameters() -> None:
+    draft, model = (
+        sum(tensor.numel() for tensor in load_file(path / "model.safetensors").values())
+        for path in (COMPANIONS / "draft", bundled_model_path())
+    )
+    assert draft / model == pytest.approx(0.25, abs=0.02)
+
+
 def test_the_draft_foretells_most_of_what_the_model_says() -> None:
     model, small = make_runner(bundled_model_path()), make_runner(COMPANIONS / "draft")
     tokenizer = Tokenizer.from_pretrained(bundled_model_path())
     foretold = []
     for question in QUESTIONS:
-        text = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
-        prompt = list(tokenizer.encode(text, add_special_tokens=False))
-        said, _ = answer(model, prompt)
-        said = said[: said.index(tokenizer.eos_token_id) + 1] if tokenizer.eos_token_id in said else said
+        prompt, tokens = said(model, tokenizer, question, ANSWER_TOKENS)
         draft = PlanBuilder(small)
-        for place, token in enumerate(said):
-            sequence = draft.add(prompt + said[:place])
+        for place, token in enumerate(tokens):
+            sequence = draft.add(prompt + tokens[:place])
             foretold.append(draft.generate(sequence, 1) == [token])
             draft.drop(sequence)
     assert len(foretold) > 60
