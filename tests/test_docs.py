@@ -86,3 +86,11 @@ def test_tests_that_are_named_exist():
     for file, test in named:
         source = (ROOT / "tests" / file).read_text(encoding="utf-8")
         assert not test or f"def {test}(" in source, (file, test)
+
+
+def test_code_of_the_guide_for_extensions_can_be_run():
+    text = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) >= 3
+    for block in blocks:
+        exec(block, {"__name__": "extension"})
