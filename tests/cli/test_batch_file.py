@@ -401,12 +401,23 @@ def test_a_home_is_found_and_a_mark_of_the_byte_order_passed_over(
     assert main(["generate", "--input-file", "~/in.jsonl", "--output-file", "~/out.jsonl"]) == 0
 
 
-def test_requests_come_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_come_from_standard_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     target = write_lines(tmp_path / "out.jsonl", answer("a"))
     command = ["generate", "--input-file", "-", "--output-file", str(target)]
-    for lines, status in (('{"text": "a", "custom_id": "a"}\n', 0), ("{}\n", 2), ("", 2)):
+    copies = tmp_path / "copies"
+    copies.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(copies))
+    for lines, status, told in (
+        ('{"text": "a", "custom_id": "a"}\n', 0, "1 of 1 requests answered, 1 of them before"),
+        ("{}\n", 2, "line 1 of standard input"),
+        ("", 2, "standard input has no requests"),
+    ):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
         assert main(command) == status
+        assert told in capsys.readouterr().err
+        assert list(copies.iterdir()) == []
     assert answers_in(target) == {"a": answer("a")["response"]}
     terminal = io.StringIO()
     monkeypatch.setattr(terminal, "isatty", lambda: True)

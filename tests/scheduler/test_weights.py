@@ -38,10 +38,13 @@ class Updatable:
         self.paths.append(model_path)
         return 3
 
-    def from_group(self, group: str, *_: Any) -> int:
+    def from_group(self, group: str, names: Any, *_: Any) -> int:
+        if not isinstance(names, list):
+            raise TypeError("names")
         return self.from_disk(group, "auto")
 
     def spoil(self, name: str) -> None:
+        assert isinstance(name, str)
         self.spoiled.append(name)
 
     def is_joining(self, name: str) -> bool:
@@ -154,12 +157,20 @@ def test_a_group_whose_call_had_no_time_is_out_of_step(timeout: float | str) -> 
 
 
 @pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("method", ["update_weights_from_disk", "init_weights_update_group", "pause_generation"])
-def test_a_call_without_its_parameters_ends_nothing(method: str, overlap: bool) -> None:
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("update_weights_from_disk", {}),
+        ("update_weights_from_distributed", {**UPDATE, **GROUP, "group_name": ["g"], "names": 3}),
+        ("init_weights_update_group", {}),
+        ("pause_generation", {}),
+    ],
+)
+def test_a_call_with_wrong_parameters_ends_nothing(method: str, params: dict[str, Any], overlap: bool) -> None:
     harness = harness_of(Updatable(), overlap=overlap)
     harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
     harness.step()
-    replies = call(harness, method, {"timeout": 60.0})
+    replies = call(harness, method, {**params, "timeout": 60.0})
     while not replies:
         harness.step()
         replies = harness.scheduler.process_input_requests([])

@@ -1,7 +1,8 @@
-"""A trainer that says nothing is left, and comes back under the same name."""
+"""A trainer that stops in the middle is left, and comes back under the same name."""
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,8 +29,8 @@ def trainers(tmp_path: Path) -> Iterator[list[RunningTrainer]]:
     save_file(TENSORS, tmp_path / "model.safetensors")
     made: list[RunningTrainer] = []
     try:
-        for _ in range(2):
-            made.append(RunningTrainer(tmp_path))
+        for only in (["a"], []):
+            made.append(RunningTrainer(tmp_path, *only))
         yield made
     finally:
         for trainer in made:
@@ -44,13 +45,16 @@ def join(groups: WeightGroups, trainer: RunningTrainer) -> None:
     assert trainer.heard() == "joined"
 
 
-def test_a_trainer_that_said_nothing_comes_back(groups: WeightGroups, trainers: list[RunningTrainer]) -> None:
-    silent, talking = trainers
-    join(groups, silent)
+def test_a_trainer_that_stopped_in_the_middle_comes_back(groups: WeightGroups, trainers: list[RunningTrainer]) -> None:
+    stopping, talking = trainers
+    join(groups, stopping)
+    threading.Timer(3.0, stopping.send).start()
     with pytest.raises(RequestFailed, match=r"the trainer's weights did not come: .* 6 s") as raised:
         groups.receive(GROUP, *CALL)
     assert raised.value.status_code == 504
+    begun = time.monotonic()
     groups.leave(GROUP)
+    assert time.monotonic() - begun < 1.5, "gloo waits for the second tensor for 3 s more, but nobody for gloo"
     join(groups, talking)
     talking.send()
     received = dict(groups.receive(GROUP, *CALL))

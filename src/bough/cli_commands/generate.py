@@ -214,12 +214,16 @@ def _source(name: str) -> Iterator[Path]:
         raise ConfigError("standard input is a terminal: requests come from a pipe or a file", param="input_file")
     with tempfile.TemporaryDirectory(prefix="bough-") as directory:
         path = Path(directory) / "standard-input"
-        try:
-            with path.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-        except OSError as error:
-            raise StartupError(f"standard input cannot be kept in {path}: {error}") from None
-        yield path
+        with _terminated_as_interrupted():
+            try:
+                with path.open("wb") as file:
+                    shutil.copyfileobj(sys.stdin.buffer, file)
+            except OSError as error:
+                raise StartupError(f"standard input cannot be kept in {path}: {error}") from None
+            try:
+                yield path
+            except ConfigError as error:
+                raise ConfigError(error.message.replace(str(path), "standard input"), param=error.param) from None
 
 
 def _answer_file(source: Path, target: Path, args: GenerateArgs, engine_options: dict[str, Any]) -> int:

@@ -62,7 +62,7 @@ class Engine(WeightMethods):
             )
         plan = LaunchPlan.make(server_args, scheduler_module=self.scheduler_module)
         self.server_args = plan.server_args
-        self._parts = EngineParts(plan)
+        super().__init__(EngineParts(plan))
         self._finalizer = weakref.finalize(self, self._parts.close)
 
     # --- generating -----------------------------------------------------------------------------------------------

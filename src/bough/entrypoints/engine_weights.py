@@ -35,9 +35,14 @@ class CheckpointUpdate(NamedTuple):
 
 
 class WeightMethods:
-    """What :class:`~bough.entrypoints.engine.Engine` offers to trainers."""
+    """What :class:`~bough.entrypoints.engine.Engine` offers to trainers.
 
-    _parts: EngineParts
+    Args:
+        parts: of the engine.
+    """
+
+    def __init__(self, parts: EngineParts) -> None:
+        self._parts = parts
 
     def update_weights_from_disk(
         self,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bough.config.checkpoint import resolve_model_path
 from bough.config.engine_args import LoadFormat
-from bough.errors import BadRequest, BoughError, RequestFailed
+from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
 from bough.ipc.messages import ControlReply
 
 if TYPE_CHECKING:
@@ -140,9 +140,19 @@ class ServedWeights:
         """Whether the scheduler is busy with new weights, or about to be."""
         return not self._loaded.is_set()
 
-    async def wait_until_loaded(self) -> None:
-        """Wait as long as :attr:`is_loading`."""
-        await self._loaded.wait()
+    async def wait_until_loaded(self, timeout: float | None = None) -> None:
+        """Wait as long as :attr:`is_loading`.
+
+        Raises:
+            Overloaded: if that takes longer than so many seconds.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while self.is_loading:  # the next ones, too, which may have begun before the end of these is heard of
+            try:
+                left = None if deadline is None else deadline - time.monotonic()
+                await asyncio.wait_for(self._loaded.wait(), left)
+            except asyncio.TimeoutError:
+                raise Overloaded("new weights are being loaded") from None
 
     async def update_from_disk(
         self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
@@ -287,9 +297,9 @@ class ServedWeights:
         async def change(while_paused: bool) -> UpdateOutcome:
             begun = time.monotonic()
             asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
+            asked["timeout"] = WAITING_TIMEOUT
             self._loaded.clear()
             try:
-                asked["timeout"] = WAITING_TIMEOUT
                 reply = await self._manager.control_at_once(method, asked, LOADING_TIMEOUT)
             finally:
                 self.last_loaded = time.monotonic()
@@ -365,9 +375,10 @@ def _error_of(reply: ControlReply) -> BoughError:
     told = reply.data
     if told.get("status_code") == BadRequest.status_code:
         return BadRequest(reply.message, param=told["param"], code=told["code"])
-    return RequestFailed(
-        reply.message, status_code=told.get("status_code", RequestFailed.status_code), code=told.get("code")
-    )
+    status = told.get("status_code", RequestFailed.status_code)
+    error = RequestFailed(reply.message, status_code=status, code=told.get("code"))
+    error.param = told.get("param")
+    return error
 
 
 def _told_count(count: int) -> str:

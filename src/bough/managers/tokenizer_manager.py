@@ -546,16 +546,18 @@ class TokenizerManager:
     async def look(
         self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
     ) -> dict[str, Any]:
-        """What a handler tells that changes nothing; as :meth:`control`, but for new weights it waits no longer either.
+        """What a handler tells that changes nothing; as :meth:`control`, but ``timeout`` is for the weights as well.
 
         Raises:
             Overloaded: if weights are being loaded all that time.
+            RequestFailed: also if the handler fails.
         """
-        try:
-            await asyncio.wait_for(self.weights.wait_until_loaded(), timeout)
-        except asyncio.TimeoutError:
-            raise Overloaded("new weights are being loaded") from None
-        return (await self.control_at_once(method, params, timeout)).data
+        begun = time.monotonic()
+        await self.weights.wait_until_loaded(timeout)
+        reply = await self.control_at_once(method, params, timeout - (time.monotonic() - begun))
+        if not reply.success:
+            raise RequestFailed(reply.message)
+        return reply.data
 
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
         """Forget all cached prefixes; fails if requests hold memory, after waiting ``timeout`` seconds for them."""

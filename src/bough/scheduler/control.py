@@ -32,7 +32,7 @@ class ControlHandler:
             in flight raises is the loop's to deal with, and not an answer to a control call.
         needs: that state in words. A call may bring ``timeout`` (seconds) to wait for it; without it, it fails at once.
             ``None``: the next step brings it, and the call waits.
-        drains: whether a call that waits has no further step begun before those in flight are done.
+        drains: whether a call that waits has no step stay in flight beyond the next one.
         on_arrival: what is done at once, whether or not ``run`` has to wait; a :class:`BoughError` refuses the call.
         on_failure: what is done when the call is answered with a failure, whether or not ``run`` has begun.
     """
@@ -140,7 +140,10 @@ class ControlCalls:
     def _failed(self, request: ControlReq, message: str, told: dict[str, Any] | None = None) -> ControlReply:
         handler = self._handlers.get(request.method)
         if handler is not None and handler.on_failure is not None:
-            handler.on_failure(self._scheduler, request.params)
+            try:
+                handler.on_failure(self._scheduler, request.params)
+            except Exception:
+                logger.exception("After control call %s had failed", request.method)
         return ControlReply(request.call_id, self._rank, False, message, told or {})
 
 
@@ -208,7 +211,7 @@ def _update_weights(
 
     def run(scheduler: Scheduler, params: dict[str, Any]) -> dict[str, Any]:
         if params["while_paused"] and not scheduler.paused:
-            raise BadRequest("the pause has ended before the update could be made; try again")
+            raise BadRequest("the pause has ended before the update could be made")
         scheduler.announce(scheduler.weights.expected_silence)
         return scheduler.weights.change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
 

@@ -132,11 +132,15 @@ class WeightGroups:
         Raises:
             BadRequest: if there is none of this name.
         """
-        group, _ = self._find(name)
-        del self._groups[name]
+        self._find(name)
         self._spoiled.discard(name)
-        self._leaving[name] = threading.Thread(target=_leave, args=(group, name), name=f"leave {name}", daemon=True)
-        self._leaving[name].start()
+        self._leaving = {other: thread for other, thread in self._leaving.items() if thread.is_alive()}
+        # No reference stays here: whoever gives up the last one waits for gloo.
+        arguments = (self._groups.pop(name)[0], name)
+        leaving = threading.Thread(target=_leave, args=arguments, name=f"leave {name}", daemon=True)
+        del arguments
+        self._leaving[name] = leaving
+        leaving.start()
 
     def receive(
         self, name: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]

@@ -115,7 +115,8 @@ def test_what_does_not_fit_is_told(server: RunningServer, client: httpx.Client, 
     missing = update(client, other / "missing")
     assert missing.status_code == 400
     assert missing.json()["message"].startswith(f"no such directory: {other}/missing")
-    assert missing.json()["error"]["param"] == "model_path"
+    error = missing.json()["error"]
+    assert (error["param"], error["type"]) == ("model_path", "invalid_request_error")
     assert len(calls(server)) == 1
 
 

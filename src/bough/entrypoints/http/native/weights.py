@@ -15,6 +15,7 @@ from bough.config.engine_args import LoadFormat
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.errors import NativeErrors
 from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.native.answers import WeightUpdateAnswer
 from bough.errors import BadRequest, Overloaded, RequestFailed
 from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, UpdateOutcome, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -254,11 +255,13 @@ class WeightHandlers:
 
 def _told(outcome: UpdateOutcome) -> Response:
     """What became of an update; of one that failed also as what all routes say of an error."""
-    told = {"success": outcome.success, "message": outcome.message, "num_paused_requests": outcome.num_paused_requests}
+    told = WeightUpdateAnswer(outcome.success, outcome.message, outcome.num_paused_requests)
     body = msgspec.json.encode(told)
     if outcome.error is None:
         return Response(body)
-    return Response(body[:-1] + b"," + NativeErrors().body(outcome.error)[1:], BadRequest.status_code)
+    # The status that trainers know for whatever went wrong, as SGLang has it.
+    error = BadRequest(outcome.message, param=outcome.error.param, code=outcome.error.code)
+    return Response(body[:-1] + b"," + NativeErrors().body(error)[1:], error.status_code)
 
 
 def _write_decoded(texts: list[str], path: str) -> None:
