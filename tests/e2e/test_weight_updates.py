@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from bough.config.engine_args import bundled_model_path
-from tests.companions import COMPANIONS, write_other_checkpoint
 from tests.e2e.server import Server, running_server
+from tests.model_companions import COMPANIONS, write_other_checkpoint
 
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 GREEDY: dict[str, Any] = {

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from bough.config.engine_args import Quantization, bundled_model_path
 from bough.tokenization.tokenizer import Tokenizer
-from tests.companions import COMPANIONS, write_other_checkpoint
+from tests.model_companions import COMPANIONS, write_other_checkpoint
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"

@@ -17,8 +17,8 @@ from safetensors.torch import load_file, save
 from bough import Engine
 from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest
-from tests.companions import ROOT, write_other_checkpoint
 from tests.e2e.server import running_server
+from tests.model_companions import ROOT, write_other_checkpoint
 from tests.weight_sync.running_trainer import GROUP, RunningTrainer
 
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"

@@ -84,7 +84,6 @@ def main() -> None:
     parser.add_argument("--model", type=Path, required=True, help="what learn.py --finish has written")
     parser.add_argument("--out", type=Path, default=PACKAGED)
     parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
-    parser.add_argument("--mode-cases", type=int, default=60, help="the same, for each mode of the server")
     parser.add_argument("--failures", type=Path, help="write the wrong answers to this file, one JSON object per line")
     arguments = parser.parse_args()
     size = sum((arguments.model / name).stat().st_size for name in FILES)
@@ -102,7 +101,7 @@ def main() -> None:
     print(results, outside, sep="\n\n", flush=True)
     if arguments.failures:
         write_failures(arguments.failures, failures)
-    modes = measure_modes(arguments.model, arguments.mode_cases)
+    modes = measure_modes(arguments.model, arguments.cases)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name in FILES:
         shutil.copyfile(arguments.model / name, arguments.out / name)

@@ -28,6 +28,8 @@ MODES: Mapping[str, Mapping[str, Any]] = {
         for precision, of_weights in PRECISIONS.items()
         for cache, of_cache in CACHES.items()
     },
+    "float32, bfloat16 cache": {"dtype": "float32", "kv_cache_dtype": "bfloat16"},
+    "float16": {"dtype": "float16"},
     "no prefixes kept": {"disable_radix_cache": True},
     "int4 weights, int8 cache, no prefixes kept": {
         "quantization": "int4",
@@ -39,15 +41,11 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 }
 # What the first letters of a skill's name say.
 GROUPS = ("arithmetic", "JSON extraction", "tool choice", "everyday tools", "")
-# Counts among all only: the card tells it apart.
-UNDESCRIBED = "tool choice, no descriptions"
 
 
 def share(scores: Mapping[str, Score], group: str) -> str:
     """How much was right in a group of skills."""
-    chosen = [
-        score for skill, score in scores.items() if skill.startswith(group) and (skill != UNDESCRIBED or not group)
-    ]
+    chosen = [score for skill, score in scores.items() if skill.startswith(group)]
     return f"{100 * sum(score.right for score in chosen) / sum(score.cases for score in chosen):.1f} %"
 
 
@@ -69,7 +67,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, required=True, help="directory of the model")
-    parser.add_argument("--cases", type=int, default=60, help="about this many of each module of skills")
+    parser.add_argument("--cases", type=int, default=200, help="about this many of each module of skills")
     arguments = parser.parse_args()
     print(measure_modes(arguments.model, arguments.cases))
 
