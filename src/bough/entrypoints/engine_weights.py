@@ -150,17 +150,8 @@ class WeightMethods:
             )
         )
 
-    def init_process_group(
-        self,
-        master_address: str,
-        master_port: int,
-        rank_offset: int,
-        world_size: int,
-        group_name: str = DEFAULT_GROUP,
-        backend: GroupBackend = "nccl",
-    ) -> WeightUpdate:
-        """:meth:`init_weights_update_group`, under the name that trainers for vLLM use; see :meth:`update_weight`."""
-        return self.init_weights_update_group(master_address, master_port, rank_offset, world_size, group_name, backend)
+    # The name that trainers for vLLM use; see :meth:`update_weight`.
+    init_process_group = init_weights_update_group
 
     def update_weight(
         self,
