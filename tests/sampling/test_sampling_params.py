@@ -135,3 +135,11 @@ def test_a_token_that_does_not_exist_is_named_in_words_of_json(field: str, value
         SamplingParams(**{field: value}).validate(vocab_size=100)
     expected = f"sampling_params.{field} must be token ids in [0, 100), which 999 is not, got {shown}"
     assert caught.value.message == expected
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_greedy"),
+    [({}, False), ({"temperature": 0}, True), ({"top_k": 1}, True), ({"top_p": 0}, True), ({"top_p": 0.01}, False)],
+)
+def test_greedy_requests(fields: dict[str, Any], is_greedy: bool) -> None:
+    assert checked(**fields).is_greedy == is_greedy

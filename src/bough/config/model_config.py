@@ -63,6 +63,11 @@ class ModelConfig(ModelFacts):
         """Whether the model generates text; otherwise it makes embeddings or class scores."""
         return self.pooling is None
 
+    @property
+    def is_gguf(self) -> bool:
+        """Whether the checkpoint is a GGUF file."""
+        return STORED_AS in self.hf_config
+
     def for_device(self, device: DeviceType) -> ModelConfig:
         """This configuration with the dtype that ``auto`` means on ``device``."""
         if not self.dtype_is_auto:

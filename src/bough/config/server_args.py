@@ -185,8 +185,9 @@ class ServerArgs(EngineArgs):
     )
     sampling_defaults: SamplingDefaults = option(
         "model",
-        help="Where sampling parameters that a request leaves out come from: the checkpoint's "
-        "generation_config.json, or OpenAI's constants.",
+        help="Where sampling parameters that a request leaves out come from: the checkpoint (its "
+        "generation_config.json or GGUF metadata; what it does not name is llama.cpp's for GGUF files and on Ollama's "
+        "routes, and OpenAI's otherwise), or OpenAI's constants.",
         group=API,
     )
     preferred_sampling_params: dict[str, Any] | None = option(

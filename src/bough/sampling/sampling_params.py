@@ -118,6 +118,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     """The output is one of these strings."""
     temperature: float = 1.0
     top_p: float = 1.0
+    """0 keeps the likeliest token alone."""
     top_k: int = ALL_TOKENS
     min_p: float = 0.0
     """Tokens less likely than ``min_p`` times the likeliest one are dropped."""
@@ -148,7 +149,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     @property
     def is_greedy(self) -> bool:
         """Whether the likeliest token is always taken."""
-        return self.temperature < GREEDY_TEMPERATURE or self.top_k == 1
+        return self.temperature < GREEDY_TEMPERATURE or self.top_k == 1 or self.top_p == 0.0
 
     @property
     def has_text_stops(self) -> bool:
@@ -219,8 +220,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         # Comparisons with NaN are false, so that it is within no bounds.
         if not 0.0 <= self.temperature <= 1e4:
             raise refuse("temperature", "a number between 0 and 10000")
-        if not 0.0 < self.top_p <= 1.0:
-            raise refuse("top_p", "in (0, 1]")
+        if not 0.0 <= self.top_p <= 1.0:
+            raise refuse("top_p", "in [0, 1]")
         if not (self.top_k == ALL_TOKENS or 1 <= self.top_k < 2**31):
             raise refuse("top_k", "at least 1, or -1 for all tokens")
         if not 0.0 <= self.min_p <= 1.0:

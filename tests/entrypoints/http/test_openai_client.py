@@ -177,7 +177,7 @@ class TestServerOptions:
     def test_what_no_request_may_ask_for_is_no_default_either(
         self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
-        config = {"temperature": "0.7", "top_p": 0, "top_k": 20, "min_p": -1, "repetition_penalty": 2.5}
+        config = {"temperature": "0.7", "top_p": 1.5, "top_k": 20, "min_p": -1, "repetition_penalty": 2.5}
         with running_server(tmp_path, generation_config=config) as server:
             api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")
             api.chat.completions.create(model="m", messages=MESSAGES, max_tokens=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
@@ -16,24 +16,69 @@ from bough.sampling.sampling_params import ALL_TOKENS, GRAMMAR_KINDS, SamplingPa
 
 logger = logging.getLogger(__name__)
 
+Source = Literal["flag", "checkpoint", "llama.cpp", "openai"]
+
 _MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-"""What a checkpoint's generation_config.json may set."""
+"""Parameters that a checkpoint's generation_config.json may set."""
+
+_LLAMA_CPP: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
+"""llama.cpp's own defaults: users of GGUF files, and of Ollama's interface, are used to them."""
+
+_OPENAI: dict[str, Any] = {name: getattr(SamplingParams(), name) for name in _MODEL_DEFAULTS}
 
 
-def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig) -> dict[str, Any]:
-    """Sampling parameters of requests that do not set them: the server's preferred ones, else the model's own."""
-    defaults: dict[str, Any] = {}
+class SamplingDefault(NamedTuple):
+    """Value of a sampling parameter that a request leaves out, and its source."""
+
+    value: Any
+    source: Source
+
+
+def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig, *, is_ollama: bool = False) -> dict[str, Any]:
+    """Values of the sampling parameters that a request leaves out, by the engine's names.
+
+    Args:
+        server_args: the server's options.
+        model_config: the model.
+        is_ollama: whether the requests come through Ollama's routes.
+    """
+    found = _found_defaults(server_args, model_config, is_ollama=is_ollama)
+    return {name: default.value for name, default in found.items() if default.source != "openai"}
+
+
+def describe_defaults(server_args: ServerArgs, model_config: ModelConfig) -> dict[str, dict[str, Any]]:
+    """The same for ``/server_info``: with sources, for Ollama's routes and for all others that have defaults."""
+    return {
+        dialect: {
+            name: default._asdict()
+            for name, default in _found_defaults(server_args, model_config, is_ollama=dialect == "ollama").items()
+        }
+        for dialect in ("openai", "ollama")
+    }
+
+
+def _found_defaults(
+    server_args: ServerArgs, model_config: ModelConfig, *, is_ollama: bool
+) -> dict[str, SamplingDefault]:
+    layers: list[tuple[Source, dict[str, Any]]] = [("openai", _OPENAI)]
     if server_args.sampling_defaults == "model":
-        config = model_config.generation_config
-        given = {name: config[name] for name in _MODEL_DEFAULTS if config.get(name) is not None}
-        if given.get("top_k") == 0:  # "off" in these files
-            del given["top_k"]
-        defaults = {name: value for name, value in given.items() if _is_allowed(name, value, model_config.model_path)}
-    return {**defaults, **(server_args.preferred_sampling_params or {})}
+        if is_ollama or model_config.is_gguf:
+            layers.append(("llama.cpp", _LLAMA_CPP))
+        layers.append(("checkpoint", _named_by_checkpoint(model_config)))
+    layers.append(("flag", server_args.preferred_sampling_params or {}))
+    return {name: SamplingDefault(value, source) for source, layer in layers for name, value in layer.items()}
+
+
+def _named_by_checkpoint(model_config: ModelConfig) -> dict[str, Any]:
+    config = model_config.generation_config
+    given = {name: config[name] for name in _MODEL_DEFAULTS if config.get(name) is not None}
+    if given.get("top_k") == 0:  # "off" in these files
+        given["top_k"] = ALL_TOKENS
+    return {name: value for name, value in given.items() if _is_allowed(name, value, model_config.model_path)}
 
 
 def _is_allowed(name: str, value: Any, model_path: str) -> bool:
-    """Whether a request may have a model's default; if not, no client is at fault, and the server's log tells of it."""
+    """Return whether a request may have a model's default; log it if not, since no client is at fault."""
     try:
         SamplingParams.from_dict({name: value}, named=lambda field: field).validate(None, named=lambda field: field)
     except (BadRequest, OverflowError) as error:

@@ -216,7 +216,7 @@ class OllamaOptions(msgspec.Struct):
     """How tokens are chosen, and when the output ends, in Ollama's words."""
 
     temperature: Annotated[float, Meta(ge=0, le=10000)] | None = None
-    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     top_k: Annotated[
         Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="0 and -1 keep all tokens.")
     ] = None

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.sampling import describe_defaults
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.fields import BodySpec
 from bough.errors import BadRequest
@@ -73,7 +74,9 @@ class ControlHandlers:
 
     async def server_info(self, call: Call) -> Response:
         """``GET /server_info``: options, capacity and state."""
-        return Response(msgspec.json.encode(await self._manager.get_server_info()))
+        info = await self._manager.get_server_info()
+        defaults = describe_defaults(self._manager.server_args, self._manager.model_config)
+        return Response(msgspec.json.encode({**info, "default_sampling_params": defaults}))
 
     async def metrics(self, call: Call) -> Response:
         """``GET /metrics``: Prometheus text."""

@@ -64,7 +64,7 @@ class OllamaHandlers:
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         self._manager = manager
         self._core = core
-        self._defaults = sampling_defaults(manager.server_args, manager.model_config)
+        self._defaults = sampling_defaults(manager.server_args, manager.model_config, is_ollama=True)
         self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
         self._gap_format = None if manager.tokenizer is None else find_gap_format(manager.tokenizer)
         self._card = ModelCard(manager, core, fills_gaps=self._gap_format is not None)
