@@ -11,6 +11,8 @@ import numpy as np
 import psutil
 import pytest
 
+from bough import child_trial
+from bough.child_trial import TrialUnavailable
 from bough.constrained import trial as module
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.engine_errors import OF_THE_WHOLE
@@ -23,7 +25,6 @@ from bough.constrained.trial import (
     TrialBackend,
     TrialProcess,
     TrialSetup,
-    TrialUnavailable,
     needs_trial,
 )
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
@@ -120,7 +121,7 @@ def test_a_child_that_does_not_start_is_not_the_fault_of_the_grammar(
     tried: TrialBackend, monkeypatch: pytest.MonkeyPatch, command: list[str], problem: str
 ) -> None:
     monkeypatch.setattr(module, "COMMAND", command)
-    monkeypatch.setattr(module, "START_SECONDS", 0.2)
+    monkeypatch.setattr(child_trial, "START_SECONDS", 0.2)
     with pytest.raises(TrialUnavailable, match=problem):
         compile_with(tried, spec_of("regex", "a"))
     assert not [each for each in psutil.Process().children() if each.name() in ("sleep", "false")]
@@ -143,15 +144,15 @@ def test_what_takes_for_ever_is_ended_and_the_next_one_works(tried: TrialBackend
 def test_a_child_that_dies_is_an_error_of_its_grammar_alone(
     tried: TrialBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask = TrialProcess.ask
+    try_out = TrialProcess.try_out
 
-    def ask_and_die(self: TrialProcess, spec: GrammarSpec, timeout_s: float) -> Any:
+    def try_out_and_die(self: TrialProcess, spec: GrammarSpec, timeout_s: float) -> Any:
         if spec.text == "b":
             self._process.kill()
             self._process.wait()
-        return ask(self, spec, timeout_s)
+        return try_out(self, spec, timeout_s)
 
-    monkeypatch.setattr(TrialProcess, "ask", ask_and_die)
+    monkeypatch.setattr(TrialProcess, "try_out", try_out_and_die)
     for _ in range(2):
         with pytest.raises(GrammarError, match="too deep or too large"):
             compile_with(tried, spec_of("regex", "b"))
@@ -178,7 +179,7 @@ def test_ctrl_c_is_not_for_the_children(tried: TrialBackend) -> None:
 def test_how_many_cores_there_are_is_nothing_to_the_children(tried: TrialBackend) -> None:
     compile_with(tried, spec_of("regex", "a"))
     (child,) = children()
-    assert {**child.environ(), **module.ONE_THREAD} == child.environ()
+    assert {**child.environ(), **child_trial.ONE_THREAD} == child.environ()
     limit, _ = child.rlimit(resource.RLIMIT_AS)
     assert child.memory_info().vms < limit - module.MAX_MEMORY_BYTES + 2**28
 

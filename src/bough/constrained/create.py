@@ -20,9 +20,10 @@ def create_compiler(
         vocab_size: of the model.
         eos_token_ids: of the model.
     """
+    from bough.child_trial import START_SECONDS
     from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
     from bough.constrained.translate import Translator
-    from bough.constrained.trial import START_SECONDS, TrialBackend, needs_trial
+    from bough.constrained.trial import TrialBackend, needs_trial
 
     compact = server_args.constrained_json_disable_any_whitespace
     translator = Translator(

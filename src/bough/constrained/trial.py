@@ -10,40 +10,28 @@ grammar does not depend on the vocabulary.
 
 from __future__ import annotations
 
-import contextlib
-import os
 import random
 import re
-import resource
-import select
-import signal
-import struct
-import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
 from itertools import islice
-from typing import IO
 
 import msgspec
 import numpy as np
 
-from bough.child_process import module_command, module_environment
+from bough.child_process import module_command
+from bough.child_trial import TrialChild, answer_parent
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.engine_errors import OF_THE_WHOLE
 from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar, make_byte_tokenizer
 from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
-from bough.errors import BoughError
-from bough.observability.process_usage import address_space_bytes
 from bough.sampling.sampling_params import GrammarSpec
 
 MAX_MEMORY_BYTES = 2 * 2**30
 """Address space of the child beyond what it has once it has started."""
-
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-"""For numpy, which otherwise starts a thread for each core as it is imported, with 40 MiB of address space each."""
 
 COMMAND = module_command("bough.constrained.trial")
 
@@ -64,8 +52,6 @@ _RISKY = re.compile(
     r'|contains)"|\\u'
 )
 """Keywords that let a short schema stand for a large or deep grammar, and escapes, which could hide them."""
-
-_LENGTH = struct.Struct("<I")
 
 
 class TrialSetup(msgspec.Struct, array_like=True):
@@ -157,7 +143,7 @@ class TrialBackend:
     def _ask(self, process: TrialProcess, spec: GrammarSpec, timeout_s: float) -> str:
         survives = False
         try:
-            verdict = process.ask(spec, timeout_s)
+            verdict = process.try_out(spec, timeout_s)
             survives = True
         except TimeoutError:
             raise
@@ -183,90 +169,19 @@ class _ChildDied(Exception):
     """The child has ended without an answer."""
 
 
-class TrialUnavailable(BoughError):
-    """The process that tries grammars out does not start; that is not the grammar's fault."""
-
-    status_code = 503
-
-
-class TrialProcess:
-    """The child, seen from its parent. Ends with it: its input reaches its end.
+class TrialProcess(TrialChild):
+    """The child, seen from its parent.
 
     Raises:
         TrialUnavailable: it does not start.
     """
 
     def __init__(self, setup: TrialSetup) -> None:
-        try:
-            self._process = subprocess.Popen(
-                COMMAND,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                env={**module_environment(), **ONE_THREAD},
-            )
-        except OSError as error:
-            raise TrialUnavailable(f"the process that tries grammars out cannot be started: {error}") from None
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._input, self._output = self._process.stdin, self._process.stdout
-        started = False
-        try:
-            _write(self._input, msgspec.msgpack.encode(setup))
-            self._read(START_SECONDS)
-            started = True
-        except (EOFError, OSError) as error:
-            why = f"in {START_SECONDS:g} s" if isinstance(error, TimeoutError) else "and has ended"
-            raise TrialUnavailable(f"the process that tries grammars out has not started {why}") from None
-        finally:
-            if not started:
-                self.kill()
+        super().__init__(COMMAND, setup, "tries grammars out")
 
-    def ask(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
-        """Have a specification tried out.
-
-        Raises:
-            TimeoutError: it takes longer than ``timeout_s`` seconds.
-            EOFError, OSError: the child has died of it.
-        """
-        _write(self._input, msgspec.msgpack.encode(Case(spec, timeout_s)))
-        return msgspec.msgpack.decode(self._read(timeout_s), type=Verdict)
-
-    def kill(self) -> None:
-        """End the child at once."""
-        self._process.kill()
-        for pipe in (self._input, self._output):
-            with contextlib.suppress(OSError):
-                pipe.close()
-        self._process.wait()
-
-    def _read(self, timeout_s: float) -> bytes:
-        deadline = time.monotonic() + timeout_s
-        (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size, deadline))
-        return self._read_exactly(length, deadline)
-
-    def _read_exactly(self, count: int, deadline: float) -> bytes:
-        data = bytearray()
-        while len(data) < count:
-            ready, _, _ = select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))
-            if not ready:
-                raise TimeoutError
-            piece = os.read(self._output.fileno(), count - len(data))
-            if not piece:
-                raise EOFError
-            data += piece
-        return bytes(data)
-
-
-START_SECONDS = 60.0
-"""How long the child may take to start on a busy machine."""
-
-
-def _write(pipe: IO[bytes], data: bytes) -> None:
-    view = memoryview(_LENGTH.pack(len(data)) + data)
-    while view:
-        view = view[pipe.write(view) :]
+    def try_out(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
+        """Verdict on a specification; raises as :meth:`TrialChild.ask`."""
+        return self.ask(Case(spec, timeout_s), Verdict, timeout_s)
 
 
 # --- the child ---
@@ -274,27 +189,13 @@ def _write(pipe: IO[bytes], data: bytes) -> None:
 
 def main() -> int:
     """Judge specifications from standard input until it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that this one serves
-    limit = address_space_bytes() + MAX_MEMORY_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
-    # Whatever libraries print must not get between the messages.
-    os.dup2(2, 1)
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    judge = Judge(msgspec.msgpack.decode(_receive(source) or b"", type=TrialSetup))
-    threading.stack_size(STACK_BYTES)
-    _write(target, b"")
-    while (frame := _receive(source)) is not None:
-        _write(target, msgspec.msgpack.encode(judge(msgspec.msgpack.decode(frame, type=Case))))
-    return 0
 
+    def start(setup: TrialSetup) -> Judge:
+        judge = Judge(setup)
+        threading.stack_size(STACK_BYTES)
+        return judge
 
-def _end_with_parent(parent: int) -> None:
-    """A child that is busy does not see that its input has ended."""
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+    return answer_parent(TrialSetup, Case, start, memory_bytes=MAX_MEMORY_BYTES)
 
 
 class Judge:
@@ -363,15 +264,6 @@ class Judge:
 
 def _said(error: GrammarError, spec: GrammarSpec) -> str:
     return error.message.removeprefix(f"{spec.kind}: ")
-
-
-def _receive(pipe: IO[bytes]) -> bytes | None:
-    head = pipe.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        return None
-    (length,) = _LENGTH.unpack(head)
-    data = pipe.read(length)
-    return data if len(data) == length else None
 
 
 if __name__ == "__main__":
