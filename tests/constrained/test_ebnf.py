@@ -213,3 +213,24 @@ def test_of_a_grammar_too_large_to_tell_each_character_is_a_terminal(backend: LL
     grammar = "\n".join(("root ::= r0", *rules))
     assert "G_0: " not in to_lark(grammar)
     assert allows(backend.compile(spec_of("ebnf", grammar)), "a0x,a1yz,a7q,end")
+
+
+GBNF = [
+    ("root ::= 1st\n1st ::= 'x'", ["x"], ["1st"]),
+    ("root ::= -expression\n-expression ::= 'x'", ["x"], ["-expression"]),
+    ("root ::= a-1* 2-b\na-1::='-'\n2-b ::= [0-9]", ["-1", "1"], ["2-b"]),
+    ('root ::= "\\e[0m"', ["\x1b[0m"], ["e[0m"]),
+    (r'root ::= "\x41\u00e9\U0001F600" [\x30-\x32] [^\n\]\\]', ["Aé😀1a", "Aé😀2-"], ["Aé😀3a", "Aé😀1]"]),
+    ("root ::= 'a'{2} 'b'{1,} 'c'{0,2} 'd'{ 1 , 2 }", ["aabd", "aabbccdd"], ["abd", "aabcccd", "aabddd"]),
+    ("# first\nroot ::= ( # why\n  'a' # one\n\n | # two\n 'b'\n)+ |\n 'c' # end", ["ab", "c"], ["", "ac"]),
+    ("root ::= . .\r\n", ["\n😀"], ["a"]),
+    ("root ::= [a-] [-+*/] [^a-y]", ["--z", "a+A"], ["b+z", "a+b"]),
+    ("root ::= ('a' | ) 'b'?", ["", "a", "ab", "b"], ["ba"]),
+]
+
+
+def test_gbnf_is_read_as_llama_cpp_reads_it(backend: LLGuidanceBackend) -> None:
+    for grammar, right, wrong in GBNF:
+        compiled = backend.compile(spec_of("ebnf", grammar.replace("'", '"')))
+        assert [text for text in right if not allows(compiled, text)] == [], grammar
+        assert [text for text in wrong if allows(compiled, text)] == [], grammar

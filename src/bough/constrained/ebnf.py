@@ -5,8 +5,9 @@ r"""Grammars in EBNF, as GBNF and xgrammar write it, translated to the Lark dial
     root   ::= "answer: " number ("," number)*    # a comment
     number ::= [0-9]+ ("." [0-9]{1,3})?
 
-Strings and character classes know the escapes ``\n \r \t \f \v \b \0 \\ \" \' \[ \] \- \^ \/``, ``\xHH``, ``\uHHHH``
-and ``\UHHHHHHHH``; ``.`` is any character. A rule may go on over several lines until the next ``name ::=``.
+Strings and character classes know the escapes ``\n \r \t \f \v \a \b \e \0 \\ \" \' \[ \] \- \^ \/``, ``\xHH``,
+``\uHHHH`` and ``\UHHHHHHHH``; ``.`` is any character. Names may begin with a digit or a hyphen. A rule may go
+on over several lines until the next ``name ::=``.
 
 A lexer takes the longest match at once and never thinks again, which EBNF does not mean. So everything that does not
 refer to itself, directly or through others, becomes part of one regular expression, in which nothing is greedy:
@@ -58,11 +59,11 @@ class EbnfError(ValueError):
     """What is wrong with a grammar, and where."""
 
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_\-.]*")
+_NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*")
 _BLANK = re.compile(r"[ \t]*")
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _BOUNDS = re.compile(r"\{\s*(\d{1,9})?\s*(,)?\s*(\d{1,9})?\s*\}")
-_SIMPLE_ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "f": "\f", "v": "\v", "b": "\b", "0": "\0", "a": "\a"}
+_SIMPLE_ESCAPES = dict(zip("nrtfvb0ae", "\n\r\t\f\v\b\0\a\x1b", strict=True))
 _LITERAL_ESCAPES = frozenset("\\\"'[]-^/{}()|.*+?$ ")
 _HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 
