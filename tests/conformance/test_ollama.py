@@ -88,7 +88,7 @@ def test_errors_have_their_statuses(client: ollama.Client) -> None:
         (400, lambda: client.chat(model=MODEL, messages=[seen])),
         (400, lambda: client.embed(model=MODEL, input=TEXTS)),
         (413, lambda: client.generate(model=MODEL, prompt=TOO_LARGE)),
-        (501, lambda: client.pull(MODEL)),
+        (404, lambda: client.pull(MODEL)),
     ):
         with pytest.raises(ollama.ResponseError) as info:
             ask()

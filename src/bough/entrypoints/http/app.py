@@ -21,9 +21,10 @@ from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
 from bough.entrypoints.http.native.live import LiveView
 from bough.entrypoints.http.openapi import openapi_schema
+from bough.entrypoints.http.paths import right_path, tidy_path
 from bough.entrypoints.http.playground import EVENTS_PATH, Playground
-from bough.entrypoints.http.routes import ROOT, ROUTES, make_handlers
-from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported_yet
+from bough.entrypoints.http.routes import LIST_MODELS, ROOT, ROUTES, make_handlers
+from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported
 from bough.errors import BoughError
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
@@ -57,11 +58,26 @@ class Application(FastAPI):
         """Answer one request (ASGI)."""
         app: AsgiApp = super().__call__
         if scope["type"] == "http":
-            app = self._endpoints.get((scope["path"], scope["method"]), app)
+            app = self._endpoints.get((scope["path"], scope["method"])) or self._tidied(scope) or app
             if self._cross_origin.is_open:
                 await self._cross_origin.call(app, scope, receive, send)
                 return
         await app(scope, receive, send)
+
+    def _tidied(self, scope: Any) -> Endpoint | None:
+        """The endpoint of a path that has slashes too many, which are removed from it."""
+        path = tidy_path(scope["path"])
+        # The name of a model may have any slashes, but at its end.
+        scope["path"] = scope["path"].rstrip("/") if path.startswith(_ONE_MODEL) else path
+        return self._endpoints.get((path, scope["method"]))
+
+    @property
+    def paths(self) -> list[str]:
+        """Of all endpoints that take no parameter in their path."""
+        return list(dict.fromkeys(path for path, _ in self._endpoints))
+
+
+_ONE_MODEL = LIST_MODELS.path + "/"
 
 
 def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Tracer | None = None) -> Application:
@@ -128,7 +144,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
             app.add_endpoint(path, info.methods, endpoint)
     for path in LATER:
         later = Endpoint(
-            not_supported_yet,
+            not_supported,
             path,
             dialect=dialect_of(path, ()),
             metrics=manager.metrics,
@@ -160,18 +176,30 @@ _PAGE_HEADERS = (
 async def _render_routing_error(request: Request, error: Exception) -> StarletteResponse:
     """No such path, or not with this method."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    described = BoughError(f"{request.method} {request.url.path}: {_reason(status)}", code=_CODES.get(status))
+    path = request.scope["path"]
+    meant = right_path(path, request.app.paths) if status == 404 else None
+    reason = _reason(status) if meant is None else f"there is nothing here; {_hint(meant)}"
+    described = BoughError(f"{request.method} {path}: {reason}", code=_CODES.get(status))
     described.status_code = status
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     if status == 405:  # of the routes that share the path, Starlette names the methods of the first
         sharing = (each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE)
         headers["Allow"] = ", ".join(sorted({method for each in sharing for method in each.methods}))
     headers[REQUEST_ID_HEADER.decode()] = request_id_of(request.scope["headers"])
-    body = dialect_of(request.url.path, request.scope["headers"]).body(described)
+    body = dialect_of(path, request.scope["headers"]).body(described)
     return StarletteResponse(body, status, headers, media_type="application/json")
 
 
 _CODES = {404: "not_found", 405: "method_not_allowed"}
+
+
+def _hint(path: str) -> str:
+    """What to call instead, and how to have a library do so."""
+    suffix = next((each for each in ("/v1", "/api") if path.startswith(f"{each}/")), None)
+    base = (
+        "" if suffix is None else f"; a base URL for it ends with {suffix} once, or with nothing, as the client adds it"
+    )
+    return f"did you mean {path}?{base}"
 
 
 def _reason(status: int) -> str:

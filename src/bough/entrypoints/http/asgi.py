@@ -184,15 +184,20 @@ class Call:
         return self._headers.get(name)
 
     def require_json(self) -> None:
-        """Raise :class:`RequestFailed` (415) unless the client says that it sends JSON."""
+        """Raise :class:`RequestFailed` (415) if the client says that it sends something else than JSON.
+
+        A form or plain text, which a browser sends for any page without asking first, is refused by that. A page can
+        also send a body without a type, but not without saying whose page it is, which :class:`Gate` looks at.
+        """
         given = self.header(b"content-type")
-        if given == b"application/json":
+        if not given or given == b"application/json":
             return
-        kind = (given or b"").partition(b";")[0].strip().lower()
+        kind = given.partition(b";")[0].strip().lower()
         if kind != b"application/json" and not (kind.startswith(b"application/") and kind.endswith(b"+json")):
-            shown = "" if given is None else f", got {given[:80].decode('latin-1')!r}"
             raise RequestFailed(
-                f"the Content-Type must be application/json{shown}", status_code=415, code="invalid_content_type"
+                f"the Content-Type must be application/json, got {given[:80].decode('latin-1')!r}",
+                status_code=415,
+                code="invalid_content_type",
             )
 
     async def read_body(self) -> Callable[[], None] | None:
@@ -289,7 +294,7 @@ class Endpoint:
         tracer: traces what is counted; ``None`` if nobody wants that.
         intake: receives bodies, those of the other routes too.
         takes_body: whether there is a body to read.
-        needs_json: whether the client has to say that it is JSON.
+        needs_json: whether a body that is said to be something else than JSON is refused.
         is_limited: whether calls count among the requests of their key.
         gate: who may call.
         access: what the route asks of its callers.

@@ -178,7 +178,13 @@ def markdown() -> str:
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
     lines += ["", _REFUSED, ""]
     lines += [_refused(name, meaning, (value,)) for name, (meaning, value) in UNSUPPORTED_SAMPLING_PARAMS.items()]
-    lines += ["", "## Routes that are not supported yet", "", "They are answered with status 501.", ""]
+    lines += [
+        "",
+        "## Routes that are not supported",
+        "",
+        "They are answered with status 404 and the code `not_supported`.",
+        "",
+    ]
     lines += [f"- `{path}`: {meaning}" for path, meaning in LATER.items()]
     return "\n".join([*lines, ""])
 

@@ -8,6 +8,7 @@ Values stay encoded; whoever needs one decodes it with the type that it should h
 from __future__ import annotations
 
 import asyncio
+import codecs
 import re
 from array import array
 from collections.abc import Callable, Mapping
@@ -69,6 +70,10 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
         BadRequest: if the body is not a JSON object, or has too many members or elements. Values are only checked as
             far as finding their ends needs.
     """
+    if body.startswith(codecs.BOM_UTF8):  # RFC 8259, 8.1: a parser may ignore it
+        if len(body) >= LARGE_BODY_BYTES:
+            return await _Walker(body, element_limit, MAX_DEPTH, start=len(codecs.BOM_UTF8)).split()
+        body = body[len(codecs.BOM_UTF8) :]
     if len(body) >= LARGE_BODY_BYTES:
         return await _Walker(body, element_limit, MAX_DEPTH).split()
     if body.count(b"[") + body.count(b"{") > MAX_SMALL_DEPTH:
@@ -240,14 +245,13 @@ class _Nearest:
 class _Walker:
     """Finds where the members of a large JSON object begin and end."""
 
-    def __init__(self, body: bytes, element_limit: ElementLimit | None, max_depth: int) -> None:
+    def __init__(self, body: bytes, element_limit: ElementLimit | None, max_depth: int, start: int = 0) -> None:
         self._body = body
         self._max_depth = max_depth
         self._element_limit = element_limit
         self._string_ends = _Nearest(body, _STRING_ENDS)
         self._structure = _Nearest(body, _STRUCTURE)
-        self._position = 0
-        self._last_turn = 0
+        self._position = self._last_turn = start
         self._steps = 0
 
     async def split(self) -> Mapping[str, RawValue]:

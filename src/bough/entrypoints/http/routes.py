@@ -167,7 +167,7 @@ class RouteInfo:
 
     @property
     def needs_json(self) -> bool:
-        """Whether a request has to say that its body is JSON: in the dialects of which the clients do."""
+        """Refuse a body that is said to be something else than JSON, in the dialects whose clients name the type."""
         return self.has_body and self.dialect in (OPENAI, ANTHROPIC)
 
 

@@ -1,11 +1,9 @@
-"""Routes of other servers that this one does not have yet: they say so, by name, instead of that nothing is there."""
+"""Routes of other servers that this one does not have: the error names what each is for."""
 
 from __future__ import annotations
 
-from http import HTTPStatus
-
 from bough.entrypoints.http.asgi import Call, Response
-from bough.errors import RequestFailed
+from bough.errors import NotFound
 
 _WEIGHTS = "updating the weights of a running server"
 _LORA = "LoRA adapters"
@@ -72,14 +70,10 @@ LATER: dict[str, str] = {
 METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
-async def not_supported_yet(call: Call) -> Response:
+async def not_supported(call: Call) -> Response:
     """Refuses a call of :data:`LATER`.
 
     Raises:
-        RequestFailed: always, with status 501.
+        NotFound: always. A status of 500 and above would have OpenAI's clients try again.
     """
-    raise RequestFailed(
-        f"{call.path} is not supported yet ({LATER[call.path]})",
-        status_code=HTTPStatus.NOT_IMPLEMENTED,
-        code="unsupported_route",
-    )
+    raise NotFound(f"{call.path} is not supported ({LATER[call.path]})", code="not_supported")
