@@ -5,14 +5,15 @@ import subprocess
 import sys
 import threading
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers import Tokenizer as Backend
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization import transformers_tokenizer
@@ -493,3 +494,41 @@ def test_nothing_heavy_is_imported() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def with_normalized_tokens(make: Callable[[], Backend], flag: bool, *steps: normalizers.Normalizer) -> Tokenizer:
+    described = json.loads(make().to_str())
+    for token in described["added_tokens"]:
+        token["normalized"] = flag
+    backend = Backend.from_str(json.dumps(described))
+    own = [] if backend.normalizer is None else [backend.normalizer]
+    backend.normalizer = normalizers.Sequence([*own, *steps])
+    backend.add_tokens([AddedToken("Two Words", normalized=flag), AddedToken("ﬁn", normalized=flag)])
+    backend.add_special_tokens([AddedToken("<End Of Text>", normalized=flag)])
+    return Tokenizer(backend)
+
+
+STEPS = {
+    "as it is": (),
+    "llama": (normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")),
+    "lowercase": (normalizers.Lowercase(),),
+    "nfkc": (normalizers.NFKC(), normalizers.Replace(Regex(r"[<>]"), "")),
+}
+
+
+@pytest.mark.parametrize("steps", STEPS)
+@pytest.mark.parametrize("name", MAKERS)
+def test_texts_of_added_tokens_are_not_normalised(name: str, steps: str) -> None:
+    normalised, plain = (with_normalized_tokens(MAKERS[name], flag, *STEPS[steps]) for flag in (True, False))
+    every_id = range(plain.vocab_size + 1)
+    assert normalised.special_token_ids == plain.special_token_ids
+    assert [normalised.id_to_token(each) for each in every_id] == [plain.id_to_token(each) for each in every_id]
+    assert list(map(normalised.id_to_piece_bytes, every_id)) == list(map(plain.id_to_piece_bytes, every_id))
+    added = sorted({plain.token_to_id(text) for text in ("Two Words", "ﬁn", "<End Of Text>")} | plain.special_ids)
+    ids = [each for pair in zip(added, range(300, 300 + len(added)), strict=True) for each in pair]
+    for skip in (True, False):
+        text = plain.decode(ids, skip_special_tokens=skip)
+        assert normalised.decode(ids, skip_special_tokens=skip) == text
+        assert ("<End Of Text>" in text.replace("▁", " ")) != skip
+        decoder = IncrementalDecoder(normalised, (), skip)
+        assert "".join(decoder.push([each])[0] for each in ids) + decoder.flush() == text

@@ -94,6 +94,13 @@ class Tokenizer:
             if token_id is not None
         )
         """Ids that contribute no text when special tokens are skipped."""
+        self._contents = {
+            token_id: token.content
+            for token_id, token in added.items()
+            if backend.id_to_token(token_id) != token.content
+        }
+        """Texts of the added tokens that the library (0.23) names by what the normaliser makes of them. It also fails
+        to recognise the special ones among them when it decodes."""
         decoder = backend.decoder
         self._decoder_config: dict[str, Any] | None = None if decoder is None else json.loads(decoder.__getstate__())
         self.decoder_kind = decoder_kind(self._decoder_config)
@@ -256,11 +263,17 @@ class Tokenizer:
             skip_special_tokens: whether special tokens contribute nothing.
             spaces_between_special_tokens: without effect here; tokenizers of ``tokenizer.json`` have no such choice.
         """
-        return self._backend.decode(list(token_ids), skip_special_tokens=skip_special_tokens)
+        if not self._contents:
+            return self._backend.decode(list(token_ids), skip_special_tokens=skip_special_tokens)
+        skipped = self.special_ids if skip_special_tokens else ()
+        named = (self.id_to_token(token_id) for token_id in token_ids if token_id not in skipped)
+        tokens = [token for token in named if token is not None]
+        decoder = self._backend.decoder
+        return " ".join(tokens) if decoder is None else decoder.decode(tokens)
 
     def id_to_token(self, token_id: int) -> str | None:
         """The vocabulary's entry; ``None`` for an id that has none."""
-        return self._backend.id_to_token(token_id)
+        return self._contents.get(token_id) or self._backend.id_to_token(token_id)
 
     def token_to_id(self, token: str) -> int | None:
         """Id of a vocabulary entry; ``None`` if there is no such entry."""
