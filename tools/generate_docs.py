@@ -63,7 +63,7 @@ def flags_page() -> str:
 
 def flag_row(option: Option) -> str:
     """One line of a table of flags."""
-    flags = ", ".join(f"`--{key}`" for key in option.keys)
+    flags = ", ".join(f"`{flag}`" for flag in option.flags)
     if option.kind == "bool":
         value = "switch"
     elif option.choices:

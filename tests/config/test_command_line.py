@@ -68,12 +68,52 @@ def test_every_option_is_a_flag_and_a_key(config):
         assert each.default is None or from_flag != each.default or len(each.choices) == 1, each.name
 
 
-def test_help_names_every_flag_with_its_default():
+def help_of(flag: str) -> str:
     out = io.StringIO()
     with contextlib.redirect_stdout(out), pytest.raises(SystemExit) as caught:
-        parse("--help")
-    assert caught.value.code == 0
-    text = " ".join(out.getvalue().split())
+        parse(flag)
+    assert caught.value.code in (0, None)
+    return " ".join(out.getvalue().split())
+
+
+def test_help_is_about_the_flags_that_people_need():
+    text = help_of("--help")
+    shown = [each for each in options_of(ServerArgs) if f"{each.flag} " in text]
+    assert shown == [each for each in options_of(ServerArgs) if each.declared.basic]
+    assert 15 <= len(shown) <= 20
+    assert "--help-all" in text
+
+
+@pytest.mark.parametrize(
+    ("argv", "same"),
+    [
+        (("-m", "/m", "-p", "8000", "-c", "4k"), ("--model", "/m", "--port", "8000", "--context-length", "4k")),
+        (("-m=/m", "-p=8000", "-c4096"), ("--model-path", "/m", "--port", "8000", "--context-length", "4096")),
+    ],
+)
+def test_what_is_typed_often_has_a_short_form(argv, same):
+    assert parse(*argv) == parse(*same)
+
+
+@pytest.mark.parametrize(
+    ("argv", "meant"),
+    [
+        (("-ngl", "99"), "--device"),
+        (("--n-gpu-layers=99",), "--device"),
+        (("-m", "/m", "-ctk", "q8_0"), "--kv-cache-dtype"),
+        (("--ctx-size", "4096"), "--context-length"),
+        (("-hf", "owner/name"), "--model-path"),
+        (("--chat-template-file", "x"), "--chat-template"),
+        (("--max-model-len", "4096"), "--context-length"),
+        (("-prot", "1"), "--port"),
+    ],
+)
+def test_flags_of_others_get_a_hint_in_every_form(argv, meant):
+    assert repr(meant) in refused(*argv)
+
+
+def test_help_all_names_every_flag_with_its_default():
+    text = help_of("--help-all")
     for each in options_of(ServerArgs):
         assert each.flag in text
         if each.kind != "bool":

@@ -71,6 +71,41 @@ def test_steps_that_take_long_have_a_line_each(
     assert [numbers(PREFILL, line)[1] for line in lines] == [10, 10, 10, 10, 10, 10, 7]
 
 
+def test_by_default_lines_are_few_and_lose_nothing(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr("bough.scheduler.step_log.time.monotonic", lambda: now[0])
+    caplog.set_level(logging.INFO, "bough.scheduler.step_log")
+    harness = Harness()
+    for number in range(60):
+        harness.submit([number + 1, 2, 3], max_new_tokens=100)
+        harness.run()
+        now[0] += 1.0
+    now[0] += 30.0
+    harness.submit([90, 2, 3], max_new_tokens=1)
+    harness.run()
+    harness.close()
+    records = [record for record in caplog.records if record.name == "bough.scheduler.step_log"]
+    events = [record.__dict__["event"] for record in records]
+    assert len(events) <= 8
+    assert "decode_batch" in events
+    lines = [numbers(PREFILL, each.getMessage()) for each in records if each.__dict__["event"] == "prefill_batch"]
+    assert sum(line[0] for line in lines) == 61
+    assert sum(line[1] + line[2] for line in lines) == 61 * 3
+
+
+def test_a_log_for_debugging_has_all_lines(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG, "bough.scheduler.step_log")
+    harness = Harness()
+    for number in range(3):
+        harness.submit([number + 1, 2, 3], max_new_tokens=90)
+        harness.run()
+    harness.close()
+    events = [record.__dict__["event"] for record in caplog.records if "event" in record.__dict__]
+    assert [events.count("prefill_batch"), events.count("decode_batch")] == [3, 6]
+
+
 def test_a_pause_counts_for_no_throughput() -> None:
     harness = Harness(decode_log_interval=4)
     harness.submit([1, 2], max_new_tokens=1000)

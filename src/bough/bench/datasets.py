@@ -57,6 +57,7 @@ class DatasetArgs(OptionTable):
         unit="tokens",
         minimum=1,
         scaled=True,
+        aliases=("max-tokens",),
     )
     random_range_ratio: float = option(
         0.0,

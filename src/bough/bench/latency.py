@@ -47,7 +47,9 @@ class BenchLatencyArgs(OptionTable):
         "1,8,32", help="Requests of a batch; several numbers, several batches.", group=RUN, rule=_batch_sizes
     )
     input_len: int = option(256, help="Length of each prompt, random ids.", group=RUN, unit="tokens", minimum=1)
-    output_len: int = option(64, help="Length of each output.", group=RUN, unit="tokens", minimum=2)
+    output_len: int = option(
+        64, help="Length of each output.", group=RUN, unit="tokens", minimum=2, aliases=("max-tokens",)
+    )
     repeats: int = option(5, help="Times that each batch is measured; the median counts.", group=RUN, minimum=1)
     output_file: str | None = output_file(RUN)
 

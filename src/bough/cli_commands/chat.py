@@ -83,7 +83,14 @@ class ChatArgs(OptionTable):
     )
     system: str | None = option(None, help="System message.", group=CHAT)
     max_tokens: int | None = option(
-        None, help="Most tokens in an answer.", group=CHAT, unit="tokens", default_text="the server's", minimum=1
+        None,
+        help="Most tokens in an answer.",
+        group=CHAT,
+        unit="tokens",
+        default_text="the server's",
+        minimum=1,
+        aliases=("max-new-tokens",),
+        short="n",
     )
     temperature: float | None = option(
         None, help="0 always takes the likeliest token.", group=CHAT, default_text="the model's", minimum=0.0

@@ -72,15 +72,19 @@ complete -o default -F _bough bough
 
 
 def flags_of(command: str) -> Iterator[tuple[str, Option | None]]:
-    """Yield every flag of a command, aliases and ``--no-`` forms included, with its option where it has one."""
+    """Yield every flag of a command, all spellings and ``--no-`` forms included, with its option where it has one."""
     tables = TABLES.get(command, ())
     yield "--help", None
     if ServerArgs in tables:
         yield "--config", None
+        yield "--help-all", None
+    taken: set[str] = set()
     for table in tables:
         for each in options_of(table):
-            for key in each.keys:
-                yield f"--{key}", each
+            for flag in each.flags:
+                if flag not in taken:
+                    yield flag, each
+            taken.update(each.flags)
             if each.kind == "bool":
                 yield f"--no-{each.key}", each
 
@@ -127,7 +131,7 @@ def fish_script() -> str:
         if command in COMMANDS:
             seen += "; and not __fish_seen_subcommand_from bench"
         for flag, each in flags_of(command):
-            line = f"complete -c bough -n {_fish(seen)} -l {flag[2:]}"
+            line = f"complete -c bough -n {_fish(seen)} {'-l' if flag.startswith('--') else '-s'} {flag.lstrip('-')}"
             if each is not None:
                 line += (
                     ""

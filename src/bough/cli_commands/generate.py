@@ -52,6 +52,7 @@ class GenerateArgs(OptionTable):
         help="Text to complete. Given several times, all are, side by side; their answers are printed in this order.",
         group=PROMPT,
         default_text="read from stdin",
+        short="p",
     )
     stream: bool = option(False, help="Print text as it is generated.", group=PROMPT)
     output_json: bool = option(
@@ -80,6 +81,8 @@ class GenerateArgs(OptionTable):
         unit="tokens",
         default_text="128; for a file, what each endpoint says",
         minimum=0,
+        aliases=("max-tokens",),
+        short="n",
     )
     temperature: float | None = option(
         None, help="0 always takes the likeliest token.", group=SAMPLING, default_text="the model's", minimum=0.0

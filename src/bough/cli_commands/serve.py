@@ -22,7 +22,7 @@ def parse_server_args(argv: list[str], *, prog: str) -> ServerArgs:
         prog=prog,
         usage=f"{prog} [MODEL] [flags]",
         description="Serve a model over HTTP. Without a model, the small one that comes with Bough is served.",
-        epilog="Every switch also has a --no- form, which undoes what the file of --config says.",
+        epilog="--help-all shows all flags. A switch has a --no- form, which undoes the file of --config.",
     )
     parser.add_argument("model", metavar="MODEL", nargs="?", help="Same as --model-path.")
     add_config_option(parser)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -13,6 +14,7 @@ from bough.config.options import Option, OptionTable, did_you_mean, groups_of, o
 from bough.config.user_paths import user_path
 from bough.errors import ConfigError
 
+_RUN_TOGETHER = re.compile("-[a-zA-Z][a-zA-Z-]+")
 _TRUTH_VALUES = ("yes", "no", "true", "false", "on", "off", "0", "1")
 
 
@@ -30,6 +32,9 @@ class CommandParser(argparse.ArgumentParser):
 
         super().__init__(allow_abbrev=False, exit_on_error=False, formatter_class=formatter, **settings)
         self._stray = f"; {stray}" if stray else ""
+        self._brief: list[tuple[argparse.Action, str]] = []
+        """Flags with what :meth:`format_help` says of them, unless all is asked for."""
+        self._shows_all = False
         self.takes_engine_options = False
         """Whether flags that people bring along from other servers may ask for what is so anyway."""
 
@@ -37,11 +42,39 @@ class CommandParser(argparse.ArgumentParser):
         """Raise instead of printing usage and exiting."""
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
+    def format_help(self) -> str:
+        """Return the help text: shortly of the flags that people need, or of all."""
+        whole = [(action, action.help) for action, _ in self._brief]
+        if not self._shows_all:
+            for action, brief in self._brief:
+                action.help = brief
+        text = super().format_help()
+        for action, meaning in whole:
+            action.help = meaning
+        return text
+
+    def format_all_help(self) -> str:
+        """Return the help text of all flags."""
+        self._shows_all = True
+        return self.format_help()
+
+    def shorten_help(self, action: argparse.Action, brief: str) -> None:
+        """Leave the help of a flag to ``--help-all``, which exists as soon as there is one such flag.
+
+        Args:
+            action: the flag.
+            brief: its help in ``--help``; ``argparse.SUPPRESS`` leaves it out.
+        """
+        if not self._brief:
+            self.add_argument("--help-all", action=_HelpAll, help="Show all flags, with all there is to say, and exit.")
+        self._brief.append((action, brief))
+
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Parse, and raise :class:`ConfigError` for anything left over."""
         words = list(sys.argv[1:] if args is None else args)
         if self.takes_engine_options:
             words = without_neutral(words)
+        self._refuse_run_together(words)
         try:
             parsed, extras = self.parse_known_args(words, namespace)
         except argparse.ArgumentError as error:
@@ -49,15 +82,26 @@ class CommandParser(argparse.ArgumentParser):
         self._refuse_values_of_switches(words)
         for extra in extras:
             if extra.startswith("-"):
-                flag = extra.partition("=")[0]
-                told = refusal(flag)
-                if told is not None:
-                    self.error(told)
-                known = [known for action in self._actions for known in action.option_strings]
-                self.error(unknown_name("flag", flag, known))
+                self._refuse_flag(extra.partition("=")[0])
         if extras:
             self.error(f"unexpected argument {extras[0]!r}{self._stray}")
         return parsed
+
+    def _refuse_flag(self, flag: str) -> NoReturn:
+        """Say that a flag does not exist, and which one may be meant."""
+        refused = refusal(flag)
+        if refused is not None:
+            self.error(refused)
+        known = [known for action in self._actions for known in action.option_strings]
+        self.error(unknown_name("flag", flag, known))
+
+    def _refuse_run_together(self, words: Sequence[str]) -> None:
+        """Refuse words like ``-ngl``, of which argparse would make a short flag and the rest its value."""
+        taking = {flag for each in self._actions if each.nargs != 0 for flag in each.option_strings}
+        for before, word in pairwise(["", *words]):
+            flag = word.partition("=")[0]
+            if before not in taking and _RUN_TOGETHER.fullmatch(flag) and flag not in self._option_string_actions:
+                self._refuse_flag(flag)
 
     def _refuse_value(self, error: argparse.ArgumentError, words: Sequence[str]) -> NoReturn:
         """Say which value is missing, or has no place; argparse would list all names of the flag."""
@@ -89,35 +133,53 @@ class CommandParser(argparse.ArgumentParser):
                 raise ConfigError(f"{flag} takes no value, got {value!r}: it is on by being there{off}")
 
 
-def add_options(parser: argparse.ArgumentParser, table: type[OptionTable]) -> None:
+class _HelpAll(argparse.Action):
+    """Prints the help of all flags, and exits."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(nargs=0, **{**settings, "default": argparse.SUPPRESS, "dest": argparse.SUPPRESS})
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> NoReturn:
+        assert isinstance(parser, CommandParser)
+        print(parser.format_all_help(), end="")
+        parser.exit()
+
+
+def add_options(parser: CommandParser, table: type[OptionTable]) -> None:
     """Add the flags of a table to a parser, in groups.
 
-    A switch also has a ``--no-`` form, which undoes what a configuration file says.
+    A switch also has a ``--no-`` form, which undoes what a configuration file says. A short form belongs to the first
+    table that has it.
     """
-    if isinstance(parser, CommandParser) and "model-path" in options_by_key(table):
+    if "model-path" in options_by_key(table):
         parser.takes_engine_options = True
+    taken = {flag for action in parser._actions for flag in action.option_strings}
+    has_basics = any(each.declared.basic for each in options_of(table))
     for title, options in groups_of(table).items():
         group = parser.add_argument_group(title)
         for each in options:
-            flags = [f"--{key}" for key in each.keys]
-            text = help_text(each).replace("%", "%%")
+            flags = [flag for flag in each.flags if flag not in taken]
+            text = help_text(each, each.declared.help).replace("%", "%%")
             if each.kind == "bool":
                 store: dict[str, Any] = {"dest": each.name, "default": argparse.SUPPRESS, "action": "store_const"}
-                group.add_argument(*flags, const=True, help=text, **store)
+                added = group.add_argument(*flags, const=True, help=text, **store)
                 group.add_argument(f"--no-{each.key}", const=False, help=argparse.SUPPRESS, **store)
             else:
                 action = "append" if each.repeated else "store"
-                group.add_argument(
+                added = group.add_argument(
                     *flags, dest=each.name, action=action, default=argparse.SUPPRESS, metavar=each.metavar, help=text
                 )
+            if has_basics:
+                brief = help_text(each, each.declared.help.partition(". ")[0].rstrip(".") + ".").replace("%", "%%")
+                parser.shorten_help(added, brief if each.declared.basic else argparse.SUPPRESS)
 
 
-def help_text(each: Option) -> str:
+def help_text(each: Option, meaning: str) -> str:
     """One entry of ``--help``: meaning, unit, default."""
     if each.kind == "bool" and not each.default:
-        return each.declared.help
+        return meaning
     measure = f"{each.measure}; " if each.measure else ""
-    return f"{each.declared.help} [{measure}default: {each.default_text}]"
+    return f"{meaning} [{measure}default: {each.default_text}]"
 
 
 def add_config_option(parser: argparse.ArgumentParser) -> None:
@@ -205,7 +267,7 @@ def choose_command(name: str, commands: Sequence[str], prog: str, what: str = "c
 
 def flag_as_typed(each: Option, argv: Sequence[str], *, config: str | None) -> str:
     """The name of a given option that a command line uses; the usual one if it is the configuration file's."""
-    flags = {f"--{key}" for key in each.keys}
+    flags = set(each.flags)
     if each.kind == "bool":
         flags.add(f"--no-{each.key}")
     typed = (word.partition("=")[0] for word in argv)

@@ -47,6 +47,8 @@ class EngineArgs(OptionTable):
         metavar="PATH",
         default_text="the model that comes with Bough",
         aliases=("model",),
+        short="m",
+        basic=True,
     )
     tokenizer_path: str | None = option(
         None,
@@ -74,6 +76,7 @@ class EngineArgs(OptionTable):
         "checkpoint's type; on a CPU, half precision becomes bfloat16, but float32 for encoders, and where there are "
         "neither native kernels with AVX2 or newer nor instructions for bfloat16.",
         group=MODEL,
+        basic=True,
     )
     quantization: Quantization = option(
         "none",
@@ -84,6 +87,7 @@ class EngineArgs(OptionTable):
         "multiplied by activations as they are; `fp8` (CUDA alone) multiplies 8-bit floating point (e4m3), with a "
         "scale for each row of weights and of activations. There embeddings and heads stay as they are.",
         group=MODEL,
+        basic=True,
     )
     kv_cache_dtype: KVCacheDType = option(
         "auto",
@@ -92,6 +96,7 @@ class EngineArgs(OptionTable):
         "`fp8_e4m3` or `fp8_e5m2`, in half of it, with a scale per layer for keys and for values where the checkpoint "
         "has one (`k_scale`, `v_scale`). What the model does not compute in needs such kernels.",
         group=MODEL,
+        basic=True,
     )
     context_length: int | None = option(
         None,
@@ -101,6 +106,8 @@ class EngineArgs(OptionTable):
         default_text="from the model's config.json",
         minimum=1,
         scaled=True,
+        short="c",
+        basic=True,
     )
     is_embedding: bool = option(
         False,
@@ -130,6 +137,7 @@ class EngineArgs(OptionTable):
         group=MEMORY,
         default_text="0.9 on CUDA; 0.4 on a CPU, but at most twice the weights or 256 MiB, whichever is more",
         rule=rules.fraction,
+        basic=True,
     )
     max_running_requests: int | None = option(
         None,
@@ -139,6 +147,7 @@ class EngineArgs(OptionTable):
         default_text="256 on CUDA; on a CPU what a decode step of 150 ms can compute, 8 to 256; fewer if the KV cache "
         "is small",
         minimum=1,
+        basic=True,
     )
     max_queued_requests: int | None = option(
         None,
@@ -260,7 +269,12 @@ class EngineArgs(OptionTable):
         maximum=MAX_STEPS_IN_A_ROW,
     )
 
-    device: Device = option("auto", help="Where the model runs. `auto`: CUDA if there is one, else CPU.", group=DEVICE)
+    device: Device = option(
+        "auto",
+        help="Where the model runs. `auto`: CUDA if there is one, else CPU.",
+        group=DEVICE,
+        basic=True,
+    )
     attention_backend: AttentionBackendName | None = option(
         None,
         help="What computes attention on CUDA: `triton` kernels; `flashinfer`, where that package is installed, "
@@ -302,6 +316,7 @@ class EngineArgs(OptionTable):
         "embeddings aside",
         minimum=1,
         maximum=1024,
+        basic=True,
     )
     bind_threads: bool = option(
         False,

@@ -30,7 +30,7 @@ _SO_ANYWAY = frozenset(
         *("enable-metrics", "enable-metrics-for-all-schedulers", "enable-mixed-chunk", "enable-cache-report"),
         *("enable-response-store", "enable-streaming-session"),
         *("enable-auto-tool-choice", "enable-prefix-caching", "enable-chunked-prefill", "disable-log-requests"),
-        *("jinja", "cont-batching"),
+        *("jinja", "cont-batching", "metrics", "flash-attn", "fa"),
     }
 )
 """Switches of SGLang, vLLM and llama.cpp's server for what is so here."""
@@ -65,11 +65,27 @@ _NEEDLESS = {
 
 FLAGS_OF_OTHERS = {
     "max-model-len": "context-length",
-    "ctx-size": "context-length",
+    **dict.fromkeys(("ctx-size", "max-seq-len", "n-ctx"), "context-length"),
+    **dict.fromkeys(("n-gpu-layers", "gpu-layers", "ngl"), "device"),
+    **dict.fromkeys(("hf-repo", "hf", "hfr"), "model-path"),
+    **dict.fromkeys(("cache-type-k", "cache-type-v", "ctk", "ctv"), "kv-cache-dtype"),
+    **dict.fromkeys(("hf-overrides", "rope-scaling"), "json-model-override-args"),
+    "alias": "served-model-name",
+    "batch-size": "max-prefill-tokens",
+    "ubatch-size": "chunked-prefill-size",
+    "block-size": "page-size",
+    "chat-template-file": "chat-template",
+    "embeddings": "is-embedding",
+    "generation-config": "sampling-defaults",
+    "override-generation-config": "preferred-sampling-params",
+    "reasoning-format": "reasoning-parser",
+    "seed": "random-seed",
+    "temp": "preferred-sampling-params",
+    "uvicorn-log-level": "log-level",
     "gpu-memory-utilization": "mem-fraction-static",
     "max-num-seqs": "max-running-requests",
-    "parallel": "max-running-requests",
-    "threads": "cpu-threads",
+    **dict.fromkeys(("parallel", "np"), "max-running-requests"),
+    **dict.fromkeys(("threads", "t"), "cpu-threads"),
     "enforce-eager": "disable-cuda-graph",
     "max-num-batched-tokens": "max-prefill-tokens",
     "cuda-graph-max-bs-decode": "cuda-graph-max-bs",
@@ -213,5 +229,5 @@ def names_here(flag: str) -> tuple[str, ...]:
     name = FLAGS_OF_OTHERS.get(bare.replace("_", "-"))
     if name is None:
         return ()
-    dashes = flag[: len(flag) - len(bare)]
+    dashes = "--" if flag.startswith("-") else ""
     return dashes + name, dashes + name.replace("-", "_")

@@ -50,6 +50,8 @@ class _Declaration:
     infinite: bool
     rule: Rule | None
     secret: bool
+    short: str
+    basic: bool
 
 
 def option(
@@ -67,6 +69,8 @@ def option(
     infinite: bool = False,
     rule: Rule | None = None,
     secret: bool = False,
+    short: str = "",
+    basic: bool = False,
 ) -> Any:
     """Declare one field of an :class:`OptionTable`. Type, choices and name come from the field's annotation.
 
@@ -84,9 +88,24 @@ def option(
         infinite: whether a float may be infinite.
         rule: a check that the other arguments cannot express.
         secret: whether the value is to be shown nowhere.
+        short: letter of the flag's short form.
+        basic: whether ``--help`` shows the option; a table without basic options is shown whole.
     """
     declaration = _Declaration(
-        help, group, unit, default_text, metavar, minimum, maximum, aliases, scaled, infinite, rule, secret
+        help,
+        group,
+        unit,
+        default_text,
+        metavar,
+        minimum,
+        maximum,
+        aliases,
+        scaled,
+        infinite,
+        rule,
+        secret,
+        short,
+        basic,
     )
     return dataclasses.field(default=default, repr=not secret, metadata={_METADATA_KEY: declaration})
 
@@ -121,6 +140,12 @@ class Option:
     def keys(self) -> tuple[str, ...]:
         """Key and aliases, the key first."""
         return (self.key, *self.declared.aliases)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """Every spelling on a command line, the short one first: ``-m``, ``--model-path``, ``--model``."""
+        short = (f"-{self.declared.short}",) if self.declared.short else ()
+        return (*short, *(f"--{key}" for key in self.keys))
 
     @property
     def metavar(self) -> str:

@@ -27,14 +27,14 @@ API = "API"
 OPERATIONS = "Logging and supervision"
 
 
-def _key(text: str) -> Any:
+def _key(text: str, *, basic: bool = False) -> Any:
     """An option that holds a key."""
-    return option(None, help=text, group=SECURITY, metavar="KEY", secret=True, rule=rules.sendable_key)
+    return option(None, help=text, group=SECURITY, metavar="KEY", secret=True, rule=rules.sendable_key, basic=basic)
 
 
-def _file(text: str, default_text: str = "") -> Any:
+def _file(text: str, default_text: str = "", *, basic: bool = False) -> Any:
     """An option that names a file of keys or certificates."""
-    return option(None, help=text, group=SECURITY, metavar="FILE", default_text=default_text)
+    return option(None, help=text, group=SECURITY, metavar="FILE", default_text=default_text, basic=basic)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +50,17 @@ class ServerArgs(EngineArgs):
         help="Address to listen on. 0.0.0.0 lets other machines in: set keys then, see Security.",
         group=SERVER,
         metavar="ADDRESS",
+        basic=True,
     )
-    port: int = option(30000, help="TCP port to listen on.", group=SERVER, minimum=1, maximum=65535)
+    port: int = option(
+        30000,
+        help="TCP port to listen on.",
+        group=SERVER,
+        minimum=1,
+        maximum=65535,
+        short="p",
+        basic=True,
+    )
     disable_playground: bool = option(
         False, help="No page for browsers at `/`, and no stream of what the engine does.", group=SERVER
     )
@@ -104,9 +113,10 @@ class ServerArgs(EngineArgs):
 
     api_key: str | None = _key(
         "Key that requests must bring, as `Authorization: Bearer KEY` or `x-api-key: KEY`; probes and metrics "
-        "need none. Other users of the machine may see a command line: --api-key-file keeps keys off it."
+        "need none. Other users of the machine may see a command line: --api-key-file keeps keys off it.",
+        basic=True,
     )
-    api_key_file: str | None = _file("File with such keys, one a line; each of them will do.")
+    api_key_file: str | None = _file("File with such keys, one a line; each of them will do.", basic=True)
     admin_api_key: str | None = _key(
         "Key of the control routes (/flush_cache, /abort_request, /pause_generation, /continue_generation, "
         "/start_profile, /stop_profile, and all that change or show weights), "
@@ -131,6 +141,7 @@ class ServerArgs(EngineArgs):
         metavar="ORIGINS",
         default_text="none",
         rule=rules.origins,
+        basic=True,
     )
     ssl_certfile: str | None = _file("Certificate chain in PEM; the server then speaks HTTPS only.")
     ssl_keyfile: str | None = _file("Its private key.", default_text="in the file of the certificate")
@@ -153,6 +164,7 @@ class ServerArgs(EngineArgs):
         group=API,
         metavar="NAME",
         default_text="the model path",
+        basic=True,
     )
     chat_template: str | None = option(
         None,
@@ -160,6 +172,7 @@ class ServerArgs(EngineArgs):
         group=API,
         metavar="NAME|FILE",
         default_text="the tokenizer's",
+        basic=True,
     )
     tool_call_parser: str | None = option(
         None,
@@ -168,6 +181,7 @@ class ServerArgs(EngineArgs):
         metavar="NAME",
         default_text="found out from the chat template",
         rule=rules.tool_call_parser,
+        basic=True,
     )
     weight_version: str = option(
         "default",
@@ -182,6 +196,7 @@ class ServerArgs(EngineArgs):
         metavar="NAME",
         default_text="found out from the chat template",
         rule=rules.reasoning_parser,
+        basic=True,
     )
     sampling_defaults: SamplingDefaults = option(
         "model",
@@ -325,7 +340,12 @@ class ServerArgs(EngineArgs):
         rule=rules.positive,
     )
 
-    log_level: LogLevel = option("info", help="Least severe messages that are logged.", group=OPERATIONS)
+    log_level: LogLevel = option(
+        "info",
+        help="Least severe messages that are logged.",
+        group=OPERATIONS,
+        basic=True,
+    )
     log_format: LogFormat = option(
         "text", help="How a log line looks: text, or a JSON object with named fields.", group=OPERATIONS
     )
@@ -333,6 +353,7 @@ class ServerArgs(EngineArgs):
         False,
         help="Log the end of every request; --log-requests-level says how much, prompts only from 2 on.",
         group=OPERATIONS,
+        basic=True,
     )
     log_requests_level: int = option(
         0,
@@ -383,12 +404,13 @@ class ServerArgs(EngineArgs):
     crash_dump_prompts: bool = option(
         False, help="Write prompts into that file, and not only their length.", group=OPERATIONS
     )
-    decode_log_interval: int = option(
-        40,
+    decode_log_interval: int | None = option(
+        None,
         help="How often the scheduler logs its load: while it decodes, and while it goes on with prompts. Every step "
-        "that begins one is logged.",
+        "that begins one is logged, too.",
         group=OPERATIONS,
         unit="steps",
+        default_text="at most one line in 10 seconds; with --log-level debug 40",
         minimum=1,
     )
     startup_timeout: float = option(

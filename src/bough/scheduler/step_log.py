@@ -11,6 +11,12 @@ from bough.scheduler.step_builder import Planned
 
 logger = logging.getLogger(__name__)
 
+DEFAULT_INTERVAL = 40
+"""Steps that a line tells of where ``--decode-log-interval`` is not given."""
+
+QUIET_SECONDS = 10.0
+"""Least time between two lines where ``--decode-log-interval`` is not given: what people leave running by itself."""
+
 # Seconds of steps with prompts, after which there is a line of them.
 _LONGEST_SILENCE = 5.0
 
@@ -34,11 +40,24 @@ class StepLog:
     There is a line for every step that begins a prompt, one for ``log_interval`` steps that go on with some, or as many
     as take some seconds, or what there are of them when no prompt is left, and one for ``log_interval`` decode steps.
     Beside streams a long prompt is computed in hundreds of pieces.
+
+    Without an interval, and unless the log is one for debugging, at most one line is written in
+    :data:`QUIET_SECONDS`, of prompts and of decoding in turns. A line of prompts covers all since the one before.
+
+    Args:
+        requests: shown in every line.
+        log_interval: steps per line, all of which are written; ``None`` for few lines.
     """
 
-    def __init__(self, requests: Requests, log_interval: int) -> None:
+    def __init__(self, requests: Requests, log_interval: int | None) -> None:
         self._requests = requests
-        self._interval = log_interval
+        self._interval = log_interval or DEFAULT_INTERVAL
+        self._quiet_s = QUIET_SECONDS if log_interval is None else 0.0
+        self._quiet_until = 0.0
+        """``time.monotonic()`` before which no line is written."""
+        self._last_was_prefill = False
+        self._decode_is_due = False
+        """A line about decoding was left out since the last line, which was about prompts."""
         self.steps = 0
         self.step_seconds = 0.0
         """Duration of all steps on the device."""
@@ -95,13 +114,24 @@ class StepLog:
                 self._log_decode()
 
     def on_idle(self) -> None:
-        """Nothing runs, or nothing is to: the next interval starts with the next step."""
+        """Begin the next interval with the next step: nothing runs, or nothing is to."""
         if self._prefill.step:
             self._log_prefill()
         self.gen_throughput = 0.0
         self._decoded, self._since = 0, time.monotonic()
 
+    def _may_write(self, longer_s: float = 0.0) -> bool:
+        """Take the right to write a line now, if enough time, and ``longer_s`` more, has passed since the last one."""
+        now = time.monotonic()
+        if now < self._quiet_until + longer_s and not logger.isEnabledFor(logging.DEBUG):
+            return False
+        self._quiet_until = now + self._quiet_s
+        return True
+
     def _log_prefill(self) -> None:
+        if not self._may_write(self._quiet_s if self._decode_is_due else 0.0):
+            return
+        self._last_was_prefill = True
         told, self._prefill = self._prefill, _Prefill()
         if logger.isEnabledFor(logging.INFO):
             logger.info(
@@ -116,6 +146,10 @@ class StepLog:
         now = time.monotonic()
         self.gen_throughput = self._decoded / max(now - self._since, 1e-9)
         self._decoded, self._since = 0, now
+        if not self._may_write():
+            self._decode_is_due = self._last_was_prefill
+            return
+        self._last_was_prefill = self._decode_is_due = False
         logger.info(
             "Decode batch. #running-req: %(running_req)d, #token: %(token)d, token usage: %(token_usage).2f, "
             "gen throughput (token/s): %(gen_throughput).2f, #queue-req: %(queue_req)d",
