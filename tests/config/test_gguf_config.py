@@ -172,6 +172,20 @@ def test_ends_may_be_an_array_of_ids(tmp_path: Path) -> None:
     assert read(write(tmp_path / "m.gguf", **entries)).eos_token_ids == (7, 9)
 
 
+@pytest.mark.parametrize(
+    ("named", "ends"),
+    [({}, (2,)), ({"eos_token_id": 3}, (3,)), ({"eos_token_id": 99}, (2,)), ({"eot_token_id": 1}, (1, 2))],
+)
+def test_sentencepiece_has_default_ends(tmp_path: Path, named: dict[str, int], ends: tuple[int, ...]) -> None:
+    entries = {f"tokenizer.ggml.{key}": value for key, value in named.items()}
+    tokens = {"tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>", "a"]}
+    assert (
+        read(write(tmp_path / "m.gguf", **entries, **tokens, **{"tokenizer.ggml.model": "llama"})).eos_token_ids == ends
+    )
+    byte_level = read(write(tmp_path / "b.gguf", **tokens, **{"tokenizer.ggml.model": "gpt2"}))
+    assert byte_level.eos_token_ids == ()
+
+
 def test_a_tokenizer_in_another_file_brings_its_ends_along(tmp_path: Path) -> None:
     tokens = {"tokenizer.ggml.tokens": ["a", "<|im_end|>"], "tokenizer.ggml.eos_token_id": 5}
     tokenizer = write(tmp_path / "tokenizer.gguf", **tokens)

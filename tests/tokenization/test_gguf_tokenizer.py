@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,70 @@ def test_sentencepiece_ids_equal_those_of_the_tokenizer_it_came_from(tmp_path: P
         assert ours.decode(ids) == original.decode(ids, skip_special_tokens=True)
     assert ours.bos_prefix.tolist() == [original.token_to_id("<s>")]
     assert ours.byte_fallback_ids
+
+
+@pytest.mark.parametrize("named", [{}, {"bos_token_id": 4, "eos_token_id": 3}, {"bos_token_id": 999}])
+def test_sentencepiece_files_need_not_name_their_special_ids(tmp_path: Path, named: dict[str, int]) -> None:
+    tokens = ["<unk>", "<s>", "</s>", "<end>", "<begin>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "▁a"]
+    entries = {
+        "ggml.model": "llama",
+        "ggml.tokens": tokens,
+        "ggml.token_type": [2, *[CONTROL] * 4, *[6] * 256, *[NORMAL] * 3],
+        "ggml.scores": [0.0] * len(tokens),
+        **{f"ggml.{name}": value for name, value in named.items()},
+    }
+    writer = gguf.GGUFWriter(tmp_path / "v.gguf", "llama")
+    for key, value in entries.items():
+        add_entry(writer, f"tokenizer.{key}", value)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    ours = load(tmp_path / "v.gguf")
+    bos, eos = ({999: 1}.get(named.get("bos_token_id", 1), named.get("bos_token_id", 1)), named.get("eos_token_id", 2))
+    assert (ours.bos_token_id, ours.eos_token_id) == (bos, eos)
+    assert list(ours.encode("a")) == [bos, tokens.index("▁a")]
+    assert ours.special.unk == "<unk>"
+    assert ours.decode([bos, tokens.index("▁a"), eos]) == "a"
+
+
+ALIASES = {
+    "llama-bpe": "falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano llama3 llama-v3",
+    "gpt-2": "gigachat mellum a.x-4.0 exaone4 mpt olmo jais trillion granite-docling phi-2 modern-bert",
+    "qwen2": "deepseek-r1-qwen f2llmv2",
+    "smollm": "starcoder refact command-r codeshell exaone minerva-7b mellum2",
+}
+
+
+@pytest.mark.parametrize(("name", "alias"), [(name, alias) for name in ALIASES for alias in ALIASES[name].split()])
+def test_names_of_the_same_rules_give_the_same_ids(tmp_path: Path, name: str, alias: str) -> None:
+    original = byte_level(name if name in PATTERNS else "gpt-2")
+    entries = {"ggml.merges": merges_of(original), "ggml.bos_token_id": original.token_to_id("<s>")}
+    one, other = (
+        load(write_vocabulary(tmp_path / f"{pre}.gguf", original, "gpt2", {**entries, "ggml.pre": pre}))
+        for pre in (name, alias)
+    )
+    for text in ODD_TEXTS:
+        assert one.encode(text) == other.encode(text), text
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [
+        *("stablelm2", "megrez", "kormo", "hunyuan", "solar-open", "grok-2"),
+        *("dbrx", "smaug-bpe", "glm4", "chatglm-bpe"),
+    ],
+)
+def test_names_that_share_a_pattern_need_no_bos_and_no_normal_form(tmp_path: Path, alias: str) -> None:
+    name = "llama-bpe" if alias in ("dbrx", "smaug-bpe", "glm4", "chatglm-bpe") else "qwen2"
+    original = byte_level(name)
+    described = json.loads(original.to_str())
+    described["normalizer"] = None
+    described["model"]["ignore_merges"] = False
+    original = Backend.from_str(json.dumps(described))
+    entries = {"ggml.pre": alias, "ggml.merges": merges_of(original), "ggml.bos_token_id": original.token_to_id("<s>")}
+    ours = load(write_vocabulary(tmp_path / "v.gguf", original, "gpt2", entries))
+    for text in ODD_TEXTS:
+        assert list(ours.encode(text)) == original.encode(text).ids, text
 
 
 def test_files_of_the_qwen_family_need_not_name_their_rules(tmp_path: Path) -> None:

@@ -29,6 +29,9 @@ KEYS = "blk.0.attn_k.weight"
 ROPE_FACTORS = "rope_freqs.weight"
 
 _END_IDS = ("eos_token_id", "eot_token_id", "eom_token_id")
+_DEFAULT_IDS = {"llama": {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}}
+"""Ids that files leave out, by ``tokenizer.ggml.model``, as llama.cpp has them (``src/llama-vocab.cpp``). Those that it
+has for gpt2 are Falcon's, and of no other model's."""
 _MORE_END_IDS = "eos_token_ids"
 """An array, in files that Ollama has made."""
 END_TOKENS = frozenset(
@@ -277,9 +280,25 @@ def end_token_ids(file: GGUFFile) -> list[int]:
     return sorted(declared_end_ids(file) | by_name)
 
 
+def special_token_id(file: GGUFFile, key: str) -> int | None:
+    """Id of a special token by the file's metadata, else the default of the tokenizer's kind.
+
+    Args:
+        file: the file.
+        key: such as ``bos_token_id``.
+
+    Raises:
+        ConfigError: if the entry is of another kind.
+    """
+    token_id = file.integer(f"tokenizer.ggml.{key}")
+    default = _DEFAULT_IDS.get(file.text("tokenizer.ggml.model") or "", {}).get(key)
+    known = range(len(file.strings("tokenizer.ggml.tokens") or ()))
+    return default if default in known and token_id not in known else token_id
+
+
 def declared_end_ids(file: GGUFFile) -> set[int]:
     """Ids that the metadata calls the end of a text or a turn; see :func:`end_token_ids`."""
-    named = (file.integer(f"tokenizer.ggml.{key}") for key in _END_IDS)
+    named = (special_token_id(file, key) for key in _END_IDS)
     found = {token_id for token_id in named if token_id is not None}
     key = f"tokenizer.ggml.{_MORE_END_IDS}"
     more = file.numbers(key)

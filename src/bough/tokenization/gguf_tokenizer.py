@@ -8,7 +8,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Backend
 
-from bough.config.gguf_config import CONTROL_TOKEN, END_TOKENS, USER_TOKEN, declared_end_ids
+from bough.config.gguf_config import CONTROL_TOKEN, END_TOKENS, USER_TOKEN, declared_end_ids, special_token_id
 from bough.config.gguf_file import GGUFFile
 from bough.errors import ConfigError
 from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, TokenizerFiles, around
@@ -42,26 +42,32 @@ class _Rules:
     """Where the file does not say."""
 
 
-_LLAMA3 = _Rules((rf"{_WORDS}|\p{{N}}{{1,3}}{_REST}",), whole_words=True, begins_with_bos=True)
-_QWEN2 = _Rules((rf"{_WORDS}|\p{{N}}{_REST}",), nfc=True)
+_TO_3_DIGITS = (rf"{_WORDS}|\p{{N}}{{1,3}}{_REST}",)
+_BY_DIGIT = (rf"{_WORDS}|\p{{N}}{_REST}",)
+_LLAMA3 = _Rules(_TO_3_DIGITS, whole_words=True, begins_with_bos=True)
+_QWEN2 = _Rules(_BY_DIGIT, nfc=True)
 _PLAIN = _Rules((_GPT2,))
+_TEKKEN = _Rules(
+    (rf"{_CASED_WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",),
+    whole_words=True,
+    begins_with_bos=True,
+)
 
-_RULES = {
-    "llama-bpe": _LLAMA3,
-    "llama3": _LLAMA3,
-    "llama-v3": _LLAMA3,
-    "qwen2": _QWEN2,
-    "deepseek-r1-qwen": _QWEN2,
-    "tekken": _Rules(
-        (rf"{_CASED_WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",),
-        whole_words=True,
-        begins_with_bos=True,
+_NAMES = (
+    (_LLAMA3, "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano"),
+    (_Rules(_TO_3_DIGITS), "dbrx smaug-bpe glm4 chatglm-bpe"),
+    (_QWEN2, "qwen2 deepseek-r1-qwen f2llmv2"),
+    (_Rules(_BY_DIGIT), "kormo megrez stablelm2 hunyuan solar-open grok-2"),
+    (_TEKKEN, "tekken"),
+    (_Rules((r"\p{N}", _GPT2)), "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2"),
+    (
+        _PLAIN,
+        "gpt-2 gpt2 phi-2 jina-es jina-de jina-v2-es jina-v2-de gigachat a.x-4.0 mellum modern-bert exaone4 mpt olmo "
+        "jais trillion granite-docling",
     ),
-    "smollm": _Rules((r"\p{N}", _GPT2)),
-    "gpt-2": _PLAIN,
-    "gpt2": _PLAIN,
-}
-"""By ``tokenizer.ggml.pre``, as far as models of the supported architectures have them."""
+)
+_RULES = {name: rules for rules, names in _NAMES for name in names.split()}
+"""Rules by ``tokenizer.ggml.pre``. A name that llama.cpp has and this table lacks stands for other patterns."""
 
 _UNNAMED = (None, "default")
 _BY_ARCHITECTURE = {"qwen2": _QWEN2, "qwen3": _QWEN2}
@@ -203,7 +209,7 @@ class _Builder:
         return merges
 
     def _token(self, key: str) -> str | None:
-        token_id = self._file.integer(f"tokenizer.ggml.{key}")
+        token_id = special_token_id(self._file, key)
         return self._tokens[token_id] if token_id is not None and 0 <= token_id < len(self._tokens) else None
 
     def _chat_templates(self) -> dict[str, str]:
