@@ -1,4 +1,4 @@
-"""Web pages: none may call the server unless it is told which, and keys are asked of them, too."""
+"""Web pages: which may call the server by default, which where they are named; keys are asked of them, too."""
 
 from __future__ import annotations
 
@@ -9,11 +9,31 @@ import httpx
 import pytest
 
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.cors import CrossOrigin
-from bough.errors import ConfigError
+from bough.errors import ConfigError, RequestFailed
 from tests.entrypoints.http.server import running_server
 
 FRIEND, STRANGER = "https://chat.example.org:8443", "https://evil.example"
+LOCAL = (
+    *("http://localhost", "http://localhost:3000", "https://localhost:8443", "http://127.0.0.1:5173"),
+    *("https://127.0.0.1", "http://[::1]:8080", "app://obsidian.md", "app://.", "vscode-webview://0abc1def"),
+    *("vscode-file://vscode-app", "tauri://localhost"),
+)
+FOREIGN = (
+    *(
+        "null",
+        "",
+        "*",
+        "file://",
+        "https://evil.example",
+        "http://localhost.evil.example",
+        "http://127.0.0.1.evil.example",
+    ),
+    *("http://evil.example:127", "http://localhost@evil.example", "http://localhost:3000/", "http://LOCALHOST:3000"),
+    *("http://evil.localhost", "ftp://localhost", "xapp://localhost", "https://app://x", "chrome-extension://abcdef"),
+    *("http://128.0.0.1", "http://0.0.0.0:3000", "http://[::2]", "http://localhost:3000, https://evil.example"),
+)
 KEY = "sk-test"
 GENERATE = {"text": "a", "sampling_params": {"max_new_tokens": 3}}
 PREFLIGHT = {
@@ -36,16 +56,89 @@ def cors_headers(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
 
 
-def test_no_page_is_welcome_by_default(client: httpx.Client) -> None:
-    answer = client.options("/v1/chat/completions", headers={"Origin": FRIEND, **PREFLIGHT})
+@pytest.mark.parametrize("origin", FOREIGN)
+def test_no_page_of_a_site_is_welcome_by_default(client: httpx.Client, origin: str) -> None:
+    answer = client.options("/v1/chat/completions", headers={"Origin": origin, **PREFLIGHT})
     assert answer.status_code == 405
     assert not cors_headers(answer)
-    answer = client.post("/generate", json=GENERATE, headers={"Origin": FRIEND})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "cross_site")
-    assert not cors_headers(answer)
-    assert "vary" not in answer.headers
-    own = {"Origin": str(client.base_url).rstrip("/")}
-    assert client.post("/generate", json=GENERATE, headers=own).status_code == 200
+    for more in ({}, {"Sec-Fetch-Site": "cross-site"}):
+        answer = client.post("/generate", json=GENERATE, headers={"Origin": origin, **more})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "cross_site")
+        assert not cors_headers(answer)
+
+
+def test_programs_and_the_servers_own_page_are_no_other_origin(client: httpx.Client) -> None:
+    for headers in ({}, {"Origin": str(client.base_url).rstrip("/")}):
+        answer = client.post("/generate", json=GENERATE, headers=headers)
+        assert answer.status_code == 200
+    assert "vary" not in client.post("/generate", json=GENERATE).headers
+
+
+@pytest.mark.parametrize("origin", LOCAL)
+@pytest.mark.parametrize("site", ["cross-site", "same-site", None])
+def test_pages_of_the_machine_itself_may_use_the_model_but_not_control(
+    client: httpx.Client, origin: str, site: str | None
+) -> None:
+    headers = {"Origin": origin, **({} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"})}
+    preflight = client.options("/v1/chat/completions", headers={**headers, **PREFLIGHT})
+    assert preflight.status_code == 204
+    assert preflight.headers["access-control-allow-origin"] == origin
+    for body in (GENERATE, {**GENERATE, "stream": True}):
+        answer = client.post("/generate", json=body, headers=headers)
+        assert answer.status_code == 200
+        assert answer.headers["access-control-allow-origin"] == origin
+    for method, path in (("GET", "/flush_cache"), ("POST", "/abort_request"), ("GET", "/playground/events")):
+        refusal = client.request(method, path, headers=headers)
+        assert (refusal.status_code, refusal.json()["error"]["code"]) == (403, "cross_site")
+
+
+def test_on_this_machine_another_port_is_no_stranger_to_a_browser_but_to_control(client: httpx.Client) -> None:
+    """A page's simple ``GET`` has no ``Origin``, and all ports of a machine are of one site."""
+    headers = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "no-cors"}
+    assert client.get("/flush_cache", headers=headers).status_code == 403
+    assert client.get("/model_info", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_pages_of_one_machine_are_foreign_to_another(host: str) -> None:
+    cross = CrossOrigin(ServerArgs(host=host))
+    assert not cross.is_open
+    for origin in LOCAL:
+        assert cross.is_foreign([(b"origin", origin.encode()), (b"host", b"192.0.2.1:30000")])
+
+
+REBOUND = {"Origin": "http://evil.example:30000", "Host": "evil.example:30000"}
+
+
+@pytest.mark.parametrize(
+    ("headers", "options", "status"),
+    [
+        (REBOUND, {}, 403),
+        ({**REBOUND, "Host": "evil.example", "Origin": "http://evil.example"}, {}, 403),
+        ({**REBOUND, "X-Forwarded-Host": "evil.example:30000"}, {}, 403),
+        ({**REBOUND, "Origin": "http://localhost:3000"}, {}, 200),
+        ({**REBOUND, "Sec-Fetch-Site": "same-origin"}, {}, 200),  # over HTTPS, with a certificate
+        ({**REBOUND, "Host": "192.168.1.7:8080", "Origin": "http://192.168.1.7:8080"}, {}, 200),
+        ({**REBOUND, "Host": "[fe80::1]:8080", "Origin": "http://[fe80::1]:8080"}, {}, 200),
+        ({"Host": "model.internal"}, {}, 200),  # a program, through a proxy
+        ({"Host": "127.0.0.1", "X-Forwarded-Host": "chat.example", "Origin": "https://chat.example"}, {}, 200),
+        (REBOUND, {"cors_allow_origins": "http://evil.example:30000"}, 200),
+        (REBOUND, {"cors_allow_origins": "*"}, 200),
+        (REBOUND, {"api_key": KEY}, 401),
+        (REBOUND, {"host": "0.0.0.0"}, 200),
+    ],
+)
+def test_a_name_that_comes_to_lead_here_makes_no_page_the_servers_own(
+    headers: dict[str, str], options: dict[str, str], status: int
+) -> None:
+    gate = Gate(ServerArgs(**options))
+    sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    if status == 200:
+        gate.check(Access.CLIENT, sent)
+        return
+    with pytest.raises(RequestFailed) as refused:
+        gate.check(Access.CLIENT, sent)
+    assert refused.value.status_code == status
 
 
 def test_a_browser_is_told_which_pages_may_call_before_any_key_is_shown(friendly: httpx.Client) -> None:
@@ -105,10 +198,16 @@ def test_all_pages_may_be_let_in(tmp_path: Path) -> None:
 
 def test_what_a_page_of_another_site_sends_unseen_does_nothing(client: httpx.Client) -> None:
     """A browser sends plain text and images' requests without asking first."""
-    foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Content-Type": "text/plain"}
-    for method, path in (("POST", "/generate"), ("POST", "/abort_request"), ("GET", "/flush_cache")):
-        refusal = client.request(method, path, headers=foreign, content=b'{"abort_all": true, "text": "a"}')
-        assert (refusal.status_code, refusal.json()["error"]["code"]) == (403, "cross_site")
+    foreign = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}
+    body = b'{"abort_all": true, "text": "a", "prompt": "a"}'
+    for kind in ({"Content-Type": "text/plain"}, {}):
+        for method, path in (
+            *(("POST", "/generate"), ("POST", "/v1/completions"), ("POST", "/api/generate")),
+            *(("POST", "/abort_request"), ("GET", "/flush_cache")),
+        ):
+            refusal = client.request(method, path, headers={**foreign, **kind}, content=body)
+            assert refusal.status_code == 403, path
+            assert "--cors-allow-origins" in refusal.text
     assert client.get("/docs", headers=foreign).status_code == 200
     for site in ("same-origin", "same-site", "none"):
         assert client.get("/model_info", headers={"Sec-Fetch-Site": site}).status_code == 200

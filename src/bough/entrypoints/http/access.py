@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import logging
 import os
 import stat
@@ -16,7 +15,7 @@ from functools import partial
 from bough.config import rules
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import user_path
-from bough.entrypoints.http.cors import CrossOrigin
+from bough.entrypoints.http.cors import CrossOrigin, host_name, is_loopback
 from bough.errors import ConfigError, RequestFailed, TooManyRequests
 
 logger = logging.getLogger(__name__)
@@ -102,19 +101,21 @@ class Gate:
                     code="control_closed",
                 )
         if not wanted:
-            # A foreign name that leads here makes a browser think that its page is ours (DNS rebinding).
-            is_renamed = access is Access.CONTROL and not is_loopback(_host_of(headers))
-            if is_renamed or self._cross_origin.is_foreign(headers):
-                raise RequestFailed(
-                    "pages of other sites may not call this server; --cors-allow-origins says which may",
-                    status_code=403,
-                    code="cross_site",
-                )
-            if access is Access.CONTROL and _is_navigation(headers):
+            is_control = access is Access.CONTROL
+            if is_control and _is_navigation(headers):
                 raise RequestFailed(
                     "a control route is no page: a program may call it, a link or an address bar may not lead here",
                     status_code=403,
                     code="navigation",
+                )
+            # A foreign name that leads here makes a browser think that its page is ours (DNS rebinding). Of other
+            # routes a proxy's name may be asked for, if not by a page: see CrossOrigin.
+            is_renamed = is_control and not is_loopback(host_name(dict(headers).get(b"host")))
+            if is_renamed or self._cross_origin.is_foreign(headers, is_control=is_control):
+                raise RequestFailed(
+                    "pages of other sites may not call this server; --cors-allow-origins says which may",
+                    status_code=403,
+                    code="cross_site",
                 )
             return None
         given = _key_of(headers)
@@ -201,20 +202,6 @@ def own_key(args: ServerArgs) -> str | None:
     admin = read_keys(args.admin_api_key, args.admin_api_key_file, "admin_api_key_file")
     keys = admin or read_keys(args.api_key, args.api_key_file, "api_key_file")
     return keys[0] if keys else None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine reach an address."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _host_of(headers: Headers) -> str:
-    """The name by which a client calls the server, without the port."""
-    host = next((value.decode("latin-1") for name, value in headers if name == b"host"), "localhost")
-    return host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].lower()
 
 
 def _is_navigation(headers: Headers) -> bool:
