@@ -23,6 +23,7 @@ from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.handlers import ResponsesHandlers
 from bough.entrypoints.http.responses.pages import items_at, page_of
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
+from bough.entrypoints.http.responses.tools import OfferedTools
 from bough.errors import BadRequest, NotFound, Overloaded
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server
 from tests.entrypoints.http.test_openai_client import prompt_of
@@ -692,7 +693,9 @@ class TestStore:
 def test_all_thoughts_before_an_answer_are_its_thoughts(items: list[dict[str, Any]], thought: str) -> None:
     thoughts = [{"type": "reasoning", "id": f"r{number}", **item} for number, item in enumerate(items)]
     answer = {"type": "message", "id": "m", "role": "assistant", "content": "hi"}
-    assert conversation([*thoughts, answer]) == [{"role": "assistant", "content": "hi", "reasoning_content": thought}]
+    assert conversation([*thoughts, answer], OfferedTools()) == [
+        {"role": "assistant", "content": "hi", "reasoning_content": thought}
+    ]
 
 
 def test_the_phase_of_a_message_reaches_the_template(http: httpx.Client, thinker: RunningServer) -> None:
@@ -705,7 +708,7 @@ def test_the_phase_of_a_message_reaches_the_template(http: httpx.Client, thinker
     made = http.post(PATH, json={"input": messages}).json()
     listed = http.get(f"{PATH}/{made['id']}/input_items", params={"order": "asc"}).json()["data"]
     assert [item.get("phase") for item in listed] == [None, "commentary", None]
-    assert conversation(listed)[1:] == [
+    assert conversation(listed, OfferedTools())[1:] == [
         {"role": "assistant", "content": "hm", "phase": "commentary"},
         {"role": "assistant", "content": "ho"},
     ]

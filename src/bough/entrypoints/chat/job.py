@@ -46,11 +46,11 @@ class ToolUse:
     choice: ToolChoice = ToolChoice.NONE
     name: str | None = None
     parallel: bool = True
-    places: tuple[int, ...] | None = None
+    places: tuple[str, ...] | None = None
 
     def where(self, index: int) -> str:
         """What the client calls one of the tools."""
-        return f"tools[{index if self.places is None else self.places[index]}]"
+        return f"tools[{index}]" if self.places is None else self.places[index]
 
     @property
     def callable(self) -> bool:

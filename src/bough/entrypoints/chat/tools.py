@@ -26,7 +26,7 @@ class Reasoning(msgspec.Struct, forbid_unknown_fields=True):
     enabled: bool | None = None
 
 
-def distinct(tools: Iterable[ToolSpec | None], member: str = "name") -> dict[int, ToolSpec]:
+def distinct(tools: Iterable[ToolSpec | None], member: str = "name") -> dict[str, ToolSpec]:
     """The tools of a request, which have different names, under their places in it.
 
     Args:
@@ -36,7 +36,7 @@ def distinct(tools: Iterable[ToolSpec | None], member: str = "name") -> dict[int
     Raises:
         BadRequest: if two have the same name.
     """
-    specs: dict[int, ToolSpec] = {}
+    specs: dict[str, ToolSpec] = {}
     names: set[str] = set()
     for index, spec in enumerate(tools):
         if spec is None:
@@ -45,7 +45,7 @@ def distinct(tools: Iterable[ToolSpec | None], member: str = "name") -> dict[int
             param = f"tools[{index}].{member}"
             raise BadRequest(f"{param}: {spec.name!r} is the name of an earlier tool", param=param)
         names.add(spec.name)
-        specs[index] = spec
+        specs[f"tools[{index}]"] = spec
     return specs
 
 
@@ -64,8 +64,8 @@ class Choice:
     allowed: tuple[str, ...] | None = None
 
 
-def make_tool_use(tools: Mapping[int, ToolSpec], choice: Choice, *, parallel: bool) -> ToolUse:
-    """Tools, from :func:`distinct`, and how they are to be used, after a look at whether that is possible.
+def make_tool_use(tools: Mapping[str, ToolSpec], choice: Choice, *, parallel: bool) -> ToolUse:
+    """Tools, by their places, and how they are to be used, after a look at whether that is possible.
 
     Raises:
         BadRequest: if there is no tool to use.
@@ -79,7 +79,7 @@ def make_tool_use(tools: Mapping[int, ToolSpec], choice: Choice, *, parallel: bo
         if name not in names:
             raise BadRequest(f"tool_choice: there is no tool with the name {name[:64]!r}", param="tool_choice")
     if choice.allowed is not None:
-        tools = {index: each for index, each in tools.items() if each.name in choice.allowed}
+        tools = {place: each for place, each in tools.items() if each.name in choice.allowed}
     return ToolUse(tuple(tools.values()), choice.mode, choice.name, parallel, tuple(tools))
 
 

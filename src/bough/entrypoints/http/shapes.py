@@ -64,10 +64,11 @@ class NamedFunction(msgspec.Struct):
 
 
 class ResponsesTool(msgspec.Struct):
-    """A tool of ``/v1/responses``."""
+    """A tool of ``/v1/responses``, or a namespace of such."""
 
-    type: Literal["function"]
+    type: Literal["function", "namespace"]
     name: Name
+    tools: Annotated[list[dict[str, Any]] | None, Meta(description="Of `namespace`: functions.")] = None
     description: str | None = None
     parameters: Annotated[JsonSchema | None, Meta(description="Schema of the arguments, of the type `object`.")] = None
     strict: bool | None = None
@@ -78,6 +79,7 @@ class ResponsesToolChoice(msgspec.Struct):
 
     type: Literal["function", "allowed_tools"]
     name: Name | None = None
+    namespace: Annotated[str | None, Meta(description="Of the function, where its name is not enough.")] = None
     mode: Literal["auto", "required"] | None = None
     tools: Annotated[list[FunctionName] | None, Meta(description="For `allowed_tools`.")] = None
 
@@ -205,6 +207,7 @@ class ResponsesItem(msgspec.Struct):
     content: Annotated[str | list[ResponsesPart] | None, Meta(description="Of `message` and `reasoning`.")] = None
     call_id: Annotated[str | None, Meta(description="Of `function_call` and `function_call_output`.")] = None
     name: Annotated[str | None, Meta(description="Of `function_call`.")] = None
+    namespace: Annotated[str | None, Meta(description="Of `function_call`.")] = None
     arguments: Annotated[str | None, Meta(description="Of `function_call`: JSON.")] = None
     output: Annotated[str | list[ResponsesPart] | None, Meta(description="Of `function_call_output`.")] = None
     summary: Annotated[list[ResponsesPart] | None, Meta(description="Of `reasoning`.")] = None

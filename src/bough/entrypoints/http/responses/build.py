@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -39,14 +39,23 @@ class ResponseBuilder:
         body: the response object as it is before anything is generated; it is filled in here.
         describe: writes logprobs; ``None`` if they are not wanted.
         tells: whether there shall be events.
+        call_names: members that name a function that is called, by what the model calls it, where that is not its name.
 
     Attributes:
         final: the response object for good, as JSON; empty until then.
         num_bytes: of the output so far, about.
     """
 
-    def __init__(self, body: dict[str, Any], describe: Describe | None = None, *, tells: bool) -> None:
+    def __init__(
+        self,
+        body: dict[str, Any],
+        describe: Describe | None = None,
+        *,
+        tells: bool,
+        call_names: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
         self.body = body
+        self._call_names = call_names or {}
         self.final = b""
         self.num_bytes = 0
         self._describe = describe
@@ -152,7 +161,8 @@ class ResponseBuilder:
             self._add_text(event.text, end)
         elif isinstance(event, ToolCallStart):
             self._close_item(begin=begin)
-            self._open_item(_CALL, {"call_id": event.id, "name": event.name, "arguments": ""}, begin)
+            named = self._call_names.get(event.name) or {"name": event.name}
+            self._open_item(_CALL, {"call_id": event.id, **named, "arguments": ""}, begin)
         else:
             self._add_text(event.fragment, end)
 

@@ -6,15 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
-from bough.entrypoints.chat.job import Message, ToolUse, template_call
-from bough.entrypoints.chat.tools import distinct, make_tool_use
+from bough.entrypoints.chat.job import Message, template_call
 from bough.entrypoints.http.fields import known_members
 from bough.entrypoints.http.openai.structured import described_schema
-from bough.entrypoints.http.openai.tools import chosen
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
+from bough.entrypoints.http.responses.tools import OfferedTools
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
-from bough.parsers.base import ToolSpec
 from bough.tokenization.chat_template import reads_text_only
 
 Item = dict[str, Any]
@@ -48,14 +46,6 @@ _ITEM_MEMBERS = {
 }
 _COMMON_MEMBERS = frozenset({"type", "id", "status", "created_by"})
 _FORMAT_MEMBERS = frozenset({"type", "name", "description", "schema", "strict"})
-_OTHER_TOOLS = (
-    *("web_search", "file_search", "code_interpreter", "image_generation", "mcp", "computer", "tool_search"),
-    *("custom", "namespace", "local_shell", "shell", "apply_patch"),
-)
-"""How the types of tools begin that the server would run, or whose calls are no JSON: clients send them along."""
-
-_TOOL_MEMBERS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading", "cache_control"})
-"""The last two change nothing: tools are always shown, and prefixes cached anyway."""
 
 
 def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | None) -> list[Item]:
@@ -109,6 +99,8 @@ def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) 
             kept["phase"] = _string(item, "phase", place)
     elif kind == "function_call":
         kept |= {name: _string(item, name, place) for name in ("call_id", "name", "arguments")}
+        if item.get("namespace") is not None:
+            kept["namespace"] = _string(item, "namespace", place)
     elif kind == "function_call_output":
         kept["call_id"] = _string(item, "call_id", place)
         kept["output"] = _content(item.get("output"), f"{place}.output", unknown)
@@ -138,11 +130,12 @@ def _content(content: Any, where: str, unknown: dict[str, None] | None) -> str |
     return parts
 
 
-def conversation(items: Sequence[Item]) -> list[Message]:
+def conversation(items: Sequence[Item], tools: OfferedTools) -> list[Message]:
     """Items as messages for the chat template: what the assistant thought, said and called in one turn is one message.
 
     Args:
         items: as :func:`input_items` makes them, and what was answered.
+        tools: the tools of the request, which may have other names towards the model.
     """
     messages: list[Message] = []
     turn: dict[str, Any] = {}
@@ -164,7 +157,9 @@ def conversation(items: Sequence[Item]) -> list[Message]:
             end_turn()
             messages.append({"role": item["role"], "content": _text(item["content"]), **_phase(item)})
         elif kind == "function_call":
-            turn.setdefault("tool_calls", []).append(template_call(item["call_id"], item["name"], item["arguments"]))
+            turn.setdefault("tool_calls", []).append(
+                template_call(item["call_id"], tools.name_of(item), item["arguments"])
+            )
         elif kind == "reasoning":
             if "content" in turn or "tool_calls" in turn:
                 end_turn()
@@ -219,29 +214,6 @@ def _string(item: Mapping[str, Any], name: str, where: str) -> str:
     if not isinstance(value, str):
         raise BadRequest(f"{where}.{name} must be a string", param=f"{where}.{name}")
     return value
-
-
-def tool_use(body: ResponsesRequest, unknown: dict[str, None] | None) -> ToolUse:
-    """From ``tools`` and ``tool_choice``. Tools that are no functions are left out: the model is not told of them.
-
-    Raises:
-        BadRequest: naming what does not fit together.
-    """
-    specs = distinct(_tool(tool, f"tools[{index}]", unknown) for index, tool in enumerate(body.tools or ()))
-    return make_tool_use(specs, chosen(body.tool_choice, unknown), parallel=body.parallel_tool_calls)
-
-
-def _tool(tool: Mapping[str, Any], where: str, unknown: dict[str, None] | None) -> ToolSpec | None:
-    kind = tool.get("type")
-    if isinstance(kind, str) and any(kind == other or kind.startswith(f"{other}_") for other in _OTHER_TOOLS):
-        return None
-    if kind != "function":
-        raise BadRequest(
-            f"{where}: tools of type {str(kind)[:40]!r} are not supported; describe a function and run it yourself",
-            param=f"{where}.type",
-            code="unsupported_parameter",
-        )
-    return ToolSpec.from_function(known_members(tool, _TOOL_MEMBERS, where, unknown), where)
 
 
 def constraint(body: ResponsesRequest, unknown: dict[str, None] | None) -> Constraint | None:

@@ -14,7 +14,7 @@ import msgspec
 
 from bough.entrypoints.chat.constraints import Constraint, constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
-from bough.entrypoints.chat.job import ChatJob, ToolUse
+from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
@@ -28,6 +28,7 @@ from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.pages import items_at, page_of
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
+from bough.entrypoints.http.responses.tools import OfferedTools, offered_tools
 from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
 from bough.ipc.messages import PositionLogprobs
@@ -120,15 +121,15 @@ class ResponsesHandlers:
         with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
             num_chars = self.store.size_of(convert.referred_ids(body)) + text_size(body.input)
             items = await encoder.run(num_chars, partial(convert.input_items, body, self.store.finder(), unknown))
-            tools = convert.tool_use(body, unknown)
+            tools = offered_tools(body, unknown)
             constraint = convert.constraint(body, unknown)
         earlier: list[convert.Item] = []
         if previous is not None:
             earlier = await encoder.run(sum(part.size for part in previous.chain()), previous.conversation)
         job, run = await self._ready(body, [*earlier, *items], tools, constraint)
         response_id = body.request_id or f"resp_{job.rids[0]}"
-        blank = _response(response_id, body, job, self._manager.served_model_name)
-        builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream)
+        blank = _response(response_id, body, job, tools, self._manager.served_model_name)
+        builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream, call_names=tools.call_names())
         entry = StoredResponse(response_id, blank, items, previous) if keep else None
         call.keep(len(msgspec.json.encode(blank)) if entry is None else entry.size)
         return builder, run, entry, body.background
@@ -280,7 +281,7 @@ class ResponsesHandlers:
     # --- from requests to jobs --------------------------------------------------------------------------------------
 
     async def _ready(
-        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse, constraint: Constraint | None
+        self, body: ResponsesRequest, items: list[convert.Item], tools: OfferedTools, constraint: Constraint | None
     ) -> tuple[ChatJob, ChatRun]:
         """The job, and what it takes to run it; with ``truncation``, of as many turns as there is room for.
 
@@ -320,13 +321,13 @@ class ResponsesHandlers:
             )
 
     def _job(
-        self, body: ResponsesRequest, items: list[convert.Item], tools: ToolUse, constraint: Constraint | None
+        self, body: ResponsesRequest, items: list[convert.Item], tools: OfferedTools, constraint: Constraint | None
     ) -> ChatJob:
-        messages = convert.conversation(items)
+        messages = convert.conversation(items, tools)
         if body.instructions:
             messages.insert(0, {"role": "system", "content": body.instructions})
         wants_logprobs = bool(body.top_logprobs) or WITH_LOGPROBS in (body.include or ())
-        if wants_logprobs and tools.callable:
+        if wants_logprobs and tools.use.callable:
             raise BadRequest(
                 "logprobs cannot be combined with tools here; use /v1/chat/completions",
                 param="top_logprobs" if body.top_logprobs else "include",
@@ -336,7 +337,7 @@ class ResponsesHandlers:
             params=self._params(body, constraint),
             constraint_param=constraint_param(constraint),
             rids=[new_request_id()],
-            tools=tools,
+            tools=tools.use,
             prompt_param="input",
             template_kwargs=template_variables(
                 body.chat_template_kwargs, body.reasoning.effort if body.reasoning is not None else None, None, None
@@ -387,7 +388,9 @@ def _when_over(call: Call, callback: Callable[[], None]) -> None:
     call.on_over = over
 
 
-def _response(response_id: str, body: ResponsesRequest, job: ChatJob, model: str) -> dict[str, Any]:
+def _response(
+    response_id: str, body: ResponsesRequest, job: ChatJob, tools: OfferedTools, model: str
+) -> dict[str, Any]:
     """The response object as it is before anything is generated."""
     params = job.params
     reasoning = body.reasoning
@@ -408,8 +411,8 @@ def _response(response_id: str, body: ResponsesRequest, job: ChatJob, model: str
             "summary": None if reasoning is None else reasoning.summary,
         },
         "text": {"format": (body.text.format if body.text is not None else None) or {"type": "text"}},
-        "tools": body.tools or [],
-        "tool_choice": body.tool_choice if body.tool_choice is not None else "auto",
+        "tools": tools.in_force,
+        "tool_choice": tools.choice if tools.choice is not None else "auto",
         "temperature": params.temperature,
         "top_p": params.top_p,
         "top_logprobs": body.top_logprobs or 0,

@@ -96,8 +96,8 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     tools: Annotated[
         Annotated[list[dict[str, Any]], Meta(max_length=MAX_TOOLS)] | None,
         Meta(
-            description="Functions that the model may call; tools that the server would run, and those whose calls are "
-            "no JSON (`custom`, `shell` …), are left out."
+            description="Functions that the model may call, also in namespaces; tools that the server would run, and "
+            "those whose calls are no JSON (`custom`, `shell` …), are left out."
         ),
     ] = None
     tool_choice: Annotated[
