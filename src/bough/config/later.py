@@ -54,6 +54,7 @@ _UNLESS = {
 """Switches for what is so here that another flag may contradict, and the value with which it does."""
 
 _NEEDLESS = {
+    "allow-unknown-fields": "unknown fields are ignored unless --strict-fields is given; leave it out",
     "trust-remote-code": "code from checkpoints is never run, and no model that is supported needs it; leave it out",
     **dict.fromkeys(
         ("enable-torch-compile", "enable-torch-compile-debug-mode", "torch-compile-max-bs"),

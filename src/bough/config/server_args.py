@@ -263,8 +263,11 @@ class ServerArgs(EngineArgs):
         help="Sample every token, also where a grammar leaves no choice. The outputs are the same.",
         group=API,
     )
-    allow_unknown_fields: bool = option(
-        False, help="Log and ignore unknown fields of requests instead of refusing them.", group=API
+    strict_fields: bool = option(
+        False,
+        help="Refuse requests with unknown fields. Else they are ignored, named in the log and in the header "
+        "`x-bough-ignored-fields`, unless they look like typos.",
+        group=API,
     )
 
     max_outputs_per_request: int = option(

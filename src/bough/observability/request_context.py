@@ -6,12 +6,23 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
+from itertools import islice
 
 import msgspec
 
 from bough.observability.tracing import Span
 
 REQUEST_ID_HEADER = b"x-request-id"
+
+IGNORED_FIELDS_HEADER = b"x-bough-ignored-fields"
+MAX_IGNORED_SHOWN = 16
+"""Most fields that the header names."""
+
+MAX_IGNORED_CHARS = 64
+"""Most characters of each."""
+
+_NOT_IN_HEADERS = re.compile(rb"[^\x21-\x2b\x2d-\x7e]")
+"""What would end a header or an element of it, or is no character of one."""
 
 _USABLE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
@@ -22,6 +33,7 @@ class RequestContext(msgspec.Struct):
     Attributes:
         request_id: what the client has called it in ``x-request-id``, or an id made here.
         span: of the whole request, if it is traced.
+        ignored_fields: paths of fields of the body that are not known.
         on_taken: to be called once what it asks for counts among what waits to be computed; of its body only what is
             kept counts then.
     """
@@ -29,6 +41,7 @@ class RequestContext(msgspec.Struct):
     request_id: str
     span: Span | None = None
     on_taken: Callable[[], None] | None = None
+    ignored_fields: list[str] = []
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -36,6 +49,8 @@ class RequestContext(msgspec.Struct):
         headers = [(REQUEST_ID_HEADER, self.request_id.encode("ascii"))]
         if self.span is not None:
             headers.append((b"traceresponse", self.span.traceparent.encode("ascii")))
+        if self.ignored_fields:
+            headers.append((IGNORED_FIELDS_HEADER, _listed(self.ignored_fields)))
         return headers
 
 
@@ -49,3 +64,9 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
         if name == REQUEST_ID_HEADER and _USABLE_ID.fullmatch(value):
             return value.decode("ascii")
     return os.urandom(16).hex()
+
+
+def _listed(names: Iterable[str]) -> bytes:
+    """Names as the value of a header."""
+    shown = (_NOT_IN_HEADERS.sub(b"", name[:MAX_IGNORED_CHARS].encode("utf-8", "replace")) for name in names)
+    return b", ".join(islice(filter(None, dict.fromkeys(shown)), MAX_IGNORED_SHOWN))

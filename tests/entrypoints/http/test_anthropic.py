@@ -246,10 +246,6 @@ def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServ
         ({"messages": [{"role": "user", "content": [{"type": "image", "source": {}}]}]}, "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_use"}]}]}, "messages[0].content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
-        (
-            {"messages": [{"role": "user", "content": [{"type": "text", "text": "", "x": 1}]}]},
-            "messages[0].content[0].x",
-        ),
         ({"tools": [{"type": "bash_20250124", "name": "bash"}]}, "tools[0]"),
         ({"tools": [{**WEATHER, "input_examples": {}}]}, "tools[0].input_examples"),
         ({"tools": [WEATHER, WEATHER]}, "tools[1].name"),

@@ -240,7 +240,6 @@ def test_sampling_parameter_of_wrong_type_is_refused(client: httpx.Client, name:
 @pytest.mark.parametrize(
     ("params", "field"),
     [
-        ({"no_such": 1}, "no_such"),
         ({"regex": "a+", "ebnf": "root ::= []"}, "ebnf"),
         ({"json_schema": "{"}, "json_schema"),
         ({"json_schema": "[]"}, "json_schema"),
@@ -284,8 +283,6 @@ PADDED_STREAM = {"stream": True, "stream_options": {"include_obfuscation": True}
         ("/v1/chat/completions", {"messages": [{"content": "Hi"}]}, "messages[0].role"),
         ("/v1/chat/completions", {"messages": [{"role": "alien", "content": "Hi"}]}, "messages[0].role"),
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": 5}]}, "messages[0].content"),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi", "x": 5}]}, "messages[0].x"),
-        ("/v1/chat/completions", {"stream": True, "stream_options": {"x": 1}}, "stream_options.x"),
         ("/v1/completions", PADDED_STREAM, "stream_options.include_obfuscation"),
         ("/v1/chat/completions", PADDED_STREAM, "stream_options.include_obfuscation"),
         ("/v1/chat/completions", {"logit_bias": {"3": 1, "5": 101}}, "logit_bias.5"),
@@ -565,7 +562,7 @@ def test_content_type_must_be_json_on_openai_routes(client: httpx.Client) -> Non
 
 @pytest.mark.parametrize("info", [info for info in ROUTES if info.has_body], ids=lambda info: info.path)
 def test_content_type_is_asked_for_where_it_is_documented(client: httpx.Client, info: RouteInfo) -> None:
-    answer = client.post(info.path, content=b'{"nonsense": 1}', headers={"content-type": "text/plain"})
+    answer = client.post(info.path, content=b'{"nonsense": 1, ', headers={"content-type": "text/plain"})
     documented = openapi_schema()["paths"][info.path]["post"]["responses"]
     assert answer.status_code == (415 if "415" in documented else 400), answer.text
 
@@ -683,77 +680,6 @@ def test_headers_that_ask_for_what_is_not_done_are_refused(
     error = response.json()["error"]
     assert (response.status_code, error["param"].lower()) == (400, name.lower())
     assert error.get("code") == code or code == "invalid_value"
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "param"),
-    [
-        ("/generate", {"text": "Hi", "session_params": {"id": "s", "x": 1}}, "session_params.x"),
-        ("/v1/completions", {"prompt": "Hi", "session_params": {"id": "s", "x": 1}}, "session_params.x"),
-        ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a", "x": 1}]}, "messages[0].x"),
-    ],
-)
-def test_unknown_members_have_the_code_of_unknown_fields(
-    client: httpx.Client, path: str, body: dict[str, Any], param: str
-) -> None:
-    error = client.post(path, json=body).json()["error"]
-    assert (error["param"], error["code"]) == (param, "unknown_parameter")
-
-
-@pytest.mark.parametrize(
-    ("path", "body", "message"),
-    [
-        (
-            "/v1/chat/completions",
-            {"messages": [{"role": "user", "content": "a"}, {"role": "user", "contents": "b"}]},
-            "messages[1].contents; did you mean content?",
-        ),
-        (
-            "/v1/chat/completions",
-            {
-                "messages": [
-                    {"role": "user", "content": "a"},
-                    {"role": "assistant", "tool_calls": [{"function": {"name": "f", "argument": "{}"}}]},
-                ]
-            },
-            "messages[1].tool_calls[0].function.argument; did you mean arguments?",
-        ),
-        (
-            "/v1/chat/completions",
-            {
-                "messages": [{"role": "user", "content": "a"}],
-                "tools": [{"type": "function", "function": {"name": "f", "parameter": {}}}],
-            },
-            "tools[0].function.parameter; did you mean parameters?",
-        ),
-        (
-            "/v1/messages",
-            {"model": "m", "max_tokens": 1, "messages": [{"role": "user", "content": "a", "rol": "user"}]},
-            "messages[0].rol; did you mean role?",
-        ),
-        (
-            "/api/chat",
-            {"model": "m", "messages": [{"role": "user", "content": "a"}], "options": {"temprature": 1}},
-            "options.temprature; did you mean temperature?",
-        ),
-        (
-            "/api/chat",
-            {"model": "m", "messages": [{"role": "user", "content": "a"}], "options": {"predict": 1}},
-            "options.predict; did you mean num_predict?",
-        ),
-        ("/api/chat", {"model": "m", "messages": [{"roles": "user"}]}, "messages[0].roles; did you mean role?"),
-        ("/generate", {"text": "Hi", "session_params": {"id": "s", "ofset": 1}}, "ofset; did you mean offset?"),
-    ],
-)
-def test_mistyped_members_bring_a_suggestion(
-    client: httpx.Client, path: str, body: dict[str, Any], message: str
-) -> None:
-    response = client.post(path, json=body)
-    error = response.json()["error"]
-    text = error if isinstance(error, str) else error["message"]
-    assert response.status_code == 400
-    assert text.startswith("unknown field: ")
-    assert text.endswith(message)
 
 
 @pytest.mark.parametrize(

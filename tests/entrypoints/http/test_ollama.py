@@ -226,7 +226,6 @@ def test_durations_are_measured(http: httpx.Client, thinker: RunningServer) -> N
         ({"top_logprobs": 2}, "top_logprobs"),
         ({"messages": [{"role": "user"}]}, "messages[0].content"),
         ({"messages": [{**USER, "images": ["a"]}]}, "messages[0].images: this model reads text only"),
-        ({"tools": [{**CLOCK, "newer": 1}]}, "tools[0].newer"),
         ({"tools": [{"type": "function"}]}, "tools[0].function"),
         ({"think": "much"}, "think must be one of true, false, high, low, medium, got"),
     ],

@@ -215,20 +215,6 @@ class TestServerOptions:
                 assert choice["text"] == text
                 assert choice["logprobs"]["text_offset"][1] == len(text) - 2
 
-    def test_unknown_fields_can_be_allowed(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        with running_server(tmp_path, allow_unknown_fields=True) as server:
-            api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")
-            api.chat.completions.create(model="m", messages=MESSAGES, max_tokens=1, extra_body={"brand_new": 1})
-            assert "brand_new" in caplog.text
-
-    def test_unknown_sampling_parameters_can_be_allowed(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        with running_server(tmp_path, allow_unknown_fields=True) as server:
-            for params in ({"fresh": 2, "max_new_tokens": None}, [{"fresh": 2, "max_new_tokens": None}]):
-                body = {"text": ["a"], "foo": 1, "sampling_params": params}
-                assert httpx.post(f"{server.url}/generate", json=body).status_code == 200
-                assert "sampling_params.fresh" in caplog.text
-                caplog.clear()
-
     def test_without_tokenizer_text_is_refused_and_completions_are_made_of_ids(self, tmp_path: Path) -> None:
         with running_server(tmp_path, skip_tokenizer=True, skip_tokenizer_init=True) as server:
             api = openai.OpenAI(base_url=f"{server.url}/v1", api_key="none")

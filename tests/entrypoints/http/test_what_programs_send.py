@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from openai.types.chat import ParsedChatCompletion
 
-from tests.entrypoints.http.server import RunningServer, running_server
+from tests.entrypoints.http.server import RunningServer
 from tests.entrypoints.http.test_openai_client import prompt_of
 
 USER = {"role": "user", "content": "Hi"}
@@ -173,12 +172,6 @@ def test_codex_says_who_it_is(client: httpx.Client) -> None:
     assert "response.completed" in answer.text or "response.incomplete" in answer.text
     wrong = client.post("/v1/responses", json={**body, "client_metadata": "me"})
     assert wrong.json()["error"]["param"] == "client_metadata"
-
-
-def test_unknown_options_of_streams_may_be_allowed_there_too(tmp_path: Path) -> None:
-    with running_server(tmp_path, allow_unknown_fields=True) as server:
-        body = {"input": "Hi", "max_output_tokens": 2, "stream_options": {"newer": 1}}
-        assert httpx.post(f"{server.url}/v1/responses", json=body).status_code == 200
 
 
 def test_vllms_benchmark_finds_the_tokenizer(client: httpx.Client, server: RunningServer) -> None:

@@ -18,8 +18,8 @@ import msgspec
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
-from bough.entrypoints.http.fields import log_unknown
 from bough.entrypoints.http.json_body import RawValue
+from bough.entrypoints.http.unknown_fields import log_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.observability.metrics import Metrics
 from bough.observability.request_context import CURRENT, RequestContext, request_id_of

@@ -7,15 +7,11 @@ errors, the OpenAPI description and ``docs/endpoints.md`` are made from these.
 
 from __future__ import annotations
 
-import difflib
 import functools
-import logging
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import islice
 from operator import is_
 from typing import Any, Generic, TypeVar, get_type_hints
 
@@ -24,6 +20,7 @@ from msgspec import inspect
 
 from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
+from bough.entrypoints.http.unknown_fields import MAX_NAMES_COLLECTED, Unknown, note_unknown, typo_of, unknown_field
 from bough.errors import BadRequest
 from bough.json_words import fault_in_json, problem_with, problem_with_name, split_place, wrong_choice, wrong_field
 
@@ -36,9 +33,6 @@ without keeping other clients waiting."""
 
 _TRUNCATION = "truncate_prompt_tokens"
 """The field that has long prompts cut."""
-
-MAX_UNKNOWN_LOGGED = 8
-"""Most names of unknown fields in a line of the log."""
 
 INEFFECTIVE_TYPES: dict[str, Any] = {
     **dict.fromkeys(
@@ -73,18 +67,15 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
 }
 """What fields that change nothing hold, by their names, which mean the same everywhere."""
 
-_INDEX = re.compile(r"\[\d+\]")
 _STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
 _NOT_WHOLE = re.compile(r"Expected `(?:[^`]*\W)?int(?:\W[^`]*)?`, got `float`(?: - at `\$(?P<place>.*)`)?")
 _ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 _MEMBER = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<name>[^`]*)")
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
-logger = logging.getLogger(__name__)
-
 Body = TypeVar("Body", bound=msgspec.Struct)
 
-Tidy = Callable[[Any, dict[str, None] | None], Any]
+Tidy = Callable[[Any, Unknown | None], Any]
 """From a decoded value to one in the form that the model asks for. The second argument is where names of unknown
 members are collected, which are dropped; ``None`` to keep them, so that they are refused."""
 
@@ -161,7 +152,7 @@ class BodySpec(Generic[Body]):
 
         Args:
             body: JSON, or the members of such an object, split with regard to :meth:`element_limit`.
-            allow_unknown: log unknown fields instead of refusing them.
+            allow_unknown: ignore unknown fields, but for typos, instead of refusing them.
             max_tokens: longest prompt that can be served; it bounds none that is to be cut.
 
         Returns:
@@ -171,17 +162,22 @@ class BodySpec(Generic[Body]):
             BadRequest: naming the field at fault.
         """
         values: dict[str, Any] = {}
-        unknown: dict[str, None] = {}
+        unknown: Unknown = {}
         members = await split_object(body, self.element_limit) if isinstance(body, bytes) else body
         if _TRUNCATION in self._decoders and bytes(members.get(_TRUNCATION, b"null")) != b"null":
             max_tokens = sys.maxsize
         for name, raw in members.items():
+            is_null = len(raw) == 4 and bytes(raw) == b"null"
             if not self.knows(name):
                 if not allow_unknown:
                     raise self._unknown(name)
-                unknown[name] = None
+                if len(unknown) < MAX_NAMES_COLLECTED and not is_null:
+                    meant = typo_of(name, self.names)
+                    if meant is not None:
+                        raise self._unknown(name, meant)
+                    unknown[name] = None
                 continue
-            if len(raw) == 4 and bytes(raw) == b"null":
+            if is_null:
                 continue
             target = self.aliases.get(name, name)
             decoder = self._decoders.get(target)
@@ -196,7 +192,7 @@ class BodySpec(Generic[Body]):
                 rival = self.excludes.get(name)
                 if rival is not None and bytes(members.get(rival, b"null")) != b"null":
                     raise BadRequest(f"give either {rival} or {name}, not both", param=name)
-        log_unknown(unknown, "fields of a request")
+        note_unknown(unknown)
         for name in self._required:
             if name not in values:
                 raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")
@@ -209,7 +205,7 @@ class BodySpec(Generic[Body]):
         name: str,
         raw: RawValue,
         max_tokens: int,
-        unknown: dict[str, None] | None,
+        unknown: Unknown | None,
     ) -> Any:
         if target in self.token_ids and len(raw) >= LARGE_BODY_BYTES and _holds_numbers(bytes(memoryview(raw)[:256])):
             return await decode_token_ids(raw, name, max_tokens, MAX_OUTPUTS_PER_REQUEST)
@@ -239,8 +235,8 @@ class BodySpec(Generic[Body]):
         """Whether there is a field of this name, in whatever role."""
         return name in self._decoders or name in self.aliases or name in self.no_effect or name in self.refused
 
-    def _unknown(self, name: str) -> BadRequest:
-        return unknown_field(name if len(name) <= 64 else f"{name[:61]}...", name, self.names)
+    def _unknown(self, name: str, meant: str | None = None) -> BadRequest:
+        return unknown_field(name if len(name) <= 64 else f"{name[:61]}...", name, self.names, meant)
 
     def _read_ineffective(self, name: str, raw: RawValue) -> None:
         decoder = self._ineffective.get(name, _ANYTHING)
@@ -267,80 +263,6 @@ class BodySpec(Generic[Body]):
             raise BadRequest(
                 f"{name} is not supported yet ({refused.meaning})", param=name, code="unsupported_parameter"
             )
-
-
-def unknown_field(param: str, name: str, known: Iterable[str]) -> BadRequest:
-    """The error for a field that does not exist, with a suggestion.
-
-    Args:
-        param: path of the field.
-        name: of the field.
-        known: names that there are in its place.
-    """
-    close = difflib.get_close_matches(name[:64], known, n=1, cutoff=0.7)
-    hint = f"; did you mean {close[0]}?" if close else ""
-    return BadRequest(f"unknown field: {param}{hint}", param=param, code="unknown_parameter")
-
-
-def drop_extras(value: Any, kind: type[msgspec.Struct], place: str, unknown: dict[str, None] | None) -> Any:
-    """A decoded object without members that are null or, if ``unknown`` collects them, not fields of ``kind``.
-
-    Args:
-        value: anything; what is no object stays as it is.
-        kind: what the object is meant to be.
-        place: where in the body it is, for the log.
-        unknown: see :data:`Tidy`.
-    """
-    if not isinstance(value, dict):
-        return value
-    kept = {name: each for name, each in value.items() if each is not None}
-    if unknown is not None:
-        for name in kept.keys() - kind.__struct_fields__:
-            unknown[f"{place}.{name}"] = None
-            del kept[name]
-    return kept
-
-
-@contextmanager
-def unknown_members(*, allowed: bool) -> Iterator[dict[str, None] | None]:
-    """Where :func:`known_members` notes what it drops, to be logged at the end; ``None`` if nothing unknown may be."""
-    unknown: dict[str, None] = {}
-    yield unknown if allowed else None
-    log_unknown(unknown, "fields of a request")
-
-
-def known_members(
-    value: Mapping[str, Any], names: Collection[str], place: str, unknown: dict[str, None] | None
-) -> dict[str, Any]:
-    """Those members of an object that are known and not null.
-
-    Args:
-        value: the object.
-        names: of members.
-        place: where in the body it is.
-        unknown: collects what is dropped; ``None`` to refuse it.
-
-    Raises:
-        BadRequest: naming a member that is not known.
-    """
-    kept: dict[str, Any] = {}
-    for name, each in value.items():
-        if name in names:
-            if each is not None:
-                kept[name] = each
-        elif unknown is not None:
-            unknown[f"{_INDEX.sub('', place)}.{name}"] = None
-        elif each is not None:
-            raise unknown_field(f"{place}.{name[:64]}", name, names)
-    return kept
-
-
-def log_unknown(unknown: Collection[str], what: str) -> None:
-    """Name in the log what is ignored, if anything; ``what`` says what it is."""
-    if unknown:
-        shown = ", ".join(f"{name[:64]!r}" for name in islice(unknown, MAX_UNKNOWN_LOGGED))
-        more = len(unknown) - MAX_UNKNOWN_LOGGED
-        logger.warning("Ignoring unknown %s: %s%s", what, shown, f" and {more} more" if more > 0 else "")
 
 
 def _converted(value: Any, kind: Any) -> Any:

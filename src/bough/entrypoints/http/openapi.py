@@ -50,8 +50,8 @@ STATUSES = {
 
 _ABOUT = (
     "Text, embeddings and scores over the interfaces of OpenAI, Anthropic and Ollama and a native one. `null` for any "
-    "optional field of a request is the same as its absence. Unknown fields are refused, as are fields of other "
-    "servers that this one does not implement."
+    "optional field of a request is the same as its absence. Unknown fields are ignored and named in the header "
+    "`x-bough-ignored-fields`, unless they look like typos; routes that act on the server refuse them."
 )
 
 

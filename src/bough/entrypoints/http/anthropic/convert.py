@@ -10,7 +10,7 @@ from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.job import Message, ToolChoice, ToolUse, template_call
 from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use, template_variables
 from bough.entrypoints.http.anthropic.protocol import CountTokensRequest
-from bough.entrypoints.http.fields import known_members
+from bough.entrypoints.http.unknown_fields import known_members
 from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
 from bough.tokenization.chat_template import reads_text_only
@@ -64,7 +64,7 @@ class Conversion:
     """Reads the messages and tools of one request.
 
     Args:
-        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
+        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
     """
 
     def __init__(self, unknown: dict[str, None] | None) -> None:

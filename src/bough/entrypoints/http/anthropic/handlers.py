@@ -13,7 +13,7 @@ from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, Co
 from bough.entrypoints.http.anthropic.render import MessageWriter
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
-from bough.entrypoints.http.fields import unknown_members
+from bough.entrypoints.http.unknown_fields import unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -50,7 +50,7 @@ class MessagesHandlers:
         manager = self._manager
         body = await MESSAGES.parse(
             call.take_body(),
-            allow_unknown=manager.server_args.allow_unknown_fields,
+            allow_unknown=not manager.server_args.strict_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         thinking = body.thinking
@@ -70,14 +70,14 @@ class MessagesHandlers:
         manager = self._manager
         body = await COUNT_TOKENS.parse(
             call.take_body(),
-            allow_unknown=manager.server_args.allow_unknown_fields,
+            allow_unknown=not manager.server_args.strict_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         prompt = await self._core.prompt(self._job(body, SamplingParams(), "", stream=False), bounded=False)
         return Response(msgspec.json.encode({"input_tokens": len(prompt)}))
 
     def _job(self, body: CountTokensRequest, params: SamplingParams, rid: str, *, stream: bool) -> ChatJob:
-        with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
+        with unknown_members(allowed=not self._manager.server_args.strict_fields) as unknown:
             conversion = convert.Conversion(unknown)
             messages, tools = conversion.conversation(body), conversion.tool_use(body)
         return ChatJob(

@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.shared_fields import ModelName, StopString, Temperature, TopK, TopP
+from bough.entrypoints.http.unknown_fields import drop_extras
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
 MIN_THINKING_BUDGET = 1024

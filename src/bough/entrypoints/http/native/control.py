@@ -101,25 +101,19 @@ class ControlHandlers:
 
     async def abort_request(self, call: Call) -> Response:
         """``POST /abort_request``: end requests; unknown ids are nobody's error."""
-        body = await ABORT.parse(
-            call.take_body(), allow_unknown=self._manager.server_args.allow_unknown_fields, max_tokens=0
-        )
+        body = await ABORT.parse(call.take_body(), allow_unknown=False, max_tokens=0)
         self._manager.abort_request(body.rid, body.abort_all)
         return Response(content_type=TEXT_TYPE)
 
     async def pause(self, call: Call) -> Response:
         """``POST /pause_generation``: compute nothing for the time being."""
-        body = await PAUSE.parse(
-            call.take_body() or b"{}", allow_unknown=self._manager.server_args.allow_unknown_fields, max_tokens=0
-        )
+        body = await PAUSE.parse(call.take_body() or b"{}", allow_unknown=False, max_tokens=0)
         await self._manager.pause_generation(body.mode)
         return _done(f"generation is paused ({body.mode})")
 
     async def go_on(self, call: Call) -> Response:
         """``POST /continue_generation``: compute again."""
-        await CONTINUE.parse(
-            call.take_body() or b"{}", allow_unknown=self._manager.server_args.allow_unknown_fields, max_tokens=0
-        )
+        await CONTINUE.parse(call.take_body() or b"{}", allow_unknown=False, max_tokens=0)
         await self._manager.continue_generation()
         return _done("generation goes on")
 

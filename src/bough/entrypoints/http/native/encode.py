@@ -59,7 +59,7 @@ class EncodeHandler:
         call.keep()
         body = await ENCODE.parse(
             call.take_body(),
-            allow_unknown=manager.server_args.allow_unknown_fields,
+            allow_unknown=not manager.server_args.strict_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         turns = number_turns()

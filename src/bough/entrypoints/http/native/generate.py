@@ -8,9 +8,9 @@ import msgspec
 
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import direct_sink
-from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.native.protocol import GENERATE, SAMPLING_PARAMS
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
+from bough.entrypoints.http.unknown_fields import known_members, unknown_members
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
@@ -23,13 +23,18 @@ _PARAMS = SAMPLING_PARAMS.keys() | UNSUPPORTED_SAMPLING_PARAMS.keys()
 
 
 def drop_unknown_params(body: GenerateReqInput) -> None:
-    """Take from the sampling parameters, which stay undeclared until they are needed, what nobody knows; log it."""
+    """Take what is not known from the sampling parameters, which stay undeclared until they are needed.
+
+    Raises:
+        BadRequest: naming what looks like a typo.
+    """
     given = body.sampling_params or {}
     with unknown_members(allowed=True) as unknown:
-        assert unknown is not None, "allowed"
         for params in given if isinstance(given, list) else [given]:
+            if params.keys() <= _PARAMS:
+                continue
+            known_members(params, _PARAMS, "sampling_params", unknown, check_typos=True)
             for name in params.keys() - _PARAMS:
-                unknown[f"sampling_params.{name}"] = None
                 del params[name]
 
 
@@ -55,10 +60,10 @@ class GenerateHandler:
         """What a body asks for, of which nothing else is left, and whether the answer is a list."""
         body = await GENERATE.parse(
             call.take_body(),
-            allow_unknown=self._args.allow_unknown_fields,
+            allow_unknown=not self._args.strict_fields,
             max_tokens=self._manager.limits.max_prompt_tokens,
         )
-        if self._args.allow_unknown_fields:
+        if not self._args.strict_fields:
             drop_unknown_params(body)
         made = body.requests(
             preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request

@@ -60,7 +60,7 @@ class ParseTextHandlers:
     """
 
     def __init__(self, manager: TokenizerManager) -> None:
-        self._allow_unknown = manager.server_args.allow_unknown_fields
+        self._allow_unknown = not manager.server_args.strict_fields
         template = manager.chat_template
         source = "\n".join(template.sources.values()) if template is not None else None
         args = manager.server_args

@@ -74,10 +74,7 @@ class ProfileHandlers:
 
     async def start(self, call: Call) -> Response:
         """``POST /start_profile``: begin; 400 if a profile is being recorded already."""
-        args = self._manager.server_args
-        body = await START_PROFILE.parse(
-            call.take_body() or b"{}", allow_unknown=args.allow_unknown_fields, max_tokens=0
-        )
+        body = await START_PROFILE.parse(call.take_body() or b"{}", allow_unknown=False, max_tokens=0)
         name = body.profile_id or time.strftime("%Y%m%d-%H%M%S") + f"-{time.time_ns() % 1_000_000_000:09d}"
         if body.profile_prefix is not None:
             name = f"{body.profile_prefix}-{name}"

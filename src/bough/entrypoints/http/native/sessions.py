@@ -56,11 +56,10 @@ class SessionHandlers:
 
     def __init__(self, manager: TokenizerManager) -> None:
         self._sessions = manager.sessions
-        self._allow_unknown = manager.server_args.allow_unknown_fields
 
     async def open(self, call: Call) -> Response:
         """``POST /open_session``: the id of a new session, as a JSON string."""
-        body = await OPEN_SESSION.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await OPEN_SESSION.parse(call.take_body(), allow_unknown=False, max_tokens=0)
         session_id = self._sessions.open(
             body.capacity_of_str_len, body.session_id, is_linear=body.streaming, timeout=body.timeout
         )
@@ -68,6 +67,6 @@ class SessionHandlers:
 
     async def close(self, call: Call) -> Response:
         """``POST /close_session``: forget a session and abort what runs in it."""
-        body = await CLOSE_SESSION.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await CLOSE_SESSION.parse(call.take_body(), allow_unknown=False, max_tokens=0)
         self._sessions.close(body.session_id)
         return Response(content_type=TEXT_TYPE)

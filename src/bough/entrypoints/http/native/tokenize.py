@@ -12,10 +12,11 @@ from msgspec import Meta
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, unknown_members
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.openai.chat import prompt_job
 from bough.entrypoints.http.openai.messages import ChatMessage
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES
+from bough.entrypoints.http.unknown_fields import unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
@@ -114,7 +115,7 @@ class TokenizeHandlers:
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         self._core = core
         self._manager = manager
-        self._allow_unknown = manager.server_args.allow_unknown_fields
+        self._allow_unknown = not manager.server_args.strict_fields
 
     async def tokenize(self, call: Call) -> Response:
         """``POST /tokenize``: ids of a text, of each of several texts, or of a conversation."""

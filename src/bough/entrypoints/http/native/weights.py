@@ -249,8 +249,7 @@ class WeightHandlers:
         return Response(msgspec.json.encode(await self._weights.rows(body.name, body.truncate_size)))
 
     async def _parse(self, spec: BodySpec[Any], call: Call) -> Any:
-        allow_unknown = self._manager.server_args.allow_unknown_fields
-        return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
+        return await spec.parse(call.take_body(), allow_unknown=False, max_tokens=0)
 
 
 def _told(outcome: UpdateOutcome) -> Response:

@@ -14,7 +14,6 @@ from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defau
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
-from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.ollama.models import ModelCard
 from bough.entrypoints.http.ollama.protocol import (
@@ -31,6 +30,7 @@ from bough.entrypoints.http.ollama.protocol import (
 from bough.entrypoints.http.ollama.render import OllamaWriter, timestamp
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.tools import tool_use
+from bough.entrypoints.http.unknown_fields import unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -129,7 +129,7 @@ class OllamaHandlers:
 
     @property
     def _allow_unknown(self) -> bool:
-        return self._manager.server_args.allow_unknown_fields
+        return not self._manager.server_args.strict_fields
 
     def _require_tokenizer(self) -> None:
         if self._names is None:

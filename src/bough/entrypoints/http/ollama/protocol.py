@@ -9,16 +9,10 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import (
-    MAX_OUTPUTS_PER_REQUEST,
-    BodySpec,
-    Refused,
-    drop_extras,
-    is_neutral,
-    unknown_field,
-)
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused, is_neutral
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName
+from bough.entrypoints.http.unknown_fields import drop_extras, unknown_field
 from bough.errors import BadRequest
 from bough.managers.embedding_struct import Dimensions
 

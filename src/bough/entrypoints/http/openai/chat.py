@@ -13,7 +13,6 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
@@ -30,6 +29,7 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.tools import tool_use
 from bough.entrypoints.http.pacing import compile_patterns
+from bough.entrypoints.http.unknown_fields import unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -57,13 +57,13 @@ class ChatHandler(OpenAIHandler):
         check_headers(call.headers)
         body, given = await CHAT.parse_given(
             call.take_body(),
-            allow_unknown=manager.server_args.allow_unknown_fields,
+            allow_unknown=not manager.server_args.strict_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         check_stream_options(body)
         check_session(body, body.n)
         self.require_tokenizer("messages")
-        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
+        with unknown_members(allowed=not manager.server_args.strict_fields) as unknown:
             job = self._job(body, given, unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
@@ -124,7 +124,7 @@ def prompt_job(
     Args:
         body: has those fields of :class:`ChatCompletionRequest` that are about the conversation.
         given: names of the fields that were given.
-        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
+        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
         input_ids: the whole prompt, if it does not come from messages.
 
     Raises:

@@ -13,7 +13,6 @@ import msgspec
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import CompletionLogprobs, Echo, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.headers import check_headers
@@ -31,6 +30,7 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.vector_protocol import check_batch
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
+from bough.entrypoints.http.unknown_fields import unknown_members
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
@@ -62,7 +62,7 @@ class CompletionHandler(OpenAIHandler):
         check_headers(call.headers)
         body, given = await COMPLETIONS.parse_given(
             call.take_body(),
-            allow_unknown=manager.server_args.allow_unknown_fields,
+            allow_unknown=not manager.server_args.strict_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
         check_stream_options(body)
@@ -114,7 +114,7 @@ class CompletionHandler(OpenAIHandler):
         exact = max_tokens_field if max_tokens is not None else None
         if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
             max_tokens = body.max_tokens
-        with unknown_members(allowed=manager.server_args.allow_unknown_fields) as unknown:
+        with unknown_members(allowed=not manager.server_args.strict_fields) as unknown:
             constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
             body, given, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits, constraint

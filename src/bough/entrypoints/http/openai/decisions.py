@@ -143,7 +143,7 @@ class DecisionsHandler:
         manager = self._manager
         call.keep()
         body = await DECISIONS.parse(
-            call.take_body(), allow_unknown=manager.server_args.allow_unknown_fields, max_tokens=0
+            call.take_body(), allow_unknown=not manager.server_args.strict_fields, max_tokens=0
         )
         manager.limits.require_generation()
         if manager.tokenizer is None:

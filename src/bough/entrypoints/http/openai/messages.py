@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.job import template_call
-from bough.entrypoints.http.fields import drop_extras, known_members
+from bough.entrypoints.http.unknown_fields import drop_extras, known_members
 from bough.errors import BadRequest
 from bough.tokenization.chat_template import reads_text_only
 

@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
-from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
+from bough.entrypoints.http.unknown_fields import drop_extras
 from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
@@ -306,15 +307,15 @@ _REFUSED = {
 
 
 def _tidy_stream_options(value: Any, unknown: dict[str, None] | None) -> Any:
-    return drop_extras(value, StreamOptions, "stream_options", unknown)
+    return drop_extras(value, StreamOptions, "stream_options", unknown, check_typos=True)
 
 
 def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
-    return drop_extras(value, Reasoning, "reasoning", unknown)
+    return drop_extras(value, Reasoning, "reasoning", unknown, check_typos=True)
 
 
 def _tidy_session_params(value: Any, unknown: dict[str, None] | None) -> Any:
-    return drop_extras(value, SessionParams, "session_params", unknown)
+    return drop_extras(value, SessionParams, "session_params", unknown, check_typos=True)
 
 
 _ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Set
 from typing import Any
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
-from bough.entrypoints.http.fields import known_members
+from bough.entrypoints.http.unknown_fields import known_members
 from bough.errors import BadRequest
 from bough.json_words import kind_of
 from bough.sampling.sampling_params import GrammarKind, leniently
@@ -52,7 +52,7 @@ def find_constraint(body: Any, given: Set[str], unknown: dict[str, None] | None)
     Args:
         body: has the fields of :class:`~bough.entrypoints.http.openai.protocol.SharedFields`.
         given: names of the fields that were given.
-        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
+        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
 
     Raises:
         BadRequest: naming a field that does not have the right form, or one too many.
@@ -87,7 +87,7 @@ def _of_response_format(given: Mapping[str, Any] | None, unknown: dict[str, None
     kind = given.get("type")
     if kind != "structural_tag":  # whose members are the compiler's to judge
         known = _FLAT_FORMAT if given.get("schema") is not None else _FORMAT
-        known_members(given, known, "response_format", unknown)
+        known_members(given, known, "response_format", unknown, check_typos=True)
     if kind in ("json_object", "json_schema") and given.get("schema") is not None:
         if given.get("json_schema") is not None:
             raise BadRequest("give either response_format.json_schema or schema", param="response_format.schema")
@@ -124,7 +124,13 @@ def _schema_of(given: Mapping[str, Any], unknown: dict[str, None] | None) -> tup
             param="response_format.json_schema",
             code="missing_required_parameter",
         )
-    known_members(described, ("name", "description", "strict", "schema"), "response_format.json_schema", unknown)
+    known_members(
+        described,
+        ("name", "description", "strict", "schema"),
+        "response_format.json_schema",
+        unknown,
+        check_typos=True,
+    )
     path = "response_format.json_schema.schema"
     schema = described_schema(described, "response_format.json_schema")
     if schema is None:

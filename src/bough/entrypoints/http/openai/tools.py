@@ -7,7 +7,7 @@ from typing import Any
 
 from bough.entrypoints.chat.job import ToolUse
 from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use, parse_choice
-from bough.entrypoints.http.fields import known_members
+from bough.entrypoints.http.unknown_fields import known_members
 from bough.parsers.base import ToolSpec
 
 _TOOL_MEMBERS = frozenset({"type", "function", "cache_control"})
@@ -29,7 +29,7 @@ def tool_use(
     Args:
         tools: decoded JSON.
         choice: likewise.
-        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
+        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
         parallel: whether one answer may hold several calls.
 
     Raises:
@@ -46,7 +46,7 @@ def chosen(choice: str | Mapping[str, Any] | None, unknown: dict[str, None] | No
         BadRequest: if it does not have the right form.
     """
     if isinstance(choice, Mapping):
-        known_members(choice, _CHOICE_MEMBERS, "tool_choice", unknown)
+        known_members(choice, _CHOICE_MEMBERS, "tool_choice", unknown, check_typos=True)
     return parse_choice(choice)
 
 
@@ -54,7 +54,7 @@ def _tool(tool: Any, where: str, unknown: dict[str, None] | None) -> ToolSpec:
     if isinstance(tool, dict):
         function = tool.get("function")
         if isinstance(function, dict):
-            known_members(function, _FUNCTION_MEMBERS | _FUNCTION_NOTES, f"{where}.function", unknown)
+            known_members(function, _FUNCTION_MEMBERS | _FUNCTION_NOTES, f"{where}.function", unknown, check_typos=True)
         if tool.get("type", "function") == "function":
-            known_members(tool, _TOOL_MEMBERS, where, unknown)
+            known_members(tool, _TOOL_MEMBERS, where, unknown, check_typos=True)
     return ToolSpec.from_openai(tool, where)

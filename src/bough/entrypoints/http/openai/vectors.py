@@ -192,7 +192,7 @@ class VectorHandlers:
         call.keep()
         return await spec.parse(
             call.take_body(),
-            allow_unknown=manager.server_args.allow_unknown_fields,
+            allow_unknown=not manager.server_args.strict_fields,
             max_tokens=manager.limits.max_prompt_tokens,
         )
 

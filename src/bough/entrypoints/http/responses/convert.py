@@ -7,10 +7,10 @@ from typing import Any
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.job import Message, template_call
-from bough.entrypoints.http.fields import known_members
 from bough.entrypoints.http.openai.structured import described_schema
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.entrypoints.http.responses.tools import OfferedTools
+from bough.entrypoints.http.unknown_fields import known_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.tokenization.chat_template import reads_text_only
@@ -55,7 +55,7 @@ def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | N
     Args:
         body: the request.
         find: looks up the items that are only named.
-        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
+        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
 
     Raises:
         BadRequest: naming an item that cannot be shown to the model.
@@ -221,7 +221,7 @@ def constraint(body: ResponsesRequest, unknown: dict[str, None] | None) -> Const
 
     Args:
         body: the request.
-        unknown: see :func:`~bough.entrypoints.http.fields.known_members`.
+        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
 
     Raises:
         BadRequest: if ``text.format`` does not have the right form.

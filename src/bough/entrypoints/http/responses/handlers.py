@@ -20,7 +20,6 @@ from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.errors import INTERNAL_ERROR
-from bough.entrypoints.http.fields import unknown_members
 from bough.entrypoints.http.logprobs import TokenNames, chat_logprobs
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
@@ -30,6 +29,7 @@ from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, 
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.entrypoints.http.responses.tools import OfferedTools, offered_tools
 from bough.entrypoints.http.shared_fields import check_obfuscation
+from bough.entrypoints.http.unknown_fields import unknown_members
 from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
 from bough.ipc.messages import PositionLogprobs
 from bough.managers.conversations import text_size
@@ -98,7 +98,7 @@ class ResponsesHandlers:
             raise BadRequest("responses need a tokenizer, and this server has none; use /generate", param="input")
         body = await RESPONSES.parse(
             call.take_body(),
-            allow_unknown=self._manager.server_args.allow_unknown_fields,
+            allow_unknown=not self._manager.server_args.strict_fields,
             max_tokens=self._manager.limits.max_prompt_tokens,
         )
         if body.background and not (body.store and self.store.is_enabled):
@@ -118,7 +118,7 @@ class ResponsesHandlers:
                 _when_over(call, give_back)
             else:
                 give_back()
-        with unknown_members(allowed=self._manager.server_args.allow_unknown_fields) as unknown:
+        with unknown_members(allowed=not self._manager.server_args.strict_fields) as unknown:
             num_chars = self.store.size_of(convert.referred_ids(body)) + text_size(body.input)
             items = await encoder.run(num_chars, partial(convert.input_items, body, self.store.finder(), unknown))
             tools = offered_tools(body, unknown)

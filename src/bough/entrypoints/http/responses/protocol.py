@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
-from bough.entrypoints.http.fields import BodySpec, Refused, drop_extras
+from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
+from bough.entrypoints.http.unknown_fields import drop_extras
 
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""

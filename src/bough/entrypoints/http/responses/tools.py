@@ -9,10 +9,10 @@ from typing import Any
 
 from bough.entrypoints.chat.job import NO_TOOLS, ToolUse
 from bough.entrypoints.chat.tools import MAX_TOOLS, make_tool_use
-from bough.entrypoints.http.fields import known_members
 from bough.entrypoints.http.left_out import LeftOut
 from bough.entrypoints.http.openai.tools import chosen
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
+from bough.entrypoints.http.unknown_fields import known_members
 from bough.errors import BadRequest
 from bough.parsers.base import MAX_NAME_CHARS, ToolSpec
 
