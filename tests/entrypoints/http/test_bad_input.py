@@ -252,7 +252,7 @@ def test_sampling_parameter_of_wrong_type_is_refused(client: httpx.Client, name:
         ({"stop_regex": "(?=look)ahead"}, "stop_regex"),
         ({"n": 0}, "n"),
         ({"n": 129}, "n"),
-        ({"top_p": 0}, "top_p"),
+        ({"top_p": -0.1}, "top_p"),
         ({"temperature": -1}, "temperature"),
         ({"min_new_tokens": 9, "max_new_tokens": 8}, "min_new_tokens"),
         ({"logit_bias": {"3": 101}}, "logit_bias"),

@@ -26,8 +26,11 @@ Temperature = Annotated[
     Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
 ]
 TopP = Annotated[
-    Annotated[float, Meta(gt=0, le=1)] | None,
-    Meta(description="Keep the likeliest tokens that together have this probability. Default: the model's, else 1."),
+    Annotated[float, Meta(ge=0, le=1)] | None,
+    Meta(
+        description="Keep the likeliest tokens that together have this probability; 0 keeps one. Default: the "
+        "model's, else 1."
+    ),
 ]
 TopK = Annotated[
     Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
