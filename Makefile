@@ -34,6 +34,9 @@ BROWSER_STAMP := $(VENV)-browser/.bough-browser
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
 
+# Seconds between two lines about a long step.
+TICK := 10
+
 # Without compiling thousands of modules that nobody imports: Python does that when it first needs one.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 INSTALL_TORCH := $(PIP) $(TORCH)
@@ -117,9 +120,13 @@ conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's
 browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
 	$(VENV)-browser/bin/python -m pytest tests/browser --server-python $(BIN)/python $(ARGS)
 
-package: $(DEV_STAMP) ## Build an sdist and a wheel, and look at what is in them
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt setuptools
+package: $(DEV_STAMP) ## Build an sdist and a wheel into dist/, and look at what is in such
+	$(PIP) setuptools
 	$(BIN)/python -m pytest -m slow tests/kernels/test_build.py $(ARGS)
+	rm -rf dist
+	$(BIN)/python -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" > /dev/null
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
+	@ls -l dist
 
 native-check: sanitize tsan emulated arm64 ## The four checks of the native kernels below, which make test leaves out
 
@@ -170,8 +177,14 @@ define INSTALL
 @echo "1/2 PyTorch: a download of $(TORCH_SIZE); meanwhile the kernels are compiled: one to three minutes"
 @$(PIP) setuptools
 @# The second step waits for what is being compiled, and tells whatever keeps it from being so.
+@# What is downloaded goes to the environment's own directory, so that its size tells how far that is. Reading from a pipe
+@# that nobody writes waits without a process that would have to be ended, too.
 @$(BIN)/python setup.py --quiet build_ext --inplace > /dev/null 2>&1 & compiling=$$!; \
-  trap "kill $$compiling 2> /dev/null || true" EXIT; trap 'exit 130' INT TERM; \
+  mkdir -p $(VENV)/tmp; export TMPDIR=$(abspath $(VENV))/tmp; \
+  { while ! read -rt $(TICK); do \
+      echo "    $$SECONDS s: $$(du -sm $(VENV) | cut -f1) MB fetched and unpacked, $$({ find build/kernels -name '*.o' 2> /dev/null || true; } | wc -l) files compiled"; \
+    done <> <(:); } & ticking=$$!; \
+  trap "kill $$compiling $$ticking 2> /dev/null || true; rm -rf $(VENV)/tmp" EXIT; trap 'exit 130' INT TERM; \
   { $(INSTALL_TORCH); } \
   && echo "2/2 Bough: a download of 50 MB, more with what the tests need" \
   && $(PIP) --no-build-isolation --editable '.[$(1)]' && { wait $$compiling || true; }

@@ -68,7 +68,7 @@ def test_the_page_of_flags_has_every_command_and_every_note():
 @pytest.mark.parametrize("page", PAGES, ids=relative)
 def test_flags_that_are_mentioned_exist(page):
     tables = {table for tables in TABLES.values() for table in tables}
-    known = set(FLAGS_OF_OTHERS).union(*(options_by_key(table) for table in tables))
+    known = {"help", "help-all"}.union(FLAGS_OF_OTHERS, *(options_by_key(table) for table in tables))
     mentioned = set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]*)", page.read_text(encoding="utf-8")))
     assert mentioned <= known | {f"no-{key}" for key in known}, mentioned - known
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,3 +44,33 @@ def test_native_check_makes_every_check_of_the_kernels(monkeypatch):
     assert len(checks) == 4
     printed = dry_run("native-check")
     assert all(f"native-check/{check}/check 20" in printed for check in checks)
+
+
+def make_environment(directory: Path, pip: str) -> subprocess.CompletedProcess[str]:
+    """Run the target that sets up the environment, with a program in place of pip."""
+    shutil.copy(ROOT / "Makefile", directory)
+    for name in ("setup.py", "pyproject.toml", "constraints.txt"):
+        (directory / name).touch()
+    program = directory / "pip"
+    program.write_text(f"#!/bin/sh\n{pip}\n")
+    program.chmod(0o755)
+    (directory / "venv/bin").mkdir(parents=True)
+    (directory / "venv/bin/python").symlink_to(sys.executable)
+    arguments = (f"PIP={program}", "UV=", "VENV=venv", "TICK=1", "venv/.bough-base")
+    return subprocess.run(["make", *arguments], cwd=directory, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_a_long_installation_says_how_far_it_is(tmp_path):
+    done = make_environment(tmp_path, 'dd if=/dev/zero of="${TMPDIR:-.}/wheel" bs=1M count=3 status=none; sleep 1.5')
+    assert done.returncode == 0, done.stderr
+    ticks = re.findall(r"(\d+) s: (\d+) MB fetched and unpacked, \d+ files compiled", done.stdout)
+    assert len(ticks) >= 2
+    assert max(int(size) for _, size in ticks) >= 3
+    assert not (tmp_path / "venv/tmp").exists()
+
+
+def test_an_installation_that_fails_says_why(tmp_path):
+    done = make_environment(tmp_path, "test $1 = setuptools || { echo no route to the index >&2; exit 1; }")
+    assert done.returncode != 0
+    assert "no route to the index" in done.stderr
+    assert not (tmp_path / "venv/.bough-base").exists()

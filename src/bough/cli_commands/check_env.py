@@ -18,6 +18,9 @@ from bough.config.command_line import CommandParser
 from bough.kernels.library import LibraryMissing, best_isa
 from bough.model_executor.machine import Machine
 
+_DISTRIBUTION = "bough-llm"
+"""Name under which this package is installed; ``bough`` on the package index is another project."""
+
 _CPU_FLAGS = ("avx2", "avx_vnni", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "bf16", "i8mm", "sve")
 """Instruction sets that decide how fast the CPU kernels can be; x86-64 first, then arm64."""
 
@@ -65,17 +68,17 @@ def _told(label: str, find_out: Callable[[], str | list[tuple[str, str]]]) -> li
 
 def direct_dependencies() -> list[str]:
     """Names of the packages that a plain installation of Bough requires."""
-    requirements = importlib.metadata.requires("bough") or []
+    requirements = importlib.metadata.requires(_DISTRIBUTION) or []
     return [re.split(r"[^A-Za-z0-9_.-]", each, maxsplit=1)[0] for each in requirements if "extra ==" not in each]
 
 
 def extras() -> dict[str, list[str]]:
     """Names of the packages of each extra that is for users, those left out that are extras themselves."""
     found: dict[str, list[str]] = {}
-    for requirement in importlib.metadata.requires("bough") or []:
+    for requirement in importlib.metadata.requires(_DISTRIBUTION) or []:
         extra = re.search(r"""extra == ['"](.+?)['"]""", requirement)
         name = re.split(r"[^A-Za-z0-9_.-]", requirement, maxsplit=1)[0]
-        if extra is not None and extra[1] not in _EXTRAS_OF_DEVELOPERS and name != "bough":
+        if extra is not None and extra[1] not in _EXTRAS_OF_DEVELOPERS and name != _DISTRIBUTION:
             found.setdefault(extra[1], []).append(name)
     return found
 
