@@ -119,17 +119,24 @@ BODIES = st.sampled_from([b"hi", b"\r\n\r\n", b"\r\n", b"a\r\n\r\nGET /x HTTP/1.
 @st.composite
 def requests(draw: Any) -> bytes:
     """A valid request, with whatever may come behind it."""
-    headers = draw(st.sampled_from([b"", b"x: 1\r\n", b"x: 1\r\nhost: x\r\n", b"y: " + b"a" * 900 + b"\r\n"]))
+    headers = draw(st.sampled_from([b"", b"x: 1\r\n", b"x: 1\r\nz: 2\r\n", b"y: " + b"a" * 900 + b"\r\n"]))
     kind = draw(st.sampled_from(["none", "length", "chunked"]))
     if kind == "none":
-        whole = b"GET /b HTTP/1.1\r\n" + headers + b"\r\n"
+        whole = b"GET /b HTTP/1.1\r\nhost: x\r\n" + headers + b"\r\n"
     elif kind == "length":
         body = draw(BODIES)
-        whole = b"POST /b HTTP/1.1\r\n" + headers + b"content-length: %d\r\n\r\n" % len(body) + body
+        whole = b"POST /b HTTP/1.1\r\nhost: x\r\n" + headers + b"content-length: %d\r\n\r\n" % len(body) + body
     else:
         chunks = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in draw(st.lists(BODIES, max_size=3)))
         trailers = draw(st.sampled_from([b"", b"t: 1\r\n", b"t: 1\r\nu: 2\r\n"]))
-        whole = b"POST /b HTTP/1.1\r\n" + headers + b"transfer-encoding: chunked\r\n\r\n" + chunks + b"0\r\n" + trailers
+        whole = (
+            b"POST /b HTTP/1.1\r\nhost: x\r\n"
+            + headers
+            + b"transfer-encoding: chunked\r\n\r\n"
+            + chunks
+            + b"0\r\n"
+            + trailers
+        )
         whole += b"\r\n"
     return whole + draw(st.sampled_from([b"", b"\r\n", b"\r\n\r\n"]))
 
@@ -149,7 +156,7 @@ def test_pipelined_requests_are_the_same_wherever_they_are_cut(first: bytes, sec
 def test_the_bound_of_a_head_behind_another_request_is_exact(
     first: bytes, excess: int, cuts: list[int], has_body: bool
 ) -> None:
-    head = b"POST /c HTTP/1.1\r\n" + (b"content-length: 3\r\n" if has_body else b"")
+    head = b"POST /c HTTP/1.1\r\nhost: x\r\n" + (b"content-length: 3\r\n" if has_body else b"")
     head += b"x: " + b"a" * (LIMIT + excess - len(head) - 7) + b"\r\n\r\n"
     assert len(head) == LIMIT + excess
     seen, statuses = asyncio.run(serve(cut(first, head + b"abc" * has_body, cuts)))
@@ -160,7 +167,7 @@ def test_the_bound_of_a_head_behind_another_request_is_exact(
 
 @pytest.mark.parametrize("data", [b"0\r\nt: ", b"5;"])
 def test_what_stands_between_and_behind_chunks_is_bounded(data: bytes) -> None:
-    head = b"POST /b HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n"
+    head = b"POST /b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
     pieces = [head, b"2\r\nhi\r\n", data, *[b"a" * 100] * 40]
     assert asyncio.run(serve(pieces)) == ([], [431])
     assert asyncio.run(serve([b"".join(pieces)])) == ([], [431])
@@ -168,10 +175,10 @@ def test_what_stands_between_and_behind_chunks_is_bounded(data: bytes) -> None:
 
 def tiny_request(number: int, kind: str) -> bytes:
     if kind == "none":
-        return b"GET /%d HTTP/1.1\r\n\r\n" % number
+        return b"GET /%d HTTP/1.1\r\nhost: x\r\n\r\n" % number
     if kind == "length":
-        return b"POST /%d HTTP/1.1\r\ncontent-length: 3\r\n\r\nabc" % number
-    return b"POST /%d HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" % number
+        return b"POST /%d HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\n\r\nabc" % number
+    return b"POST /%d HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n" % number
 
 
 async def send_many(data: bytes, read_bytes: int) -> tuple[list[str], int, int]:
@@ -225,7 +232,7 @@ def test_many_pipelined_requests_are_answered_in_order_and_few_wait(kinds: list[
 
 @pytest.mark.parametrize("before", [0, 1, MAX_PIPELINED - 1, MAX_PIPELINED, MAX_PIPELINED + 1])
 def test_requests_behind_a_body_in_chunks_are_bounded_too(before: int) -> None:
-    shortest = b"GET / HTTP/1.1\r\n\r\n"
+    shortest = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
     data = shortest * before + tiny_request(0, "chunked") + shortest * 1000
     asked, num_answers, most = asyncio.run(send_many(data, READ_BYTES))
     assert (asked, num_answers) == (["/"] * before + ["/0"] + ["/"] * 1000, before + 1001)
@@ -270,7 +277,7 @@ def copies(data: bytes, before: bytes = b"") -> tuple[int, int, int]:
 
 
 def test_bytes_are_copied_about_once_however_many_requests_they_are() -> None:
-    data = b"GET / HTTP/1.1\r\n\r\n" * 2000
+    data = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n" * 2000
     num_answered, num_copied, _ = copies(data)
     assert num_answered == 2000
     assert len(data) <= num_copied <= 2 * len(data)
@@ -282,7 +289,7 @@ def test_a_body_in_chunks_full_of_empty_lines_is_taken_in_large_parts(
     line: bytes, num_before: int, bytes_per_part: int
 ) -> None:
     body = line * (60_000 // len(line))
-    data = b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
+    data = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
     num_answered, _, num_parts = copies(data, before=tiny_request(0, "none") * num_before)
     assert num_answered == num_before + 1
     assert num_parts <= len(data) / bytes_per_part
@@ -290,8 +297,8 @@ def test_a_body_in_chunks_full_of_empty_lines_is_taken_in_large_parts(
 
 def test_bodies_that_wait_behind_a_request_are_bounded_together() -> None:
     part = b"a" * 40_000
-    head = b"POST / HTTP/1.1\r\ncontent-length: %d\r\n\r\n"
-    reads = [b"GET /first HTTP/1.1\r\n\r\n", head % len(part) + part, head % (25 * len(part)), *[part] * 25]
+    head = b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n"
+    reads = [b"GET /first HTTP/1.1\r\nhost: x\r\n\r\n", head % len(part) + part, head % (25 * len(part)), *[part] * 25]
     lengths: list[int] = []
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -346,9 +353,9 @@ def test_what_was_answered_is_forgotten() -> None:
 
 def test_client_of_a_real_server_may_pipeline_many_requests(server: RunningServer) -> None:
     count = 6_000
-    head = b"GET /health HTTP/1.1\r\nx-request-id: n%d\r\n\r\n"
+    head = b"GET /health HTTP/1.1\r\nhost: x\r\nx-request-id: n%d\r\n\r\n"
     data = b"".join(head % number for number in range(count - 1))
-    data += b"GET /health HTTP/1.1\r\nx-request-id: last\r\nconnection: close\r\n\r\n"
+    data += b"GET /health HTTP/1.1\r\nhost: x\r\nx-request-id: last\r\nconnection: close\r\n\r\n"
     with server.connect() as connection:
         sender = threading.Thread(target=connection.sendall, args=(data,))
         sender.start()

@@ -367,7 +367,7 @@ class TestBodies:
 class TestHeads:
     def test_huge_header_is_refused(self, server: RunningServer) -> None:
         with server.connect() as connection:
-            connection.sendall(b"GET /health HTTP/1.1\r\nx: ")
+            connection.sendall(b"GET /health HTTP/1.1\r\nhost: x\r\nx: ")
             answer = b""
             try:
                 for _ in range(100):
@@ -379,7 +379,9 @@ class TestHeads:
 
     def test_many_headers_are_refused(self, server: RunningServer) -> None:
         with server.connect() as connection:
-            connection.sendall(b"GET /health HTTP/1.1\r\n" + b"".join(b"x%d: y\r\n" % i for i in range(500)) + b"\r\n")
+            connection.sendall(
+                b"GET /health HTTP/1.1\r\nhost: x\r\n" + b"".join(b"x%d: y\r\n" % i for i in range(500)) + b"\r\n"
+            )
             answer = connection.recv(65536)
             assert status_of(answer) == 431
             assert b"--max-headers" in answer
@@ -395,8 +397,8 @@ class TestHeads:
     def test_bounds_are_options(self, tmp_path: Any) -> None:
         with running_server(tmp_path, max_header_size=2048, max_headers=9, max_url_length=300) as server:
             for head, status, flag in (
-                (b"GET /health HTTP/1.1\r\nx: " + b"a" * 4000, 431, b"--max-header-size"),
-                (b"GET /health HTTP/1.1\r\n" + b"x: y\r\n" * 10 + b"\r\n", 431, b"--max-headers"),
+                (b"GET /health HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 4000, 431, b"--max-header-size"),
+                (b"GET /health HTTP/1.1\r\nhost: x\r\n" + b"x: y\r\n" * 10 + b"\r\n", 431, b"--max-headers"),
                 (b"GET /" + b"x" * 301 + b" HTTP/1.1\r\n\r\n", 400, b"--max-url-length"),
             ):
                 with server.connect() as connection:
@@ -414,7 +416,7 @@ class TestHeads:
     def test_bound_of_the_head_is_exact_however_it_comes(self, tmp_path: Any) -> None:
         limit = 2048
         body = b'{"text": "Hi", "sampling_params": {"max_new_tokens": 1}}'
-        head = b"POST /generate HTTP/1.1\r\nconnection: close\r\ncontent-length: %d\r\nx: " % len(body)
+        head = b"POST /generate HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: %d\r\nx: " % len(body)
         with running_server(tmp_path, max_header_size=limit) as server:
             for size, status in ((limit, 200), (limit + 1, 431), (60_000, 431)):
                 data = head + b"a" * (size - len(head) - 4) + b"\r\n\r\n" + body
@@ -451,15 +453,17 @@ class TestHeads:
             assert named in json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["message"]
         server.wait_until(lambda: server.manager.metrics.http_requests_active == 0)
 
-    def test_bad_body_behind_a_request_that_is_answered_ends_the_connection_without_a_word(
-        self, server: RunningServer
+    def test_what_waits_for_an_answer_may_take_long_behind_garbage(
+        self, server: RunningServer, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(http_connection, "HEAD_TIMEOUT", 0.1)
         server.run(server.engine.gate.clear)
         with server.connect() as connection:
-            first = request_bytes("/generate", {"text": "Hi", "sampling_params": LONG})
-            connection.sendall(first + b"POST /generate HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n")
-            assert read_all(connection) == b""
-        server.wait_until(lambda: not server.engine.running)
+            connection.sendall(RIGHT + CHUNKS + b"zz\r\n")
+            time.sleep(0.3)
+            server.run(server.engine.gate.set)
+            answer = read_all(connection)
+        assert [answer.count(b"HTTP/1.1 %d " % status) for status in (200, 400)] == [1, 1]
 
     def test_silent_client_is_disconnected(self, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(http_connection, "HEAD_TIMEOUT", 0.2)
@@ -488,5 +492,104 @@ class TestHeads:
 
     def test_large_headers_below_the_bound_work(self, server: RunningServer) -> None:
         with server.connect() as connection:
-            connection.sendall(b"GET /health HTTP/1.1\r\nconnection: close\r\nx: " + b"a" * 30_000 + b"\r\n\r\n")
+            connection.sendall(
+                b"GET /health HTTP/1.1\r\nhost: x\r\nconnection: close\r\nx: " + b"a" * 30_000 + b"\r\n\r\n"
+            )
             assert status_of(read_all(connection)) == 200
+
+
+def exchange(server: RunningServer, pieces: list[bytes], pause: float = 0.0) -> list[tuple[int, bytes]]:
+    """Status and body of each answer until the server closes the connection."""
+    with server.connect() as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(pause)
+        rest = read_all(connection)
+    answers = []
+    while rest:
+        head, _, rest = rest.partition(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        answers.append((status_of(head), rest[:length]))
+        rest = rest[length:]
+    return answers
+
+
+RIGHT = request_bytes("/generate", {"text": "Hi", "sampling_params": {"max_new_tokens": 8}})
+CHUNKS = b"POST /generate HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+CHUNKED = CHUNKS + b'24\r\n{"text":"Hi","sampling_params":null}\r\n0\r\n\r\n'
+GARBAGE = {
+    "no request": b"\x16\x03\x01\x02\x00 garbage\r\n\r\n",
+    "no end": b"GARBAGE",
+    "no version": b"GET /health\r\n\r\n",
+    "a bad header": b"GET /health HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n",
+    "no host": b"GET /health HTTP/1.1\r\n\r\n",
+    "a bad chunk": CHUNKS + b"zz\r\n",
+    "a bad length": b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: ten\r\n\r\n",
+    "too large a head": b"GET /health HTTP/1.1\r\nhost: x\r\nx: " + b"x" * 100_000,
+}
+
+
+@pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
+@pytest.mark.parametrize("before", [[RIGHT], [CHUNKED], [RIGHT, CHUNKED, RIGHT]], ids=["one", "chunked", "three"])
+@pytest.mark.parametrize("how", ["in one read", "later", "and no more"])
+def test_what_came_before_garbage_is_answered(
+    server: RunningServer, garbage: bytes, before: list[bytes], how: str
+) -> None:
+    server.engine.token_delay = 0.002
+    if how == "and no more":
+        with server.connect() as connection:
+            connection.sendall(b"".join(before) + garbage)
+            connection.shutdown(socket.SHUT_WR)
+            answer = read_all(connection)
+        assert answer.count(b"HTTP/1.1 200 ") == len(before)
+        return
+    pieces = [*before, garbage] if how == "later" else [b"".join(before) + garbage]
+    *answers, (status, body) = exchange(server, pieces, 0.005 if how == "later" else 0.0)
+    assert [status for status, _ in answers] == [200] * len(before)
+    assert all("text" in json.loads(body) for _, body in answers)
+    assert status == (431 if len(garbage) > 1000 else 400)
+    assert json.loads(body)["error"]["code"] in ("invalid_http", "headers_too_large")
+
+
+def test_a_client_that_leaves_behind_garbage_is_noticed(server: RunningServer) -> None:
+    server.run(server.engine.gate.clear)
+    with server.connect() as connection:
+        connection.sendall(RIGHT + GARBAGE["no request"])
+        server.wait_until(lambda: server.engine.running)
+        connection.sendall(b"more of it")
+    server.wait_until(lambda: not server.engine.running)
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        ("HTTP/1.1\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\nhost: a\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\nx: y\r\nHOST: b\r\n", 400),
+        ("HTTP/1.0\r\nhost: a\r\nhost: b\r\n", 400),
+        ("HTTP/1.0\r\n", 200),
+        ("HTTP/1.1\r\nhost:\r\n", 200),
+        ("HTTP/1.1\r\nhost: a\r\n", 200),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n", 200),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: Chunked\r\n", 200),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: x, chunked\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: x\r\ntransfer-encoding: chunked\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntransfer-encoding: x\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked, chunked\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: gzip, chunked\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked;a=b\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: identity\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: xchunked\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding:\r\n", 400),
+        ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n", 400),
+        ("HTTP/1.0\r\nhost: a\r\ntransfer-encoding: chunked\r\n", 400),
+    ],
+)
+def test_a_request_that_another_server_could_read_otherwise_is_refused(
+    server: RunningServer, head: str, status: int
+) -> None:
+    close = "" if "1.0" in head else "connection: close\r\n"
+    body = b"0\r\n\r\n" if "chunked" in head.lower() and status == 200 else b""
+    answers = exchange(server, [f"GET /model_info {head}{close}\r\n".encode() + body])
+    assert [each for each, _ in answers] == [status]

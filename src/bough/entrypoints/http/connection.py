@@ -130,6 +130,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         assert isinstance(self.config, BoundedConfig), "made by make_server"
         self._bounds = self.config.bounds
         self._violation: RequestFailed | None = None
+        self._farewell: RequestFailed | None = None
+        """What is still to be answered to what came behind the requests that are being answered; then the connection is
+        closed."""
         self._unanswered: deque[ChunkWriter] = deque()
         """Of the request that is being answered, and of those that have come behind it."""
         self._received = b""
@@ -192,7 +195,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             return False
         if self.config.is_ssl or cycle.scope["http_version"] == "1.0" or cycle.more_body or cycle.response_started:
             return False
-        cycle.keep_alive = False
+        if self._farewell is None:
+            cycle.keep_alive = False
         if self._probe_timer is None:
             self._probe_timer = self.loop.call_later(PROBE_SECONDS, self._probe)
         return True
@@ -217,6 +221,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come from the client."""
+        if self._farewell is not None:  # read all the same, or its leaving would not be noticed
+            self._discarded_bytes += len(data)
+            if self._discarded_bytes > MAX_DISCARDED_BYTES:
+                self.transport.abort()
+            return
         rest = self._received[self._num_shown :]
         self._received, self._num_shown = rest + data if rest else data, 0
         self._parse()
@@ -226,7 +235,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _parse(self) -> None:
         """Show the parser what was received, as far as there is room for requests."""
         data = self._received
-        while self._num_shown < len(data) and not self.transport.is_closing():
+        while self._num_shown < len(data) and self._farewell is None and not self.transport.is_closing():
             if self._in_head and not self._head_begun:
                 # Some clients send newlines behind a body; they begin no request.
                 first = _NO_NEWLINE.search(data, self._num_shown)
@@ -322,6 +331,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             self._see_off()
+        elif self._farewell is not None and not self._is_answering:
+            self._refuse(self._farewell)
         self._parse()
 
     def on_message_begin(self) -> None:
@@ -361,9 +372,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """The head of a request is complete."""
+        self._body_left = self._announced_length()
         self._in_head = False
         self._head_bytes = 0
-        self._body_left = self._announced_length()
         self._body_is_foreign = self.parser.should_upgrade() and bool(self._framing())
         self._stop_head_timer()
         super().on_headers_complete()
@@ -420,14 +431,28 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return parser
 
     def _announced_length(self) -> int:
-        """Bytes of the body that comes behind a head; 0 if there is none, or its end is marked otherwise."""
-        length = 0
+        """Bytes of the body that comes behind a head; 0 if there is none, or its end is marked otherwise.
+
+        Raises:
+            HttpParserError: if another server could take the body to end elsewhere, or the request to be for another
+                host (RFC 9112, 3.2 and 6.1), which the parser lets pass.
+        """
+        length = num_hosts = 0
+        encoding: bytes | None = None
         for name, value in self.headers:
-            if name == b"content-length":
+            if name == b"host":
+                num_hosts += 1
+            elif name == b"content-length":
                 length = int(value)  # the parser has checked it
             elif name == b"transfer-encoding":
-                return 0
-        return length
+                encoding = value.lower() if encoding is None else b""
+        if num_hosts != 1 and (num_hosts or self.parser.get_http_version() != "1.0"):
+            raise self._violates(f"there must be one Host header, not {num_hosts}", 400, "invalid_http")
+        if encoding is None:
+            return length
+        if encoding != b"chunked" or self.parser.get_http_version() == "1.0":
+            raise self._violates("the Transfer-Encoding must be chunked and nothing else", 400, "invalid_http")
+        return 0
 
     def on_body(self, body: bytes) -> None:
         """A piece of a body has come."""
@@ -500,11 +525,23 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def _refuse(self, error: RequestFailed) -> None:
-        """Say what is wrong, unless that would stand in the middle of another answer; then close the connection."""
+        """Say what is wrong, unless that would stand in the middle of the same request's answer; then close the
+        connection. Requests that have come before are answered first.
+        """
         cycle = self.cycle
-        awaits_body = self._is_answering and cycle.more_body and not cycle.response_started and not self.pipeline
+        awaits_body = self._is_answering and cycle.more_body and not cycle.response_started
         if awaits_body:
             cycle.disconnected = True  # it must not answer as well
+            if self.pipeline:
+                self.pipeline.popleft()
+                self._unanswered.pop()
+                self.cycle = cycle = self._unanswered[-1].cycle
+                awaits_body = False
+        if self._is_answering and not cycle.more_body:
+            self._farewell = error
+            self._stop_head_timer()
+            self._received, self._num_shown = b"", 0
+            return
         if awaits_body or not self._is_answering:
             body = OpenAIErrors().body(error)
             self.transport.write(
