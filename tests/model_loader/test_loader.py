@@ -116,6 +116,32 @@ def test_missing_weights_are_named(directory: Path) -> None:
         load(directory)
 
 
+def without_prefix(directory: Path) -> dict[str, torch.Tensor]:
+    """Store a checkpoint as one of the body alone; its tensors as they were."""
+    tensors = load_file(directory / "model.safetensors")
+    below = {name.removeprefix("model."): tensor for name, tensor in tensors.items() if name != "lm_head.weight"}
+    save_file(below, directory / "model.safetensors")
+    return tensors
+
+
+@pytest.mark.parametrize("family", ["Llama", "Qwen3"])
+@pytest.mark.parametrize("shards", [1, 2])
+def test_a_checkpoint_of_the_body_alone_loads_as_in_transformers(tmp_path: Path, family: str, shards: int) -> None:
+    reference = save_checkpoint(tmp_path, family, tie_word_embeddings=True).reference
+    expected = without_prefix(tmp_path)
+    if shards > 1:
+        split(tmp_path, shards)
+    assert_same(weights(load(tmp_path)), expected)
+    theirs = type(reference).from_pretrained(tmp_path, dtype=torch.float32)
+    assert torch.equal(theirs.model.layers[1].mlp.up_proj.weight, expected["model.layers.1.mlp.up_proj.weight"])
+
+
+def test_the_body_alone_of_a_model_with_a_head_of_its_own_lacks_it(directory: Path) -> None:
+    without_prefix(directory)
+    with pytest.raises(StartupError, match=r"lacks 1 of 30 weights: lm_head\.weight"):
+        load(directory)
+
+
 def test_weight_of_wrong_shape_is_named_with_its_file(directory: Path) -> None:
     replace_tensors(directory, **{"model.norm.weight": torch.zeros(47)})
     with pytest.raises(StartupError, match=r"model.safetensors: weight model.norm.weight must have shape \[48\]"):
@@ -276,6 +302,15 @@ def test_a_tied_checkpoint_may_have_the_head_twice(tied: Path) -> None:
     with_head(tied, expected["model.embed_tokens.weight"].clone())
     assert_same(weights(load(tied)), expected)
     assert_same(weights(load(tied, dtype="bfloat16")), {name: tensor.bfloat16() for name, tensor in expected.items()})
+
+
+def test_a_head_that_differs_is_refused_beside_a_body_without_its_prefix(tied: Path) -> None:
+    without_prefix(tied)
+    save_file(
+        {**load_file(tied / "model.safetensors"), "lm_head.weight": torch.randn(160, 48)}, tied / "model.safetensors"
+    )
+    with pytest.raises(StartupError, match=r"another lm_head\.weight"):
+        load(tied)
 
 
 def test_a_tied_checkpoint_may_have_the_heads_name_alone(tied: Path) -> None:

@@ -16,7 +16,7 @@ from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.quantized_source import QuantizedSource
 from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, Weight, WeightSource
-from bough.models.base import Model
+from bough.models.base import BODY_PREFIX, Model
 from bough.models.registry import make_model
 from bough.observability.progress import Progress
 
@@ -135,13 +135,19 @@ def _taken_by_second_names(model: Model, source: WeightSource, found: set[str], 
             continue
         if first not in found:
             taken |= take([(first, tensor)])
-        elif (other := source.numbers(first)) is not None and not torch.equal(tensor.to(other.dtype), other):
+        elif (other := _numbers(source, first)) is not None and not torch.equal(tensor.to(other.dtype), other):
             raise StartupError(
                 f"the checkpoint in {source.files[0].parent} has another {second} than {first}, though "
                 f"tie_word_embeddings says that they are the same; to use both, start with "
                 f"--json-model-override-args '{{\"tie_word_embeddings\": false}}'"
             )
     return taken
+
+
+def _numbers(source: WeightSource, name: str) -> torch.Tensor | None:
+    """Numbers of a weight that a checkpoint may have without the body's prefix."""
+    with_prefix = source.numbers(name)
+    return source.numbers(name.removeprefix(BODY_PREFIX)) if with_prefix is None else with_prefix
 
 
 @torch.no_grad()

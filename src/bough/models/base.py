@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
+BODY_PREFIX = "model."
+"""Beginning of the names of a language model's weights, but for those of its head."""
+
 _IGNORED_SUFFIXES = ("rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached")
 """Tensors that old checkpoints carry and that follow from config.json."""
 
@@ -170,6 +173,11 @@ class Body(nn.Module, ABC):
 
 class CausalLM(Model):
     """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+
+    def own_name(self, name: str) -> str | None:
+        """See :meth:`Model.own_name`. Checkpoints of the body alone lack its prefix; transformers adds it, too."""
+        below = f"{BODY_PREFIX}{name}"
+        return below if name not in self.checkpoint_weights and below in self.checkpoint_weights else name
 
     @abstractmethod
     def forward(self, batch: ForwardBatch) -> torch.Tensor:

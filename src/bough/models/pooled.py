@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from bough.mem_cache.kv_pool import KVPool
     from bough.model_executor.forward_batch import ForwardBatch
 
-_BACKBONE_PARTS = ("embed_tokens.", "layers.", "norm.")
-
 
 class RewardHead(nn.Module):
     """Two layers; the names are the checkpoint's."""
@@ -77,6 +75,4 @@ class PooledCausalLM(CausalLM):
 
     def own_name(self, name: str) -> str | None:
         """See :meth:`Model.own_name`."""
-        if name.startswith("lm_head."):
-            return None
-        return f"model.{name}" if name.startswith(_BACKBONE_PARTS) else name
+        return None if name.startswith("lm_head.") else super().own_name(name)
