@@ -10,7 +10,6 @@ import httpx
 import openai
 import pytest
 
-from bough.entrypoints.http.left_out import MAX_NAMES, LeftOut
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer
 from tests.entrypoints.http.test_openai_client import prompt_of
 from tests.entrypoints.http.test_responses import CLOCK, PATH, api, assembled, comparable, read_events  # noqa: F401
@@ -175,19 +174,18 @@ def test_what_is_wrong_in_a_namespace_is_named(http: httpx.Client, fields: dict[
     assert answer.json()["error"]["param"] == param
 
 
-def test_each_type_that_is_left_out_is_logged_once(
+def test_what_is_left_out_is_named_in_the_answer_and_once_in_the_log(
     http: httpx.Client, thinker: RunningServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     thinker.engine.says = "Hm."
-    kinds = ["web_search_preview_test", "computer_test", "apply_patch_test"]
+    tools = [{"type": kind} for kind in ("web_search_test", "computer_test")]
+    items = [{"role": "user", "content": "Hi"}, {"type": "newer_test_item"}]
+    names = ["input.newer_test_item", "tools.web_search_test", "tools.computer_test"]
     with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            assert http.post(PATH, json={"input": "Hi", "tools": [{"type": kind} for kind in kinds]}).status_code == 200
-    assert [sum(kind in record.getMessage() for record in caplog.records) for kind in kinds] == [1, 1, 1]
-
-
-def test_what_is_logged_of_left_out_parts_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    left_out = LeftOut("things")
-    left_out.log(f"{number}" * 1000 for number in range(3 * MAX_NAMES))
-    assert len(caplog.records) == MAX_NAMES
-    assert max(len(record.getMessage()) for record in caplog.records) < 200
+        for stream in (False, True, False):
+            body = {"input": items, "tools": [*tools, namespace("a", *tools, CLOCK)], "stream": stream}
+            answer = http.post(PATH, json=body)
+            assert answer.status_code == 200, answer.text
+            assert answer.headers["x-bough-ignored-fields"].split(", ") == names
+    logged = "\n".join(record.getMessage() for record in caplog.records)
+    assert [logged.count(f"{name}'") for name in names] == [1, 1, 1]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.job import Message, template_call
 from bough.entrypoints.http.openai.structured import described_schema
+from bough.entrypoints.http.responses.foreign import as_function_call
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.entrypoints.http.responses.tools import OfferedTools
-from bough.entrypoints.http.unknown_fields import known_members
+from bough.entrypoints.http.unknown_fields import Unknown, known_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.tokenization.chat_template import reads_text_only
@@ -39,16 +42,17 @@ _PART_MEMBERS = frozenset({"type", "annotations", "logprobs", "cache_control", "
 
 _ITEM_MEMBERS = {
     "message": frozenset({"role", "content", "phase"}),
-    "function_call": frozenset({"call_id", "name", "arguments", "namespace"}),
-    "function_call_output": frozenset({"call_id", "output"}),
+    "function_call": frozenset({"call_id", "name", "arguments", "namespace", "caller", "async"}),
+    "function_call_output": frozenset({"call_id", "output", "name", "namespace", "caller"}),
     "reasoning": frozenset({"summary", "content", "encrypted_content"}),
     "item_reference": frozenset(),
 }
 _COMMON_MEMBERS = frozenset({"type", "id", "status", "created_by"})
+_SAME_AS = {"custom_tool_call_output": "function_call_output"}
 _FORMAT_MEMBERS = frozenset({"type", "name", "description", "schema", "strict"})
 
 
-def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | None) -> list[Item]:
+def input_items(body: ResponsesRequest, find: Find, unknown: Unknown | None, left_out: Unknown) -> list[Item]:
     """The items of a request in the form in which they are kept: all with a type and an id, and with nothing in them
     that has no meaning here.
 
@@ -56,6 +60,7 @@ def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | N
         body: the request.
         find: looks up the items that are only named.
         unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
+        left_out: collects types of items that are not shown to the model.
 
     Raises:
         BadRequest: naming an item that cannot be shown to the model.
@@ -63,7 +68,17 @@ def input_items(body: ResponsesRequest, find: Find, unknown: dict[str, None] | N
     """
     if isinstance(body.input, str):
         return [{"type": "message", "id": f"msg_{new_request_id()}", "role": "user", "content": body.input}]
-    return [_item(item, f"input[{index}]", find, unknown) for index, item in enumerate(body.input)]
+    items: list[Item] = []
+    for index, given in enumerate(body.input):
+        place = f"input[{index}]"
+        kind = _kind(given, place)
+        if kind in _ITEM_MEMBERS:
+            items.append(_item(given, kind, place, find, unknown))
+        elif calls := as_function_call(given, kind, _id(given, place) or f"item_{new_request_id()}"):
+            items += calls
+        else:
+            left_out[f"input.{kind[:64]}"] = None
+    return items
 
 
 def referred_ids(body: ResponsesRequest) -> list[str]:
@@ -73,16 +88,16 @@ def referred_ids(body: ResponsesRequest) -> list[str]:
     return [each for each in named if isinstance(each, str)]
 
 
-def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) -> Item:
+def _kind(given: Item, place: str) -> str:
     kind = given.get("type")
     if kind is None:
-        kind = "message" if "role" in given else "item_reference"
-    if not isinstance(kind, str) or kind not in _ITEM_MEMBERS:
-        raise BadRequest(
-            f"{place}: items of type {str(kind)[:40]!r} are not supported",
-            param=f"{place}.type",
-            code="unsupported_parameter",
-        )
+        return "message" if "role" in given else "item_reference"
+    if not isinstance(kind, str):
+        raise BadRequest(f"{place}.type must be a string", param=f"{place}.type", code="invalid_value")
+    return _SAME_AS.get(kind, kind)
+
+
+def _item(given: Item, kind: str, place: str, find: Find, unknown: Unknown | None) -> Item:
     item = known_members(given, _ITEM_MEMBERS[kind] | _COMMON_MEMBERS, place, unknown)
     item_id = _id(item, place)
     if kind == "item_reference":
@@ -94,16 +109,21 @@ def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) 
         role = kept["role"] = item.get("role")
         if role not in _ROLES:
             raise BadRequest(f"{place}.role must be one of {', '.join(_ROLES)}", param=f"{place}.role")
-        kept["content"] = _content(item.get("content"), f"{place}.content", unknown)
+        content = item.get("content", "" if role == "assistant" else None)
+        kept["content"] = _content(content, f"{place}.content", unknown)
         if item.get("phase") is not None:
             kept["phase"] = _string(item, "phase", place)
     elif kind == "function_call":
-        kept |= {name: _string(item, name, place) for name in ("call_id", "name", "arguments")}
+        kept |= {name: _string(item, name, place) for name in ("call_id", "name")}
+        item.setdefault("arguments", "")
+        arguments = item["arguments"]
+        kept["arguments"] = _encoded(arguments) if isinstance(arguments, dict) else _string(item, "arguments", place)
         if item.get("namespace") is not None:
             kept["namespace"] = _string(item, "namespace", place)
     elif kind == "function_call_output":
         kept["call_id"] = _string(item, "call_id", place)
-        kept["output"] = _content(item.get("output"), f"{place}.output", unknown)
+        output = item.get("output", "")
+        kept["output"] = _encoded(output) if isinstance(output, dict) else _content(output, f"{place}.output", unknown)
     else:
         kept["summary"] = _content(item.get("summary", []), f"{place}.summary", unknown)
         if "content" in item:
@@ -111,7 +131,7 @@ def _item(given: Item, place: str, find: Find, unknown: dict[str, None] | None) 
     return kept
 
 
-def _content(content: Any, where: str, unknown: dict[str, None] | None) -> str | list[Item]:
+def _content(content: Any, where: str, unknown: Unknown | None) -> str | list[Item]:
     """Text, or parts that are text, without what has no meaning here."""
     if isinstance(content, str):
         return content
@@ -124,7 +144,7 @@ def _content(content: Any, where: str, unknown: dict[str, None] | None) -> str |
         member = _TEXT_PARTS.get(kind) if isinstance(kind, str) else None
         if kind is None or member is None:
             raise reads_text_only(place, kind)
-        known = known_members(part, _PART_MEMBERS | {member}, place, unknown)
+        known = {member: "", **known_members(part, _PART_MEMBERS | {member}, place, unknown)}
         kept = {"type": kind, member: _string(known, member, place)}
         parts.append({**kept, "annotations": []} if kind == "output_text" else kept)
     return parts
@@ -161,9 +181,11 @@ def conversation(items: Sequence[Item], tools: OfferedTools) -> list[Message]:
                 template_call(item["call_id"], tools.name_of(item), item["arguments"])
             )
         elif kind == "reasoning":
+            thought = _text(item.get("content") or item["summary"])
+            if not thought:  # sealed by another server
+                continue
             if "content" in turn or "tool_calls" in turn:
                 end_turn()
-            thought = _text(item.get("content") or item["summary"])
             before = turn.get("reasoning_content")
             turn["reasoning_content"] = f"{before}\n{thought}" if before else thought
         else:
@@ -209,6 +231,10 @@ def _id(item: Mapping[str, Any], place: str) -> str | None:
     return item_id
 
 
+def _encoded(value: dict[str, Any]) -> str:
+    return msgspec.json.encode(value).decode()
+
+
 def _string(item: Mapping[str, Any], name: str, where: str) -> str:
     value = item.get(name)
     if not isinstance(value, str):
@@ -216,7 +242,7 @@ def _string(item: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def constraint(body: ResponsesRequest, unknown: dict[str, None] | None) -> Constraint | None:
+def constraint(body: ResponsesRequest, unknown: Unknown | None) -> Constraint | None:
     """What the output has to follow.
 
     Args:

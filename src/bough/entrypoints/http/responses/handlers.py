@@ -29,8 +29,8 @@ from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, 
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.entrypoints.http.responses.tools import OfferedTools, offered_tools
 from bough.entrypoints.http.shared_fields import check_obfuscation
-from bough.entrypoints.http.unknown_fields import unknown_members
-from bough.errors import BadRequest, BoughError, NotFound, RequestFailed
+from bough.entrypoints.http.unknown_fields import Unknown, note_unknown, unknown_members
+from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.ipc.messages import PositionLogprobs
 from bough.managers.conversations import text_size
 from bough.managers.io_struct import new_request_id
@@ -103,7 +103,6 @@ class ResponsesHandlers:
         )
         if body.background and not (body.store and self.store.is_enabled):
             raise BadRequest("background needs a response that is stored", param="background")
-        self._check_model(body)
         if body.stream_options is not None:
             check_obfuscation(body.stream_options.include_obfuscation)
         previous: StoredResponse | None = None
@@ -120,8 +119,11 @@ class ResponsesHandlers:
                 give_back()
         with unknown_members(allowed=not self._manager.server_args.strict_fields) as unknown:
             num_chars = self.store.size_of(convert.referred_ids(body)) + text_size(body.input)
-            items = await encoder.run(num_chars, partial(convert.input_items, body, self.store.finder(), unknown))
-            tools = offered_tools(body, unknown)
+            left_out: Unknown = {}
+            read = partial(convert.input_items, body, self.store.finder(), unknown, left_out)
+            items = await encoder.run(num_chars, read)
+            tools = offered_tools(body, unknown, left_out)
+            note_unknown(left_out)
             constraint = convert.constraint(body, unknown)
         earlier: list[convert.Item] = []
         if previous is not None:
@@ -311,19 +313,12 @@ class ResponsesHandlers:
             # A third of what would do if all turns were as long: what is dropped too early is missed.
             dropped += max(1, left * excess // (3 * len(run.prompt)))
 
-    def _check_model(self, body: ResponsesRequest) -> None:
-        served = self._manager.served_model_name
-        if body.model not in (None, served):
-            raise NotFound(
-                f"the model {body.model[:80]!r} is not served here, but {served!r}",
-                param="model",
-                code="model_not_found",
-            )
-
     def _job(
         self, body: ResponsesRequest, items: list[convert.Item], tools: OfferedTools, constraint: Constraint | None
     ) -> ChatJob:
         messages = convert.conversation(items, tools)
+        if not messages:
+            raise BadRequest("input has nothing that can be shown to the model", param="input")
         if body.instructions:
             messages.insert(0, {"role": "system", "content": body.instructions})
         wants_logprobs = bool(body.top_logprobs) or WITH_LOGPROBS in (body.include or ())

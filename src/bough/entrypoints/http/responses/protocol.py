@@ -56,13 +56,14 @@ class ResponsesRequest(SamplingFields, kw_only=True):
         str | Annotated[list[dict[str, Any]], Meta(min_length=1, max_length=MAX_MESSAGES)],
         Meta(
             description="What is new in the conversation: a text, or items of the types `message`, `function_call`, "
-            "`function_call_output`, `reasoning` and `item_reference` (to an item of a response that is kept)."
+            "`function_call_output`, `reasoning` and `item_reference` (to an item of a response that is kept). "
+            "Calls of other tools, and their results, are shown as calls of functions; other items are left out."
         ),
     ]
     instructions: Annotated[
         str | None, Meta(description="What the model is told first; not carried over to later responses.")
     ] = None
-    model: Annotated[ModelName | None, Meta(description="Name of the model: the one that is served.")] = None
+    model: Annotated[ModelName | None, Meta(description="Name of the model. Any name is taken and given back.")] = None
     request_id: Annotated[
         Annotated[str, Meta(pattern=r"^resp_[A-Za-z0-9_-]{1,128}$(?!\n)")] | None,
         Meta(description="Id of the response; made up if absent."),

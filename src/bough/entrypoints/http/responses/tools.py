@@ -9,10 +9,9 @@ from typing import Any
 
 from bough.entrypoints.chat.job import NO_TOOLS, ToolUse
 from bough.entrypoints.chat.tools import MAX_TOOLS, make_tool_use
-from bough.entrypoints.http.left_out import LeftOut
 from bough.entrypoints.http.openai.tools import chosen
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
-from bough.entrypoints.http.unknown_fields import known_members
+from bough.entrypoints.http.unknown_fields import Unknown, known_members
 from bough.errors import BadRequest
 from bough.parsers.base import MAX_NAME_CHARS, ToolSpec
 
@@ -32,8 +31,6 @@ _TOOL_MEMBERS = frozenset(
 text."""
 
 _NAMESPACE_MEMBERS = frozenset({"type", "name", "description", "tools", "defer_loading", "cache_control"})
-
-_TOOLS_LEFT_OUT = LeftOut("tools of the type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +68,22 @@ def joined(namespace: str, name: str) -> str:
     return f"{namespace.rstrip('_')}__{name.lstrip('_')}"
 
 
-def offered_tools(body: ResponsesRequest, unknown: dict[str, None] | None) -> OfferedTools:
+def offered_tools(body: ResponsesRequest, unknown: Unknown | None, left_out: Unknown) -> OfferedTools:
     """From ``tools`` and ``tool_choice``. The functions of namespaces are offered one by one. Tools that are no
-    functions are left out, of which the log tells.
+    functions are left out.
+
+    Args:
+        body: the request.
+        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
+        left_out: collects types of tools that are left out.
 
     Raises:
         BadRequest: naming what does not fit together.
     """
-    reader = _Reader(unknown)
+    reader = _Reader(unknown, left_out)
     in_force = [kept for index, tool in enumerate(body.tools or ()) if (kept := reader.read(tool, f"tools[{index}]"))]
     if len(reader.functions) > MAX_TOOLS:
         raise BadRequest(f"tools: at most {MAX_TOOLS} functions, those in namespaces included", param="tools")
-    _TOOLS_LEFT_OUT.log(reader.left_out)
     specs, offered = reader.specs()
     choice = _choice_in_force(body.tool_choice)
     named = _with_offered_names(choice, offered, {spec.name for spec in specs.values()})
@@ -95,13 +96,12 @@ class _Reader:
 
     Attributes:
         functions: what was read, by namespace (``None`` without one) and name: its place, and what it is.
-        left_out: types of tools that are not offered.
     """
 
-    def __init__(self, unknown: dict[str, None] | None) -> None:
+    def __init__(self, unknown: Unknown | None, left_out: Unknown) -> None:
         self.functions: dict[tuple[str | None, str], tuple[str, ToolSpec]] = {}
-        self.left_out: dict[str, None] = {}
         self._unknown = unknown
+        self._left_out = left_out
 
     def read(self, tool: Mapping[str, Any], where: str) -> Mapping[str, Any] | None:
         """What of a tool is offered.
@@ -122,7 +122,7 @@ class _Reader:
     def _read_function(self, namespace: str | None, tool: Mapping[str, Any], where: str) -> Mapping[str, Any] | None:
         kind = tool.get("type")
         if _is_left_out(kind):
-            self.left_out[str(kind)] = None
+            self._left_out[f"tools.{kind}"] = None
             return None
         if kind != "function":
             raise BadRequest(
