@@ -235,6 +235,28 @@ def test_what_is_said_of_thinking_reaches_the_template(
     assert seen == [variables]
 
 
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    "format_",
+    [
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}},
+        {"response_format": {"type": "json_object"}},
+        {"regex": "a+"},
+    ],
+)
+def test_a_call_that_is_required_goes_before_a_format(
+    http: httpx.Client, thinker: RunningServer, format_: dict[str, Any], *, named: bool
+) -> None:
+    choice = {"type": "function", "function": {"name": WEATHER["function"]["name"]}} if named else "required"
+    fields = {"messages": [USER], "tools": [WEATHER], "tool_choice": choice, "max_tokens": 4}
+    tags = []
+    for extra in ({}, format_):
+        assert http.post(PATH, json={**fields, **extra}).status_code == 200
+        tags.append(thinker.engine.received[-1].sampling_params.grammar)
+    assert tags[0] == tags[1]
+    assert tags[0] is not None
+
+
 @pytest.mark.parametrize(
     ("fields", "param"),
     [
@@ -242,7 +264,6 @@ def test_what_is_said_of_thinking_reaches_the_template(
         ({"tools": [WEATHER], "tool_choice": "sometimes"}, "tool_choice"),
         ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
         ({"tools": [WEATHER], "tool_choice": {"type": "custom"}}, "tool_choice"),
-        ({"tools": [WEATHER], "tool_choice": "required", "regex": "a"}, "tool_choice"),
         ({"tools": [{"type": "web_search"}]}, "tools[0].type"),
         ({"tools": [{"type": "function", "function": {"name": ""}}]}, "tools[0].function.name"),
         ({"tools": [WEATHER, WEATHER]}, "tools[1].function.name"),

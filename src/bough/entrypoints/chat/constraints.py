@@ -69,16 +69,12 @@ def constrained(
         The parameters, and what the client called that from which their constraint is made.
 
     Raises:
-        BadRequest: if required calls leave no room for the request's constraint, or the latter cannot be combined; if
-            the schema of a tool is too large or too deep.
+        BadRequest: if the request's constraint cannot be combined; if the schema of a tool is too large or too deep.
     """
     grammar, format_ = params.grammar, dialect.tool_format
     required = tools.choice is ToolChoice.REQUIRED
-    if required and grammar is not None:
-        raise BadRequest(
-            "tool_choice: an answer that has to be a tool call cannot follow a schema or grammar as well",
-            param="tool_choice",
-        )
+    if required:
+        grammar = None  # an answer that is a call has no text that could follow it, as at OpenAI
     # An answer on channels has to name one first, unless it has begun.
     straight = thoughts is Thoughts.NONE or (dialect.reasoning_format is None and not dialect.on_channels)
     if grammar is not None and straight and not tools.callable:
