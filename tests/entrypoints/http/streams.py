@@ -111,7 +111,7 @@ def _add_chat_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> 
     delta = part["delta"]
     assert "reasoning_content" in delta
     if choice is None:
-        assert delta == {"role": "assistant", "content": "", "reasoning_content": None}
+        assert delta == {"role": "assistant", "content": "", "reasoning_content": None, "refusal": None}
         message = {**delta, "reasoning": None, "tool_calls": None}
         choices[part["index"]] = {**{k: v for k, v in part.items() if k != "delta"}, "message": message}
         return
@@ -129,7 +129,7 @@ def _add_chat_part(choices: dict[int, dict[str, Any]], part: dict[str, Any]) -> 
         assert part["stop_reason"] == part["matched_stop"]
     if part["logprobs"] is not None:
         if choice["logprobs"] is None:
-            choice["logprobs"] = {"content": []}
+            choice["logprobs"] = {"content": [], "refusal": None}
         choice["logprobs"]["content"] += part["logprobs"]["content"]
     if "token_ids" in part:
         choice["token_ids"] = choice.get("token_ids", []) + part["token_ids"]

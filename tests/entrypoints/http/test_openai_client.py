@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,20 @@ def test_chat_stream(api: openai.OpenAI) -> None:
     assert chunks[-1].usage == whole.usage
 
 
+def test_members_that_openai_always_sends_are_there(client: httpx.Client) -> None:
+    body = {"messages": MESSAGES, "max_tokens": 3, "logprobs": True}
+    (choice,) = client.post("/v1/chat/completions", json=body).json()["choices"]
+    assert choice["message"].keys() >= {"role", "content", "refusal"}
+    assert choice["message"]["refusal"] is None
+    assert (choice["logprobs"].keys(), choice["logprobs"]["refusal"]) == ({"content", "refusal"}, None)
+    assert all(token.keys() == {"token", "logprob", "bytes", "top_logprobs"} for token in choice["logprobs"]["content"])
+    events = client.post("/v1/chat/completions", json={**body, "stream": True}).text.split("\n\n")
+    parts = [json.loads(event[6:])["choices"][0] for event in events if event.startswith("data: {")]
+    assert (parts[0]["delta"]["role"], parts[0]["delta"]["refusal"]) == ("assistant", None)
+    assert all(part["logprobs"] is None or part["logprobs"]["refusal"] is None for part in parts)
+    assert sum(len((part["logprobs"] or {"content": []})["content"]) for part in parts) == 3
+
+
 def test_chat_logprobs(api: openai.OpenAI) -> None:
     answer = api.chat.completions.create(
         model="m", messages=MESSAGES, max_tokens=5, logprobs=True, top_logprobs=2, temperature=0
@@ -74,7 +89,7 @@ def test_errors_become_the_clients_exceptions(api: openai.OpenAI) -> None:
     assert bad.value.param == "temperature"
     assert bad.value.type == "invalid_request_error"
     with pytest.raises(openai.BadRequestError) as too_long:
-        api.chat.completions.create(model="m", messages=MESSAGES, max_tokens=4000)
+        api.chat.completions.create(model="m", messages=[{"role": "user", "content": "a" * 4000}])
     assert too_long.value.code == "context_length_exceeded"
     with pytest.raises(openai.NotFoundError):
         api.models.retrieve("other")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+_ASSISTANT = {"role": "assistant", "content": "The oak is a tree."}
 _MESSAGES = [{"role": "user", "content": "Tell me about the oak."}]
 _TEXT = " deciduous: it loses its leaves in autumn."
 _ID = "e95e21146e0e4e6ebcc69289fb7a986e"
@@ -118,7 +119,9 @@ ANSWERS: dict[str, Any] = {
         "object": "chat.completion",
         "created": _CREATED,
         "model": "sapling",
-        "choices": [{"index": 0, "message": {"role": "assistant", "content": "The oak is a tree."}, **_ENDING}],
+        "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": "The oak is a tree.", "refusal": None}, **_ENDING}
+        ],
         "usage": _USAGE,
     },
     "CompletionAnswer": {
@@ -191,7 +194,7 @@ ANSWERS: dict[str, Any] = {
     "OllamaAnswer": {
         "model": "sapling",
         "created_at": "2026-11-21T19:27:07.872801Z",
-        "message": {"role": "assistant", "content": "The oak is a tree."},
+        "message": _ASSISTANT,
         "done": True,
         "done_reason": "stop",
         "total_duration": 24000000,

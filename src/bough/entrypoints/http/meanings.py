@@ -158,6 +158,8 @@ MEANINGS: dict[str, str] = {
     "success": "Whether it was done; if not, all is as before.",
     "new_version": "What the weights are called now.",
     "ChatChoice.message": "What the assistant says.",
+    "ChatMessageAnswer.refusal": "Always null, as OpenAI's clients expect it.",
+    "ChatDelta.refusal": "Null, in the first event.",
     "DecisionOption.description": "What the option means, told to the model behind its name.",
     "OllamaAnswer.message": "The assistant's message, or what is new of it.",
     "FinishReasonAnswer.message": "Why it was ended.",

@@ -62,6 +62,7 @@ class ChatMessageAnswer(msgspec.Struct):
 
     role: Literal["assistant"]
     content: str | None
+    refusal: None
     reasoning_content: str | UnsetType | None = UNSET
     reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET
@@ -96,6 +97,7 @@ class ChatDelta(msgspec.Struct):
 
     role: Literal["assistant"] | UnsetType | None = UNSET
     content: str | UnsetType | None = UNSET
+    refusal: UnsetType | None = UNSET
     reasoning_content: str | UnsetType | None = UNSET
     reasoning: str | UnsetType | None = UNSET
     tool_calls: list[dict[str, Any]] | UnsetType | None = UNSET

@@ -17,8 +17,9 @@ from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
 
 _encode = msgspec.json.encode
 
-_FIRST_DELTA = b'{"role":"assistant","content":"","reasoning_content":null}'
+_FIRST_DELTA = b'{"role":"assistant","content":"","reasoning_content":null,"refusal":null}'
 _LAST_DELTA = b'{"reasoning_content":null}'
+_LOGPROBS = b'{"content":[%b],"refusal":null}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class ChatChoiceWriter(ChoiceWriter):
         return b"".join(events)
 
     def _first_event(self, usage: bytes) -> bytes:
-        none_yet = b'{"content":[]}' if self._options.logprobs else b"null"
+        none_yet = _LOGPROBS % b"" if self._options.logprobs else b"null"
         return self._event(_FIRST_DELTA, none_yet, b"null", b"null", self._prompt_token_ids(), usage)
 
     def _prompt_token_ids(self) -> bytes:
@@ -150,7 +151,7 @@ class ChatChoiceWriter(ChoiceWriter):
         logprobs = token_ids = b""
         if options.logprobs:
             unsaid, self._unsaid = self._unsaid, []
-            logprobs = b'{"content":[%b]}' % await self._entries(unsaid)
+            logprobs = _LOGPROBS % await self._entries(unsaid)
         if options.token_ids:
             ids, self._unsaid_ids = self._unsaid_ids, []
             token_ids = b',"token_ids":%b' % _encode(ids)
@@ -178,13 +179,13 @@ class ChatChoiceWriter(ChoiceWriter):
         matched = _encode(reader.matched_stop(delta))
         logprobs = b"null"
         if options.logprobs:
-            logprobs = b'{"content":[%b]}' % await self._entries(delta.logprobs or ())
+            logprobs = _LOGPROBS % await self._entries(delta.logprobs or ())
         extra = self._prompt_token_ids()
         if options.token_ids:
             ids = _encode(delta.token_ids)
             extra += b',"token_ids":%b,"response_token_ids":%b' % (ids, ids)
         return (
-            b'"message":{"role":"assistant","content":%b,"reasoning_content":%b,"reasoning":%b,'
+            b'"message":{"role":"assistant","content":%b,"refusal":null,"reasoning_content":%b,"reasoning":%b,'
             b'"tool_calls":%b},"logprobs":%b,"finish_reason":%b,"matched_stop":%b,"stop_reason":%b%b}'
         ) % (
             _encode(content),
