@@ -370,9 +370,6 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     has of it is left out."""
     turn: Turn | None = None
     """The request as part of its session, once its prompt is complete."""
-    exact_max_new_tokens: str | None = None
-    """Name of the field that set ``max_new_tokens``, if asking for more than the context holds is an error; by
-    default the number is lowered to what fits."""
 
     def to_message(self, sampling_params: SamplingParams) -> TokenizedGenerateReqInput:
         """What the scheduler gets, once the prompt is encoded, with the parameters that fit into the context."""

@@ -267,7 +267,7 @@ class RequestLimits:
         """Sampling parameters whose ``max_new_tokens`` is a number that fits, prompt and output together.
 
         Raises:
-            BadRequest: if there is no room, or not for as much as the client insists on.
+            BadRequest: if there is no room.
         """
         params, num_prompt_tokens = request.sampling_params, len(request.input_ids or ())
         room = self.context_len - num_prompt_tokens
@@ -277,11 +277,7 @@ class RequestLimits:
                 raise prompt_too_long(self.max_prompt_tokens, num_prompt_tokens, request.prompt_param)
             return params
         if num_prompt_tokens > self.max_prompt_tokens or room < min(1, 1 if wanted is None else wanted):
-            raise context_length_exceeded(self.context_len, num_prompt_tokens, None, request.prompt_param)
-        if wanted is not None and wanted <= room:
-            return params
-        if wanted is not None and request.exact_max_new_tokens is not None:
-            raise context_length_exceeded(self.context_len, num_prompt_tokens, wanted, request.exact_max_new_tokens)
+            raise context_length_exceeded(self.context_len, num_prompt_tokens, request.prompt_param)
         return _shortened(params, room)
 
     def fit_logprobs(
@@ -364,18 +360,11 @@ def prompt_too_long(max_prompt_tokens: int, prompt_tokens: int, param: str) -> B
     )
 
 
-def context_length_exceeded(context_len: int, prompt_tokens: int, max_tokens: int | None, param: str) -> BadRequest:
-    """The error for a request that does not fit, worded the way clients have learnt to parse."""
-    if max_tokens is None:
-        request = f"your prompt has {prompt_tokens} tokens, which leaves no room for an answer"
-    else:
-        request = (
-            f"you requested {prompt_tokens + max_tokens} tokens ({prompt_tokens} in the prompt, "
-            f"{max_tokens} in the completion)"
-        )
+def context_length_exceeded(context_len: int, prompt_tokens: int, param: str) -> BadRequest:
+    """The error for a prompt that does not fit, worded the way clients have learnt to parse."""
     return BadRequest(
-        f"This model's maximum context length is {context_len} tokens. However, {request}. Please shorten the prompt"
-        f"{'' if max_tokens is None else ' or ask for fewer tokens'}.",
+        f"This model's maximum context length is {context_len} tokens. However, your prompt has {prompt_tokens} "
+        "tokens, which leaves no room for an answer. Please shorten the prompt.",
         param=param,
         code="context_length_exceeded",
     )

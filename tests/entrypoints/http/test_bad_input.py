@@ -531,12 +531,23 @@ class TestContextLength:
             assert re.search(f"{said} tokens", error["message"])
             assert error["param"] == field
 
-    def test_completion_that_does_not_fit_is_refused(self, client: httpx.Client) -> None:
-        body = {"prompt": [1] * 500, "max_tokens": 13}
-        error = client.post("/v1/completions", json=body).json()["error"]
-        assert (error["code"], error["param"]) == ("context_length_exceeded", "max_tokens")
-        assert "513 tokens (500 in the prompt, 13 in the completion)" in error["message"]
-        assert client.post("/v1/completions", json=body | {"max_tokens": 12}).status_code == 200
+    def test_an_answer_that_does_not_fit_ends_with_the_context(self, client: httpx.Client) -> None:
+        for wanted in (12, 13, 2**31 - 1):
+            body = {"prompt": [1] * 500, "max_tokens": wanted, "min_tokens": wanted, "ignore_eos": True}
+            answer = client.post("/v1/completions", json=body).json()
+            assert (answer["usage"]["completion_tokens"], answer["choices"][0]["finish_reason"]) == (12, "length")
+            cut = {**body, "prompt": [1] * 900, "truncate_prompt_tokens": -1}
+            kept = client.post("/v1/completions", json=cut).json()["usage"]["prompt_tokens"]
+            assert kept == CONTEXT_LEN - (wanted if wanted < CONTEXT_LEN else 1)
+        messages = [{"role": "user", "content": "Hi"}]
+        for path, asked in {
+            "/v1/chat/completions": {"messages": messages, "max_tokens": 9000},
+            "/v1/messages": {"model": "m", "messages": messages, "max_tokens": 9000},
+            "/v1/responses": {"input": "Hi", "max_output_tokens": 9000},
+            "/api/chat": {"model": "m", "messages": messages, "stream": False, "options": {"num_predict": 9000}},
+            "/generate": {"text": "Hi", "sampling_params": {"max_new_tokens": 9000}},
+        }.items():
+            assert client.post(path, json=asked).status_code == 200
 
     def test_native_requests_are_cut_to_what_fits(self, client: httpx.Client, server: RunningServer) -> None:
         params = {"max_new_tokens": 9999, "ignore_eos": True}

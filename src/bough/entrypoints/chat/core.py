@@ -184,7 +184,6 @@ class ChatCore:
             extra_key=job.extra_key,
             session_params=job.session_params,
             ends_context=self._goes_on(job),
-            exact_max_new_tokens=job.exact_max_tokens,
         )
         self.manager.check_room(request)  # before its prompt is made
         dialect = self.dialect(job.tools)

@@ -84,7 +84,6 @@ class ChatJob(msgspec.Struct, frozen=True, kw_only=True):
         top_logprobs: alternatives per token.
         prompt_logprobs: whether logprobs of the prompt are wanted too.
         truncate_prompt_tokens: keep so many tokens of the prompt's end; ``None``: a long prompt is refused.
-        exact_max_tokens: name of the field that set ``params.max_new_tokens``, if more than fits is an error.
         priority: of the request.
         timeout: seconds that it may take.
         extra_key: namespace of the prefix cache, salt included.
@@ -110,7 +109,6 @@ class ChatJob(msgspec.Struct, frozen=True, kw_only=True):
     top_logprobs: int = 0
     prompt_logprobs: bool = False
     truncate_prompt_tokens: int | None = None
-    exact_max_tokens: str | None = None
     priority: int | None = None
     timeout: float | None = None
     extra_key: str | None = None

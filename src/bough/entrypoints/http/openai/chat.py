@@ -108,7 +108,6 @@ class ChatHandler(OpenAIHandler):
             top_logprobs=max(body.top_logprobs or 0, body.prompt_logprobs or 0),
             prompt_logprobs=body.prompt_logprobs is not None,
             truncate_prompt_tokens=tokens_to_keep(body, limits, max_tokens),
-            exact_max_tokens=max_tokens_field if max_tokens is not None else None,
             priority=body.priority,
             timeout=body.timeout,
             extra_key=body.prefix_namespace,

@@ -111,7 +111,6 @@ class CompletionHandler(OpenAIHandler):
         manager = self.manager
         given_max = body.max_tokens if "max_tokens" in given else None
         max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens)
-        exact = max_tokens_field if max_tokens is not None else None
         if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
             max_tokens = body.max_tokens
         with unknown_members(allowed=not manager.server_args.strict_fields) as unknown:
@@ -124,7 +123,7 @@ class CompletionHandler(OpenAIHandler):
             manager.limits.check_params(params, named=_with_best_of)
         await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
         keep = tokens_to_keep(body, manager.limits, max_tokens)
-        return _Asked(params, keep, exact, constraint_param(constraint))
+        return _Asked(params, keep, constraint_param(constraint))
 
     def _with_gaps(self, prompts: list[str | TokenIds], body: CompletionRequest) -> list[str | TokenIds]:
         """The prompts that make a model fill the gap before ``suffix``, if there is one."""
@@ -180,13 +179,11 @@ class _Asked:
     Attributes:
         params: for sampling; their ``n`` is the number of outputs that are made.
         keep: most tokens of a prompt, of which the last are kept; ``None`` for all.
-        exact_max_new_tokens: name of the field that bounds an output, if there is one.
         grammar_param: name of the field that constrains it.
     """
 
     params: SamplingParams
     keep: int | None
-    exact_max_new_tokens: str | None
     grammar_param: str | None
 
 
@@ -215,7 +212,6 @@ def _requests(
             timeout=body.timeout,
             extra_key=body.prefix_namespace,
             session_params=body.session_params,
-            exact_max_new_tokens=asked.exact_max_new_tokens,
         )
 
 

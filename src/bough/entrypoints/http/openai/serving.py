@@ -320,7 +320,9 @@ def tokens_to_keep(body: SharedFields, limits: RequestLimits, max_tokens: int | 
     if wanted == 0:
         raise BadRequest("truncate_prompt_tokens must be at least 1, or -1", param="truncate_prompt_tokens")
     if wanted == -1:
-        return max(1, min(limits.max_prompt_tokens, limits.context_len - (1 if max_tokens is None else max_tokens)))
+        # An answer that would fill the context alone is lowered to what the prompt leaves.
+        room = 1 if max_tokens is None or max_tokens >= limits.context_len else max_tokens
+        return min(limits.max_prompt_tokens, limits.context_len - room)
     return wanted
 
 

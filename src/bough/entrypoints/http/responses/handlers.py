@@ -340,7 +340,6 @@ class ResponsesHandlers:
             stream=body.stream,
             logprobs=wants_logprobs,
             top_logprobs=body.top_logprobs or 0,
-            exact_max_tokens=None if body.max_output_tokens is None else "max_output_tokens",
             priority=body.priority,
             timeout=body.timeout,
             extra_key=body.prefix_namespace,
