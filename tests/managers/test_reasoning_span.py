@@ -34,7 +34,8 @@ def ids(text: str) -> list[int]:
         ("deepseek-r1", "Hi", "Hm.</think>Yes.</think>", "Hm."),
         ("deepseek-r1", "Hi", "<think>Hm.</think>Yes.", "Hm."),
         ("deepseek-r1", "Hi", "", ""),
-        ("glm45", "Hi", "<think>Hm.<tool_call>f</think>", "Hm."),
+        ("glm45", "Hi", "<think>Hm.<tool_call>f</think>", "Hm.<tool_call>f"),
+        ("glm45", "Hi", "<think><think>Hm.</think></think>Yes.", "Hm."),
         (
             "gpt-oss",
             "Hi",
@@ -73,6 +74,10 @@ def test_every_format_can_be_ended(name: str, tokenizer: Tokenizer) -> None:
     markers = ReasoningMarkers(format_, tokenizer).bounded(begun=False)
     assert b"".join(map(tokenizer.id_to_piece_bytes, markers.close)).decode() == format_.end
     assert not markers.begun
-    assert markers.ends == (format_.end, *format_.ended_by)
+    assert markers.ends == (format_.end,)
+    assert ReasoningMarkers(format_, tokenizer).bounded(begun=True, triggers=("<call>",)).ends == (
+        format_.end,
+        "<call>",
+    )
     behind = b"".join(map(tokenizer.id_to_piece_bytes, (*markers.behind, *markers.at_last))).decode()
     assert behind == ("<|start|>assistant<|channel|>final<|message|>" if name == "gpt-oss" else "")

@@ -8,6 +8,7 @@ from typing import Any
 
 from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.dialect import Dialect, make_dialect
+from bough.parsers.tool_formats import TOOL_FORMATS
 
 TOOLS = (
     ToolSpec(
@@ -114,3 +115,10 @@ def payload(events: Iterable[ParsedEvent]) -> str:
         else:
             shown.append(event.name if isinstance(event, ToolCallStart) else event.fragment)
     return "".join(shown)
+
+
+def without_controls(name: str, text: str) -> str:
+    """A text without the special tokens of a format, which are never shown."""
+    for control in TOOL_FORMATS[name].controls:
+        text = text.replace(control, "")
+    return text

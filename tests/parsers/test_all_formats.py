@@ -15,7 +15,19 @@ from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolCallStart
 from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
-from tests.parsers.parsing import FIRST, SECOND, calls, content, dialect, finish, parser, payload, reasoning, run
+from tests.parsers.parsing import (
+    FIRST,
+    SECOND,
+    calls,
+    content,
+    dialect,
+    finish,
+    parser,
+    payload,
+    reasoning,
+    run,
+    without_controls,
+)
 from tests.parsers.samples import STARTS_ANSWER, TWO_CALLS
 
 JSON_ARRAY = json.dumps([{"name": "get_weather", "parameters": FIRST}, {"name": "now", "parameters": SECOND}])
@@ -72,7 +84,8 @@ def test_an_answer_that_is_cut_off_loses_nothing(name: str, text: str) -> None:
         assert whole.startswith(payload(passed)), "what was passed on does not depend on how it goes on"
         held = finish(made)
         if not any(isinstance(event, ToolCallStart) for event in passed):
-            assert payload([*passed, *held]).rstrip() == text[:at].rstrip()
+            shown = without_controls(name, payload([*passed, *held]))
+            assert name == "gpt-oss" or shown.strip() == without_controls(name, text[:at]).strip()
         made = parser(dialect(name))
         events = [*made.feed(text[:at] + "Zq7"), *finish(made)]
         ids = [event.id for event in events if isinstance(event, ToolCallStart)]
@@ -137,7 +150,8 @@ def test_calls_of_unknown_functions_are_content(name: str, text: str) -> None:
     events = run(parser(dialect(name)), text)
     assert calls(events) == []
     if name != "gpt-oss":
-        assert content(events) == text
+        assert content(events) == without_controls(name, text)
+        assert not any(control in content(events) for control in TOOL_FORMATS[name].controls)
 
 
 @pytest.mark.parametrize("name", REASONING_FORMATS)
@@ -233,12 +247,14 @@ def test_garbage_is_read_without_errors_and_alike_however_it_is_cut(name: str, d
     payload(whole).encode()
     has_calls = any(isinstance(event, ToolCallStart) for event in whole)
     if not has_calls and made.reasoning_format is None and name != "gpt-oss":
-        assert content(whole).rstrip() == text.rstrip()
+        assert without_controls(name, content(whole)).rstrip() == without_controls(name, text).rstrip()
 
 
 @pytest.mark.parametrize(("name", "text"), SAMPLES)
 def test_a_word_put_anywhere_is_found_again(name: str, text: str) -> None:
     for at in range(len(text) + 1):
+        if name == "gpt-oss" and text[:at].count("<|message|>") <= text[:at].count("<|call|>"):
+            continue  # headers are never shown
         made = parser(dialect(name))
         events = [*made.feed(text[:at] + "Zq7" + text[at:]), *finish(made)]
         ids = [event.id for event in events if isinstance(event, ToolCallStart)]

@@ -134,24 +134,12 @@ def test_thoughts_that_are_not_separated_stay_as_they_stand() -> None:
     assert made.parser(TOOLS, parse_tools=False, separate_reasoning=False, thinking=False) is None
 
 
-def test_calls_in_thoughts_are_thoughts() -> None:
-    call = '<tool_call>{"name": "now"}</tool_call>'
-    events = run(parser(dialect("hermes", "qwen3")), f"<think>{call}</think>{call}")
-    assert reasoning(events) == call
-    assert calls(events) == [("now", {})]
-
-
-@pytest.mark.parametrize(
-    ("reasoning_name", "tool_name", "call"),
-    [
-        ("kimi_k2", "kimi_k2", "<|tool_calls_section_begin|><|tool_call_begin|>now:0<|tool_call_argument_begin|>{}"),
-        ("glm45", "glm45", "<tool_call>now\n</tool_call>"),
-    ],
-)
-def test_a_call_ends_thoughts_where_the_model_forgets_to(reasoning_name: str, tool_name: str, call: str) -> None:
-    events = run(parser(dialect(tool_name, reasoning_name)), f"<think>Hm.\n{call}")
-    assert reasoning(events) == "Hm."
-    assert calls(events) == [("now", {})]
+def test_a_marker_that_thoughts_only_speak_of_is_part_of_them() -> None:
+    for text in ("<think>A <tool_call> here.</think>Yes.", "<think>A <tool_call> here.\n</think>Yes.</think>"):
+        events = run(parser(dialect("hermes", "qwen3")), text)
+        assert reasoning(events) == "A <tool_call> here."
+        assert calls(events) == []
+        assert content(events).startswith("Yes.")
 
 
 def test_special_tokens_are_needed_where_the_marks_are_some() -> None:

@@ -404,8 +404,7 @@ def test_harmony_calls_are_content_if_nothing_may_be_called() -> None:
     assert made is not None
     events = merged([*made.feed(HARMONY), *finish(made)])
     assert reasoning(events) == "Hm."
-    assert content(events).startswith("Let me look.")
-    assert "to=functions.now" in content(events)
+    assert content(events) == "Let me look.{}"
 
 
 def test_harmony_thoughts_that_are_not_separated_stay_with_their_marks() -> None:
@@ -415,8 +414,24 @@ def test_harmony_thoughts_that_are_not_separated_stay_with_their_marks() -> None
 
 
 def test_harmony_without_marks_is_content() -> None:
-    for text in ("Yes.", "to=nobody", "<|channel|>odd<|message|>x", "<|start|>user<|message|>x"):
+    for text in ("Yes.", "to=nobody"):
         assert payload(parsed("gpt-oss", text)) == text
+
+
+def test_harmony_headers_are_never_shown() -> None:
+    for text, shown in {
+        "<|channel|>odd<|message|>x": [Content("x")],
+        "<|start|>user<|message|>x": [Content("x")],
+        "<|channel|>analysis to=python code<|message|>x<|call|>": [Reasoning("x")],
+        "<|channel|>commentary to=functions.later <|constrain|>json<|message|>{}<|call|>": [Content("{}")],
+        "<|message|>x<|end|>": [Content("x")],
+        "<|channel|>analysis<|message|>Hm<|message|>.<|end|><|start|>assistant": [Reasoning("Hm.")],
+        "<|channel|>final<|message|>x<|return|><|start|>assistant<|channel|>final": [Content("x")],
+        "<|channel|>final<|channel|>final<|message|>x": [Content("x")],
+        "<|channel|>final\nx y" + " z" * 400: [Content("x y" + " z" * 400)],
+    }.items():
+        for at in range(len(text)):
+            assert run(parser(dialect("gpt-oss")), [text[:at], text[at:]]) == shown, (text, at)
 
 
 @pytest.mark.parametrize(

@@ -362,6 +362,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     """The bad words of ``sampling_params``; filled in."""
     begins_in_thoughts: bool | None = None
     """Whether an output begins inside the model's thoughts; ``None``: the end of the prompt tells."""
+    call_triggers: tuple[str, ...] = ()
+    """Markers of tool calls, which end the thoughts."""
     thoughts: ThoughtMarkers | None = None
     """What the bound on thoughts in ``sampling_params`` is about; filled in."""
     session_params: SessionParams | None = None

@@ -10,6 +10,7 @@ import msgspec
 
 from bough.config.server_args import ServerArgs
 from bough.ipc.messages import FinishReason, ThoughtMarkers
+from bough.parsers.base import OutputParser
 from bough.parsers.dialect import Dialect, make_dialect
 from bough.parsers.harmony import FINAL_CHANNEL
 from bough.parsers.reasoning import ReasoningFormat
@@ -44,26 +45,23 @@ class ReasoningMarkers:
         """Something that counts the thoughts of one answer to ``prompt``."""
         return ReasoningSpan(self, inside=self.begins_inside(prompt))
 
-    def bounded(self, *, begun: bool) -> ThoughtMarkers:
-        """What it takes to bound the thoughts of an answer.
+    def bounded(self, *, begun: bool, triggers: tuple[str, ...] = ()) -> ThoughtMarkers:
+        """Everything that it takes to find, and to bound, the thoughts of an answer.
 
         Args:
             begun: whether it begins inside of them.
+            triggers: markers of calls, which end them as well.
         """
-        return self._begun if begun else self._not_begun
+        marked = self._marked
+        return msgspec.structs.replace(marked, begun=begun, ends=(*marked.ends, *triggers))
 
     @cached_property
-    def _begun(self) -> ThoughtMarkers:
-        return msgspec.structs.replace(self._not_begun, begun=True)
-
-    @cached_property
-    def _not_begun(self) -> ThoughtMarkers:
+    def _marked(self) -> ThoughtMarkers:
         format_, encode = self.format, self._encode
-        ends = (format_.end, *format_.ended_by)
         if format_.on_channels:
             return ThoughtMarkers(
                 format_.start,
-                ends,
+                (format_.end,),
                 encode(format_.end),
                 behind=encode("<|start|>assistant"),
                 recur=True,
@@ -71,7 +69,7 @@ class ReasoningMarkers:
                 at_last=encode(f"{FINAL_CHANNEL}<|message|>"),
             )
         before, behind = ("", "") if self._template is None else self._template.space_around(format_.end)
-        return ThoughtMarkers(format_.start, ends, encode(before + format_.end), behind=encode(behind))
+        return ThoughtMarkers(format_.start, (format_.end,), encode(before + format_.end), behind=encode(behind))
 
     def _encode(self, text: str) -> tuple[int, ...]:
         """Tokens of a text from the middle of an answer."""
@@ -106,13 +104,15 @@ class ReasoningSpan:
     Args:
         markers: of the model.
         inside: whether the output begins inside the thoughts.
+        parser: tells them apart; ``None`` for one that looks for no calls.
     """
 
     __slots__ = ("_bytes", "_counter", "_decode", "_parser")
 
-    def __init__(self, markers: ReasoningMarkers, *, inside: bool) -> None:
-        dialect = Dialect(reasoning_format=markers.format)
-        parser = dialect.parser((), parse_tools=False, separate_reasoning=True, thinking=inside)
+    def __init__(self, markers: ReasoningMarkers, *, inside: bool, parser: OutputParser | None = None) -> None:
+        if parser is None:
+            dialect = Dialect(reasoning_format=markers.format)
+            parser = dialect.parser((), parse_tools=False, separate_reasoning=True, thinking=inside)
         assert parser is not None, "thoughts are told apart"
         self._parser = parser
         self._bytes = markers.tokenizer.id_to_piece_bytes

@@ -154,7 +154,9 @@ def bound_thoughts(request: GenerateRequest, reasoning: ReasoningMarkers) -> Non
         return
     assert request.input_ids is not None, "encoded"
     begun = request.begins_in_thoughts
-    request.thoughts = reasoning.bounded(begun=reasoning.begins_inside(request.input_ids) if begun is None else begun)
+    if begun is None:
+        begun = reasoning.begins_inside(request.input_ids)
+    request.thoughts = reasoning.bounded(begun=begun, triggers=request.call_triggers)
 
 
 def _message(

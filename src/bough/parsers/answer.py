@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from bough.parsers.base import Content, ParsedEvent, ToolSpec
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolSpec
 from bough.parsers.reasoning import ReasoningFormat
 from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.tool_format import Calls, ToolFormat
@@ -72,8 +72,9 @@ def read_answer(
     format_: ToolFormat | None,
     tools: Sequence[ToolSpec],
     forced: bool = False,
+    controls: tuple[str, ...] = (),
 ) -> Steps[None]:
-    """Read thoughts, then content and calls in any order.
+    """Read thoughts, then content and calls in any order. A call ends the thoughts, too.
 
     Where the answer is cut off, the beginning of a call is no content, if a marker of calls or a function's name tells
     that it is one; with ``forced`` nor is that of a marker.
@@ -86,40 +87,107 @@ def read_answer(
         format_: how calls are written; ``None`` to look for none.
         tools: what may be called.
         forced: whether the answer has to consist of calls.
+        controls: special tokens that are left out wherever they are not part of a call.
     """
     stream.in_call = forced
-    if reasoning is not None:
-        yield from reasoning.read(stream, inside=inside_reasoning, separate=separate_reasoning)
-    if format_ is None:
-        yield from stream.flow(Content, (), trim=False)
-        return
-    calls = Calls(stream, {tool.name: tool for tool in tools}, format_)
+    triggers = () if format_ is None else format_.triggers
+    reader = None if format_ is None else _CallReader(stream, format_, tools, forced=forced, controls=controls)
+    markers = (*triggers, *controls)
+    strays: tuple[str, ...] = ()
+    if reasoning is not None and (
+        yield from reasoning.begin(stream, inside=inside_reasoning, separate=separate_reasoning)
+    ):
+        kind: type[Content] | type[Reasoning] = Reasoning if separate_reasoning else Content
+        while True:
+            marker = yield from stream.flow(kind, (reasoning.end, *markers), trim=separate_reasoning)
+            if marker is None:
+                return
+            if marker == reasoning.end:
+                yield from reasoning.end_of(stream, separate=separate_reasoning)
+                break
+            if reader is None or marker not in triggers:
+                stream.reject(kind=kind, without=marker)
+            elif (yield from reader.read(marker, kind)):
+                strays = (reasoning.end,) if separate_reasoning else ()
+                break
     opener = None
-    if format_.openers:
+    if reader is not None and not strays:
+        opener = yield from reader.opener()
+    elif reader is not None:
+        yield from reader.skip(strays)
+    while True:
+        marker = opener or (yield from stream.flow(Content, (*markers, *strays), trim=reader is not None))
+        if marker is None:
+            return
+        if reader is None or not (marker == opener or marker in triggers):
+            stream.reject(without=marker)
+        elif (yield from reader.read(marker, Content)):
+            yield from reader.skip(strays)
+        opener = None
+
+
+class _CallReader:
+    """Reads the calls of one answer.
+
+    Args:
+        stream: the answer.
+        format_: how calls are written.
+        tools: what may be called.
+        forced: whether the answer has to consist of calls.
+        controls: special tokens that are never shown.
+    """
+
+    def __init__(
+        self,
+        stream: Stream,
+        format_: ToolFormat,
+        tools: Sequence[ToolSpec],
+        *,
+        forced: bool,
+        controls: tuple[str, ...],
+    ) -> None:
+        self._stream = stream
+        self._format = format_
+        self._calls = Calls(stream, {tool.name: tool for tool in tools}, format_)
+        self._forced = forced
+        self._controls = controls
+
+    def opener(self) -> Steps[str | None]:
+        """Read the marker with which calls begin where the answer begins; ``None`` if there is none."""
+        stream = self._stream
+        if not self._format.openers:
+            return None
         yield from stream.skip_space()
-        opener = yield from _one_of(stream, format_.openers)
+        opener = yield from _one_of(stream, self._format.openers)
         if opener is None:
             stream.turn_back()
         stream.resume = stream.pos
-    while True:
-        marker = opener or (yield from stream.flow(Content, format_.triggers, trim=True))
-        opener = None
-        if marker is None:
-            return
-        stream.in_call, stream.ran_out, calls.named = True, False, forced or marker in format_.triggers
+        return opener
+
+    def read(self, marker: str, kind: type[Content] | type[Reasoning]) -> Steps[bool]:
+        """Read calls behind a marker; false, with all up to the marker passed on as ``kind``, if there are none."""
+        stream, calls = self._stream, self._calls
+        calls.named = self._forced or marker in self._format.triggers
+        stream.in_call, stream.ran_out = True, False
         is_call = True
         try:
-            yield from format_.read(calls, marker)
+            yield from self._format.read(calls, marker)
         except NotACall:
             is_call = False
-        stream.in_call = forced
+        stream.in_call = self._forced
         if stream.cut and stream.ran_out and (is_call or calls.named):
             stream.drop_rest()
-        elif is_call:
+        elif not is_call:
+            stream.reject(kind=kind, without=marker if marker in self._controls else "")
+        return is_call
+
+    def skip(self, strays: tuple[str, ...]) -> Steps[None]:
+        """Read past white space behind a call, and what has no meaning there."""
+        stream = self._stream
+        yield from stream.skip_space()
+        while (yield from _one_of(stream, (*strays, *self._format.closers))):
             yield from stream.skip_space()
-            stream.commit()
-        else:
-            stream.reject()
+        stream.commit()
 
 
 def _one_of(stream: Stream, literals: Sequence[str]) -> Steps[str | None]:

@@ -69,6 +69,11 @@ class Dialect:
         return [each for each in (self.tool_format, self.reasoning_format) if each is not None]
 
     @property
+    def triggers(self) -> tuple[str, ...]:
+        """Markers of calls that end the thoughts; on channels there are none."""
+        return () if self.tool_format is None or self.on_channels else self.tool_format.triggers
+
+    @property
     def on_channels(self) -> bool:
         """Whether all of an answer is on channels, which it has to name first."""
         return any(each.on_channels for each in self._formats)
@@ -106,8 +111,10 @@ class Dialect:
                     format_=harmony,
                     tools=tools if parse_tools else (),
                     forced=forced,
+                    controls=harmony.controls,
                 )
             )
+        controls = () if self.tool_format is None else self.tool_format.controls
         format_ = self.tool_format or (_JSON_ARRAY if forced else None)
         if not (parse_tools and tools):
             format_ = None
@@ -121,6 +128,7 @@ class Dialect:
             format_=format_,
             tools=tools,
             forced=forced,
+            controls=controls,
         )
         return StreamParser(reader)
 

@@ -11,21 +11,20 @@ import re
 from collections.abc import Sequence
 
 from bough.parsers.base import Content, Reasoning, ToolSpec
-from bough.parsers.stream import NotACall, Steps
+from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.structural import Format, calls_of, json_schema, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat
 
-_START, _CHANNEL, _MESSAGE, _CALL = "<|start|>", "<|channel|>", "<|message|>", "<|call|>"
+_START, _CHANNEL, _MESSAGE, _CONSTRAIN = "<|start|>", "<|channel|>", "<|message|>", "<|constrain|>"
+_CALL = "<|call|>"
 FINAL_CHANNEL = f"{_CHANNEL}final"
 """What the answer itself begins with, behind all thoughts and calls."""
 
 _ENDS = ("<|end|>", "<|return|>", _CALL)
-_SPACES = re.compile(r"\s+")
-_HEADER = re.compile(
-    r"(<\|start\|>assistant)?\s*(to=(?P<to>[^\s<]+)\s*)?"
-    r"(<\|channel\|>(?P<channel>analysis|commentary|final))?\s*(to=(?P<recipient>[^\s<]+)\s*)?"
-    r"((<\|constrain\|>)?(json|code|text))?\s*"
-)
+_PART = "[^<]{0,300}"
+_HEADER = re.compile(rf"(<\|start\|>)?{_PART}(<\|channel\|>\s*(?P<channel>[a-z]*){_PART})?(<\|constrain\|>{_PART})?")
+_RECIPIENT = re.compile(r"(?:^|[\s>])to=([^\s<]+)")
+_HEADER_WORDS = ("assistant", "analysis", "commentary", "final")
 
 
 class HarmonyFormat(ToolFormat):
@@ -38,6 +37,7 @@ class HarmonyFormat(ToolFormat):
     name = "gpt-oss"
     triggers = (_START, _CHANNEL)
     openers = ("to=",)
+    controls = (_START, _CHANNEL, _MESSAGE, _CONSTRAIN, *_ENDS)
     needs_special_tokens = True
     on_channels = True
 
@@ -47,36 +47,51 @@ class HarmonyFormat(ToolFormat):
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
         """Read one message."""
         stream = calls.stream
-        head = trigger + (yield from stream.until(_MESSAGE, MAX_HEAD_CHARS))
-        # With at most one space at a time, or white space could be shared out among the parts in very many ways.
-        header = _HEADER.fullmatch(_SPACES.sub(" ", head))
-        if header is None:
-            raise NotACall
-        recipient = header["recipient"] or header["to"]
-        if recipient is not None:
-            name = recipient.removeprefix("functions.")
-            if name not in calls.tools:
+        try:
+            header = _HEADER.fullmatch(trigger + (yield from stream.until(_MESSAGE, MAX_HEAD_CHARS)))
+            if header is None:
                 raise NotACall
+        except NotACall:
+            yield from self._words_of_header(stream, trigger)
+            return
+        recipient = _RECIPIENT.search(header[0])
+        if recipient is not None and (name := recipient[1].removeprefix("functions.")) in calls.tools:
             calls.start(name)
             yield from self._arguments(calls)
             return
-        kind: type[Content] | type[Reasoning] = Content
-        if header["channel"] == "analysis":
-            if self._separate:
-                kind = Reasoning
-            else:
-                stream.resume = stream.pos
-                stream.reject()
+        shown = header["channel"] == "analysis" and not self._separate
+        if shown:
+            stream.resume = stream.pos
+            stream.reject()
+        kind = Reasoning if header["channel"] == "analysis" and self._separate else Content
         stream.commit()
         stream.in_call = False
-        marker = yield from stream.flow(kind, (*_ENDS, _START, _CHANNEL), trim=False)
-        if marker in _ENDS and (self._separate or header["channel"] != "analysis"):
-            stream.commit()
-        else:
+        while True:
+            marker = yield from stream.flow(kind, self.controls, trim=False)
+            if marker not in (_MESSAGE, _CONSTRAIN):
+                break
+            stream.reject(kind=kind, without=marker)
+        if marker not in _ENDS:
             stream.turn_back()
-            if marker in _ENDS:
-                stream.resume = stream.pos + len(marker or "")
-                stream.reject()
+        elif shown:
+            stream.reject()
+        else:
+            stream.commit()
+
+    @staticmethod
+    def _words_of_header(stream: Stream, trigger: str) -> Steps[None]:
+        """Read what is certainly part of a header that does not end.
+
+        Raises:
+            NotACall: if ``trigger`` may be part of a text.
+        """
+        if trigger not in (_START, _CHANNEL):
+            raise NotACall
+        stream.pos = stream.resume
+        for word in _HEADER_WORDS:
+            if (yield from stream.take(word)):
+                break
+        stream.commit()
 
     @staticmethod
     def _arguments(calls: Calls) -> Steps[None]:

@@ -126,6 +126,7 @@ class HermesFormat(ToolFormat):
     """``<tool_call>{"name": …, "arguments": {…}}</tool_call>``, once per call: Hermes, Qwen 2.5 and Qwen 3."""
 
     triggers = ("<tool_call>",)
+    closers = ("</tool_call>",)
 
     def __init__(self, name: str = "hermes") -> None:
         self.name = name
@@ -154,7 +155,7 @@ class LlamaFormat(ToolFormat):
     """
 
     name = "llama3"
-    triggers = ("<|python_tag|>",)
+    triggers = controls = ("<|python_tag|>",)
     openers = ("{",)
     needs_special_tokens = True
 
@@ -188,7 +189,7 @@ class MistralFormat(ToolFormat):
     """
 
     name = "mistral"
-    triggers = ("[TOOL_CALLS]",)
+    triggers = controls = ("[TOOL_CALLS]",)
     needs_special_tokens = True
 
     def __init__(self, *, lists: bool = False) -> None:

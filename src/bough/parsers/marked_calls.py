@@ -79,6 +79,7 @@ class DeepSeekFormat(SectionFormat):
     call_end = "<｜tool▁call▁end｜>"
     triggers = (section_begin, call_begin)
     _SEPARATOR = "<｜tool▁sep｜>"
+    controls = (*triggers, section_end, call_end, _SEPARATOR)
 
     def __init__(self, name: str, *, fenced: bool) -> None:
         self.name = name
@@ -129,6 +130,7 @@ class KimiFormat(SectionFormat):
     call_end = "<|tool_call_end|>"
     triggers = (section_begin, call_begin)
     _ARGUMENTS = "<|tool_call_argument_begin|>"
+    controls = (*triggers, section_end, call_end, _ARGUMENTS)
     _ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?", re.DOTALL)
 
     def read_call(self, calls: Calls) -> Steps[None]:

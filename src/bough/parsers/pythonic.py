@@ -30,6 +30,7 @@ class PythonicFormat(ToolFormat):
 
     triggers = ("<|python_start|>",)
     openers = ("[",)
+    controls = ("<|python_start|>", "<|python_end|>")
     needs_special_tokens = True
 
     def __init__(self, name: str = "pythonic") -> None:

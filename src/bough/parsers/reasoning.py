@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from bough.parsers.base import Content, Reasoning
 from bough.parsers.stream import Steps, Stream
 from bough.parsers.structural import Format, const, regex
 
@@ -30,7 +29,6 @@ class ReasoningFormat:
         start: marker before the thoughts.
         end: marker behind them.
         always: whether an answer begins with thoughts even if neither the prompt nor the answer has ``start``.
-        ended_by: markers of tool calls that end the thoughts where the model forgets to.
         needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
         on_channels: whether all of an answer is on channels, as harmony has them, of which thoughts are one.
         gap: what comes between the thoughts and a call.
@@ -40,7 +38,6 @@ class ReasoningFormat:
     start: str = "<think>"
     end: str = "</think>"
     always: bool = False
-    ended_by: tuple[str, ...] = ()
     needs_special_tokens: bool = False
     on_channels: bool = False
     gap: Format = field(default_factory=lambda: regex("\\n{0,2}"))
@@ -84,8 +81,8 @@ class ReasoningFormat:
             return Thoughts.BEGUN if before.endswith(self.start.rstrip()) else Thoughts.NONE
         return Thoughts.BEGUN if text.rfind(self.start) > text.rfind(self.end) else Thoughts.NONE
 
-    def read(self, stream: Stream, *, inside: bool, separate: bool) -> Steps[None]:
-        """Read the thoughts at the beginning of an answer, if there are any.
+    def begin(self, stream: Stream, *, inside: bool, separate: bool) -> Steps[bool]:
+        """Read up to the thoughts at the beginning of an answer; false if there are none.
 
         Args:
             stream: the answer.
@@ -95,23 +92,31 @@ class ReasoningFormat:
         yield from stream.skip_space()
         opened = yield from stream.take(self.start)
         if not (opened or inside):
+            if separate and (yield from stream.take(self.end)):  # of thoughts that the prompt has ended
+                yield from self.end_of(stream, separate=True)
             stream.turn_back()
-            return
+            return False
         if separate:
-            yield from stream.skip_space()
-            stream.commit()
+            yield from _skip(stream, self.start)
         else:
             stream.resume = stream.pos
             stream.reject()
-        kind = Reasoning if separate else Content
-        marker = yield from stream.flow(kind, (self.end, *self.ended_by), trim=separate)
-        if marker != self.end:
-            stream.turn_back()
-        elif separate:
-            yield from stream.skip_space()
-            stream.commit()
+        return True
+
+    def end_of(self, stream: Stream, *, separate: bool) -> Steps[None]:
+        """Read what comes between the marker behind the thoughts, which has been read, and the answer."""
+        if separate:
+            yield from _skip(stream, self.end)
         else:
             stream.reject()
+
+
+def _skip(stream: Stream, marker: str) -> Steps[None]:
+    """Read past white space, and past a marker that the model writes again."""
+    yield from stream.skip_space()
+    while (yield from stream.take(marker)):
+        yield from stream.skip_space()
+    stream.commit()
 
 
 _HARMONY = ReasoningFormat(
@@ -126,11 +131,11 @@ _HARMONY = ReasoningFormat(
 _THINK = {
     "deepseek-r1": ReasoningFormat("deepseek-r1", always=True),
     "deepseek-v3": ReasoningFormat("deepseek-v3"),
-    "glm45": ReasoningFormat("glm45", ended_by=("<tool_call>",)),
+    "glm45": ReasoningFormat("glm45"),
     "gpt-oss": _HARMONY,
     "interns1": ReasoningFormat("interns1"),
     "kimi": ReasoningFormat("kimi", "◁think▷", "◁/think▷", needs_special_tokens=True),
-    "kimi_k2": ReasoningFormat("kimi_k2", ended_by=("<|tool_calls_section_begin|>",)),
+    "kimi_k2": ReasoningFormat("kimi_k2"),
     "mistral": ReasoningFormat("mistral", "[THINK]", "[/THINK]", needs_special_tokens=True),
     "nemotron_3": ReasoningFormat("nemotron_3"),
     "qwen3": ReasoningFormat("qwen3"),

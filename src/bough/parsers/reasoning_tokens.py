@@ -118,7 +118,7 @@ class ReasoningCounter:
                 message = text.find(_CHANNEL_END, message + 1)
         else:
             has_thoughts = self._was_reasoning is not None or self._begins_inside
-            if self._was_reasoning is None and text.startswith(self._format.start, at):
+            while self._was_reasoning is None and text.startswith(self._format.start, at):
                 has_thoughts = True
                 at = _behind_space(text, at + len(self._format.start))
             if has_thoughts and is_reasoning:

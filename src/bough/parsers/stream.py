@@ -104,10 +104,22 @@ class Stream:
         """Nothing has been read since the last commit."""
         self.pos = self.begin
 
-    def reject(self, aside: list[str] | None = None) -> None:
-        """What looked like a call is content, up to where another might begin; ``aside`` as in :meth:`flow`."""
-        end, self.pos = self.resume, self.begin
-        self.pass_on(Content, end, aside)
+    def reject(
+        self, aside: list[str] | None = None, *, kind: type[Content] | type[Reasoning] = Content, without: str = ""
+    ) -> None:
+        """Pass on as ``kind`` what looked like a call, up to where another might begin.
+
+        Args:
+            aside: see :meth:`flow`.
+            kind: of the text that the call seemed to begin in.
+            without: marker in front of that place that is left out, unless something was committed behind it.
+        """
+        if self.resume == self.begin:
+            without = ""
+        end, self.pos = self.resume - len(without), self.begin
+        self.pass_on(kind, end, aside)
+        self.pos += len(without)
+        self.commit()
 
     def drop_rest(self) -> None:
         """What has not been dealt with is of no use."""

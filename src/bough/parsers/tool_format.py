@@ -26,6 +26,8 @@ class ToolFormat(ABC):
         name: as ``--tool-call-parser`` knows it.
         triggers: markers with which calls begin, wherever they stand.
         openers: markers with which calls begin where the answer proper begins, after white space.
+        controls: special tokens of this format, which are never shown.
+        closers: ends of calls, which mean nothing where one has ended already.
         needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
         on_channels: whether it reads all of an answer, thoughts included, and whether or not there may be calls.
     """
@@ -33,6 +35,8 @@ class ToolFormat(ABC):
     name: str
     triggers: tuple[str, ...] = ()
     openers: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
+    closers: tuple[str, ...] = ()
     needs_special_tokens: bool = False
     on_channels: bool = False
 

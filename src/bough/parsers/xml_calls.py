@@ -240,6 +240,7 @@ class QwenCoderFormat(TaggedFormat):
 
     triggers = ("<tool_call>", "<function=")
     inner_markers = ("<parameter=", "</function>", "</tool_call>")
+    closers = inner_markers[1:]
     value_end = "</parameter>"
     own_lines = True
     openers_of_lines = inner_markers
@@ -288,6 +289,7 @@ class GlmFormat(TaggedFormat):
 
     triggers = ("<tool_call>",)
     inner_markers = ("<arg_key>", "</tool_call>")
+    closers = inner_markers[1:]
     value_end = "</arg_value>"
     own_lines = False
 

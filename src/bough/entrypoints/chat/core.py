@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -195,6 +196,7 @@ class ChatCore:
             params = msgspec.structs.replace(params, skip_special_tokens=False)
         request.sampling_params = params
         request.begins_in_thoughts = thoughts is Thoughts.BEGUN
+        request.call_triggers = dialect.triggers if job.tools.callable else ()
         return ChatRun(request, readers, prompt)
 
     async def deltas(self, run: ChatRun, sink: Sink | None = None) -> AsyncGenerator[ChoiceDelta, None]:
@@ -245,22 +247,26 @@ class ChatCore:
         if reasoning is not None and not job.separate_reasoning and tokenizer is not None:
             markers = ReasoningMarkers(reasoning, tokenizer)
         tools = job.tools.tools if job.tools.callable else ()
+        make_parser = partial(
+            dialect.parser,
+            tools,
+            parse_tools=job.tools.callable,
+            thinking=thinking,
+            forced=job.tools.choice is ToolChoice.REQUIRED,
+        )
         for _ in job.rids:
-            parser = dialect.parser(
-                tools,
-                parse_tools=job.tools.callable,
-                separate_reasoning=job.separate_reasoning,
-                thinking=thinking,
-                forced=job.tools.choice is ToolChoice.REQUIRED,
-            )
+            parser = make_parser(separate_reasoning=job.separate_reasoning)
             counter = None
             if reasoning is not None and parser is not None and markers is None:
                 counter = ReasoningCounter(num_bytes, reasoning, begins_inside=thinking)
+            span = None
+            if markers is not None:
+                span = ReasoningSpan(markers, inside=thinking, parser=make_parser(separate_reasoning=True))
             readers.append(
                 ChoiceReader(
                     parser,
                     counter,
-                    span=None if markers is None else ReasoningSpan(markers, inside=thinking),
+                    span=span,
                     include_reasoning=job.include_reasoning,
                     stream_reasoning=job.stream_reasoning,
                     max_calls=None if job.tools.parallel else 1,
