@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -70,7 +71,7 @@ def test_what_cannot_work_is_refused(keywords, message):
 
 def test_resolving_fills_what_depends_on_the_model_path():
     args = resolve(ServerArgs(model_path="/some/model"), seed_source=lambda: 7)
-    assert (args.tokenizer_path, args.served_model_name, args.random_seed) == ("/some/model", "/some/model", 7)
+    assert (args.tokenizer_path, args.served_model_name, args.random_seed) == ("/some/model", "model", 7)
 
 
 def test_resolving_keeps_what_was_set_and_can_be_repeated():
@@ -87,6 +88,26 @@ def test_the_priority_policy_needs_no_second_switch():
 def test_the_bundled_model_is_served_by_default_under_a_short_name():
     assert ServerArgs().model_path == str(bundled_model_path())
     assert resolve(ServerArgs()).served_model_name == "sapling"
+
+
+def test_a_directory_is_served_under_its_last_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = tmp_path / "my-model"
+    cached = tmp_path / "models--org--name" / "snapshots" / "0123abcd"
+    for each in (directory, cached):
+        each.mkdir(parents=True)
+    monkeypatch.chdir(directory)
+    for path, name in {
+        str(directory): "my-model",
+        f"{directory}/": "my-model",
+        ".": "my-model",
+        "../my-model": "my-model",
+        "./": "my-model",
+        str(cached): "org/name",
+        "Qwen/Qwen3-0.6B": "Qwen/Qwen3-0.6B",
+        "/models/small.q8_0.gguf": "small.q8_0",
+        "/": "/",
+    }.items():
+        assert resolve(ServerArgs(model_path=path)).served_model_name == name, path
 
 
 def test_flags_say_what_differs_from_the_defaults_and_no_secret():

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from bough.config import ceilings, rules
 from bough.config.engine_args import BUNDLED_MODEL_NAME, EngineArgs, bundled_model_path
 from bough.config.options import option
+from bough.config.user_paths import user_path
 
 SamplingDefaults = Literal["model", "openai"]
 GrammarBackendName = Literal["llguidance", "none"]
@@ -160,10 +161,10 @@ class ServerArgs(EngineArgs):
     served_model_name: str | None = option(
         None,
         help="Name of the model in `/v1/models`, and in answers to requests that name none. Requests may name any "
-        "model, since there is only this one; those of `/v1/responses` must name it or none.",
+        "model, since there is only this one.",
         group=API,
         metavar="NAME",
-        default_text="the model path",
+        default_text="the model's id, or the last name in its path",
         basic=True,
     )
     chat_template: str | None = option(
@@ -466,6 +467,21 @@ def draw_seed() -> int:
     return int.from_bytes(os.urandom(4), "little") >> 2
 
 
+def _name_of(model_path: str) -> str:
+    """What a model is called where nothing else is said: an id of the hub, or the last name of a path."""
+    if model_path == str(bundled_model_path()):
+        return BUNDLED_MODEL_NAME
+    if model_path.endswith(".gguf"):
+        return Path(model_path).stem
+    path = user_path(model_path)
+    if not path.is_dir() and not model_path.startswith(("/", ".", "~")):
+        return model_path
+    *_, repository, kind, last = ("", "", *Path(os.path.abspath(path)).parts)
+    if kind == "snapshots" and repository.startswith("models--"):  # in the hub's cache
+        return repository.removeprefix("models--").replace("--", "/", 1)
+    return last
+
+
 def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> ServerArgs:
     """Fill the defaults that depend on other options.
 
@@ -480,18 +496,13 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
     Returns:
         New arguments in which ``tokenizer_path``, ``served_model_name`` and ``random_seed`` are set.
     """
-    name = args.model_path
-    if name == str(bundled_model_path()):
-        name = BUNDLED_MODEL_NAME
-    elif name.endswith(".gguf"):
-        name = Path(name).stem
     seed = args.random_seed
     if seed is None:
         seed = DETERMINISTIC_SEED if args.enable_deterministic_inference else seed_source()
     return dataclasses.replace(
         args,
         tokenizer_path=args.tokenizer_path if args.tokenizer_path is not None else args.model_path,
-        served_model_name=args.served_model_name if args.served_model_name is not None else name,
+        served_model_name=args.served_model_name if args.served_model_name is not None else _name_of(args.model_path),
         random_seed=seed,
         enable_priority_scheduling=args.enable_priority_scheduling or args.schedule_policy == "priority",
     )
