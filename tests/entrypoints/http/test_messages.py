@@ -37,6 +37,171 @@ def test_null_is_the_same_as_absent_in_nested_objects_too(client: httpx.Client) 
     assert post(client, USER, stream=True, stream_options=options).status_code == 200
 
 
+CALL = {"id": "x", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+CALLED = {"role": "assistant", "content": None, "tool_calls": [CALL]}
+REPLAYED: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
+    (
+        "annotations",
+        [{"role": "assistant", "content": "b", "annotations": [{"type": "url_citation", "url_citation": {}}]}],
+        [{"role": "assistant", "content": "b"}],
+    ),
+    (
+        "nulls of OpenAI's client",
+        [
+            {
+                "role": "assistant",
+                "content": "b",
+                "refusal": None,
+                "audio": None,
+                "function_call": None,
+                "tool_calls": None,
+            }
+        ],
+        [{"role": "assistant", "content": "b"}],
+    ),
+    (
+        "LiteLLM",
+        [
+            {
+                "role": "assistant",
+                "content": "b",
+                "reasoning_content": "hm",
+                "thinking_blocks": [{"type": "thinking", "thinking": "hm", "signature": "s"}],
+                "provider_specific_fields": {"a": 1},
+                "images": [],
+            }
+        ],
+        [{"role": "assistant", "content": "b", "reasoning_content": "hm"}],
+    ),
+    (
+        "Copilot's thoughts",
+        [{"role": "assistant", "content": "b", "reasoning_text": "hm", "reasoning_opaque": "x"}],
+        [{"role": "assistant", "content": "b", "reasoning_content": "hm"}],
+    ),
+    (
+        "OpenRouter's thoughts",
+        [{"role": "assistant", "content": "b", "reasoning": "hm", "reasoning_details": [{"type": "reasoning.text"}]}],
+        [{"role": "assistant", "content": "b", "reasoning_content": "hm"}],
+    ),
+    (
+        "Ollama's thoughts",
+        [{"role": "assistant", "content": "b", "thinking": "hm", "images": None}],
+        [{"role": "assistant", "content": "b", "reasoning_content": "hm"}],
+    ),
+    (
+        "cache marks, ids, options",
+        [{"role": "user", "content": "c", "cache_control": {"type": "ephemeral"}, "id": 7, "opts": {"visible": True}}],
+        [{"role": "user", "content": "c"}],
+    ),
+    (
+        "the older form of calls",
+        [
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "7"},
+        ],
+        [{"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]}, {"role": "tool", "content": "7"}],
+    ),
+    (
+        "calls with an object, an empty text and notes",
+        [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [
+                    {**CALL, "index": 0, "extra_content": {"google": {}}, "provider_id": "p", "type": None},
+                    {"id": "y", "type": "function", "function": {"name": "g", "arguments": {"a": 1}, "output": None}},
+                    {"id": "z", "type": "function", "function": {"name": "h", "arguments": "", "parsed": {}}},
+                ],
+            }
+        ],
+        [
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [
+                    CALL,
+                    {"id": "y", "function": {"name": "g", "arguments": '{"a": 1}'}},
+                    {"id": "z", "function": {"name": "h", "arguments": "{}"}},
+                ],
+            }
+        ],
+    ),
+    (
+        "a result's tool, state and artifact",
+        [
+            CALLED,
+            {"role": "tool", "tool_call_id": "x", "content": "7", "tool_name": "f", "status": "ok", "artifact": {}},
+        ],
+        [CALLED, {"role": "tool", "tool_call_id": "x", "content": "7", "name": "f"}],
+    ),
+    ("a result of null", [CALLED, {"role": "tool", "content": None}], [CALLED, {"role": "tool", "content": ""}]),
+    (
+        "a result that is an object",
+        [CALLED, {"role": "tool", "content": {"a": [1, None]}}],
+        [CALLED, {"role": "tool", "content": '{"a":[1,null]}'}],
+    ),
+    (
+        "a result that is a list",
+        [CALLED, {"role": "tool", "content": [{"a": 1}, 2]}],
+        [CALLED, {"role": "tool", "content": '[{"a":1},2]'}],
+    ),
+    (
+        "a result in parts",
+        [CALLED, {"role": "tool", "content": [{"type": "text", "text": "7", "annotations": None, "_meta": {}}]}],
+        [CALLED, {"role": "tool", "content": "7"}],
+    ),
+    (
+        "parts of a response",
+        [{"role": "user", "content": [{"type": "input_text", "text": "c"}]}],
+        [{"role": "user", "content": "c"}],
+    ),
+    (
+        "parts without a type",
+        [{"role": "user", "content": ["c", {"text": "d"}]}],
+        [{"role": "user", "content": [{"type": "text", "text": "c"}, {"type": "text", "text": "d"}]}],
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "meant"), [each[1:] for each in REPLAYED], ids=[each[0] for each in REPLAYED])
+def test_history_of_other_programs_makes_the_prompt_that_is_meant(
+    client: httpx.Client, server: RunningServer, sent: list[Any], meant: list[Any]
+) -> None:
+    prompts = []
+    for messages in (sent, meant):
+        answer = post(client, USER, *messages, USER)
+        assert answer.status_code == 200, answer.text
+        prompts.append(prompt_of(server))
+    assert prompts[0] == prompts[1]
+    tokenized = client.post("/tokenize", json={"messages": [USER, *sent, USER]})
+    assert tokenized.status_code == 200, tokenized.text
+
+
+@pytest.mark.parametrize(
+    ("message", "param"),
+    [
+        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "messages[1].content[0]"),
+        ({"role": "tool", "content": [{"type": "image", "data": "x"}]}, "messages[1].content[0]"),
+        ({"role": "tool", "contents": "7"}, "messages[1].content"),
+        ({"role": "assistant", "content": "a", "audio": {"id": "audio_1"}}, "messages[1].audio"),
+        (
+            {"role": "assistant", "tool_calls": [{"type": "custom", "custom": {}}]},
+            "messages[1].tool_calls[0]",
+        ),
+        ({"role": "assistant", "function_call": {"nam": "f"}}, "messages[1].tool_calls[0].function.name"),
+        ({"role": "user", "content": {"text": "a"}}, "messages[1].content"),
+        ({"content": "a", "rol": "user"}, "messages[1].role"),
+        ({"role": "robot", "content": "a"}, "messages[1].role"),
+    ],
+)
+def test_what_cannot_be_read_in_history_is_refused_by_name(
+    client: httpx.Client, message: dict[str, Any], param: str
+) -> None:
+    answer = post(client, USER, message)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"].startswith(param)
+
+
 def test_roles_are_compared_without_regard_to_case(client: httpx.Client) -> None:
     answer = post(client, {"role": "System", "content": "Be kind."}, {"role": "USER", "content": "Hi"})
     assert answer.status_code == 200

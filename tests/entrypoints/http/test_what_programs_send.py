@@ -37,6 +37,7 @@ def test_openais_client_sends_parsed_answers_back(client: httpx.Client) -> None:
 
 def test_lm_eval_gives_each_message_a_type(client: httpx.Client) -> None:
     assert chat(client, {**USER, "type": "text"}).status_code == 200
+    assert chat(client, {**USER, "type": "human"}).status_code == 200
     assert chat(client, {**USER, "type": 7}).status_code == 400
 
 

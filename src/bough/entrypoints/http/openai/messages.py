@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.job import template_call
 from bough.entrypoints.http.unknown_fields import drop_extras, known_members
@@ -20,11 +20,12 @@ Note = Annotated[Any, Meta(description="A client's or another server's note on a
 
 
 class TextPart(msgspec.Struct, forbid_unknown_fields=True):
-    """A part of a message's content. ``cache_control`` has no effect: prefixes are cached anyway."""
+    """A part of a message's content."""
 
     type: Literal["text"]
     text: str
-    cache_control: Any = None
+    cache_control: Note = None
+    annotations: Note = None
 
 
 class CalledFunction(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,7 +51,7 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     """One message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function", "root", "latest_reminder"]
-    content: str | list[TextPart] | None = None
+    content: str | list[TextPart] | UnsetType | None = UNSET
     name: str | None = None
     reasoning_content: str | None = None
     tool_calls: Annotated[list[ToolCall], Meta(max_length=MAX_TOOL_CALLS)] | None = None
@@ -60,12 +61,13 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     phase: str | None = None
     audio: None = None
     function_call: None = None
-    annotations: Annotated[list[Any], Meta(max_length=0)] | None = None
+    annotations: Note = None
+    cache_control: Note = None
     provider_specific_fields: Note = None
     reasoning_details: Note = None
     parsed: Note = None
     id: Note = None
-    type: Annotated[Literal["message", "text"] | None, Meta(description="Without effect.")] = None
+    type: Annotated[str | None, Meta(description="Without effect.")] = None
 
     def text(self) -> str:
         """All text of the content."""
@@ -77,8 +79,8 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 def tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
     """The decoded value of ``messages`` in the form of :class:`ChatMessage`.
 
-    Roles are put into lower case, members that are null left out, and parts that are text in other words become text,
-    or the message's ``reasoning_content``.
+    Roles are put into lower case, members that are null left out, and what other programs call text, thoughts and
+    calls gets the names that it has here.
 
     Args:
         value: anything; what is no message stays as it is.
@@ -95,16 +97,23 @@ def tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
 def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> Any:
     if not isinstance(message, dict):
         return message
-    if "reasoning" in message:  # vLLM's newer name
+    if not message.keys().isdisjoint(_NAMES_OF_OTHERS):
         message = dict(message)
-        reasoning = message.pop("reasoning")
-        if message.get("reasoning_content") is None:
-            message["reasoning_content"] = reasoning
+        for name, ours in _NAMES_OF_OTHERS.items():
+            value = message.pop(name, None)
+            if value is not None and message.get(ours) is None:
+                message[ours] = value
     tidy = drop_extras(message, ChatMessage, "messages", unknown)
     role = tidy.get("role")
     if isinstance(role, str):
-        tidy["role"] = role.lower()
+        tidy["role"] = role = role.lower()
     content = tidy.get("content")
+    if role in _RESULTS and "content" in message and not _is_text(content):
+        tidy["content"] = content = "" if content is None else msgspec.json.encode(content).decode()
+    call = tidy.get("function_call")
+    if isinstance(call, dict):
+        del tidy["function_call"]
+        tidy.setdefault("tool_calls", [{"function": call}])
     if isinstance(content, list):
         parts: list[Any] = []
         thoughts: list[str] = []
@@ -121,9 +130,20 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
     return tidy
 
 
+def _is_text(content: Any) -> bool:
+    """Whether the content of a message is a text or parts, and not what a tool has returned as it is."""
+    if not isinstance(content, list):
+        return isinstance(content, str)
+    return all(isinstance(part, str) or (isinstance(part, dict) and "type" in part) for part in content)
+
+
 def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unknown: dict[str, None] | None) -> None:
-    kind = part.get("type") if isinstance(part, dict) else None
-    if not isinstance(kind, str) or kind == "text":
+    if isinstance(part, str):
+        part = {"type": "text", "text": part}
+    kind = part.get("type", "text" if "text" in part else None) if isinstance(part, dict) else None
+    if kind in _TEXTS:
+        part = {**part, "type": "text"}
+    if not isinstance(kind, str) or kind in _TEXTS:
         parts.append(drop_extras(part, TextPart, "messages.content", unknown))
     elif kind == "refusal":
         known = known_members(part, ("type", "refusal"), place, unknown)
@@ -135,6 +155,17 @@ def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unk
     else:
         raise reads_text_only(place, kind)
 
+
+_NAMES_OF_OTHERS = {
+    "reasoning": "reasoning_content",  # vLLM, OpenRouter
+    "reasoning_text": "reasoning_content",  # Copilot
+    "thinking": "reasoning_content",  # Ollama
+    "tool_name": "name",  # Ollama
+    "partial": "prefix",  # Kimi, Qwen
+}
+_RESULTS = ("tool", "function")
+_TEXTS = ("text", "input_text", "output_text")
+"""Parts that are text; the latter are those of a response."""
 
 _THOUGHTS = {
     "thinking": ("type", "thinking", "text", "signature", "closed"),
@@ -161,7 +192,8 @@ def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
 def require_content(messages: Sequence[ChatMessage]) -> None:
     """Raise :class:`BadRequest` if a message has no content that is not the assistant's, or has what only that may."""
     for index, message in enumerate(messages):
-        if message.content is None and message.role != "assistant":
+        is_null = message.content is None and message.role not in _RESULTS
+        if (is_null or message.content is UNSET) and message.role != "assistant":
             param = f"messages[{index}].content"
             raise BadRequest(
                 f"{param} is required for the role {message.role}", param=param, code="missing_required_parameter"
@@ -179,8 +211,8 @@ def to_template(message: ChatMessage) -> dict[str, Any]:
     content: Any = message.content
     if isinstance(content, list):
         content = [{"type": "text", "text": part.text} for part in content]
-    if content is None and message.refusal is not None:
-        content = message.refusal
+    if content is None or content is UNSET:
+        content = message.refusal if message.role == "assistant" else ""
     values: dict[str, Any] = {"role": "tool" if message.role == "function" else message.role, "content": content}
     if message.name is not None:
         values["name"] = message.name
