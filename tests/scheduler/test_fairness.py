@@ -148,6 +148,23 @@ def test_lpm_does_not_overtake_a_request_that_has_waited_long() -> None:
     assert harness.outputs[lucky].cached_tokens == 200
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_prompts_that_have_begun_and_waited_long_are_not_overtaken_by_shorter_ones(policy: str) -> None:
+    harness = Harness(
+        max_total_num_tokens=100_000, max_running_requests=64, chunked_prefill_size=64, schedule_policy=policy
+    )
+    aged = [harness.submit(prompt_of(400, seed), max_new_tokens=1, rid=f"aged{seed}")[0] for seed in range(3)]
+    for rid in aged:
+        (req,) = harness.scheduler.requests.find(rid, exact=True)
+        req.arrival_time -= 6.0
+    for step in range(3 * 400 // 64 + 5):
+        for seed in range(6):
+            harness.submit(prompt_of(20, 100 + 6 * step + seed), max_new_tokens=1)
+        harness.step()
+    assert all(harness.outputs[rid].token_ids for rid in aged)
+    harness.run()
+
+
 def _now(harness: Harness, later: float) -> float:
     return max(req.arrival_time for req in harness.scheduler.queue) + later
 

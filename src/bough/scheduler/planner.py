@@ -4,6 +4,7 @@ One step has a budget in time. Running requests come first, one token each; prom
 step's target, or all of it if nothing runs. Output that was not sampled comes out of the same budget, up to half of it
 while prompts wait. Of the prompts,
 
+- short prompts that have begun and waited long go on before all others, in order of arrival;
 - unfinished prompts go on: the oldest with at most half of the budget while others wait, the others, shortest first,
   with a quarter each;
 - new requests start, in the order of the policy, with at most half of the budget each. A long one that does not fit
@@ -29,7 +30,7 @@ from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import LOGPROBS_AT_ONCE, StepBudget, StepLimits, budget_of_step
 from bough.scheduler.step_builder import Planned, StepBuilder
-from bough.scheduler.waiting_queue import SHORT_PROMPT_TOKENS
+from bough.scheduler.waiting_queue import AGE_LIMIT_SECONDS, SHORT_PROMPT_TOKENS
 from bough.step_plan import FurtherSteps, IntArray
 
 LOGPROB_TOKEN_PRICE = 3
@@ -279,6 +280,7 @@ class StepPlanner:
             return chunks
         # What a retraction has just freed is for those who run.
         new_first = self._builder.num_built % 2 == 1
+        self._finish_aged(now, chunks, budget)
         if may_admit and new_first:
             self._admit(now, chunks, budget, idle=idle)
         self._advance(chunks, budget)
@@ -293,6 +295,21 @@ class StepPlanner:
     def _budget(self, num_decode: int, decode_context: float) -> StepBudget:
         only_long = not len(self.queue) and all(map(_is_long, self.requests.unfinished))
         return budget_of_step(self.limits, self.cost_model, num_decode, decode_context, only_long=only_long)
+
+    def _finish_aged(self, now: float, chunks: dict[Req, int], budget: StepBudget) -> None:
+        """Let short prompts that have waited long go on before all others, in order of arrival.
+
+        Else new ones, which are shorter than what is left of them, would overtake them for as long as there are any.
+        """
+        horizon = now - AGE_LIMIT_SECONDS
+        aged = [req for req in self.requests.unfinished if req.arrival_time <= horizon and not _is_long(req)]
+        if aged and self.queue.use_priority:
+            highest = next((req.priority for req in self.queue), aged[0].priority)
+            aged = [req for req in aged if req.priority >= highest]
+        for req in sorted(aged, key=self._precedence):
+            if budget.is_spent and chunks:
+                break
+            self._give(chunks, req, budget, 1.0)
 
     def _advance(self, chunks: dict[Req, int], budget: StepBudget) -> None:
         """Let unfinished prompts go on."""
