@@ -221,10 +221,12 @@ class OllamaOptions(msgspec.Struct):
     temperature: Annotated[float, Meta(ge=0, le=10000)] | None = None
     top_p: Annotated[float, Meta(ge=0, le=1)] | None = None
     top_k: Annotated[
-        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="0 and -1 keep all tokens.")
+        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="0 and less keep all tokens.")
     ] = None
     min_p: Annotated[float, Meta(ge=0, le=1)] | None = None
-    seed: Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None, Meta(description="-1: another one every time.")
+    ] = None
     stop: Stop | Annotated[list[Stop], Meta(max_length=MAX_STOP_STRINGS)] | None = None
     num_predict: Annotated[
         Annotated[int, Meta(ge=-2, le=2**31 - 1)] | None,

@@ -16,16 +16,15 @@ from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.ollama.models import ModelCard
+from bough.entrypoints.http.ollama.options import SAMPLING_OPTIONS, sampling_values
 from bough.entrypoints.http.ollama.protocol import (
     OLLAMA_CHAT,
     OLLAMA_GENERATE,
     OLLAMA_SHOW,
-    SAMPLING_OPTIONS,
     OllamaChatRequest,
     OllamaGenerateRequest,
     OllamaMessage,
     OllamaShared,
-    sampling_values,
 )
 from bough.entrypoints.http.ollama.render import OllamaWriter, timestamp
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
@@ -174,7 +173,7 @@ class OllamaHandlers:
         )
 
     def _params(self, body: OllamaShared) -> SamplingParams:
-        values = sampling_values(body.options)
+        values = sampling_values(body.options, allow_unknown=self._allow_unknown)
         constraint = None
         if body.format:
             if isinstance(body.format, str) and body.format != "json":
@@ -213,8 +212,6 @@ def _is_unfinished(message: Message) -> bool:
 def _to_template(message: OllamaMessage, where: str) -> Message:
     if message.images:
         raise reads_text_only(f"{where}.images", "images")
-    if message.content is None and message.role != "assistant":
-        raise BadRequest(f"{where}.content is required for the role {message.role}", param=f"{where}.content")
     values: dict[str, Any] = {"role": message.role, "content": message.content or ""}
     if message.thinking:
         values["reasoning_content"] = message.thinking

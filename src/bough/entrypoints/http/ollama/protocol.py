@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused, is_neutral
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName
-from bough.entrypoints.http.unknown_fields import drop_extras, unknown_field
-from bough.errors import BadRequest
+from bough.entrypoints.http.unknown_fields import drop_extras
 from bough.managers.embedding_struct import Dimensions
 
-ThinkingLevel = Literal["low", "medium", "high"]
-
-SAMPLING_OPTIONS = {
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "top_k": "top_k",
-    "min_p": "min_p",
-    "stop": "stop",
-    "seed": "sampling_seed",
-    "presence_penalty": "presence_penalty",
-    "frequency_penalty": "frequency_penalty",
-    "repeat_penalty": "repetition_penalty",
-}
-"""Options that choose tokens, and the engine's names of them."""
-
-_OF_THE_START = frozenset(
-    {"numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "vocab_only", "use_mmap", "use_mlock"}
-    | {"num_thread", "num_keep", "embedding_only", "logits_all"}
-)
-"""Options about memory and devices, which are chosen when the server starts; without effect in a request."""
-
-_NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "mirostat": (0,),
-    "mirostat_tau": (5, 5.0),
-    "mirostat_eta": (0.1,),
-    "tfs_z": (1, 1.0),
-    "typical_p": (1, 1.0),
-    "penalize_newline": (True,),
-    "repeat_last_n": (-1, 64),
-}
-"""Options that do not work, and the values of them that ask for nothing. Penalties look at all of the context."""
+ThinkingLevel = Literal["low", "medium", "high", "max"]
 
 
 class OllamaFunction(msgspec.Struct, forbid_unknown_fields=True):
@@ -91,7 +59,8 @@ class OllamaShared(msgspec.Struct, kw_only=True):
         dict[str, Any] | None,
         Meta(
             description="`temperature`, `top_p`, `top_k`, `min_p`, `seed`, `stop`, `num_predict`, `repeat_penalty`, "
-            "`presence_penalty`, `frequency_penalty`. Options about memory and devices have no effect."
+            "`presence_penalty`, `frequency_penalty`. Options about memory and devices have no effect; others are "
+            "ignored, and named in the log and in `x-bough-ignored-fields`."
         ),
     ] = None
     think: Annotated[
@@ -208,29 +177,3 @@ OLLAMA_SHOW = BodySpec(
         "options": "Options to show the model with; it is shown as it is served.",
     },
 )
-
-
-def sampling_values(options: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Sampling parameters, by the engine's names, out of ``options``; ``max_new_tokens`` if it is among them.
-
-    Raises:
-        BadRequest: naming an option that is unknown or does not work.
-    """
-    values: dict[str, Any] = {}
-    for name, value in (options or {}).items():
-        param = f"options.{name[:64]}"
-        if value is None or name in _OF_THE_START:
-            continue
-        if name in SAMPLING_OPTIONS:
-            values[SAMPLING_OPTIONS[name]] = value
-        elif name == "num_predict":
-            is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-            if not is_whole or isinstance(value, bool) or not -2 <= value < 2**31:
-                message = f"{param} must be from 0 to {2**31 - 1}, or -1 or -2: until the context ends"
-                raise BadRequest(message, param=param)
-            values["max_new_tokens"] = int(value) if value >= 0 else None
-        elif name not in _NEUTRAL:
-            raise unknown_field(param, name, (*SAMPLING_OPTIONS, "num_predict", *_NEUTRAL, *_OF_THE_START))
-        elif not is_neutral(value, _NEUTRAL[name]):
-            raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
-    return values

@@ -1,0 +1,86 @@
+"""``options`` of Ollama's routes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bough.entrypoints.http.fields import is_neutral
+from bough.entrypoints.http.unknown_fields import note_unknown, unknown_field
+from bough.errors import BadRequest
+from bough.sampling.sampling_params import ALL_TOKENS
+
+SAMPLING_OPTIONS = {
+    "num_predict": "max_new_tokens",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "stop": "stop",
+    "seed": "sampling_seed",
+    "presence_penalty": "presence_penalty",
+    "frequency_penalty": "frequency_penalty",
+    "repeat_penalty": "repetition_penalty",
+}
+"""Options that choose tokens or end the answer, and the engine's names of them."""
+
+_INTEGERS = {"num_predict": 2**31 - 1, "top_k": 2**31 - 1, "seed": 2**63 - 1}
+"""Those that are integers, and the largest ones. Ollama takes numbers with a fraction, too, and drops that."""
+
+_OF_THE_START = frozenset(
+    {"numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "vocab_only", "use_mmap", "use_mlock"}
+    | {"num_thread", "num_keep", "embedding_only", "logits_all"}
+)
+"""Options about memory and devices, which are chosen when the server starts; without effect in a request."""
+
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "mirostat": (0,),
+    "mirostat_tau": (5, 5.0),
+    "mirostat_eta": (0.1,),
+    "tfs_z": (1, 1.0),
+    "typical_p": (1, 1.0),
+    "penalize_newline": (True,),
+    "repeat_last_n": (-1, 64),
+}
+"""Options that do not work, and the values of them that ask for nothing. Penalties look at all of the context."""
+
+
+def sampling_values(options: Mapping[str, Any] | None, *, allow_unknown: bool) -> dict[str, Any]:
+    """Sampling parameters, by the engine's names, out of ``options``.
+
+    Args:
+        options: decoded JSON.
+        allow_unknown: ignore options that are unknown or do not work, as Ollama does, instead of refusing them.
+
+    Raises:
+        BadRequest: naming an option that is refused.
+    """
+    values: dict[str, Any] = {}
+    ignored: dict[str, None] = {}
+    for name, value in (options or {}).items():
+        param = f"options.{name[:64]}"
+        if value is None or name in _OF_THE_START or is_neutral(value, _NEUTRAL.get(name, ())):
+            continue
+        if name in SAMPLING_OPTIONS:
+            values[SAMPLING_OPTIONS[name]] = _integer(name, value, param) if name in _INTEGERS else value
+        elif allow_unknown:
+            ignored[param] = None
+        elif name in _NEUTRAL:
+            raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
+        else:
+            raise unknown_field(param, name, (*SAMPLING_OPTIONS, *_NEUTRAL, *_OF_THE_START))
+    note_unknown(ignored)
+    return values
+
+
+def _integer(name: str, value: Any, param: str) -> int | None:
+    """A number as the engine has it: ``num_predict`` below 0 means until the context ends, ``top_k`` below 0 that there
+    is no bound, and the seed -1 that there is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise BadRequest(f"{param} must be an integer", param=param, code="invalid_value")
+    number = max(-(2**63), min(int(value), _INTEGERS[name]))
+    if name == "seed":
+        return None if number == -1 else number
+    if number >= 0:
+        return number
+    return ALL_TOKENS if name == "top_k" else None
