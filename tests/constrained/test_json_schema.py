@@ -10,7 +10,7 @@ import pytest
 from benchmarks.grammar_corpus import corpus, documents
 
 from bough.constrained.base import GrammarError
-from bough.constrained.json_schema import prepare
+from bough.constrained.json_schema import SchemaError, prepare
 from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.sampling.sampling_params import SCHEMA_OPTIONS, leniently
 from tests.constrained.following import allows, random_walk, spec_of
@@ -36,6 +36,7 @@ REFUSED = {
     "combinations/22": "incompatible types",
     "combinations/23": "not",
     "combinations/24": "not",
+    "references/5": "#/$defs/a",
     "references/6": "missing",
     "references/7": "example.org",
 }
@@ -90,9 +91,7 @@ def test_what_comes_out_is_valid_and_exactly_what_is_valid_is_accepted(backend: 
 def test_one_of_that_excludes_itself_is_any_of(options: list[Any]) -> None:
     defs = {"a": obj(k={"const": "a"}), "b": obj(k={"$ref": "#/$defs/tag"}), "tag": {"const": "b"}}
     schema = {"$defs": defs, "type": "array", "items": {"oneOf": options}}
-    prepared, lenient = prepare(schema)
-    assert prepared["items"] == {"anyOf": options}
-    assert not lenient
+    assert prepare(schema)["items"].keys() == {"anyOf"}
     assert "oneOf" in schema["items"]
 
 
@@ -106,13 +105,18 @@ def test_one_of_that_excludes_itself_is_any_of(options: list[Any]) -> None:
         [obj(k={"const": "a"}), {"type": "object", "properties": {"k": {"const": "b"}}}],
         [{"minimum": 1}, {"maximum": 0}],
         [True, {"type": "string"}],
-        [{"$ref": "#/missing"}, {"type": "string"}],
-        [{"$ref": "#/oneOf/0"}, {"type": "string"}],
-        [{"$ref": "#/oneOf/\N{SUPERSCRIPT TWO}"}, {"type": "string"}],
     ],
 )
 def test_one_of_that_may_overlap_stays(options: list[Any]) -> None:
-    assert prepare({"oneOf": options})[0] == {"oneOf": options}
+    assert prepare({"oneOf": options}) == {"oneOf": options}
+
+
+@pytest.mark.parametrize("to", ["#/missing", "#/oneOf/0", "#/oneOf/\N{SUPERSCRIPT TWO}", "other.json", "#there"])
+def test_references_to_nothing_are_named_or_left_out(to: str) -> None:
+    schema = {"oneOf": [{"$ref": to}, {"type": "string"}]}
+    with pytest.raises(SchemaError, match=r"\$ref.*#/oneOf/0"):
+        prepare(schema)
+    assert prepare(leniently(schema)) == {"anyOf": [{}, {"type": "string"}]}
 
 
 def test_names_of_properties_and_values_are_not_keywords() -> None:
@@ -120,7 +124,7 @@ def test_names_of_properties_and_values_are_not_keywords() -> None:
         "properties": {"oneOf": {"type": "string"}, "format": {"type": "null"}},
         "const": {"oneOf": [{"type": "string"}, {"type": "null"}], "format": "date"},
     }
-    assert prepare(schema)[0] == schema
+    assert prepare(schema) == schema
 
 
 @pytest.mark.parametrize(
@@ -218,7 +222,7 @@ def test_properties_are_counted_where_each_name_comes_once(
         ({"type": "number", "exclusiveMinimum": 1.7e308}, "exclusiveMinimum must be"),
         ({"properties": {"a": {"multipleOf": 1e-300}}}, "multipleOf must be"),
         ({"type": "string", "maxLength": 2**40}, "maxLength must be"),
-        ({"const": 10**400}, r"const has 1(0{31}), "),
+        ({"const": 10**400}, r"const .*1(0{31}), "),
         ({"enum": [float("inf")]}, "cannot be read"),
     ],
 )
@@ -320,7 +324,7 @@ def test_numbers_that_the_engine_would_write_otherwise_are_refused(
     backend: LLGuidanceBackend, member: dict[str, Any]
 ) -> None:
     schema = {"type": "object", "properties": {"a": member}, "required": ["a"]}
-    with pytest.raises(GrammarError, match=r"(const has 9007199254740993|enum has -12345678901234567890), .*a string"):
+    with pytest.raises(GrammarError, match=r"(const .*9007199254740993|enum .*-12345678901234567890), .*a string"):
         backend.compile(spec_of("json_schema", json.dumps(schema)))
     compiled = backend.compile(spec_of("json_schema", json.dumps({**schema, "x-guidance": {"lenient": True}})))
     assert allows(compiled, '{"a":9007199254740993}')

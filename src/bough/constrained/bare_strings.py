@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError, ecma_classes
+from bough.constrained.ecma_patterns import ecma_classes
+from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError
 
 MAX_COUNTED_CHARS = 1024
 """Largest bound of a length: each character up to it is a state of the automaton."""

@@ -30,14 +30,7 @@ _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"oneOf constraints are not supported.*",
         "the alternatives of oneOf are not known to exclude each other; use anyOf",
     ),
-    (r"Unimplemented keys: \[?([^\]]*)\]?.*", lambda found: f"cannot enforce {found[1]}; leave that out"),
     (r"Unsatisfiable schema: (.*)", lambda found: f"no value follows it: {found[1]}"),
-    (r"Invalid type: (.*)", lambda found: f"there is no type {found[1]!r}"),
-    (r"Pointer '(.*)' does not exist", lambda found: f"$ref: there is nothing at '#{found[1]}'"),
-    (
-        r"Resource '(.*)' is not present .*",
-        lambda found: f"$ref: {found[1]!r} is not in the schema, and nothing is fetched; put it under $defs",
-    ),
     (
         r"circular references with sibling keys .*",
         "a $ref that leads back to itself cannot have other keywords beside it",
@@ -48,7 +41,7 @@ _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (r"NoExtension.*", "nothing can be written that follows it: its parts exclude each other"),
     (r"Too many items .*|ParserTooComplex.*", _AMBIGUOUS),
-    (r"initial lexer configuration .*|grammar size .*|DNF too large.*", _TOO_LARGE),
+    (r"initial lexer configuration .*|grammar size .*|DNF too large.*|[Ss]chema .*(?:too large|exceeded)", _TOO_LARGE),
     (r"(?:LexerTooComplex: )?(?:lexer error: )?too many states.*", _TOO_MANY_STATES),
     (r"fuel exhausted .*|(?:lexer error: )?too many expressions constructed.*|LexerTooComplex.*", _TOO_MUCH_WORK),
 )

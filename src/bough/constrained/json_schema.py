@@ -1,55 +1,43 @@
 """JSON schemas as they come, and as the grammar engine can enforce them.
 
-The engine refuses what it cannot enforce, so that an output which comes out is valid. One thing it cannot see for
-itself is that the alternatives of ``oneOf`` exclude each other, which is the usual case: they differ in type, or in
-the value of a property that all of them require. Such a ``oneOf`` is an ``anyOf``, and is handed on as one.
-Another is the calendar, in which not every month has 31 days. Formats that it does not know are annotations (JSON
-Schema 2020-12, Validation, 7.2.1) and left out, and so are keywords with the value that says nothing.
+What becomes of each keyword is in :data:`bough.schema_keywords.KEYWORDS`. A schema is written anew for the engine, with
+what can be kept, and nothing that it would refuse or read otherwise: what cannot be kept is refused, or left out if the
+schema is read leniently. Leaving out only ever allows for more values. Dates become patterns, for the engine takes
+every month to have 31 days. A ``oneOf`` that excludes itself is an ``anyOf``.
 
-Its bounds of fractions are wrong where an exclusive one is a whole number and the other is less than one away: such a
-bound becomes one that is not exclusive, a little further in. Patterns are those of ECMA-262 (JSON Schema 2020-12,
-Core, 6.4), whose classes the engine would read otherwise.
+References lead to ``$defs``, where each schema stands that is referred to. The engine cannot combine a schema with
+others while it is reading it, as happens where a reference with other keywords beside it leads back to itself. Such a
+combination gets a definition of its own, in which what it refers to is written out, and to which it refers in turn.
 
-It does not see either that a name comes twice in an object, unless ``properties`` or ``required`` list it: an object of
-two members may have but one property then. So ``minProperties`` is refused where that would matter.
+The engine does not see that a name comes twice in an object, unless ``properties`` or ``required`` list it: an object
+of two members may have but one property then. So ``minProperties`` cannot be kept where that would matter.
 """
 
 from __future__ import annotations
 
-import json
-import math
-import re
-import sys
-from collections.abc import Iterator
-from decimal import Decimal
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
-from bough.json_pointer import MAX_REFERENCES, follow, is_pointer
+from bough.constrained.ecma_patterns import ecma_classes, overlapping, pattern_problem
+from bough.constrained.engine_errors import readable
+from bough.constrained.exclusive_options import exclusive, required_names, types_of
+from bough.constrained.references import Place, References, Target
+from bough.constrained.schema_numbers import (
+    BOUNDS,
+    OutOfReachError,
+    inexact,
+    make_exact,
+    make_numeric,
+    within_reach,
+)
 from bough.sampling.sampling_params import SCHEMA_OPTIONS
+from bough.schema_keywords import ENFORCED_FORMATS, IN_PLACE, KEYWORDS, asserts, escaped, form_problem, is_number
 
-MAX_ONE_OF = 512
-"""Most alternatives that are compared with each other."""
+MAX_SCHEMAS = 50_000
+"""Most schemas that one may come to when what it refers to is written out: as many as the engine takes."""
 
-_FORMATS = frozenset(("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"))
-"""Formats that the engine enforces."""
-
-_SAY_NOTHING = {"uniqueItems": False, "unevaluatedProperties": True, "unevaluatedItems": True}
-
-_LOWER_BOUNDS = ("minimum", "exclusiveMinimum")
-_UPPER_BOUNDS = ("maximum", "exclusiveMaximum")
-_INWARD = 1e-9
-"""How far a bound moves that becomes inclusive."""
-
-_COMBINE = ("allOf", "anyOf", "oneOf", "$ref")
-"""By what the bounds of several schemas come together."""
-
-_LENGTHS = ("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties")
-LARGEST_BOUND = 10**17
-"""Numbers that have bounds at all are no larger than this: with more digits the engine cannot count."""
-
-SMALLEST_BOUND = 1e-30
-LARGEST_LENGTH = 2**31
-_EXACT = 2**53
+MAX_COUNTED_OPTIONS = 64
+"""Most optional properties of which one has to be there: the engine has a rule for each pair."""
 
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _LEAP_YEAR = r"(?:\d{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
@@ -59,390 +47,377 @@ _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-
 STRICTER_FORMATS = {"date": f"^{_DATE}$", "time": f"^{_TIME}$", "date-time": f"^{_DATE}T{_TIME}$"}
 """RFC 3339, and besides a day that the calendar has, in a year that programs can represent, and no leap second."""
 
-_CLASS_ATOM = re.compile(r"(?s)\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|[pP]\{[^}]*\}|c[A-Za-z]|.)|[^\\]")
-_OF_THE_ENGINE = "[&~-^"
-"""Characters of a class that mean something else to the engine, some of them where there are two."""
+_IN_SIMPLE = frozenset({"type", "const", "enum", "properties", "required", "additionalProperties", "items"})
+_IN_SIMPLE |= {"prefixItems", "additionalItems", "anyOf", "oneOf", "allOf", "$ref"}
 
-_BEYOND_THE_ENGINE = re.compile(r"\(\?<?[=!]|\\[1-9k]")
-"""Look-around and back-references."""
 
-_BACKSLASH = ord("\\")
-_CONTROLS = (1 << 32) - 1
-_ESCAPED = 1 << ord('"') | 1 << _BACKSLASH
-_CONTROL_ESCAPES = {"0": 0, "b": 8, "t": 9, "n": 10, "v": 11, "f": 12, "r": 13}
-_UP_TO_BACKSLASH = (2 << _BACKSLASH) - 1
-_WORD = sum(1 << ord(char) for char in "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_DIGITS, _SPACES = sum(1 << ord(char) for char in "0123456789"), sum(1 << code for code in (9, 10, 11, 12, 13, 32))
-_SETS = {
-    f"\\{name}": each & _UP_TO_BACKSLASH
-    for small, has in (("d", _DIGITS), ("w", _WORD), ("s", _SPACES))
-    for name, each in ((small, has), (small.upper(), ~has))
-}
-"""Characters up to the backslash that classes in classes have, as bits."""
-
-_SCHEMAS = ("additionalProperties", "items", "contains", "not", "if", "then", "else", "propertyNames")
-_LISTS_OF_SCHEMAS = ("anyOf", "oneOf", "allOf", "prefixItems", "items")
-_EXCLUSIVE = (("exclusiveMinimum", "minimum", max, 1), ("exclusiveMaximum", "maximum", min, -1))
-_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_TYPES = frozenset({"null", "boolean", "number", "integer", "string", "array", "object"})
 
 
 class SchemaError(ValueError):
     """What is wrong with a schema."""
 
 
-def prepare(schema: Any) -> tuple[Any, bool]:
+class Effort(IntEnum):
+    """How much of a schema that is read leniently is kept."""
+
+    ALL = 0
+    """all that can be"""
+    SIMPLE = 1
+    """types, members and values; of schemas that are combined, one"""
+    TYPE = 2
+    """the type"""
+
+
+def is_lenient(schema: Any) -> bool:
+    """Whether what cannot be kept of a schema is to be left out.
+
+    Raises:
+        SchemaError: the schema says something about the engine that clients have no say in.
+    """
+    options = schema.get(SCHEMA_OPTIONS, {}) if isinstance(schema, dict) else {}
+    if not isinstance(options, dict) or not options.keys() <= {"lenient"}:
+        raise SchemaError(f'{SCHEMA_OPTIONS} may only hold "lenient"')
+    return options.get("lenient") is True
+
+
+def prepare(schema: Any, effort: Effort = Effort.ALL) -> Any:
     """A schema for the grammar engine.
 
     Args:
         schema: an object or a boolean; not changed.
-
-    Returns:
-        The schema with every ``oneOf`` that excludes itself made an ``anyOf``, dates made patterns and what says
-        nothing left out, and whether it is to be read leniently.
+        effort: how much of it is kept, if it is read leniently.
 
     Raises:
-        SchemaError: the schema has a number out of reach, or says something about the engine that clients have no say
-            in.
+        SchemaError: it is no schema, or has something that cannot be kept and is not to be left out.
     """
-    lenient = False
-    if isinstance(schema, dict) and SCHEMA_OPTIONS in schema:
-        options = schema[SCHEMA_OPTIONS]
-        if not isinstance(options, dict) or not options.keys() <= {"lenient"}:
-            raise SchemaError(f'{SCHEMA_OPTIONS} may only hold "lenient"')
-        lenient = options.get("lenient") is True
-        schema = {key: value for key, value in schema.items() if key != SCHEMA_OPTIONS}
-    return _Rewriter(schema, lenient).rewrite(schema), lenient
+    lenient = is_lenient(schema)
+    if not isinstance(schema, dict):
+        return schema
+    return _Rewriter(schema, lenient, effort if lenient else Effort.ALL).document()
+
+
+class _At(NamedTuple):
+    """Where a schema stands, and among what.
+
+    Attributes:
+        place: in the document.
+        alone: no other schema speaks of the same value, nor did one of a value around it.
+        within: if it is combined with others: what is written out around it, by ``id``; ``None`` if it is not.
+    """
+
+    place: Place
+    alone: bool = True
+    within: frozenset[int] | None = None
+
+    def below(self, step: str, *, alone: bool = True) -> _At:
+        """Of a schema for some part of the value."""
+        return _At(self.place._replace(pointer=self.place.pointer + step), self.alone and alone)
 
 
 class _Rewriter:
-    def __init__(self, root: Any, lenient: bool) -> None:
-        self._root = root
+    def __init__(self, root: dict[str, Any], lenient: bool, effort: Effort) -> None:
+        self._references = References(root)
         self._lenient = lenient
-        text = json.dumps(root)
-        self._combines = any(f'"{name}":' in text for name in _COMBINE)
+        self._effort = effort
+        self._left = MAX_SCHEMAS
+        self._names: dict[tuple[int, bool], str] = {}
+        self._pending: list[tuple[str, Any, _At]] = []
 
-    def rewrite(self, schema: Any) -> Any:
-        if not isinstance(schema, dict):
-            return schema
-        if not self._lenient and _may_count_twice(schema):
+    def document(self) -> Any:
+        """The root, and what it refers to."""
+        root, place = self._references.root
+        result: Any = self._schema(root, _At(place))
+        definitions = {}
+        while self._pending:
+            name, schema, at = self._pending.pop()
+            definitions[name] = self._schema(schema, at)
+        if (id(root), True) in self._names:
+            result = self._reference(self._references.root, True)
+        return {**result, "$defs": definitions} if definitions else result
+
+    def _schema(self, schema: Any, at: _At) -> Any:
+        """A schema for the engine."""
+        self._left -= 1
+        if self._left < 0:
             raise SchemaError(
-                "cannot enforce minProperties where names are free, since one may come twice; list as many but one in "
-                "required, or leave that out"
+                f"it comes to more than {MAX_SCHEMAS} schemas when references are followed; make it smaller"
             )
+        if isinstance(schema, bool):
+            return schema
+        if not isinstance(schema, dict):
+            raise SchemaError(f"{at.place.pointer} must be a schema: an object, true or false")
+        at = at._replace(place=self._references.place_of(schema, at.place))
+        own = self._own(schema, at)
+        if self._effort is Effort.TYPE:
+            return {key: own[key] for key in ("type",) if key in own}
+        in_place = [key for key in (*IN_PLACE, "$ref") if key in own]
+        is_merged = bool(in_place) and (len(own.keys() - {"type"}) > 1 or len(own.get("allOf", ())) > 1)
+        if at.within is None and in_place and (is_merged or len(own) > 1):
+            if self._leads_into_circle(own, at):
+                return self._reference(Target(schema, at.place), at.alone, within=frozenset({id(schema)}))
+            at = at._replace(within=frozenset())
+        at = at._replace(alone=at.alone and not is_merged)
         result: dict[str, Any] = {}
-        for key, value in schema.items():
-            if key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
-                as_name = ecma_classes if key == "patternProperties" else str
-                result[key] = {as_name(name): self.rewrite(each) for name, each in value.items()}
-            elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
-                result[key] = [self.rewrite(each) for each in value]
-            elif key in _SCHEMAS:
-                result[key] = self.rewrite(value)
-            elif key in ("const", "enum") and (number := _inexact(value)) is not None:
-                # What is read leniently may be any value here.
-                if not self._lenient:
-                    raise SchemaError(
-                        f"{key} has {str(number)[:32]}, which the engine would write as another number (it has floats "
-                        "of 64 bits); make it a string, or leave it out"
-                    )
-            elif key not in _SAY_NOTHING or value is not _SAY_NOTHING[key]:
-                result[key] = _within_reach(key, value) if _is_number(value) else value
-        if isinstance(result.get("pattern"), str):
-            result["pattern"] = ecma_classes(result["pattern"])
-            if self._lenient and _BEYOND_THE_ENGINE.search(result["pattern"]):
-                del result["pattern"]
-        if isinstance(result.get("$ref"), str):
-            result["$ref"] = self._as_renamed(result["$ref"])
-        self._make_inclusive(result)
-        name = result.get("format")
-        if isinstance(name, str) and name not in _FORMATS:
-            del result["format"]
-        elif isinstance(name, str) and name in STRICTER_FORMATS and "pattern" not in result:
-            del result["format"]
-            # Without a type a format only concerns strings; the engine reads a pattern the same way.
-            result["pattern"] = STRICTER_FORMATS[name]
-        if self._is_renamed(schema):
-            result = {("anyOf" if key == "oneOf" else key): value for key, value in result.items()}
+        for key, value in own.items():
+            self._keyword(key, value, own, result, at)
+        self._finish(own, result, at)
         return result
 
-    def _is_renamed(self, schema: dict[str, Any]) -> bool:
-        """Whether the ``oneOf`` of a schema becomes an ``anyOf``."""
-        options = schema.get("oneOf")
-        return isinstance(options, list) and "anyOf" not in schema and self._exclusive(options)
-
-    def _as_renamed(self, reference: str) -> str:
-        """A pointer into the schema as it came, for the one that is made of it."""
-        if "/oneOf" not in reference or not is_pointer(reference):
-            return reference
-        parts = reference.split("/")
-        renamed = list(parts)
-        place, schema = 1, self._root
-        while place < len(parts) and isinstance(schema, dict):
-            key = parts[place]
-            if key == "oneOf" and self._is_renamed(schema):
-                renamed[place] = "anyOf"
-            is_list = key in _LISTS_OF_SCHEMAS and isinstance(schema.get(key), list)
-            if not is_list and key not in _MAPS_OF_SCHEMAS and key not in _SCHEMAS:
-                break  # what is there is not read as schemas
-            place += 2 if is_list or key in _MAPS_OF_SCHEMAS else 1
-            schema = follow(self._root, "/".join(parts[:place]))
-        return "/".join(renamed)
-
-    def _make_inclusive(self, schema: dict[str, Any]) -> None:
-        """Move bounds of fractions that the engine would not enforce."""
-        given = schema.get("type")
-        if given is not None and "number" not in (given if isinstance(given, (str, list)) else ()):
-            return
-        bounds = {name: schema[name] for name in (*_LOWER_BOUNDS, *_UPPER_BOUNDS) if _is_number(schema.get(name))}
-        lower = max((bounds[name] for name in _LOWER_BOUNDS if name in bounds), default=-math.inf)
-        upper = min((bounds[name] for name in _UPPER_BOUNDS if name in bounds), default=math.inf)
-        if upper - lower >= 1 and not self._combines:
-            return
-        for exclusive, inclusive, tighter, sign in _EXCLUSIVE:
-            value = bounds.get(exclusive)
-            if value is not None and value == int(value):
-                moved = value + sign * max(_INWARD, 8 * math.ulp(value))
-                del schema[exclusive]
-                schema[inclusive] = tighter(moved, bounds.get(inclusive, moved))
-
-    def _exclusive(self, options: list[Any]) -> bool:
-        """Whether no value can match two of the schemas."""
-        if not 1 <= len(options) <= MAX_ONE_OF:
-            return False
-        resolved = [self._resolve(option) for option in options]
-        if not all(isinstance(option, dict) for option in resolved):
-            return False
-        if _disjoint([self._values(option) for option in resolved]):
-            return True
-        # By type alone, or, among the objects, by the value of a property that all of them have.
-        objects = [option for option in resolved if _types(option) == {"object"}]
-        others = [option for option in resolved if _types(option) != {"object"}]
-        if len(objects) > 1 and not any(_disjoint(tags) for tags in self._tags(objects)):
-            return False
-        return _disjoint([_types(option) for option in others] + ([{"object"}] if objects else []))
-
-    def _tags(self, objects: list[dict[str, Any]]) -> Iterator[list[set[str] | None]]:
-        """For each property that all objects require: the values that it may have in each of them."""
-        required = [frozenset(_required(option)) for option in objects]
-        for name in dict.fromkeys(_required(objects[0])):
-            if not all(name in each for each in required):
+    def _own(self, schema: dict[str, Any], at: _At) -> dict[str, Any]:
+        """The keywords that say something and can be kept, each of the right form."""
+        if "$ref" in schema and (at.place.draft <= 7 or self._effort > Effort.ALL):
+            schema = {"$ref": schema["$ref"]}
+        own = {}
+        for key, value in schema.items():
+            if not asserts(schema, key):
                 continue
-            properties = [option.get("properties") for option in objects]
-            yield [
-                self._values(self._resolve(each.get(name))) if isinstance(each, dict) else None for each in properties
-            ]
+            wanted = form_problem(key, value)
+            if wanted is not None and not (self._lenient and _is_of_draft_3(key, value)):
+                raise SchemaError(f"{key} must be {wanted} (at {at.place.pointer})")
+            if wanted is None and (KEYWORDS[key].fate != "left out" or self._cannot(key, at)):
+                own[key] = value
+        if isinstance(own.get("items"), list):  # until 2019-09
+            own["prefixItems"] = own.pop("items")
+            if "additionalItems" in own:
+                own["items"] = own["additionalItems"]
+        elif at.place.draft < 2020:
+            own.pop("prefixItems", None)
+        own.pop("additionalItems", None)
+        if self._lenient and own.get("type") in ("any", []):
+            del own["type"]
+        for name in [own["type"]] if isinstance(own.get("type"), str) else own.get("type", ()):
+            if name not in _TYPES:
+                raise SchemaError(f"type: there is no type {name[:80]!r} (at {at.place.pointer})")
+        if self._effort > Effort.ALL:
+            own = {key: value for key, value in own.items() if key in _IN_SIMPLE}
+            if "patternProperties" in schema:
+                own.pop("additionalProperties", None)
+            for key in IN_PLACE:
+                if key in own and (len(own) > 1 or key == "allOf"):
+                    value = own.pop(key)
+                    if not own and value:
+                        return self._own(value[0], at) if isinstance(value[0], dict) else {}
+        make_numeric(own)
+        return own
 
-    def _values(self, schema: Any) -> set[str] | None:
-        """The values that a schema lists, as JSON text; ``None`` if it does not."""
-        if not isinstance(schema, dict):
+    def _keyword(self, key: str, value: Any, own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
+        """Write one keyword."""
+        if key in ("const", "enum"):
+            self._values(key, value, result, at)
+        elif key == "properties":
+            alone = "patternProperties" not in own
+            result[key] = {
+                name: self._schema(each, at.below(f"/{key}/{escaped(name)}", alone=alone))
+                for name, each in value.items()
+            }
+        elif key == "patternProperties":
+            self._named_by_pattern(value, own, result, at)
+        elif key == "additionalProperties":
+            result[key] = self._either(result.pop(key, None), self._schema(value, at.below(f"/{key}")))
+        elif key == "required":
+            result[key] = [name for name in value if not self._is_impossible(name, own)]
+        elif key == "items":
+            result[key] = self._schema(value, at.below(f"/{key}"))
+        elif key == "prefixItems":
+            result[key] = [self._schema(each, at.below(f"/{key}/{i}")) for i, each in enumerate(value)]
+        elif key in IN_PLACE:
+            self._in_place(key, value, result, at)
+        elif key == "$ref":
+            self._refer(value, result, at)
+        elif key == "pattern":
+            if (pattern := self._pattern(key, value, at)) is not None:
+                result[key] = pattern
+        elif is_number(value):
+            try:
+                result[key] = within_reach(key, value)
+            except OutOfReachError as error:
+                self._cannot(key, at, must=str(error))
+        elif key != "format" or value in ENFORCED_FORMATS:
+            result[key] = value
+
+    def _finish(self, own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
+        """Write what depends on several keywords."""
+        name = result.get("format")
+        if name in STRICTER_FORMATS and "pattern" not in result:
+            # Without a type a format only concerns strings; the engine reads a pattern the same way.
+            result["pattern"] = STRICTER_FORMATS[result.pop("format")]
+        if any(bound in result for bound in BOUNDS):
+            make_exact(result, is_alone=at.alone)
+        if "minProperties" in result or "maxProperties" in result:
+            self._count_properties(own, result, at)
+
+    def _cannot(self, keyword: str, at: _At, why: str = "", *, must: str = "") -> bool:
+        """Leave a keyword out, which is what the caller does.
+
+        Raises:
+            SchemaError: it may not be left out.
+        """
+        if not self._lenient:
+            problem = (
+                f"{keyword} must {must}" if must else f"cannot enforce {keyword}{why and f', {why}'}; leave that out"
+            )
+            raise SchemaError(f"{problem} (at {at.place.pointer})")
+        return False
+
+    def _values(self, key: str, value: Any, result: dict[str, Any], at: _At) -> None:
+        number = inexact(value)
+        if number is not None:
+            # What is read leniently may be any value here.
+            size = "which the engine would write as another number (it has floats of 64 bits)"
+            self._cannot(key, at, must=f"not have {str(number)[:32]}, {size}; make it a string, or leave it out")
+        elif value != [] or key == "const" or not self._lenient:
+            result[key] = value
+
+    def _is_impossible(self, name: str, own: dict[str, Any]) -> bool:
+        """Whether a property is required that there cannot be, by the same schema, which may be a mistake."""
+        is_closed = own.get("additionalProperties") is False and "patternProperties" not in own
+        return self._lenient and own.get("properties", {}).get(name, not is_closed) is False
+
+    def _pattern(self, key: str, value: str, at: _At) -> str | None:
+        """A regular expression for the engine; ``None`` if there is none."""
+        pattern = ecma_classes(value)
+        problem = pattern_problem(pattern)
+        if problem:
+            self._cannot(key, at, f"{value[:80]!r}: {readable(problem)}")
             return None
-        values = [schema["const"]] if "const" in schema else schema.get("enum")
-        if not isinstance(values, list):
-            return None
-        # 1 and 1.0 are the same value to JSON Schema.
-        return {_canonical(value) for value in values}
+        return pattern
 
-    def _resolve(self, schema: Any) -> Any:
-        for _ in range(MAX_REFERENCES):
-            if not isinstance(schema, dict) or "$ref" not in schema:
-                return schema
-            target = follow(self._root, schema["$ref"])
-            if target is None or len(schema.keys() - {"description", "title", "$comment"}) > 1:
-                return None
-            schema = target
-        return None
+    def _named_by_pattern(self, value: dict[str, Any], own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
+        """Write ``patternProperties``, and what that means for properties of other names."""
+        key = "patternProperties"
+        others = own.get("additionalProperties", True)
+        named: dict[str, Any] = {}
+        for source, each in value.items():
+            below = at.below(f"/{key}/{escaped(source)}", alone="properties" not in own)
+            schema = self._schema(each, below)
+            pattern = self._pattern(key, source, below)
+            if pattern is None:
+                # Which names it would have is not known.
+                if others is not True:
+                    result["additionalProperties"] = self._either(result.get("additionalProperties"), schema)
+            elif others not in (True, {}) or schema not in (True, {}):
+                named[pattern] = schema
+        groups = overlapping(list(named))
+        if len(groups) < len(named) and not self._lenient:
+            self._cannot(key, at, "for some of its patterns overlap")
+        result[key] = {}
+        for group in groups:
+            schemas = [named[pattern] for pattern in group]
+            name = group[0] if len(group) == 1 else "|".join(f"(?:{each})" for each in group)
+            result[key][name] = schemas[0] if len(group) == 1 else self._either(*schemas)
 
+    @staticmethod
+    def _either(*schemas: Any) -> Any:
+        """What fits one of the schemas, those that are ``None`` aside."""
+        given = [each for each in schemas if each is not None]
+        if any(each in (True, {}) for each in given):
+            return True
+        return given[0] if len(given) == 1 else {"anyOf": given}
 
-def ecma_classes(pattern: str) -> str:
-    """A regular expression of ECMA-262 with its classes written so that they mean the same to the engine."""
-    result: list[str] = []
-    at = 0
-    while at < len(pattern):
-        char = pattern[at]
-        if pattern.startswith(("\\p{", "\\P{"), at) and (atom := _CLASS_ATOM.match(pattern, at)) is not None:
-            result.append(rf"[{atom[0]}&&[^\x00]]")
-            at = atom.end()
-        elif char == "\\":
-            result.append(pattern[at : at + 2])
-            at += 2
-        elif char != "[":
-            result.append(char)
-            at += 1
-        elif pattern.startswith("[^]", at):
-            result.append("(?s:.)")
-            at += 3
+    def _in_place(self, key: str, value: list[Any], result: dict[str, Any], at: _At) -> None:
+        """Write schemas that speak of the same value."""
+        if not value and self._lenient:
+            return
+        pointer = f"{at.place.pointer}/{key}/"
+        inner = [
+            self._schema(each, at._replace(place=at.place._replace(pointer=f"{pointer}{index}")))
+            for index, each in enumerate(value)
+        ]
+        if key == "allOf":
+            result[key] = [*result.get(key, ()), *inner]
+        elif key == "oneOf" and not self._lenient and not exclusive(value, lambda each: self._as_one(each, at)):
+            result[key] = inner
+        elif "anyOf" in result:
+            result["allOf"] = [*result.get("allOf", ()), {"anyOf": inner}]
         else:
-            negated = pattern.startswith("[^", at)
-            inside, characters, at = _class_inside(pattern, at + 1 + negated)
-            result.append("[^" if negated else "[")
-            result.append(inside)
-            if not pattern.startswith("]", at):
-                break
-            if characters is None or _has_escapes(~characters if negated else characters):
-                result.append(r"\x00" if negated else r"&&[^\x00]")
-            result.append("]")
-            at += 1
-    return "".join(result)
+            result["anyOf"] = inner
 
+    def _as_one(self, schema: Any, at: _At) -> Any:
+        """The schema that one refers to, if it says nothing else."""
+        if not isinstance(schema, dict) or "$ref" not in schema:
+            return schema
+        if any(asserts(schema, key) for key in schema if key != "$ref"):
+            return None
+        target = self._references.resolve(schema["$ref"], self._references.place_of(schema, at.place))
+        return None if target is None else target.schema
 
-def _has_escapes(characters: int) -> bool:
-    """Whether the engine would let escaped quotes and backslashes through a class that does not have them.
+    def _refer(self, reference: str, result: dict[str, Any], at: _At) -> None:
+        """Write a reference, or what it leads to."""
+        target = self._references.resolve(reference, at.place)
+        if target is None:
+            self._cannot("$ref", at, _nowhere(reference))
+        elif at.within is None or not self._references.is_cyclic(target):
+            result.update(self._reference(target, at.alone))
+        elif id(target.schema) not in at.within:
+            within = at.within | {id(target.schema)}
+            result["allOf"] = [
+                *result.get("allOf", ()),
+                self._schema(target.schema, _At(target.place, at.alone, within)),
+            ]
+        else:
+            self._cannot("$ref", at, "which leads back to itself")
 
-    It takes a class that has all control characters for one in which whatever has to be escaped may stand. Without
-    U+0000 it is none.
-    """
-    return characters & _CONTROLS == _CONTROLS and characters & _ESCAPED != _ESCAPED
+    def _reference(self, target: Target, alone: bool, within: frozenset[int] | None = None) -> dict[str, Any]:
+        """A reference to a definition, which is made if there is none yet."""
+        key = (id(target.schema) if within is None else -id(target.schema), alone)
+        if key not in self._names:
+            self._names[key] = str(len(self._names))
+            self._pending.append((self._names[key], target.schema, _At(target.place, alone, within)))
+        return {"$ref": f"#/$defs/{self._names[key]}"}
 
-
-def _class_inside(pattern: str, at: int) -> tuple[str, int | None, int]:
-    """What follows ``[`` or ``[^``, up to the bracket that closes the class.
-
-    Returns:
-        The text; which of the characters up to the backslash it has, as bits, or ``None`` if Unicode's properties say
-        that; and where the bracket is.
-    """
-    items: list[str] = []
-    characters, is_known = 0, True
-    while at < len(pattern) and pattern[at] != "]":
-        low = _CLASS_ATOM.match(pattern, at)
-        if low is None:  # a backslash at the very end
-            break
-        at = low.end()
-        items.append(_class_atom(low[0]))
-        first = last = _code_point(low[0])
-        if pattern.startswith("-", at) and not pattern.startswith("-]", at):
-            high = _CLASS_ATOM.match(pattern, at + 1)
-            if high is not None:
-                items.append(f"-{_class_atom(high[0])}")
-                at = high.end()
-                last = _code_point(high[0])
-        if first is None or last is None:
-            characters |= _SETS.get(low[0], 0)
-            is_known &= low[0] in _SETS
-        elif first <= _BACKSLASH:
-            characters |= (2 << min(last, _BACKSLASH)) - (1 << first)
-    if at < len(pattern) and pattern[at] != "]":
-        items.append(pattern[at:])
-        at = len(pattern)
-    return "".join(items), characters if is_known else None, at
-
-
-def _code_point(atom: str) -> int | None:
-    """Of the one character that a part of a class stands for; ``None`` if it stands for others."""
-    if len(atom) == 1:
-        return ord(atom)
-    kind, digits = atom[1], atom[2:].strip("{}")
-    if kind in "dDwWsSpP":
-        return None
-    if kind in "xu" and digits:
-        return int(digits, 16)
-    if kind == "c" and digits:
-        return ord(digits) & 31
-    return _CONTROL_ESCAPES.get(kind, ord(kind))
-
-
-def _class_atom(atom: str) -> str:
-    return f"\\{atom}" if atom in _OF_THE_ENGINE else atom
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _may_count_twice(schema: dict[str, Any]) -> bool:
-    """Whether names that come twice could make up for properties that ``minProperties`` asks for."""
-    least = schema.get("minProperties", 0)
-    # One name besides those that are required is never one that has come already.
-    if not _is_number(least) or least <= len({*_required(schema)}) + 1:
-        return False
-    if "const" in schema or "enum" in schema or "object" not in (_types(schema) or {"object"}):
-        return False
-    return schema.get("additionalProperties") is not False or bool(schema.get("patternProperties"))
-
-
-def _within_reach(key: str, value: float) -> float:
-    """The number of a keyword, such that the engine can enforce it: bounds of 64-bit integers become tighter."""
-    if key in _LENGTHS and value > LARGEST_LENGTH:
-        raise SchemaError(f"{key} must be at most {LARGEST_LENGTH}")
-    if key in _LENGTHS and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if key not in (*_LOWER_BOUNDS, *_UPPER_BOUNDS, "multipleOf"):
-        return value
-    if value and abs(value) < SMALLEST_BOUND:
-        raise SchemaError(f"{key} must be 0 or of a size of at least {SMALLEST_BOUND:g}")
-    if key in _LOWER_BOUNDS and value < -LARGEST_BOUND:
-        return -LARGEST_BOUND
-    if key in _UPPER_BOUNDS and value > LARGEST_BOUND:
-        return LARGEST_BOUND
-    if abs(value) > LARGEST_BOUND:
-        raise SchemaError(f"{key} must be of a size of at most {LARGEST_BOUND:g}")
-    # The engine's bounds are floats of 64 bits, which may only be further in.
-    if key in _LOWER_BOUNDS and float(value) < value:
-        return int(math.nextafter(value, math.inf))
-    if key in _UPPER_BOUNDS and float(value) > value:
-        return int(math.nextafter(value, -math.inf))
-    return value
-
-
-def _inexact(value: Any) -> int | None:
-    """A whole number in a value that the engine, whose numbers are floats of 64 bits, would write as another one."""
-    pending = [value]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, (list, dict)):
-            pending.extend(each.values() if isinstance(each, dict) else each)
-        elif isinstance(each, int) and abs(each) > _EXACT:
-            digits = Decimal(repr(float(each))) if abs(each) <= sys.float_info.max else None
-            if digits != each:
-                return each
-    return None
-
-
-def _disjoint(sets: list[set[str] | None]) -> bool:
-    seen: set[str] = set()
-    for each in sets:
-        if each is None or not seen.isdisjoint(each):
+    def _leads_into_circle(self, schema: Any, at: _At) -> bool:
+        """Whether a schema for the same value is referred to which has references that lead in a circle."""
+        if not isinstance(schema, dict):
             return False
-        seen |= each
-    return True
+        place = self._references.place_of(schema, at.place)
+        target = self._references.resolve(schema.get("$ref"), place)
+        if target is not None and self._references.is_cyclic(target):
+            return True
+        return any(
+            self._leads_into_circle(each, at)
+            for key in IN_PLACE
+            for each in (schema.get(key) or ())
+            if each is not schema
+        )
+
+    def _count_properties(self, own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
+        """Keep bounds of the number of properties only where the engine counts each of these once, and no others."""
+        required = set(required_names(result))
+        properties = own.get("properties", {})
+        optional = [name for name, each in properties.items() if name not in required and each is not False]
+        is_closed = result.get("additionalProperties") is False and not result.get("patternProperties")
+        least, most = result.get("minProperties", 0), result.get("maxProperties")
+        is_object = "object" in (types_of(own) or {"object"})
+        if least <= len(required) or not is_object:
+            result.pop("minProperties", None)
+            least = 0
+        if most is not None and (not is_object or (is_closed and most >= len(required) + len(optional))):
+            del result["maxProperties"]
+            most = None
+        if not least and most is None:
+            return
+        is_listed = "const" in own or "enum" in own
+        if optional and is_closed:
+            is_counted = least <= len(required) + 1 and most in (None, len(required) + 1)
+            is_counted = is_counted and len(optional) <= MAX_COUNTED_OPTIONS
+        else:
+            # One name besides those that are required is never one that has come already.
+            is_counted = not optional and (least <= len(required) + 1 or is_closed or is_listed)
+        if is_counted and (at.alone or not self._lenient):
+            return
+        for key in ("minProperties", "maxProperties"):
+            if key in result:
+                self._cannot(key, at, "since properties are optional, or one name may come twice")
+                del result[key]
 
 
-def _required(schema: dict[str, Any]) -> list[str]:
-    required = schema.get("required")
-    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+def _nowhere(reference: str) -> str:
+    if reference.startswith("#"):
+        return f"{reference[:80]!r} leads to nothing, or back to itself"
+    return f"{reference[:80]!r} is not in the schema, and nothing is fetched; put it under $defs"
 
 
-def _types(schema: dict[str, Any]) -> set[str] | None:
-    """JSON types that a schema allows, integers counted as numbers; ``None`` if it does not say."""
-    given = schema.get("type")
-    if given is None and "const" in schema:
-        return {_type_of(schema["const"])}
-    if given is None and isinstance(schema.get("enum"), list):
-        return {_type_of(value) for value in schema["enum"]}
-    names = given if isinstance(given, list) else [given]
-    types = {"number" if name == "integer" else name for name in names if isinstance(name, str)}
-    return types if names and all(isinstance(name, str) for name in names) else None
-
-
-def _type_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return "string"
-    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(_level(value), sort_keys=True)
-
-
-def _level(value: Any) -> Any:
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, list):
-        return [_level(each) for each in value]
-    if isinstance(value, dict):
-        return {key: _level(each) for key, each in value.items()}
-    return value
+def _is_of_draft_3(keyword: str, value: Any) -> bool:
+    """Whether a keyword has a form that only draft 3 had, and much that was written later."""
+    return keyword == "required" and isinstance(value, bool)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from llguidance import LLMatcher, regex_to_lark
@@ -13,7 +14,8 @@ from llguidance import LLMatcher, regex_to_lark
 from bough.config.server_args import DEFAULT_JSON_WHITESPACE
 from bough.constrained.base import GrammarError
 from bough.constrained.ebnf import EbnfError, to_lark
-from bough.constrained.json_schema import SchemaError, prepare
+from bough.constrained.ecma_patterns import engine_problem
+from bough.constrained.json_schema import Effort, SchemaError, is_lenient, prepare
 from bough.constrained.lark_text import lark_string
 from bough.constrained.structural_tag import StructuralTagWriter, TagError
 from bough.sampling.sampling_params import GrammarSpec
@@ -75,7 +77,13 @@ class Translator:
         Raises:
             SchemaError: it is wrong or not supported.
         """
-        schema, lenient = prepare(schema)
+        lenient = is_lenient(schema)
+        prepared = prepare(schema)
+        for effort in islice(Effort, 1, None):
+            if not lenient or not engine_problem(prepared, lenient=True):
+                break
+            prepared = prepare(schema, effort)
+        schema = prepared
         if schema is False:
             raise SchemaError("no value follows the schema false")
         if schema is True:

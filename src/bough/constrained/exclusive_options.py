@@ -1,0 +1,105 @@
+"""Tells whether the alternatives of ``oneOf`` exclude each other, which they mostly do.
+
+They differ in type, or in the value of a property that all of them require.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+MAX_ONE_OF = 512
+"""Most alternatives that are compared with each other."""
+
+Resolve = Callable[[Any], Any]
+"""From a schema to the one that it refers to, if it says nothing else; ``None`` if there is none."""
+
+
+def exclusive(options: list[Any], resolve: Resolve) -> bool:
+    """Whether no value can match two of the schemas."""
+    if not 1 <= len(options) <= MAX_ONE_OF:
+        return False
+    resolved = [resolve(option) for option in options]
+    if not all(isinstance(option, dict) for option in resolved):
+        return False
+    if _disjoint([_values(option) for option in resolved]):
+        return True
+    # By type alone, or, among the objects, by the value of a property that all of them have.
+    objects = [option for option in resolved if types_of(option) == {"object"}]
+    others = [option for option in resolved if types_of(option) != {"object"}]
+    if len(objects) > 1 and not any(_disjoint(tags) for tags in _tags(objects, resolve)):
+        return False
+    return _disjoint([types_of(option) for option in others] + ([{"object"}] if objects else []))
+
+
+def required_names(schema: dict[str, Any]) -> list[str]:
+    """Properties that a schema requires."""
+    required = schema.get("required")
+    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+
+
+def types_of(schema: dict[str, Any]) -> set[str] | None:
+    """JSON types that a schema allows, integers counted as numbers; ``None`` if it does not say."""
+    given = schema.get("type")
+    if given is None and "const" in schema:
+        return {_type_of(schema["const"])}
+    if given is None and isinstance(schema.get("enum"), list):
+        return {_type_of(value) for value in schema["enum"]}
+    names = given if isinstance(given, list) else [given]
+    types = {"number" if name == "integer" else name for name in names if isinstance(name, str)}
+    return types if names and all(isinstance(name, str) for name in names) else None
+
+
+def _tags(objects: list[dict[str, Any]], resolve: Resolve) -> Iterator[list[set[str] | None]]:
+    """For each property that all objects require: the values that it may have in each of them."""
+    required = [frozenset(required_names(option)) for option in objects]
+    for name in dict.fromkeys(required_names(objects[0])):
+        if not all(name in each for each in required):
+            continue
+        properties = [option.get("properties") for option in objects]
+        yield [_values(resolve(each.get(name))) if isinstance(each, dict) else None for each in properties]
+
+
+def _values(schema: Any) -> set[str] | None:
+    """The values that a schema lists, as JSON text; ``None`` if it does not."""
+    if not isinstance(schema, dict):
+        return None
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    if not isinstance(values, list):
+        return None
+    # 1 and 1.0 are the same value to JSON Schema.
+    return {_canonical(value) for value in values}
+
+
+def _disjoint(sets: list[set[str] | None]) -> bool:
+    seen: set[str] = set()
+    for each in sets:
+        if each is None or not seen.isdisjoint(each):
+            return False
+        seen |= each
+    return True
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return "string"
+    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
+
+
+def _canonical(value: Any) -> str:
+    return json.dumps(_level(value), sort_keys=True)
+
+
+def _level(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, list):
+        return [_level(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _level(each) for key, each in value.items()}
+    return value
