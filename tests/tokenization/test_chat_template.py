@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bough.errors import BadRequest, ConfigError
-from bough.tokenization import template_sandbox
+from bough.tokenization import template_budget
 from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES, RERANKER_TEMPLATE
 from bough.tokenization.chat_template import ChatTemplate, check_template_option, load_chat_template
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
@@ -197,7 +197,7 @@ def test_deeply_nested_messages_are_an_error() -> None:
     ],
 )
 def test_a_template_cannot_take_all_time_or_memory(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template_sandbox, "MAX_RENDER_SECONDS", 0.02)
+    monkeypatch.setattr(template_budget, "MAX_RENDER_SECONDS", 0.02)
     compiled = template(source)
     begin = time.thread_time()
     with pytest.raises(BadRequest):

@@ -2,11 +2,8 @@
 
 Jinja's sandbox keeps a template away from the interpreter's insides. It does not keep one from running for hours or
 from filling the memory, and a template that does not mean to may do so with the data of a hostile client. So here a
-rendering also has a budget of CPU time and of text that it may make, and what could overdraw either in a single step
-(``'x' * 10**9``) is looked at before it is done.
-
-That holds for any data. A template that is itself written to do harm may still find a way to waste time (printing a
-list that holds itself many times over, for instance): one trusts a checkpoint's template as far as its weights.
+rendering also has a budget of CPU time and of bytes (:mod:`bough.tokenization.template_budget`), and what could
+overdraw either in a single step (``'x' * 10**9``) is looked at before it is done.
 """
 
 from __future__ import annotations
@@ -14,9 +11,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextvars import ContextVar
 from datetime import datetime
 from typing import Any
 
@@ -24,62 +19,73 @@ import jinja2
 from jinja2 import nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
-from jinja2.runtime import Context
+from jinja2.runtime import Context, LoopContext
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace
 from jinja2.visitor import NodeTransformer
 
-MAX_RENDERED_CHARS = 1 << 24
-"""Longest text that a template may render, or make on the way: far more than any context holds."""
+from bough.tokenization.template_budget import (
+    CONTAINERS,
+    MAX_RENDERED_CHARS,
+    MAX_WEIGHT,
+    Budget,
+    LimitExceeded,
+    budget,
+    spending,
+)
 
-MAX_PRODUCED_CHARS = 1 << 28
-"""Characters of all texts together that a rendering may make on the way."""
-
-MAX_RENDER_SECONDS = 5.0
-"""CPU time of one rendering. Ordinary templates take milliseconds, a hundred thousand messages a second or so."""
+MAX_SOURCE_CHARS = 1 << 20
+"""Longest template; those of models have at most some 60,000 characters."""
 
 _MAX_WIDTH = 10_000
 """Largest number that is accepted where a text is padded, indented or repeated to a width."""
 
 _MAX_EXPONENT_BITS = 4096
-_TICKS_PER_LOOK = 256
-"""Steps between two looks at the clock."""
+_MAX_DIGITS = 4096
+"""Longest text that becomes a number."""
+
+_MAX_INDENT = 16
+_MAX_LAYOUT = 256
+_MAX_MESSAGE = 4096
+
+_ELEMENT_BYTES = 64
+"""Memory that a text takes for each piece it is cut into, beside the text."""
 
 _WIDE_FORMAT = re.compile(r"\d{5}|%[^%a-zA-Z]*\*")
+_NUMBER = re.compile(r"\d+")
 
+_TEXTS = (str, bytes)
+_OWNERS = (str, bytes, int, float, list, tuple, dict)
 
-class LimitExceeded(jinja2.TemplateError):
-    """A rendering takes too long or makes too much text."""
+_PASSES = frozenset(
+    {"batch", "groupby", "list", "map", "max", "min", "reject", "rejectattr"}
+    | {"select", "selectattr", "slice", "sort", "sum", "unique"}
+)
+"""Filters that go through all items of a value, some of them only when their result is asked for."""
 
+_PARTS = frozenset(["attr", "d", "default", "first", "get", "last", "max", "min", "random"])
+"""Filters and methods whose result is a part of the value, not made by them."""
 
-class _Budget:
-    """What one rendering may still use."""
+_ITEMS = _PARTS | _PASSES - {"batch", "slice"}
+"""Those whose numbers are no widths."""
 
-    __slots__ = ("_chars", "_deadline", "_ticks")
+_OF_LISTS = frozenset({"count", "dictsort", "format", "items", "join", "length", "reverse", "tojson"})
+_KEEP_STRUCTURE = _PASSES | _PARTS | _OF_LISTS
+"""Filters that make no text of a value that is a list."""
 
-    def __init__(self) -> None:
-        self._ticks = 0
-        self._chars = 0
-        self._deadline = time.thread_time() + MAX_RENDER_SECONDS
+_SLOW = frozenset(["pprint", "striptags", "title", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"])
+"""Filters and methods that are written in Python, or take quadratic time."""
+_MAX_SLOW_BYTES = 1 << 16
 
-    def tick(self) -> None:
-        self._ticks += 1
-        if self._ticks % _TICKS_PER_LOOK == 0 and time.thread_time() > self._deadline:
-            raise LimitExceeded(f"rendering takes more than {MAX_RENDER_SECONDS:g} seconds")
+_COMPARING = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip", "trim"])
+"""Those that may compare every character with every one of their argument."""
+_MAX_COMPARISONS = 1 << 30
 
-    def make(self, num_chars: int) -> None:
-        """Account for a text that is about to be made."""
-        self._chars += num_chars
-        if num_chars > MAX_RENDERED_CHARS or self._chars > MAX_PRODUCED_CHARS:
-            raise LimitExceeded(f"rendering makes a text of more than {MAX_RENDERED_CHARS} characters")
+_CUTTING = frozenset({"split", "rsplit", "splitlines"})
+_WHITE_SPACE = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 
-
-_current: ContextVar[_Budget] = ContextVar("render_budget")
-
-
-def _budget() -> _Budget:
-    # A template's constant parts are evaluated while it is compiled, outside of any rendering.
-    return _current.get(None) or _Budget()
+_CODECS = frozenset({"utf-8", "utf8", "ascii", "latin-1"})
+"""Other codecs take quadratic time (punycode), or make large things of small ones."""
 
 
 class SandboxedTemplate:
@@ -90,12 +96,20 @@ class SandboxedTemplate:
             ``{% generation %}``, ``raise_exception``, ``strftime_now``, and ``tojson`` that escapes nothing.
 
     Raises:
-        jinja2.TemplateSyntaxError: if it is not valid.
+        jinja2.TemplateSyntaxError: if it is not valid, or too long or too deep to be compiled.
     """
 
     def __init__(self, source: str) -> None:
-        tree = _BoundedLoops().visit(_environment.parse(source))
-        code = _environment.compile(tree)
+        if len(source) > MAX_SOURCE_CHARS:
+            raise jinja2.TemplateSyntaxError(f"it has more than {MAX_SOURCE_CHARS} characters", 1)
+        try:
+            # A template's constant parts are evaluated while it is compiled.
+            with spending():
+                code = _environment.compile(_Bounded().visit(_environment.parse(source)))
+        except (RecursionError, MemoryError, SyntaxError):  # the last two of what Jinja makes of it
+            raise jinja2.TemplateSyntaxError("it is nested too deeply", 1) from None
+        except (LimitExceeded, ValueError, OverflowError) as error:
+            raise jinja2.TemplateSyntaxError(f"it cannot be compiled: {error}", 1) from None
         self._template = jinja2.Template.from_code(_environment, code, dict(_environment.globals))
 
     def render(self, variables: Mapping[str, Any]) -> str:
@@ -104,20 +118,17 @@ class SandboxedTemplate:
         Raises:
             Exception: whatever the template runs into, :class:`LimitExceeded` among others.
         """
-        budget = _Budget()
-        token = _current.set(budget)
-        try:
+        with spending() as spent:
             chunks = []
             num_chars = 0
             for chunk in self._template.generate(dict(variables)):
-                budget.tick()
+                spent.tick()
                 num_chars += len(chunk)
                 if num_chars > MAX_RENDERED_CHARS:
                     raise LimitExceeded(f"rendering makes a text of more than {MAX_RENDERED_CHARS} characters")
-                chunks.append(chunk)
+                if chunk:
+                    chunks.append(chunk)
             return "".join(chunks)
-        finally:
-            _current.reset(token)
 
 
 class _GenerationTag(Extension):
@@ -131,68 +142,120 @@ class _GenerationTag(Extension):
         return nodes.Scope(body).set_lineno(line)
 
 
-class _BoundedLoops(NodeTransformer):
-    """Makes loops and the ``~`` operator pass through functions that watch the budget."""
+class _Bounded(NodeTransformer):
+    """Makes loops, slices, the ``~`` operator and literals of containers pass through functions that see the budget."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
-        node.iter = nodes.Filter(node.iter, "_each", [], [], None, None, lineno=node.lineno)
+        node.iter = _passed("_each", node.iter)
         return node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
         self.generic_visit(node)
-        parts = nodes.List(node.nodes, lineno=node.lineno)
-        return nodes.Filter(parts, "_concat", [], [], None, None, lineno=node.lineno)
+        return _passed("_concat", nodes.List(node.nodes, lineno=node.lineno))
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
+        self.generic_visit(node)
+        if not isinstance(node.arg, nodes.Slice):
+            return node
+        bounds = (node.arg.start, node.arg.stop, node.arg.step)
+        return _passed("_slice", node.node, *(each or nodes.Const(None, lineno=node.lineno) for each in bounds))
+
+    def visit_List(self, node: nodes.List) -> nodes.Node:
+        return self._literal(node, node.items)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
+        return self._literal(node, node.items if node.ctx == "load" else [])
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:
+        return self._literal(node, [part for pair in node.items for part in (pair.key, pair.value)])
+
+    def _literal(self, node: nodes.Expr, parts: list[nodes.Expr]) -> nodes.Node:
+        is_constant = all(isinstance(part, nodes.Const) for part in parts)
+        self.generic_visit(node)
+        return node if is_constant else _passed("_made", node)
+
+
+def _passed(name: str, node: Any, *args: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno)
 
 
 def _bounded_concat(parts: Iterable[str]) -> str:
     """What Jinja joins the output of macros and of ``{% set %}`` blocks with."""
-    texts = list(parts)
-    _budget().make(sum(map(len, texts)))
-    return "".join(texts)
+    texts, spent = list(parts), budget()
+    spent.check(_text_bytes(sum(map(len, texts)), *texts))
+    joined: str = spent.took("".join(texts), *texts)
+    return joined
 
 
 class _ChatEnvironment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    intercepted_binops = frozenset({"+", "-", "*", "/", "//", "%", "**"})
     concat = staticmethod(_bounded_concat)
 
     def __init__(self) -> None:
         super().__init__(
             trim_blocks=True, lstrip_blocks=True, extensions=[_GenerationTag, loopcontrols], finalize=_as_text_fits
         )
-        self.filters = {name: _watched(name, function) for name, function in self.filters.items()}
-        self.filters.update(_each=_each, _concat=_concat, tojson=_watched("tojson", _tojson))
+        filters = {**self.filters, "tojson": _tojson}
+        self.filters = {name: _watched(name, function) for name, function in filters.items()}
+        self.filters.update(_each=_each, _concat=_concat, _slice=_slice, _made=_made)
         self.globals.update(
             raise_exception=_raise_exception, strftime_now=_strftime_now, namespace=_namespace, dict=_make_dict
         )
         del self.globals["lipsum"]
 
     def call(self, context: Context, callee: Any, /, *args: Any, **kwargs: Any) -> Any:
-        budget = _budget()
-        budget.tick()
+        spent = budget()
+        spent.tick()
+        if isinstance(callee, LoopContext) and args:  # a loop that calls itself
+            args = (spent.ticking(args[0]), *args[1:])
         owner = getattr(callee, "__self__", None)
-        if isinstance(owner, (str, bytes)):
-            name = callee.__name__
-            if name == "translate":
-                raise LimitExceeded("a template may not call translate")
-            _check_arguments(name, owner, args, kwargs, budget)
-        return super().call(context, callee, *args, **kwargs)
+        if isinstance(owner, type):  # as in (5).from_bytes
+            raise LimitExceeded(f"a template may not call {callee.__name__}")
+        if not isinstance(owner, _OWNERS) and callee is not _make_dict:
+            return super().call(context, callee, *args, **kwargs)
+        name = callee.__name__
+        if isinstance(owner, _TEXTS) and name == "join" and args:
+            args = (_joinable(owner, args[0], spent), *args[1:])
+        elif not isinstance(owner, CONTAINERS) and callee is not _make_dict:
+            _check_arguments(name, owner, [*args, *kwargs.values()], spent)
+        result = super().call(context, callee, *args, **kwargs)
+        return result if name in _PARTS else spent.took(result, owner)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        budget = _budget()
+        spent = budget()
         if operator == "+":
-            if isinstance(left, (str, bytes, list, tuple)) and isinstance(right, (str, bytes, list, tuple)):
-                budget.make(_size(left) + _size(right))
+            if isinstance(left, _TEXTS) and isinstance(right, _TEXTS):
+                spent.check(_text_bytes(len(left) + len(right), left, right))
+            elif isinstance(left, (list, tuple)) and isinstance(right, (list, tuple)):
+                return self._joined(context, operator, left, right, [(left, 1), (right, 1)])
         elif operator == "*":
             for one, other in ((left, right), (right, left)):
-                if isinstance(one, (str, bytes, list, tuple)) and isinstance(other, int):
-                    budget.make(_size(one) * max(0, other))
-            _check_integers(left, right, bits=_bits(left) + _bits(right))
-        elif operator == "**":
-            _check_integers(left, right, bits=_bits(left) * max(1, abs(right)) if isinstance(right, int) else 0)
-        elif isinstance(left, (str, bytes)):
-            _check_format(left, right if isinstance(right, tuple) else (right,), "%", budget)
-        return super().call_binop(context, operator, left, right)
+                if isinstance(one, _TEXTS) and isinstance(other, int):
+                    spent.check(_text_bytes(len(one) * max(0, other), one))
+                elif isinstance(one, (list, tuple)) and isinstance(other, int):
+                    return self._joined(context, operator, left, right, [(one, max(0, other))])
+        elif operator == "%" and isinstance(left, _TEXTS):
+            _check_format(left, right if isinstance(right, tuple) else (right,), "%", spent)
+        _check_integers(operator, left, right)
+        return spent.took(super().call_binop(context, operator, left, right))
+
+    def _joined(
+        self, context: Context, operator: str, left: Any, right: Any, parts: list[tuple[Sequence[Any], int]]
+    ) -> Any:
+        """A list or tuple of others, each so many times.
+
+        It is not weighed anew: one that grows by an element in each of many steps would take quadratic time.
+        """
+        spent = budget()
+        weighed = [(spent.weigh(part), times) for part, times in parts]
+        weight = sum(weight * times for (weight, _), times in weighed)
+        spent.make_container(sum(len(part) * times for part, times in parts))
+        if weight > MAX_WEIGHT:
+            raise LimitExceeded("a list of so much")
+        result = super().call_binop(context, operator, left, right)
+        spent.keep(result, weight, max(depth for (_, depth), _ in weighed))
+        return result
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
         wrapped = super().wrap_str_format(value)
@@ -205,8 +268,9 @@ class _ChatEnvironment(ImmutableSandboxedEnvironment):
             given = [*args, *kwargs.values()]
             if value.__name__ == "format_map" and args and isinstance(args[0], Mapping):
                 given = list(args[0].values())
-            _check_format(template, given, "{", _budget())
-            return wrapped(*args, **kwargs)
+            _check_format(template, given, "{", budget())
+            made: str = budget().took(wrapped(*args, **kwargs))
+            return made
 
         return checked
 
@@ -217,111 +281,158 @@ def _watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def filter_(*args: Any, **kwargs: Any) -> Any:
-        budget = _budget()
-        budget.tick()
+        spent = budget()
+        spent.tick()
         leading, rest = list(args[:num_leading]), args[num_leading:]
-        if name == "string":
-            _as_text_fits(leading[-1])
-        if name == "join" and not isinstance(leading[-1], (str, Sequence)):
-            leading[-1] = list(leading[-1])  # to know how many there are
-        if name == "format":
-            _check_format(str(leading[-1]), [*rest, *kwargs.values()], "%", budget)
+        value, given = leading[-1], [*rest, *kwargs.values()]
+        if name == "join":
+            separator = next((each for each in given if isinstance(each, str)), "")
+            leading[-1] = _joinable(separator, value, spent)
+        elif name == "format":
+            _check_format(str(_as_text_fits(value)), given, "%", spent)
         else:
-            _check_arguments(name, leading[-1], rest, kwargs, budget)
+            _check_arguments(name, value, given, spent)
+        if name in _PASSES:
+            if isinstance(value, (*_TEXTS, *CONTAINERS)):
+                spent.check(len(value) * (_ELEMENT_BYTES if isinstance(value, _TEXTS) else 8))
+            leading[-1] = spent.ticking(value)
+        elif name not in _KEEP_STRUCTURE:
+            _as_text_fits(value)
         result = function(*leading, *rest, **kwargs)
-        if isinstance(result, str):
-            budget.make(len(result))
-        return result
+        return result if name in _PARTS else spent.took(result, value, *given)
 
     return filter_
 
 
-def _check_arguments(name: str, value: Any, args: Sequence[Any], kwargs: Mapping[str, Any], budget: _Budget) -> None:
-    """Refuse arguments that would make one call produce a huge text."""
-    given = [*args, *kwargs.values()]
-    if any(isinstance(argument, int) and abs(argument) > _MAX_WIDTH for argument in given):
+def _joinable(separator: str | bytes, items: Any, spent: Budget) -> Any:
+    """Items of which a text is to be made, if that is not too long."""
+    if isinstance(items, _TEXTS):
+        spent.check(_text_bytes(len(items) * (len(separator) + 1), items, separator))
+        return items
+    listed = list(spent.ticking(items))
+    spent.check(_text_bytes(len(listed) * len(separator), separator) + spent.weigh(listed)[0])
+    return listed
+
+
+def _check_arguments(name: str, value: Any, given: Sequence[Any], spent: Budget) -> None:
+    """Refuse a filter or a method that would make something huge of its arguments, or take long for them."""
+    numbers = [abs(each) for each in given if isinstance(each, int)]
+    if name not in _ITEMS and any(number > _MAX_WIDTH for number in numbers):
         raise LimitExceeded(f"{name} with a number beyond {_MAX_WIDTH}")
-    texts: list[Any] = [argument for argument in given if isinstance(argument, (str, bytes))]
-    if name == "replace" and len(texts) == 2 and isinstance(value, type(texts[0])):
-        budget.make(len(value) + value.count(texts[0]) * max(0, len(texts[1]) - len(texts[0])))
-    elif name == "join" and isinstance(value, (str, bytes)) and given and isinstance(given[0], Sequence):
-        budget.make(len(value) * len(given[0]))  # a method of the separator
-    elif name == "join" and texts and isinstance(value, Sequence):
-        budget.make(len(value) * len(texts[0]))
-    elif name == "indent" and texts and isinstance(value, str):
-        budget.make(len(value) + (value.count("\n") + 1) * len(texts[0]))
-    elif name == "wordwrap" and texts and isinstance(value, str):
-        width = max(next((each for each in given if isinstance(each, int)), _USUAL_WIDTH), 1)
-        budget.make(len(value) + (len(value) // width + value.count("\n") + 1) * len(texts[0]))
-    elif name == "expandtabs" and isinstance(value, (str, bytes)):
-        size = next((each for each in given if isinstance(each, int)), _USUAL_TAB)
-        tabs = value.count("\t") if isinstance(value, str) else value.count(b"\t")
-        budget.make(len(value) + tabs * max(size, 0))
+    texts: list[Any] = [each for each in given if isinstance(each, _TEXTS)]
+    if name == "sum" and any(isinstance(each, (list, tuple)) for each in given):
+        raise LimitExceeded("a sum of lists")
+    if name in _SLOW and spent.weigh(value)[0] > _MAX_SLOW_BYTES:
+        raise LimitExceeded(f"{name} of so long a text")
+    if name == "translate":
+        raise LimitExceeded(f"a template may not call {name}")
+    if not isinstance(value, _TEXTS):
+        return
+    if name in ("int", "float") and len(value) > _MAX_DIGITS:
+        raise LimitExceeded(f"{name} of so long a text")
+    if name in ("encode", "decode") and texts and str(texts[0]).lower() not in _CODECS:
+        raise LimitExceeded(f"{name} to or from {texts[0]!r:.40}")
+    if name in _COMPARING and texts and len(value) * len(texts[0]) > _MAX_COMPARISONS:
+        raise LimitExceeded(f"{name} of so long a text for so long a text")
+    spent.check(_text_bytes(len(value) + _growth(name, value, texts, max(numbers, default=None), given), value, *texts))
 
 
-_USUAL_WIDTH, _USUAL_TAB = 79, 8
+_USUAL_TAB, _USUAL_INDENT = 8, 4
 
 
-def _check_format(template: str | bytes, values: Iterable[Any], mark: str, budget: _Budget) -> None:
+def _growth(name: str, value: Any, texts: Sequence[Any], number: int | None, given: Sequence[Any]) -> int:
+    """Characters, or more, that a filter or a method adds to a text, or memory that it takes to cut it."""
+    if name == "replace" and len(given) >= 2:
+        # Named arguments come in any order.
+        one, other = (each if isinstance(each, _TEXTS) else str(_as_text_fits(each)) for each in given[:2])
+        return max(_count(value, old) * (len(new) - len(old)) for old, new in ((one, other), (other, one)))
+    if name == "indent":
+        width = max(_USUAL_INDENT, number or 0, *map(len, texts))
+        return (_count(value, "\n") + 1) * width
+    if name == "wordwrap":
+        return (len(value) + 1) * max(1, *map(len, texts))
+    if name == "expandtabs":
+        return _count(value, "\t") * (_USUAL_TAB if number is None else number)
+    if name in _CUTTING:
+        cuts = [texts[0]] if texts and name != "splitlines" else _WHITE_SPACE
+        return _ELEMENT_BYTES * (1 + sum(_count(value, cut) for cut in cuts))
+    return 0
+
+
+def _count(value: Any, part: Any) -> int:
+    """Number of times that a part is in a text, either of which may be bytes."""
+    if isinstance(value, bytes) and isinstance(part, str):
+        part = part.encode()
+    return value.count(part) if isinstance(part, type(value)) or isinstance(value, str) else 0
+
+
+def _check_format(template: str | bytes, values: Iterable[Any], mark: str, spent: Budget) -> None:
     text = template if isinstance(template, str) else template.decode("latin-1")
     if _WIDE_FORMAT.search(text):
         raise LimitExceeded("a format with so large a width")
+    takes_widths = mark == "{" and "{" in text.replace("{", "", 1)
+    width = max(map(int, _NUMBER.findall(text)), default=0)
     longest = 0
+    texts: list[str | bytes] = [text]
     for value in values:
-        if isinstance(value, int) and abs(value) > _MAX_WIDTH and mark == "{" and "{" in text.replace("{", "", 1):
-            raise LimitExceeded("a format with so large a number")  # it may be the width of another value
-        if isinstance(value, (str, bytes)):
+        if isinstance(value, _TEXTS):
+            texts.append(value)
             longest = max(longest, len(value))
-    budget.make(len(text) + text.count(mark) * longest)
+            continue
+        if isinstance(value, int) and takes_widths:  # it may be the width of another value
+            if abs(value) > _MAX_WIDTH:
+                raise LimitExceeded("a format with so large a number")
+            width = max(width, abs(value))
+        longest = max(longest, _TEXT_FACTOR * spent.weigh(value)[0])
+    spent.check(_text_bytes(len(text) + text.count(mark) * (longest + width), *texts))
 
 
-def _check_integers(left: Any, right: Any, *, bits: int) -> None:
-    if isinstance(left, int) and isinstance(right, int) and bits > _MAX_EXPONENT_BITS:
-        raise LimitExceeded("a number of so many digits")
+def _check_integers(operator: str, left: Any, right: Any) -> None:
+    if isinstance(left, int) and isinstance(right, int):
+        bits = left.bit_length() * max(1, abs(right)) if operator == "**" else left.bit_length() + right.bit_length()
+        if bits > _MAX_EXPONENT_BITS:
+            raise LimitExceeded("a number of so many digits")
 
 
-def _size(value: str | bytes | list[Any] | tuple[Any, ...]) -> int:
-    """Memory of a value's own, in characters: an element of a list takes as much as eight of them."""
-    return len(value) if isinstance(value, (str, bytes)) else 8 * len(value)
-
-
-def _bits(value: Any) -> int:
-    return value.bit_length() if isinstance(value, int) else 0
+def _text_bytes(num_chars: int, *made_of: str | bytes) -> int:
+    """Bytes, or more, of a text with so many characters of these texts."""
+    return num_chars if all(each.isascii() for each in made_of) else 4 * num_chars
 
 
 @jinja2.pass_context
 def _each(context: Context, items: Iterable[Any]) -> Iterator[Any]:
     # A loop over what does not exist runs zero times; over what is no collection, it fails here as it would anyway.
-    iterator = iter(items)
-    return _ticking(iterator)
-
-
-def _ticking(iterator: Iterator[Any]) -> Iterator[Any]:
-    budget = _budget()
-    for item in iterator:
-        budget.tick()
-        yield item
+    return budget().ticking(iter(items))
 
 
 @jinja2.pass_context
 def _concat(context: Context, parts: list[Any]) -> str:
-    return _bounded_concat(str(_as_text_fits(part)) for part in parts)
+    return _bounded_concat([str(_as_text_fits(part)) for part in parts])
+
+
+@jinja2.pass_context
+def _slice(context: Context, value: Any, *bounds: Any) -> Any:
+    part = value[slice(*bounds)]
+    if isinstance(part, (list, tuple)):
+        budget().make_container(len(part))  # lighter than the whole, so it need not be weighed
+        return part
+    return budget().took(part, value)
+
+
+@jinja2.pass_context
+def _made(context: Context, value: Any) -> Any:
+    return budget().took(value)
+
+
+_TEXT_FACTOR = 3
+"""Characters that show a value, for each byte of its weight, at most: escapes of what cannot be printed."""
 
 
 def _as_text_fits(value: Any) -> Any:
     """A value that is about to become text; the text of a collection is made in one go, whatever is in it."""
-    if isinstance(value, (list, tuple, dict)):
-        budget = _budget()
-        inside: list[Any] = [value]
-        while inside:
-            budget.tick()
-            item = inside.pop()
-            if isinstance(item, (str, bytes)):
-                budget.make(len(item))
-            elif isinstance(item, dict):
-                inside += [*item.keys(), *item.values()]
-            elif isinstance(item, (list, tuple)):
-                inside += item
+    if isinstance(value, CONTAINERS):
+        spent = budget()
+        spent.check(_TEXT_FACTOR * spent.weigh(value)[0])
     return value
 
 
@@ -332,16 +443,23 @@ def _tojson(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    if isinstance(indent, int) and indent > 16:
-        raise LimitExceeded("tojson with an indent beyond 16")
+    pad = indent if isinstance(indent, int) else len(indent or "")
+    longest = max(map(len, separators or ()), default=2)
+    if max(pad, longest) > _MAX_INDENT:
+        raise LimitExceeded(f"tojson with an indent or separators beyond {_MAX_INDENT}")
+    spent = budget()
+    weight, depth = spent.weigh(value)
+    spent.check(weight + weight // _ELEMENT_BYTES * (max(pad, 0) * depth + longest))
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
 def _raise_exception(message: Any) -> None:
-    raise jinja2.TemplateError(str(message))
+    raise jinja2.TemplateError(str(_as_text_fits(message))[:_MAX_MESSAGE])
 
 
 def _strftime_now(layout: str) -> str:
+    if len(layout) > _MAX_LAYOUT:
+        raise LimitExceeded("strftime_now with so long a layout")
     return datetime.now().strftime(layout)
 
 
@@ -352,6 +470,9 @@ class _ChatNamespace(Namespace):
         if name.startswith("_"):
             raise jinja2.exceptions.SecurityError(f"a template may not set {name}")
         super().__setitem__(name, value)
+
+    def __repr__(self) -> str:
+        return "<Namespace>"  # it may hold itself
 
 
 def _namespace(*args: Any, **kwargs: Any) -> _ChatNamespace:
