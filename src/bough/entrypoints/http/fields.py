@@ -39,7 +39,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
         (
             *("user", "safety_identifier", "user_profile_id", "workspace_id", "session_id", "conversation_id", "model"),
             *("service_tier", "prompt_cache_key", "prompt_cache_retention", "guided_decoding_backend", "inference_geo"),
-            *("system", "template", "name"),
+            *("system", "template", "name", "speed"),
         ),
         str,
     ),
@@ -60,6 +60,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
     **dict.fromkeys(("max_tokens", "temperature", "received_time", "token_step"), float),
     "access_programs": dict[str, Any] | list[str],
     "betas": list[str],
+    "context_management": dict[str, Any] | list[dict[str, Any]],
     "custom_labels": dict[str, Any] | list[dict[str, Any]],
     "keep_alive": str | float,
     "routing_key": str | list[str],

@@ -10,7 +10,8 @@ from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.job import Message, ToolChoice, ToolUse, template_call
 from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use, template_variables
 from bough.entrypoints.http.anthropic.protocol import CountTokensRequest
-from bough.entrypoints.http.unknown_fields import known_members
+from bough.entrypoints.http.result_text import result_text
+from bough.entrypoints.http.unknown_fields import MAX_NAME_CHARS, Unknown, known_members
 from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
 from bough.tokenization.chat_template import reads_text_only
@@ -56,6 +57,13 @@ _TOOL_MEMBERS = frozenset(
 """The last four change nothing: prefixes are cached anyway, arguments always streamed, tools always shown, and only the
 model calls them."""
 
+_CALLS, _RESULTS = "tool_use", "tool_result"
+"""How the types of blocks end that are calls and results of tools, those included that another server has run."""
+
+_NO_TEXT = ("image", "audio", "video", "file")
+"""How the types of blocks begin that are refused, since the model would answer without what the user shows it. Others
+that are not known say nothing to it."""
+
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_", "mcp_toolset")
 """How the types of tools begin that the server would run."""
 
@@ -65,10 +73,16 @@ class Conversion:
 
     Args:
         unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
+
+    Attributes:
+        left_out: types of blocks and tools that are not shown to the model.
     """
 
-    def __init__(self, unknown: dict[str, None] | None) -> None:
+    def __init__(self, unknown: Unknown | None) -> None:
+        self.left_out: Unknown = {}
         self._unknown = unknown
+        self._answered: set[str] = set()
+        """Ids of calls whose results are in the conversation."""
 
     def conversation(self, body: CountTokensRequest) -> list[Message]:
         """The messages for the chat template.
@@ -81,6 +95,7 @@ class Conversion:
             parts = [part for part in map(_without_billing, self._text_parts(body.system, "system")) if part["text"]]
             if parts:
                 messages.append({"role": "system", "content": _plain(parts)})
+        self._answered = _answered(body.messages)
         for index, message in enumerate(body.messages):
             messages += self._message(message, f"messages[{index}]")
         return messages
@@ -108,7 +123,7 @@ class Conversion:
         role = message.get("role")
         if role not in ("user", "assistant", "system"):
             raise BadRequest(f"{where}.role must be user, assistant or system", param=f"{where}.role")
-        content = message.get("content")
+        content = message.get("content", "" if role == "assistant" else None)
         if isinstance(content, str):
             return [{"role": role, "content": content}]
         if role == "system" and content == []:  # a note to the server, about effort or the like
@@ -116,34 +131,32 @@ class Conversion:
         if not isinstance(content, list):
             raise BadRequest(f"{where}.content must be a string or a list of blocks", param=f"{where}.content")
         if role == "assistant":
-            return [self._assistant(content, f"{where}.content")]
+            return self._assistant(content, f"{where}.content")
         return self._others(role, content, f"{where}.content")
 
-    def _assistant(self, blocks: Sequence[Any], where: str) -> Message:
-        """All blocks of an assistant's message as one: thoughts, text and calls have places of their own."""
-        parts: list[dict[str, Any]] = []
-        thoughts: list[str] = []
-        calls: list[dict[str, Any]] = []
+    def _assistant(self, blocks: Sequence[Any], where: str) -> list[Message]:
+        """The blocks of an assistant's message as one: thoughts, text and calls have places of their own. Results of
+        tools that another server has run are messages between those that hold the rest.
+        """
+        messages: list[Message] = []
+        turn = _Turn()
         for index, block in enumerate(blocks):
             place = f"{where}[{index}]"
             kind = self._kind(block, place)
             if kind == "text":
-                parts += self._text_of(block, place)
+                turn.parts += self._text_of(block, place)
             elif kind == "thinking":
-                thoughts.append(_string(block, "thinking", place))
-            elif kind == "tool_use":
-                arguments = block.get("input")
-                if not isinstance(arguments, dict):
-                    raise BadRequest(f"{place}.input must be an object", param=f"{place}.input")
-                calls.append(template_call(_string(block, "id", place), _string(block, "name", place), arguments))
+                turn.thoughts.append(_string(block, "thinking", place))
+            elif kind == "tool_use" or (kind.endswith(_CALLS) and block.get("id") in self._answered):
+                turn.calls.append(_call(block, place))
+            elif kind != _RESULTS and kind.endswith(_RESULTS):
+                if not turn.is_empty:
+                    messages.append(turn.message())
+                    turn = _Turn()
+                messages.append(self._tool_result(block, place))
             elif kind != "redacted_thinking":  # that one is sealed by another server
-                raise BadRequest(f"{place}: the assistant has no blocks of type {kind}", param=place)
-        message: dict[str, Any] = {"role": "assistant", "content": _plain(parts)}
-        if thoughts:
-            message["reasoning_content"] = "\n".join(thoughts)
-        if calls:
-            message["tool_calls"] = calls
-        return message
+                self._leave_out(kind, place, f"the assistant has no blocks of type {kind}")
+        return messages if messages and turn.is_empty else [*messages, turn.message()]
 
     def _others(self, role: str, blocks: Sequence[Any], where: str) -> list[Message]:
         """The user's blocks: results of tools are messages of their own, between those that hold the rest."""
@@ -152,7 +165,7 @@ class Conversion:
         for index, block in enumerate(blocks):
             place = f"{where}[{index}]"
             kind = self._kind(block, place)
-            if kind == "tool_result":
+            if kind.endswith(_RESULTS):
                 if parts:
                     messages.append({"role": role, "content": _plain(parts)})
                     parts = []
@@ -160,14 +173,17 @@ class Conversion:
             elif kind in _TEXT_BLOCKS:
                 parts += self._text_of(block, place)
             else:
-                raise BadRequest(f"{place}: the {role} has no blocks of type {kind}", param=place)
+                self._leave_out(kind, place, f"the {role} has no blocks of type {kind}")
         if parts or not messages:
             messages.append({"role": role, "content": _plain(parts)})
         return messages
 
     def _tool_result(self, block: Mapping[str, Any], where: str) -> Message:
-        content = block.get("content")
-        text = "" if content is None else _plain(self._text_parts(content, f"{where}.content", _RESULT_BLOCKS))
+        content = block.get("content") or ""
+        if block["type"] != _RESULTS or isinstance(content, dict):
+            text: str | list[dict[str, Any]] = result_text(content)
+        else:
+            text = _plain(self._text_parts(content, f"{where}.content", _RESULT_BLOCKS))
         if block.get("is_error"):
             text = f"Error: {text if isinstance(text, str) else ' '.join(part['text'] for part in text)}"
         return {"role": "tool", "tool_call_id": _string(block, "tool_use_id", where), "content": text}
@@ -181,9 +197,11 @@ class Conversion:
         parts: list[dict[str, Any]] = []
         for index, block in enumerate(content):
             place = f"{where}[{index}]"
-            if self._kind(block, place) not in allowed:
-                raise BadRequest(f"{place}: only text can stand here", param=place)
-            parts += self._text_of(block, place)
+            kind = self._kind(block, place)
+            if kind in allowed:
+                parts += self._text_of(block, place)
+            else:
+                self._leave_out(kind, place, "only text can stand here")
         return parts
 
     def _text_of(self, block: Mapping[str, Any], where: str) -> list[dict[str, Any]]:
@@ -211,16 +229,24 @@ class Conversion:
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str):
             raise BadRequest(f"{where} must be an object with a type", param=where)
-        if kind not in _MEMBERS:
+        if kind.startswith(_NO_TEXT):
             raise reads_text_only(where, kind)
-        known_members(block, _MEMBERS[kind] | _HARMLESS, where, self._unknown)
+        if kind in _MEMBERS:
+            known_members(block, _MEMBERS[kind] | _HARMLESS, where, self._unknown)
         return kind
+
+    def _leave_out(self, kind: str, where: str, problem: str) -> None:
+        """Leave out a block of another server's type; one of a known type that cannot stand there is refused."""
+        if kind in _MEMBERS:
+            raise BadRequest(f"{where}: {problem}", param=where)
+        self.left_out[f"messages.content.{kind[:MAX_NAME_CHARS]}"] = None
 
     # --- tools ------------------------------------------------------------------------------------------------------
 
     def _tool(self, tool: Mapping[str, Any], where: str) -> ToolSpec | None:
         kind = tool.get("type")
         if isinstance(kind, str) and kind.startswith(_SERVER_TOOLS):
+            self.left_out[f"tools.{kind[:MAX_NAME_CHARS]}"] = None
             return None
         if kind not in (None, "custom"):
             raise BadRequest(
@@ -229,10 +255,54 @@ class Conversion:
                 code="unsupported_parameter",
             )
         given = known_members(tool, _TOOL_MEMBERS, where, self._unknown)
-        if "input_schema" not in given:
+        if "input_schema" not in given and given.get("defer_loading") is not True:
             param = f"{where}.input_schema"
             raise BadRequest(f"{param} is required", param=param, code="missing_required_parameter")
         return ToolSpec.from_function(_with_examples(given, where), where, schema="input_schema")
+
+
+class _Turn:
+    """What the assistant has thought, said and called in one go.
+
+    Attributes:
+        parts: of its text.
+        thoughts: texts.
+        calls: as templates have them.
+    """
+
+    def __init__(self) -> None:
+        self.parts: list[dict[str, Any]] = []
+        self.thoughts: list[str] = []
+        self.calls: list[dict[str, Any]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing."""
+        return not (self.parts or self.thoughts or self.calls)
+
+    def message(self) -> Message:
+        """All of it."""
+        message: dict[str, Any] = {"role": "assistant", "content": _plain(self.parts)}
+        if self.thoughts:
+            message["reasoning_content"] = "\n".join(self.thoughts)
+        if self.calls:
+            message["tool_calls"] = self.calls
+        return message
+
+
+def _answered(messages: Sequence[Mapping[str, Any]]) -> set[str]:
+    """Ids of calls whose results are in a conversation."""
+    contents = (message.get("content") for message in messages)
+    blocks = (block for content in contents if isinstance(content, list) for block in content)
+    ids = (block.get("tool_use_id") for block in blocks if isinstance(block, dict))
+    return {each for each in ids if isinstance(each, str)}
+
+
+def _call(block: Mapping[str, Any], where: str) -> dict[str, Any]:
+    arguments = block.get("input")
+    if arguments is not None and not isinstance(arguments, dict):
+        raise BadRequest(f"{where}.input must be an object", param=f"{where}.input")
+    return template_call(_string(block, "id", where), _string(block, "name", where), arguments)
 
 
 def _without_billing(part: dict[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, Co
 from bough.entrypoints.http.anthropic.render import MessageWriter
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
-from bough.entrypoints.http.unknown_fields import unknown_members
+from bough.entrypoints.http.unknown_fields import note_unknown, unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -80,6 +80,7 @@ class MessagesHandlers:
         with unknown_members(allowed=not self._manager.server_args.strict_fields) as unknown:
             conversion = convert.Conversion(unknown)
             messages, tools = conversion.conversation(body), conversion.tool_use(body)
+            note_unknown(conversion.left_out)
         return ChatJob(
             messages=messages,
             params=params,

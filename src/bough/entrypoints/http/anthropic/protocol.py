@@ -115,24 +115,12 @@ _NO_EFFECT = {
     "user_profile_id": "End user that the request is for.",
     "workspace_id": "Group of users that the request is for.",
     "diagnostics": "Asks for facts about the prompt cache.",
+    "context_management": "What may be cleared to save room; the conversation stays as it is.",
+    "speed": "A faster class of service.",
 }
 
 
-def _keeps_what_is_said(value: Any) -> bool:
-    """Whether a conversation would be edited in its thoughts at most. To leave these as they are takes room only."""
-    edits = value.get("edits", []) if isinstance(value, dict) and value.keys() <= {"edits"} else None
-    return isinstance(edits, list) and all(
-        isinstance(edit, dict) and edit.get("type") == "clear_thinking_20251015" for edit in edits
-    )
-
-
 _REFUSED = {
-    "container": Refused("running code"),
-    "mcp_servers": Refused("tools that the server calls", ([],)),
-    "context_management": Refused(
-        "editing the conversation, but for its thoughts", ({}, {"edits": []}), is_harmless=_keeps_what_is_said
-    ),
-    "speed": Refused("a faster class of service", ("standard",)),
     "prefill": Refused("a beginning of the answer; end messages with one of the assistant's"),
 }
 

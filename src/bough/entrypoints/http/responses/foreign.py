@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bough.entrypoints.http.result_text import result_text
 from bough.managers.io_struct import new_request_id
 
 _CALL, _RESULT = "_call", "_output"
@@ -21,12 +22,6 @@ _RESULTS = ("output", "outputs", "results", "result", "error", "tools", "status"
 
 _RESULTS_OF_SERVERS = ("output", "outputs", "results", "error")
 """The same of calls that a server has run, whose results are in the same item. `result` holds an image."""
-
-_TEXTS = ("text", "logs", "refusal")
-"""Members of parts of results that are text."""
-
-_NO_TEXT = frozenset({"image_url", "file_id", "file_data", "url", "encrypted_content"})
-"""Members of those that hold what is none."""
 
 
 def as_function_call(item: Mapping[str, Any], kind: str, item_id: str) -> list[dict[str, Any]]:
@@ -78,17 +73,4 @@ def _as_object(name: str, value: Any) -> str:
 
 
 def _result(call_id: str, result: Any, item_id: str) -> dict[str, Any]:
-    text = "\n".join(map(_text, result)) if isinstance(result, list) else _text(result)
-    return {"type": "function_call_output", "id": item_id, "call_id": call_id, "output": text}
-
-
-def _text(part: Any) -> str:
-    if isinstance(part, str):
-        return part
-    if isinstance(part, dict):
-        text = next((part[name] for name in _TEXTS if isinstance(part.get(name), str)), None)
-        if text is not None:
-            return str(text)
-        if not _NO_TEXT.isdisjoint(part):
-            return f"[{str(part.get('type', 'file'))[:64]}]"
-    return msgspec.json.encode(part).decode()
+    return {"type": "function_call_output", "id": item_id, "call_id": call_id, "output": result_text(result)}

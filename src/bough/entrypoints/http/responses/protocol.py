@@ -163,11 +163,11 @@ RESPONSES = BodySpec(
         "session_id": "Name of a conversation, for the caller's own use.",
         "client_metadata": "Notes of the caller's program.",
         "access_programs": "Ways of access that the caller has.",
+        "context_management": "When the conversation may be shortened; it stays as it is.",
     },
     refused={
         "conversation": Refused("conversations by name; use previous_response_id"),
         "prompt": Refused("prompts by name"),
-        "context_management": Refused("editing the conversation", ([], {})),
         "moderation": Refused("moderation"),
         **{name: CHAT.refused[name] for name in ("lora_path", "routed_dp_rank", "data_parallel_rank")},
         **{name: CHAT.refused[name] for name in ("bootstrap_host", "bootstrap_port", "bootstrap_room")},
