@@ -32,6 +32,9 @@ ENDPOINTS: dict[str, tuple[BodySpec[Any], dict[str, Any]]] = {
     "/abort_request": (ABORT, {}),
 }
 OF_TYPE = {"string": "x", "integer": 3, "number": 1.5, "boolean": True, "array": [[[]]], "object": {"a": {"b": 1}}}
+TAKEN_ALL_THE_SAME = ('{"stop": ""}', '{"reasoning": true}')
+"""Values that the declarations do not have, and that clients send."""
+
 HUGE = 10**30
 VOCAB = 300
 
@@ -88,6 +91,8 @@ def cases() -> Iterator[Any]:
         properties, components = schema_of(spec)
         for field, schema in properties.items():
             for value in wrong_values(schema, components):
+                if json.dumps({field: value}) in TAKEN_ALL_THE_SAME:
+                    continue
                 yield pytest.param(path, base, field, value, id=f"{path}-{field}-{json.dumps(value)[:30]}")
 
 
@@ -273,7 +278,6 @@ PADDED_STREAM = {"stream": True, "stream_options": {"include_obfuscation": True}
         ("/v1/completions", {"min_tokens": 9, "max_tokens": 8}, "min_tokens"),
         ("/v1/completions", {"top_k": -2}, "top_k"),
         ("/v1/completions", {"allowed_token_ids": []}, "allowed_token_ids"),
-        ("/v1/completions", {"stream_options": {"include_usage": True}}, "stream_options"),
         ("/v1/completions", {"prompt": []}, "prompt"),
         ("/v1/completions", {"prompt": ""}, "prompt"),
         ("/v1/completions", {"prompt": [[]]}, "prompt"),
@@ -294,7 +298,6 @@ PADDED_STREAM = {"stream": True, "stream_options": {"include_obfuscation": True}
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
             "messages[0].content[0]",
         ),
-        ("/v1/chat/completions", {"stream_options": {}}, "stream_options"),
         ("/v1/chat/completions", {"top_logprobs": 2}, "top_logprobs"),
         ("/v1/chat/completions", {"max_completion_tokens": 7}, "max_tokens"),
         ("/v1/chat/completions", {"chat_template_kwargs": {"chat_template": "x"}}, "chat_template_kwargs"),

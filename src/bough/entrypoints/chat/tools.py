@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from bough.entrypoints.chat.job import THINKING_VARIABLES, ToolChoice, ToolUse
 from bough.errors import BadRequest
@@ -24,6 +25,11 @@ class Reasoning(msgspec.Struct, forbid_unknown_fields=True):
 
     effort: Effort | None = None
     enabled: bool | None = None
+    max_tokens: Annotated[
+        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
+        Meta(description="Most tokens of the thoughts, where it is known how the model marks them; else ignored."),
+    ] = None
+    exclude: Annotated[bool | None, Meta(description="Whether the thoughts are left out of the answer.")] = None
 
 
 def distinct(tools: Iterable[ToolSpec | None], member: str = "name") -> dict[str, ToolSpec]:

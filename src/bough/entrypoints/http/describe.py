@@ -226,6 +226,13 @@ def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:
     lines.append("")
     if spec.aliases:
         lines += [", ".join(f"`{alias}` is another name of `{name}`" for alias, name in spec.aliases.items()) + ".", ""]
+    if spec.translated:
+        names: dict[str, list[str]] = {}
+        for name, translation in spec.translated.items():
+            names.setdefault(translation.field, []).append(f"`{name}`")
+        lines += ["Names of other servers, which are translated; the fields themselves go before them:", ""]
+        lines += [f"- `{field}`: {', '.join(others)}" for field, others in names.items()]
+        lines.append("")
     if spec.no_effect:
         lines += ["Accepted without effect:", ""]
         lines += [f"- `{name}`: {meaning}" for name, meaning in spec.no_effect.items()]

@@ -46,7 +46,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
     **dict.fromkeys(
         (
             *("store", "no_logs", "verbose", "stream", "parallel_tool_calls", "is_cross_encoder_request"),
-            *("torch_empty_cache", "keep_pause", "recapture_cuda_graph"),
+            *("cache_prompt", "torch_empty_cache", "keep_pause", "recapture_cuda_graph"),
         ),
         bool,
     ),
@@ -101,12 +101,28 @@ class Refused:
 
 
 @dataclass(frozen=True)
+class Translation:
+    """A field of another server that asks for what fields here ask for.
+
+    Attributes:
+        field: the one that it mostly means.
+        convert: from its value to fields here with their values; none where it asks for nothing.
+        unless: another field beside which it is ignored, as beside those that it means.
+    """
+
+    field: str
+    convert: Callable[[Any], Mapping[str, Any]]
+    unless: str = ""
+
+
+@dataclass(frozen=True)
 class BodySpec(Generic[Body]):
     """All that may stand in the body of one endpoint.
 
     Attributes:
         model: the fields that work, with types, ranges, defaults and descriptions.
         aliases: other names of such fields.
+        translated: names that other servers have for fields of ``model``; unknown to those who want strict fields.
         no_effect: fields that are accepted and change nothing, with their meaning.
         refused: fields that are not supported, by name.
         token_ids: those fields of ``model`` that may hold token ids, which are decoded in slices when there are many.
@@ -118,6 +134,7 @@ class BodySpec(Generic[Body]):
 
     model: type[Body]
     aliases: Mapping[str, str] = field(default_factory=dict)
+    translated: Mapping[str, Translation] = field(default_factory=dict)
     no_effect: Mapping[str, str] = field(default_factory=dict)
     refused: Mapping[str, Refused] = field(default_factory=dict)
     token_ids: frozenset[str] = frozenset()
@@ -140,7 +157,7 @@ class BodySpec(Generic[Body]):
     @property
     def names(self) -> list[str]:
         """Every field name that is known, in whatever role."""
-        return [*self._decoders, *self.aliases, *self.no_effect, *self.refused]
+        return [*self._decoders, *self.aliases, *self.translated, *self.no_effect, *self.refused]
 
     async def parse(self, body: bytes | Mapping[str, RawValue], *, allow_unknown: bool, max_tokens: int) -> Body:
         """Decode a body; see :meth:`parse_given`."""
@@ -164,6 +181,7 @@ class BodySpec(Generic[Body]):
         """
         values: dict[str, Any] = {}
         unknown: Unknown = {}
+        translated: dict[str, RawValue] = {}
         members = await split_object(body, self.element_limit) if isinstance(body, bytes) else body
         if _TRUNCATION in self._decoders and bytes(members.get(_TRUNCATION, b"null")) != b"null":
             max_tokens = sys.maxsize
@@ -180,6 +198,11 @@ class BodySpec(Generic[Body]):
                 continue
             if is_null:
                 continue
+            if name in self.translated:
+                if not allow_unknown:
+                    raise self._unknown(name, self.translated[name].field)
+                translated[name] = raw
+                continue
             target = self.aliases.get(name, name)
             decoder = self._decoders.get(target)
             if decoder is not None:
@@ -193,6 +216,8 @@ class BodySpec(Generic[Body]):
                 rival = self.excludes.get(name)
                 if rival is not None and bytes(members.get(rival, b"null")) != b"null":
                     raise BadRequest(f"give either {rival} or {name}, not both", param=name)
+        if translated:
+            self._translate(translated, values, unknown)
         note_unknown(unknown)
         for name in self._required:
             if name not in values:
@@ -225,6 +250,33 @@ class BodySpec(Generic[Body]):
         except JSON_ERRORS as error:
             raise _wrong_value(name, raw, error, decoder.type) from None
 
+    def _translate(self, given: Mapping[str, RawValue], values: dict[str, Any], unknown: Unknown) -> None:
+        """Add to ``values`` what fields of other servers ask for; what is said in our words goes before it."""
+        found: dict[str, tuple[Any, str]] = {}
+        for name, raw in given.items():
+            translation = self.translated[name]
+            try:
+                asked = translation.convert(_ANYTHING.decode(raw))
+            except JSON_ERRORS as error:
+                raise _wrong_value(name, raw, error) from None
+            for target, value in asked.items():
+                if target in values or translation.unless in values:
+                    if values.get(target) != value:
+                        unknown[name] = None
+                    continue
+                before, rival = found.get(target, (value, name))
+                merged, reverse = value, before
+                if isinstance(value, dict) and isinstance(before, dict):
+                    merged, reverse = {**before, **value}, {**value, **before}
+                if merged != reverse:
+                    raise BadRequest(f"{rival} and {name} differ; give one of them", param=name)
+                found[target] = merged, name
+        for target, (value, name) in found.items():
+            try:
+                values[target] = _converted(value, self._decoders[target].type)
+            except msgspec.ValidationError as error:
+                raise wrong_field(name, error, value, was_wrapped=isinstance(value, dict)) from None
+
     def element_limit(self, name: str, beginning: bytes) -> int | None:
         """How many elements a field of a large body may have; ``None`` if it is not decoded, or in slices."""
         target = self.aliases.get(name, name)
@@ -234,7 +286,9 @@ class BodySpec(Generic[Body]):
 
     def knows(self, name: str) -> bool:
         """Whether there is a field of this name, in whatever role."""
-        return name in self._decoders or name in self.aliases or name in self.no_effect or name in self.refused
+        return any(
+            name in each for each in (self._decoders, self.aliases, self.no_effect, self.refused, self.translated)
+        )
 
     def _unknown(self, name: str, meant: str | None = None) -> BadRequest:
         return unknown_field(name if len(name) <= 64 else f"{name[:61]}...", name, self.names, meant)

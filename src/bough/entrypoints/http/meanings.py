@@ -8,7 +8,7 @@ from __future__ import annotations
 MEANINGS: dict[str, str] = {
     "accelerator": "Kind of device that computes.",
     "answers": "By the id of the question: its type, the probability of each answer, and what comes of them.",
-    "annotations": "Only null or an empty list, which ask for nothing.",
+    "annotations": "Notes on a text; without effect in a request.",
     "architectures": "Classes that the checkpoint's configuration names.",
     "arguments": "The arguments, as JSON text or as an object.",
     "audio": "Only null: messages are text.",

@@ -120,6 +120,10 @@ def openapi_schema() -> dict[str, Any]:
     }
 
 
+_ANYTHING = [
+    {"type": ["array", "boolean", "object", "string"]},
+    {"type": "number", "minimum": -(2**63), "maximum": 2**63 - 1},
+]
 _KEY = "key"
 """Name of the one security scheme."""
 
@@ -150,6 +154,9 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str,
         properties["sampling_params"] = {"anyOf": kinds, **given}
     for alias, name in spec.aliases.items():
         properties[alias] = {**properties[name], "description": f"Other name of `{name}`."}
+    for name, translation in spec.translated.items():
+        meaning = f"Another server's name of `{translation.field}`, which goes before it."
+        properties[name] = {"anyOf": _ANYTHING, "description": meaning, "default": None}
     for name, meaning in spec.no_effect.items():
         kind = msgspec.json.schema(INEFFECTIVE_TYPES[name])
         properties[name] = {**kind, "description": f"Accepted without effect. {meaning}".strip(), "default": None}
@@ -158,7 +165,6 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str,
         properties[name] = {**kind, "description": _refusal(refused.meaning), "default": None}
     for name in properties.keys() - set(schema.get("required", ())):
         properties[name] = _nullable(properties[name])
-    schema["additionalProperties"] = False
 
 
 def _bound_integers(schema: dict[str, Any]) -> None:

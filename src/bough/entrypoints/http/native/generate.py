@@ -19,6 +19,14 @@ from bough.managers.request_limits import WORK_PER_TURN, work_of_params
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
 
+_NAMES_OF_OTHERS = {
+    "max_tokens": "max_new_tokens",
+    "min_tokens": "min_new_tokens",
+    "repeat_penalty": "repetition_penalty",
+    "seed": "sampling_seed",
+}
+"""What OpenAI's routes and other servers call sampling parameters."""
+
 _PARAMS = SAMPLING_PARAMS.keys() | UNSUPPORTED_SAMPLING_PARAMS.keys()
 
 
@@ -33,6 +41,9 @@ def drop_unknown_params(body: GenerateReqInput) -> None:
         for params in given if isinstance(given, list) else [given]:
             if params.keys() <= _PARAMS:
                 continue
+            for name, ours in _NAMES_OF_OTHERS.items():
+                if name in params:
+                    params.setdefault(ours, params.pop(name))
             known_members(params, _PARAMS, "sampling_params", unknown, check_typos=True)
             for name in params.keys() - _PARAMS:
                 del params[name]

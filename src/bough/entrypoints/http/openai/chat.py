@@ -16,7 +16,7 @@ from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
-from bough.entrypoints.http.openai.protocol import CHAT, ChatCompletionRequest
+from bough.entrypoints.http.openai.protocol import CHAT, MAX_TOKENS, ChatCompletionRequest
 from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
@@ -29,7 +29,7 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.tools import tool_use
 from bough.entrypoints.http.pacing import compile_patterns
-from bough.entrypoints.http.unknown_fields import unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown, unknown_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -64,6 +64,7 @@ class ChatHandler(OpenAIHandler):
         check_session(body, body.n)
         self.require_tokenizer("messages")
         with unknown_members(allowed=not manager.server_args.strict_fields) as unknown:
+            body, given = self._with_budget(body, given, unknown)
             job = self._job(body, given, unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
@@ -80,6 +81,23 @@ class ChatHandler(OpenAIHandler):
         )
         writers = [ChatChoiceWriter(answer.chunk_start, index, run.readers[index], options) for index in range(body.n)]
         return answer, [run.request], writers
+
+    def _with_budget(
+        self, body: ChatCompletionRequest, given: Set[str], unknown: Unknown | None
+    ) -> tuple[ChatCompletionRequest, Set[str]]:
+        """A request with the bound on thoughts that ``reasoning`` or ``thinking`` asks for, where there can be one."""
+        asked = None if body.reasoning is None else body.reasoning.max_tokens
+        name = "reasoning.max_tokens"
+        if asked is None and isinstance(body.thinking, dict):
+            asked, name = body.thinking.get("budget_tokens"), "thinking.budget_tokens"
+            if asked is not None and (not isinstance(asked, int) or asked is True or not 0 <= asked <= MAX_TOKENS):
+                raise BadRequest(f"{name} must be a number of tokens", param=name, code="invalid_value")
+        if asked is None or body.thinking_token_budget is not None:
+            return body, given
+        if not self.manager.limits.marks_thoughts and unknown is not None:
+            unknown[name] = None
+            return body, given
+        return msgspec.structs.replace(body, thinking_token_budget=asked), {*given, "thinking_token_budget"}
 
     def _job(self, body: ChatCompletionRequest, given: Set[str], unknown: dict[str, None] | None) -> ChatJob:
         if body.top_logprobs and not body.logprobs:
@@ -101,7 +119,7 @@ class ChatHandler(OpenAIHandler):
             rids=request_ids(body.rid, body.n),
             tools=tools if body.parallel_tool_calls else replace(tools, parallel=False),
             separate_reasoning=body.separate_reasoning,
-            include_reasoning=body.include_reasoning,
+            include_reasoning=body.include_reasoning and not (body.reasoning is not None and body.reasoning.exclude),
             stream_reasoning=body.stream_reasoning,
             stream=body.stream,
             logprobs=body.logprobs,

@@ -16,7 +16,7 @@ from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.logprobs import CompletionLogprobs, Echo, TokenNames, prompt_logprobs
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.headers import check_headers
-from bough.entrypoints.http.openai.protocol import COMPLETIONS, CompletionRequest
+from bough.entrypoints.http.openai.protocol import COMPLETIONS, MAX_TOKENS, CompletionRequest
 from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
@@ -110,7 +110,7 @@ class CompletionHandler(OpenAIHandler):
         """What is asked of every prompt, for each of which ``n`` outputs are made."""
         manager = self.manager
         given_max = body.max_tokens if "max_tokens" in given else None
-        max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens)
+        max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens, until_full=MAX_TOKENS)
         if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
             max_tokens = body.max_tokens
         with unknown_members(allowed=not manager.server_args.strict_fields) as unknown:

@@ -10,8 +10,9 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec, Refused
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
+from bough.entrypoints.http.openai.names_of_others import OF_CHAT, OF_COMPLETIONS, UNTIL_FULL
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
-from bough.entrypoints.http.unknown_fields import drop_extras
+from bough.entrypoints.http.unknown_fields import Unknown, drop_extras
 from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
 from bough.sampling.sampling_params import (
@@ -38,6 +39,7 @@ BadWord = Annotated[str, Meta(min_length=1, max_length=MAX_BAD_WORD_CHARS)]
 StopRegex = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_REGEX_BYTES)]
 TokenId = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 TokenCount = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
+OutputBound = Annotated[int, Meta(ge=UNTIL_FULL, le=MAX_TOKENS)]
 
 
 class StreamOptions(msgspec.Struct, forbid_unknown_fields=True):
@@ -161,8 +163,8 @@ class CompletionRequest(SharedFields, kw_only=True):
         str | list[str | int | list[int]],
         Meta(description="A text, a list of token ids, or a list of either."),
     ]
-    max_tokens: Annotated[TokenCount, Meta(description="Most tokens to generate.")] = 16
-    max_completion_tokens: Annotated[TokenCount | None, Meta(description="The same, as chat completions call it.")] = (
+    max_tokens: Annotated[OutputBound, Meta(description="Most tokens to generate; -1: until the context is full.")] = 16
+    max_completion_tokens: Annotated[OutputBound | None, Meta(description="The same, as chat completions call it.")] = (
         None
     )
     add_special_tokens: Annotated[
@@ -194,9 +196,9 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
         ),
     ]
     max_completion_tokens: Annotated[
-        TokenCount | None, Meta(description="Most tokens to generate; until the context is full if absent.")
+        OutputBound | None, Meta(description="Most tokens to generate; until the context is full if absent or -1.")
     ] = None
-    max_tokens: Annotated[TokenCount | None, Meta(description="Older name of `max_completion_tokens`.")] = None
+    max_tokens: Annotated[OutputBound | None, Meta(description="Older name of `max_completion_tokens`.")] = None
     logprobs: Annotated[bool, Meta(description="Return the logprob of every token.")] = False
     top_logprobs: Annotated[
         Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)] | None,
@@ -236,9 +238,12 @@ class ChatCompletionRequest(SharedFields, kw_only=True):
             "as true, or false for `none` and 0."
         ),
     ] = None
-    reasoning: Annotated[Reasoning | None, Meta(description="`reasoning_effort` in another form.")] = None
+    reasoning: Annotated[
+        Reasoning | None, Meta(description="How much the model thinks, and what is shown of it, in OpenRouter's form.")
+    ] = None
     thinking: Annotated[
-        bool | dict[str, Any] | None, Meta(description="Whether the model thinks: a boolean, or an object with `type`.")
+        bool | dict[str, Any] | None,
+        Meta(description="Whether the model thinks: a boolean, or an object with `type` and perhaps `budget_tokens`."),
     ] = None
     continue_final_message: Annotated[
         bool, Meta(description="Go on with the last message, the assistant's, instead of answering it.")
@@ -268,6 +273,7 @@ _NO_EFFECT = {
     "service_tier": "Class of service.",
     "safety_identifier": "End user that the request is for.",
     "prompt_cache_key": "Prefixes are shared anyway.",
+    "cache_prompt": "Prefixes are shared anyway.",
     "prompt_cache_retention": "Prefixes are kept as long as there is room.",
     "prompt_cache_options": "Prefixes are kept as long as there is room.",
     "session_id": "Name of a conversation, for the caller's own use.",
@@ -306,17 +312,33 @@ _REFUSED = {
 }
 
 
-def _tidy_stream_options(value: Any, unknown: dict[str, None] | None) -> Any:
+def _tidy_effort(value: Any, unknown: Unknown | None) -> Any:
+    return None if value in ("", "auto", "default") else value
+
+
+def _tidy_stop(value: Any, unknown: Unknown | None) -> Any:
+    """Stop strings without those that are empty, which no text ends before."""
+    values = [value] if isinstance(value, str) else value
+    return [each for each in values if each not in ("", None)] if isinstance(values, list) else value
+
+
+def _tidy_stream_options(value: Any, unknown: Unknown | None) -> Any:
     return drop_extras(value, StreamOptions, "stream_options", unknown, check_typos=True)
 
 
-def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
+def _tidy_reasoning(value: Any, unknown: Unknown | None) -> Any:
+    if isinstance(value, (bool, str)):
+        value = {"effort" if isinstance(value, str) else "enabled": value}
+    if isinstance(value, dict):
+        value = {**value, "effort": _tidy_effort(value.get("effort"), unknown)}
     return drop_extras(value, Reasoning, "reasoning", unknown, check_typos=True)
 
 
-def _tidy_session_params(value: Any, unknown: dict[str, None] | None) -> Any:
+def _tidy_session_params(value: Any, unknown: Unknown | None) -> Any:
     return drop_extras(value, SessionParams, "session_params", unknown, check_typos=True)
 
+
+_TIDY = {"stop": _tidy_stop, "stream_options": _tidy_stream_options, "session_params": _tidy_session_params}
 
 _ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
 """vLLM's names."""
@@ -330,7 +352,8 @@ COMPLETIONS = BodySpec(
     excludes=_EXCLUDES,
     token_ids=frozenset({"prompt"}),
     aliases=_ALIASES,
-    tidy={"stream_options": _tidy_stream_options, "session_params": _tidy_session_params},
+    translated=OF_COMPLETIONS,
+    tidy=_TIDY,
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused={
@@ -343,11 +366,12 @@ CHAT = BodySpec(
     excludes=_EXCLUDES,
     token_ids=frozenset({"input_ids"}),
     aliases=_ALIASES,
+    translated=OF_CHAT,
     tidy={
-        "stream_options": _tidy_stream_options,
-        "session_params": _tidy_session_params,
+        **_TIDY,
         "messages": tidy_messages,
         "reasoning": _tidy_reasoning,
+        "reasoning_effort": _tidy_effort,
     },
     max_elements=_MAX_ELEMENTS,
     no_effect={

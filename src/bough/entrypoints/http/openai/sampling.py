@@ -7,6 +7,7 @@ from typing import Any
 
 from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.sampling import make_sampling_params
+from bough.entrypoints.http.openai.names_of_others import UNTIL_FULL
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.errors import BadRequest
 from bough.managers.request_limits import RequestLimits
@@ -49,14 +50,21 @@ def to_sampling_params(
     return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, names)
 
 
-def max_tokens_of(max_tokens: int | None, max_completion_tokens: int | None) -> tuple[int | None, str]:
+def max_tokens_of(
+    max_tokens: int | None, max_completion_tokens: int | None, *, until_full: int | None = None
+) -> tuple[int | None, str]:
     """Most tokens to generate, under whichever of its two names, and that name.
+
+    Args:
+        max_tokens: under the one name.
+        max_completion_tokens: under the other.
+        until_full: what stands for as many as fit.
 
     Raises:
         BadRequest: if there are both, and they differ.
     """
     if max_completion_tokens is None:
-        return max_tokens, "max_tokens"
+        return until_full if max_tokens == UNTIL_FULL else max_tokens, "max_tokens"
     if max_tokens not in (None, max_completion_tokens):
         raise BadRequest("max_tokens and max_completion_tokens differ; give one of them", param="max_tokens")
-    return max_completion_tokens, "max_completion_tokens"
+    return until_full if max_completion_tokens == UNTIL_FULL else max_completion_tokens, "max_completion_tokens"

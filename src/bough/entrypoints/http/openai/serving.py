@@ -293,10 +293,8 @@ def _best(scores: Sequence[float], per_prompt: int, keep: int) -> list[int]:
 
 
 def check_stream_options(body: SharedFields) -> None:
-    """Raise :class:`BadRequest` if there are options for a stream but no stream, or things that no stream has."""
-    if body.stream_options is not None and not body.stream:
-        raise BadRequest("stream_options needs stream to be true", param="stream_options")
-    if body.stream_options is not None:
+    """Raise :class:`BadRequest` if a stream is asked for something that no stream has."""
+    if body.stream_options is not None and body.stream:
         check_obfuscation(body.stream_options.include_obfuscation)
     if body.prompt_logprobs is not None and body.stream:
         raise BadRequest("prompt_logprobs are not streamed; set stream to false", param="prompt_logprobs")

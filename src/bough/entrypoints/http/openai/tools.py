@@ -14,6 +14,9 @@ _TOOL_MEMBERS = frozenset({"type", "function", "cache_control"})
 _FUNCTION_MEMBERS = frozenset({"name", "description", "parameters", "strict"})
 _FUNCTION_NOTES = frozenset({"return", "requires_confirmation", "external_execution", "approval_type"})
 """What the makers of tools note for themselves: transformers' description of results, and Agno's rules for calls."""
+_MODES = {"": None, "any": "required", **{each: each for each in ("auto", "none", "required")}}
+"""By what Mistral's and Anthropic's clients say as well, who also put it into an object."""
+
 _CHOICE_MEMBERS = frozenset({"type", "function", "name", "allowed_tools", "mode", "tools"})
 
 
@@ -45,6 +48,11 @@ def chosen(choice: str | Mapping[str, Any] | None, unknown: dict[str, None] | No
     Raises:
         BadRequest: if it does not have the right form.
     """
+    kind = choice.get("type") if isinstance(choice, Mapping) else choice
+    if isinstance(kind, str) and kind in _MODES:
+        choice = _MODES[kind]
+    elif isinstance(choice, Mapping) and kind == "tool":
+        choice = {**choice, "type": "function"}
     if isinstance(choice, Mapping):
         known_members(choice, _CHOICE_MEMBERS, "tool_choice", unknown, check_typos=True)
     return parse_choice(choice)
