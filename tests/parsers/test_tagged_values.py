@@ -232,11 +232,91 @@ def test_where_a_string_is_allowed_only_lists_and_dictionaries_are_read_as_pytho
 
 @pytest.mark.parametrize("name", MARKS)
 @pytest.mark.parametrize(
-    ("value", "kind"),
-    [("[1e999,]", "array"), ("{'a': 1e999}", "object"), ("0x" + "f" * 4000, "integer")],
+    ("text", "kind", "value"),
+    [
+        ("1e999", "number", "1e999"),
+        ("-1E+400", "integer", "-1E+400"),
+        ("NaN", "number", "NaN"),
+        ("1e999", "", "1e999"),
+        ("1e99", "number", 1e99),
+        ("[1, 1e999, -1e400, NaN, -Infinity]", "array", [1, "1e999", "-1e400", "NaN", "-Infinity"]),
+        ('{"a": {"b": 1e999, "c": "1e999"}}', "object", {"a": {"b": "1e999", "c": "1e999"}}),
+        ("[1e999,]", "array", ["Infinity"]),
+        ("{'a': -1e999}", "object", {"a": "-Infinity"}),
+        ("0x" + "f" * 4000, "integer", "0x" + "f" * 4000),
+    ],
 )
-def test_a_literal_that_json_has_no_words_for_is_a_text(name: str, value: str, kind: str) -> None:
-    schema = {"type": "object", "properties": {"a": {"type": kind}}}
+def test_numbers_that_are_not_finite_are_strings(name: str, text: str, kind: str, value: Any) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": kind} if kind else {}}}
     for size in (1 << 20, 1):
-        assert calls(events_of(name, schema, written(name, {"a": value}), size=size)) == [("f", {"a": value})]
-    assert json.loads(typed_json(value, frozenset({kind}))) == value
+        assert calls(events_of(name, schema, written(name, {"a": text}), size=size)) == [("f", {"a": value})]
+    assert json.loads(typed_json(text, frozenset({kind} if kind else ()))) == value
+
+
+UNCLOSED = {
+    "qwen3_coder": (
+        "<tool_call>\n<function=f>\n{}</function>\n</tool_call>",
+        "<parameter={}>\n{}\n",
+        "</parameter>\n",
+    ),
+    "qwen3_coder in a line": ("<tool_call><function=f>{}</function></tool_call>", "<parameter={}>{}", "</parameter>"),
+    "glm45": ("<tool_call>f\n{}</tool_call>", "<arg_key>{}</arg_key>\n<arg_value>{}", "</arg_value>\n"),
+    "glm47": ("<tool_call>f{}</tool_call>", "<arg_key>{}</arg_key><arg_value>{}", "</arg_value>"),
+}
+
+
+@pytest.mark.parametrize("form", UNCLOSED)
+@pytest.mark.parametrize("unclosed", ["city", "state", "days", "city state", "city state days", "tags state"])
+def test_a_value_without_its_end_ends_at_the_next_declared_one(form: str, unclosed: str) -> None:
+    name = form.split()[0]
+    call, begin, end = UNCLOSED[form]
+    values = {
+        "city": "Dallas <b>",
+        "state": "TX\n<parameter=other>",
+        "days": 3,
+        "tags": ["a", "<b>"],
+        "last": "z",
+    }
+    kinds = {"city": "string", "state": "string", "days": "integer", "tags": "array", "last": "string"}
+    schema = {"type": "object", "properties": {key: {"type": kind} for key, kind in kinds.items()}}
+    inside = ""
+    for key, value in values.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        inside += begin.format(key, text) + ("" if key in unclosed.split() else end)
+    text = call.format(inside)
+    expected = [("f", values)]
+    for at in range(len(text)):
+        events = run(
+            dialect(name).parser(  # type: ignore[arg-type]
+                (ToolSpec("f", None, schema, False),), parse_tools=True, separate_reasoning=True, thinking=False
+            ),
+            [text[:at], text[at:]],
+        )
+        assert calls(events) == expected, at
+        assert content(events) == ""
+
+
+def test_a_tag_that_is_not_of_another_declared_argument_is_text() -> None:
+    schema = {"type": "object", "properties": {"city": {"type": "string"}, "state": {"type": "string"}}}
+    for value in ("a\n<parameter=other>\nb", "a\n<parameter=city>\nb", "a <parameter=state> b", "\n<parameter=state"):
+        for name in MARKS:
+            text = written(name, {"city": value})
+            for size in (1 << 20, 1):
+                assert calls(events_of(name, schema, text, size=size)) == [("f", {"city": value})]
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_types_may_have_the_names_of_other_languages(name: str) -> None:
+    for kinds, text, value in (
+        ("float double Float num", "2.5", 2.5),
+        ("int long int32 uint64 Integer", "7", 7),
+        ("dict Dict[str,int] map", '{"a": 1}', {"a": 1}),
+        ("dict object", "{'a': None}", {"a": None}),
+        ("list List[int] tuple arr", "[1, 2]", [1, 2]),
+        ("bool Boolean", "True", True),
+        ("str text varchar String", "12", "12"),
+        ("NoneType", "None", None),
+    ):
+        for kind in kinds.split():
+            schema = {"type": "object", "properties": {"a": {"type": kind}}}
+            assert calls(events_of(name, schema, written(name, {"a": text}))) == [("f", {"a": value})], kind

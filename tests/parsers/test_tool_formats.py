@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -57,8 +58,6 @@ def test_objects_are_read_generously(inside: str, expected: Any) -> None:
         '{"name": "other", "arguments": {}}',
         '{"name": "now", "arguments": [1]}',
         '{"name": "now", "arguments": "no JSON"}',
-        '{"name": "now", "arguments": "{\\"a\\": NaN}"}',
-        '{"name": "now", "arguments": "{\\"a\\": -Infinity}"}',
         '{"name": "now", "args": {}}',
         '{"arguments": {"a": 01}, "name": "now"}',
         "{'name': 'now', 'arguments': {}}",
@@ -67,6 +66,26 @@ def test_objects_are_read_generously(inside: str, expected: Any) -> None:
 def test_what_is_no_call_is_content(inside: str) -> None:
     text = f"<tool_call>{inside}</tool_call> and more"
     assert parsed("hermes", text) == [Content(text)]
+
+
+def test_numbers_that_are_not_finite_are_strings() -> None:
+    inside = '{"a": 1e999, "b": [NaN, -Infinity, 2, -1e400], "c": "1e999"}'
+    value = {"a": "1e999", "b": ["NaN", "-Infinity", 2, "-1e400"], "c": "1e999"}
+    for name, text in {
+        "hermes": f'<tool_call>{{"name": "now", "arguments": {inside}}}</tool_call>',
+        "qwen25": f'<tool_call>{{"name": "now", "arguments": {json.dumps(inside)}}}</tool_call>',
+        "llama3": f'{{"parameters": {inside}, "name": "now"}}',
+        "mistral": f"[TOOL_CALLS]now[ARGS]{inside}",
+        "deepseekv31": f"<｜tool▁call▁begin｜>now<｜tool▁sep｜>{inside}<｜tool▁call▁end｜>",
+        "gpt-oss": f"<|channel|>commentary to=functions.now<|message|>{inside}<|call|>",
+        "kimi_k2": f"<|tool_call_begin|>now<|tool_call_argument_begin|>{inside}<|tool_call_end|>",
+    }.items():
+        for at in range(len(text)):
+            assert calls(run(parser(dialect(name)), [text[:at], text[at:]])) == [("now", value)], (name, at)
+    events = run(parser(dialect("pythonic")), ["[now(a=1e999, b=[-1e999, float], c=nan)]"])
+    assert calls(events) == []
+    events = run(parser(dialect("pythonic")), ["[now(a=1e999, b=[-1e999, NaN], c=-1e999)]"])
+    assert calls(events) == [("now", {"a": "1e999", "b": ["-Infinity", "NaN"], "c": "-1e999"})]
 
 
 def test_arguments_that_are_no_json_are_passed_on_as_they_stand() -> None:
@@ -316,7 +335,6 @@ def test_of_an_argument_that_is_repeated_the_first_counts() -> None:
         "[now(x=1 + 1)]",
         "[now(x=f'{1}')]",
         "[now(x=b'a')]",
-        "[now(x=1e999)]",
         "[now(**{'x': 1})]",
         "[now(1)]",
         "[now(x=" + "[" * 100 + "]" * 100 + ")]",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,11 @@ class ArgumentSchemas:
         self._properties = properties if isinstance(properties, dict) else {}
         self._patterns = patterns if isinstance(patterns, dict) else {}
         self._kinds: dict[str | None, frozenset[str]] = {}  # None: of arguments that are not named
+
+    @property
+    def properties(self) -> Collection[str]:
+        """Names that have a schema of their own."""
+        return self._properties
 
     @property
     def required(self) -> list[str]:

@@ -8,6 +8,7 @@ import string
 from collections.abc import Sequence
 
 from bough.parsers.base import ToolSpec
+from bough.parsers.json_scanner import finite_json
 from bough.parsers.stream import NotACall, Steps
 from bough.parsers.structural import Format, calls_of, const, json_schema, sequence, tag
 from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat, held_json, held_string, is_object, string_value
@@ -111,6 +112,7 @@ def _as_object(text: str) -> str:
         return "{}"
     if text.startswith('"'):
         inner = string_value(text).strip()
+        inner = finite_json(inner)
         if is_object(inner):
             return inner
     raise NotACall

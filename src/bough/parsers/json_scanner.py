@@ -6,6 +6,7 @@ forbids and models write, is escaped.
 
 from __future__ import annotations
 
+import math
 import re
 from enum import Enum, auto
 
@@ -20,6 +21,8 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER_BODY = re.compile(r"[-+.0-9eE]*")
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
+_NOT_FINITE = {"N": "NaN", "I": "Infinity"}
+_MAY_NOT_BE_FINITE = re.compile(r"[eE]\+?[0-9]{3}|[0-9]{308}|NaN|Infinity")
 _CLOSER = {"{": "}", "[": "]"}
 _HEX = frozenset("0123456789abcdefABCDEF")
 
@@ -41,11 +44,18 @@ class _State(Enum):
 
 
 class JsonScanner:
-    """Follows one JSON value, whose first character is not white space."""
+    """Follows one JSON value, whose first character is not white space.
 
-    __slots__ = ("_in_key", "_open", "_rest", "_state", "output")
+    Args:
+        finite: pass numbers that no program can hold (``1e999``) as strings, and so ``NaN`` and ``Infinity``. A number
+            is passed when it is complete then.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_finite", "_in_key", "_open", "_quoted", "_rest", "_state", "output")
+
+    def __init__(self, *, finite: bool = False) -> None:
+        self._finite = finite
+        self._quoted = False  # whether a literal is passed as a string
         self._state = _State.VALUE
         self._open: list[str] = []
         self._in_key = False
@@ -57,6 +67,11 @@ class JsonScanner:
     def done(self) -> bool:
         """Whether the value is complete."""
         return self._state is _State.DONE
+
+    @property
+    def held(self) -> str:
+        """The number that has not been passed yet, if the value ends in one."""
+        return self._rest if self._finite and self._state is _State.NUMBER else ""
 
     @property
     def in_string(self) -> bool:
@@ -108,16 +123,28 @@ class JsonScanner:
                 pos = match.end()
                 if len(self._rest) > MAX_NUMBER_CHARS:
                     self._state = _State.FAULT
+                elif pos < end and self._finite and self._rest == "-" and text[pos] == "I":
+                    self._state, self._rest, self._quoted = _State.LITERAL, _NOT_FINITE["I"], True
+                    pieces.append('"-')
+                    begin = pos
+                    continue
                 elif pos < end:
                     self._state = self._after_value() if _NUMBER.fullmatch(self._rest) else _State.FAULT
+                if self._finite:
+                    begin = pos
+                    if self._state is not _State.NUMBER:
+                        pieces.append(_finite(self._rest))
             elif state is _State.LITERAL:
                 if text[pos] != self._rest[0]:
                     self._state = _State.FAULT
                     break
                 self._rest = self._rest[1:]
+                pos += 1
                 if not self._rest:
                     self._state = self._after_value()
-                pos += 1
+                    if self._quoted:
+                        pieces += text[begin:pos], '"'
+                        begin, self._quoted = pos, False
             elif state is _State.DONE or state is _State.FAULT:
                 break
             else:
@@ -129,6 +156,12 @@ class JsonScanner:
                 self._state = self._structure(text[pos])
                 if self._state is _State.FAULT:
                     break
+                if self._finite and self._state is _State.NUMBER:
+                    pieces.append(text[begin:pos])
+                    begin = pos + 1
+                elif self._quoted:
+                    pieces += text[begin:pos], '"'
+                    begin = pos
                 pos += 1
         pieces.append(text[begin:pos])
         self.output = "".join(pieces) if len(pieces) > 1 else pieces[0]
@@ -180,10 +213,28 @@ class JsonScanner:
         if character in _LITERALS:
             self._rest = _LITERALS[character][1:]
             return _State.LITERAL
+        if self._finite and character in _NOT_FINITE:
+            self._rest, self._quoted = _NOT_FINITE[character][1:], True
+            return _State.LITERAL
         if character == "-" or "0" <= character <= "9":
             self._rest = character
             return _State.NUMBER
         return _State.FAULT
+
+
+def _finite(number: str) -> str:
+    """The JSON text of a number, or of a string of it if it is not finite."""
+    is_huge = _MAY_NOT_BE_FINITE.search(number) is not None and _NUMBER.fullmatch(number) is not None
+    return f'"{number}"' if is_huge and math.isinf(float(number)) else number
+
+
+def finite_json(text: str) -> str:
+    """JSON text with strings in place of numbers that are not finite; from where it is no JSON, as it stands."""
+    if _MAY_NOT_BE_FINITE.search(text) is None:
+        return text
+    scanner = JsonScanner(finite=True)
+    end = scanner.scan(text, 0)
+    return f"{scanner.output}{_finite(scanner.held)}{text[end:]}"
 
 
 class JsonFollower:

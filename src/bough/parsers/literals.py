@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import re
 from typing import Any
 
@@ -14,6 +15,8 @@ MAX_CHARS = 64 * 1024
 """Longest text that is read as Python: its parser holds up everybody else for as long as it takes."""
 
 _NAMES = {"true": True, "false": False, "null": None, "none": None}
+_NOT_FINITE = frozenset({"nan", "inf", "infinity"})
+_INFINITE = "Infinity"
 _ERRORS = (SyntaxError, ValueError, TypeError, MemoryError, RecursionError, OverflowError, Warning)
 _STRING = re.compile(r"""(?s)([rR]?)('''|\"\"\"|'|")(?:\\.|[^\\])*?(?:\2|\\?\Z)""")
 _ESCAPE = re.compile(r"(?s)\\(.)")
@@ -29,14 +32,18 @@ class NotALiteral(ValueError):
 def parse_literal(text: str) -> Any:
     """The value of a literal: a string, number, boolean, ``None``, or a list, tuple or dict of those.
 
+    A number that is not finite is a string: the text itself, or within others the name of it.
+
     Raises:
         NotALiteral: if it is something else, or too long or too deep.
     """
     node = _parse(text)
     try:
-        return _literal_value(node)
+        value = _literal_value(node)
     except RecursionError:
         raise NotALiteral from None
+    is_number = isinstance(value, str) and value in (_INFINITE, f"-{_INFINITE}")
+    return text.strip() if is_number and not text.rstrip().endswith(("'", '"')) else value
 
 
 def _parse(text: str) -> ast.expr:
@@ -73,9 +80,11 @@ def _depth(text: str) -> int:
 
 def _literal_value(node: ast.expr) -> Any:
     if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, (str, int, float))):
-        return node.value
+        return _INFINITE if isinstance(node.value, float) and math.isinf(node.value) else node.value
     if isinstance(node, ast.Name) and node.id in _NAMES:
         return _NAMES[node.id]
+    if isinstance(node, ast.Name) and node.id.lower() in _NOT_FINITE:
+        return node.id
     if isinstance(node, (ast.List, ast.Tuple)):
         return [_literal_value(each) for each in node.elts]
     if isinstance(node, ast.Dict):
@@ -87,6 +96,8 @@ def _literal_value(node: ast.expr) -> Any:
         value = _literal_value(node.operand)
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             return -value if isinstance(node.op, ast.USub) else value
+        if isinstance(value, str) and (isinstance(node.operand, ast.Name) or value == _INFINITE):
+            return f"-{value}" if isinstance(node.op, ast.USub) else value
     raise NotALiteral
 
 

@@ -123,8 +123,11 @@ class ReasoningCounter:
                 at = _behind_space(text, at + len(self._format.start))
             if has_thoughts and is_reasoning:
                 yield at
-            elif has_thoughts and text.startswith(self._format.end, at):
-                yield _behind_space(text, at + len(self._format.end))
+            behind = at
+            while not is_reasoning and text.startswith(self._format.end, behind):
+                behind = _behind_space(text, behind + len(self._format.end))
+            if behind > at:
+                yield behind
         yield 0
         yield at
 

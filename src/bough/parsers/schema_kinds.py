@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from bough.json_pointer import follow
@@ -23,6 +24,21 @@ _KINDS: dict[type, str] = {
     dict: "object",
     type(None): "null",
 }
+
+_OTHER_NAMES = {
+    name: kind
+    for kind, names in {
+        "array": "arr array list seq sequence set tuple",
+        "boolean": "bool boolean",
+        "integer": "int integer long short uint unsigned",
+        "null": "none nonetype null",
+        "number": "decimal double float num number",
+        "object": "dict dictionary map mapping obj object",
+        "string": "char enum str string text varchar",
+    }.items()
+    for name in names.split()
+}
+_WORD = re.compile("[a-z]+")
 
 
 def kinds_of(schema: Any, root: Any) -> frozenset[str]:
@@ -90,11 +106,17 @@ class _Search:
         names = [kind] if isinstance(kind, str) else kind if isinstance(kind, list) else []
         if not self._may_take(len(names)):
             return None
-        return _with_integers({each for each in names if isinstance(each, str)}) or None
+        return _with_integers({kind_named(each) for each in names if isinstance(each, str)}) or None
 
     def _may_take(self, num_values: int) -> bool:
         self._left -= num_values // VALUES_LIKE_A_SCHEMA
         return self._left >= 0
+
+
+def kind_named(name: str) -> str:
+    """The JSON type that a schema means, which may be written as Python and other languages call it."""
+    word = _WORD.match(name.lower())
+    return name if word is None else _OTHER_NAMES.get(word[0], name)
 
 
 def _with_integers(kinds: set[str]) -> frozenset[str]:

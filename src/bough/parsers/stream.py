@@ -281,6 +281,8 @@ class Stream:
         *,
         drop_newline: bool = False,
         tail: tuple[str, ...] = (),
+        openers: tuple[str, ...] = (),
+        opens: Callable[[str], Steps[bool]] | None = None,
         idle: Callable[[str], ParsedEvent] | None = None,
     ) -> Steps[bool]:
         """Commit text until ``marker``, and hand it to ``emit``.
@@ -292,12 +294,14 @@ class Stream:
             drop_newline: leave out one line break in front of the marker.
             tail: the end of all the text, as far as it consists of these and white space between, counts as a marker
                 that has come, but is not read past. Only the first of them has to be there.
+            openers: markers of what comes next, before which the text ends, too, and which are not read past.
+            opens: tells, behind one of them, whether it is one.
 
         Returns:
             Whether the marker came, past which is read then.
         """
         closers = () if marker is None else (f"\n{marker}", marker) if drop_newline else (marker,)
-        markers = (*closers, *tail[:1])
+        markers = (*closers, *openers, *tail[:1])
         watched = _watched(markers)
         searched = self.pos
         while True:
@@ -305,20 +309,25 @@ class Stream:
             end = at if found is not None else beginning_of_marker(self.text, markers, searched)
             if found is None and self.ended and not self.cut:
                 end = len(self.text)
-            is_tail = found is not None and found in tail
+            is_past = found is None or found in closers
             piece = self.text[self.pos : end]
-            self.pos = end if is_tail else end + len(found or "")
+            self.pos = end + len(found or "") if is_past else end
             self.commit()
             searched = self.pos
             if piece:
                 emit(piece)
-            if is_tail:
-                is_tail = yield from self._is_rest(tail)
+            if found is not None and not is_past:
+                is_tail = found in tail
+                if opens is not None and not is_tail:
+                    self.pos += len(found)
+                    is_end = yield from opens(found)
+                else:
+                    is_end = yield from self._is_rest(tail)
                 self.turn_back()
-                if not is_tail:
+                if not is_end:
                     searched = self.pos + 1
                     continue
-                found = None if self.cut else found
+                found = None if self.cut and is_tail else found
             if self.cut and found is None:
                 self.drop_rest()
             if found is not None or self.ended:

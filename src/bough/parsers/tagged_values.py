@@ -16,13 +16,13 @@ def json_until(stream: Stream, marker: str, *, drop_newline: bool, openers: tupl
         stream: is read past the marker.
         marker: ends a value.
         drop_newline: leave out one line break in front of the marker.
-        openers: end it, too, if they begin a line; they are not read past.
+        openers: end it, too, if they begin a line or are outside of its strings; they are not read past.
 
     Returns:
         The text, and whether its end came.
     """
     closers = (f"\n{marker}", marker) if drop_newline else (marker,)
-    markers = (*closers, *(f"\n{opener}" for opener in openers))
+    markers = (*closers, *(f"\n{opener}" for opener in openers), *openers)
     value = JsonFollower()
     pieces: list[str] = []
     searched = stream.pos
@@ -46,6 +46,11 @@ def json_until(stream: Stream, marker: str, *, drop_newline: bool, openers: tupl
                     at, doubtful = stream.pos, True
                 value.follow(marker)
                 searched = at + len(marker)
+                continue
+            if found in openers:
+                yield from stream.step()
+                value.follow(found)
+                searched = at + len(found)
                 continue
             value.follow("\n")
         if doubtful and not (value.valid if found is None else value.complete):

@@ -126,10 +126,10 @@ class Calls:
         Returns:
             Whether it was complete; if not, reading stops where it goes wrong, or at the end.
         """
-        stream, scanner = self.stream, JsonScanner()
+        stream, scanner = self.stream, JsonScanner(finite=True)
         while True:
             stream.pos = scanner.scan(stream.text, stream.pos)
-            self.arguments(scanner.output)
+            self.arguments(scanner.output + (scanner.held if stream.ended else ""))
             if scanner.done or scanner.fault or stream.ended:
                 return scanner.done
             yield from stream.wait(self.passed_on if scanner.in_string else None, NOT_STRING_BODY)
@@ -158,7 +158,7 @@ def held_json(stream: Stream) -> Steps[str]:
     Raises:
         NotACall: if it is wrong or incomplete.
     """
-    scanner = JsonScanner()
+    scanner = JsonScanner(finite=True)
     pieces = []
     while True:
         stream.pos = scanner.scan(stream.text, stream.pos)

@@ -6,6 +6,7 @@ import json
 import re
 from typing import Any
 
+from bough.parsers.json_scanner import finite_json
 from bough.parsers.literals import NotALiteral, parse_literal, refuse_constant, to_json
 from bough.parsers.schema_kinds import is_of_kind
 
@@ -40,8 +41,9 @@ def typed_json(text: str, kinds: frozenset[str]) -> str:
 
 def _read(text: str, kinds: frozenset[str]) -> tuple[str, Any] | None:
     """The value that is written there as JSON text, and itself."""
+    finite = finite_json(text)
     try:
-        return text, json.loads(text, parse_constant=refuse_constant)
+        return finite, json.loads(finite, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         pass
     if text.lower() in _SWITCHES:

@@ -75,6 +75,10 @@ class TaggedFormat(ToolFormat):
         keys: set[str] = set()
         between: list[str] = []
         is_complete = True
+
+        def is_next(key: str) -> bool:
+            return key in schemas.properties and key not in keys
+
         while True:
             yield from stream.skip_space()
             stream.commit()
@@ -94,7 +98,7 @@ class TaggedFormat(ToolFormat):
             prefix = ", " if keys else "{"
             keys.add(key)
             key_text = f"{prefix}{_encode(key)}: "
-            is_complete = yield from self._read_value(calls, key_text, schemas.of(key), schemas.kinds(key))
+            is_complete = yield from self._read_value(calls, key_text, schemas.of(key), schemas.kinds(key), is_next)
         if marker is None and stream.cut:
             is_complete = False
         closing = "}" if is_complete else ""
@@ -177,8 +181,10 @@ class TaggedFormat(ToolFormat):
         # Free text ends at the mark, as it does for the parser, and has the line break in front of it itself.
         return tag(begin, value, self.value_end if value["type"] == "any_text" else end)
 
-    def _read_value(self, calls: Calls, key: str, schema: Any, kinds: frozenset[str]) -> Steps[bool]:
-        """Read a value, and pass it on behind ``key``.
+    def _read_value(
+        self, calls: Calls, key: str, schema: Any, kinds: frozenset[str], is_next: Callable[[str], bool]
+    ) -> Steps[bool]:
+        """Read a value, and pass it on behind ``key``. A tag that ``is_next`` ends it, too.
 
         Returns:
             Whether its end came.
@@ -187,7 +193,8 @@ class TaggedFormat(ToolFormat):
         if kinds == {"string"}:
             calls.arguments(f'{key}"')
             complete = yield from self._flow_text(
-                stream,
+                calls,
+                is_next,
                 lambda piece: calls.arguments(_string_body(piece)),
                 lambda piece: calls.passed_on(_string_body(piece)),
             )
@@ -196,7 +203,7 @@ class TaggedFormat(ToolFormat):
             return complete
         if allows_anything(schema) or ("string" in kinds and (yield from _begins_text(stream, kinds))):
             pieces: list[str] = []
-            complete = yield from self._flow_text(stream, pieces.append)
+            complete = yield from self._flow_text(calls, is_next, pieces.append)
             text = "".join(pieces)
         else:
             text, complete = yield from json_until(
@@ -207,13 +214,43 @@ class TaggedFormat(ToolFormat):
         return complete
 
     def _flow_text(
-        self, stream: Stream, emit: Callable[[str], None], idle: Callable[[str], ParsedEvent] | None = None
+        self,
+        calls: Calls,
+        is_next: Callable[[str], bool],
+        emit: Callable[[str], None],
+        idle: Callable[[str], ParsedEvent] | None = None,
     ) -> Steps[bool]:
-        if self.own_lines:
-            yield from stream.take("\n")
+        stream, opener = calls.stream, self.inner_markers[0]
+        on_lines = self.own_lines and (yield from stream.take("\n"))
+        stream.commit()
+
+        def opens(_: str) -> Steps[bool]:
+            try:
+                if not is_next((yield from self.read_key(calls))):
+                    return False
+            except NotACall:
+                return False
+            yield from stream.skip_space()
+            for marker in self.inner_markers[1:]:  # a text that speaks of calls
+                if (yield from stream.take(marker)):
+                    return False
+            return True
+
+        if on_lines and (yield from stream.take(opener)):
+            is_end = yield from opens(opener)
+            stream.turn_back()
+            if is_end:
+                return True
+        stream.turn_back()
         return (
             yield from stream.flow_until(
-                emit, self.value_end, drop_newline=self.own_lines, tail=self.tail_of_calls, idle=idle
+                emit,
+                self.value_end,
+                drop_newline=self.own_lines,
+                tail=self.tail_of_calls,
+                openers=(f"\n{opener}",) if on_lines else (f"\n{opener}", opener),
+                opens=opens,
+                idle=idle,
             )
         )
 
@@ -288,7 +325,7 @@ class GlmFormat(TaggedFormat):
     """
 
     triggers = ("<tool_call>",)
-    inner_markers = ("<arg_key>", "</tool_call>")
+    inner_markers = openers_of_lines = ("<arg_key>", "</tool_call>")
     closers = inner_markers[1:]
     value_end = "</arg_value>"
     own_lines = False
