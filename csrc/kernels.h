@@ -153,6 +153,10 @@ struct FiniteCall {
 
 // --- sampling ----------------------------------------------------------------------------------------------------
 
+// What a count has above the number of times that a token was produced, where the row is scoped: how often it is in the
+// scope of the repetition penalty, or 1 if it is there for good.
+constexpr int32_t kRepeated = 1 << 18;
+
 // How one row's token is chosen. Defaults in brackets switch a stage off.
 struct SampleRow {
     int64_t logits_row;         // row of the logits
@@ -167,6 +171,7 @@ struct SampleRow {
     float presence_penalty;    // [0]
     float repetition_penalty;  // [1]
     int32_t num_history;       // entries of history; -1: visit the whole vocabulary
+    int32_t scoped;            // 1: repeated tokens have kRepeated in their counts, and are penalised for that first
     int32_t* history;
     int32_t* counts;  // [vocab_size] or null
     // Numbers added to single logits after the penalties; -infinity bans a token.

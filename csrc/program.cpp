@@ -178,7 +178,7 @@ void Program::draw(const Step& step, const DecodeRun& run) {
         const int32_t token = step.next_tokens[row] = static_cast<int32_t>(drawn_[i]);
         step.finite[row] = drawn_finite_[i++];
         if (draw.counts == nullptr) continue;
-        ++draw.counts[token];
+        draw.counts[token] = (draw.counts[token] + 1) | (draw.scoped != 0 ? kRepeated : 0);
         if (draw.num_history >= 0 && draw.num_history < run.history_size) draw.history[draw.num_history] = token;
     }
 }

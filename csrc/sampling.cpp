@@ -87,10 +87,19 @@ private:
 
     void penalise_token(int64_t token, int32_t count) {
         float logit = logits_[token];
-        // One rounding after the other, as the reference has it.
-        const volatile float cost = row_.frequency_penalty * static_cast<float>(count);
-        logit -= cost + row_.presence_penalty;
-        logits_[token] = logit > 0.0F ? logit / row_.repetition_penalty : logit * row_.repetition_penalty;
+        const bool scoped = row_.scoped != 0;
+        const int32_t produced = scoped ? count & (kRepeated - 1) : count;
+        if (scoped && count >= kRepeated) logit = for_repetition(logit);
+        if (produced > 0) {
+            // One rounding after the other, as the reference has it.
+            const volatile float cost = row_.frequency_penalty * static_cast<float>(produced);
+            logit -= cost + row_.presence_penalty;
+        }
+        logits_[token] = scoped ? logit : for_repetition(logit);
+    }
+
+    float for_repetition(float logit) const {
+        return logit > 0.0F ? logit / row_.repetition_penalty : logit * row_.repetition_penalty;
     }
 
     // Bits of the tokens of a block that are allowed.

@@ -57,6 +57,8 @@ class NewRequest:
     """Tokens generated before a retraction (penalties count them); usually empty."""
     banned_sequences: tuple[tuple[int, ...], ...] = ()
     """Sequences of tokens that the output must not contain."""
+    prompt_ids: IntArray | None = None
+    """Tokens of the prompt, where penalties count them"""
 
 
 @dataclass(frozen=True, slots=True)

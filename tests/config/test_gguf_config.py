@@ -226,6 +226,10 @@ def test_heads_must_fit_the_projections_that_make_them(tmp_path: Path, fits: boo
 def test_recommended_sampling_is_that_of_the_file(tmp_path: Path) -> None:
     entries = {"general.sampling.temp": 0.7, "general.sampling.top_k": 20}
     assert read(write(tmp_path / "m.gguf", **entries)).generation_config == {"temperature": 0.7, "top_k": 20}
+    entries = {"general.sampling.penalty_repeat": 1.1}
+    for more, window in (({}, 64), ({"general.sampling.penalty_last_n": 7}, 7)):
+        found = read(write(tmp_path / "p.gguf", **entries, **more)).generation_config
+        assert found == {"repetition_penalty": 1.1, "repetition_window": window}
 
 
 def test_the_served_name_is_that_of_the_file() -> None:

@@ -59,7 +59,7 @@ def test_defaults_in_force(
         config = dataclasses.replace(config, hf_config={**config.hf_config, STORED_AS: "Q8_0"})
     args = ServerArgs(model_path=str(tmp_path), **options)
     values = sampling_defaults(args, config, is_ollama=is_ollama)
-    assert {**OPENAI, **values} == expected
+    assert {name: values.get(name, value) for name, value in OPENAI.items()} == expected
     described = describe_defaults(args, config)["ollama" if is_ollama else "openai"]
     assert {name: described[name]["value"] for name in OPENAI} == expected
     for name in OPENAI:
@@ -72,6 +72,32 @@ def test_defaults_in_force(
         else:
             source = "llama.cpp" if is_gguf or is_ollama else "openai"
         assert described[name]["source"] == source, name
+
+
+CHAT = {"model": "m", "messages": MESSAGES, "max_tokens": 1}
+OLLAMA = {"model": "m", "messages": MESSAGES, "stream": False}
+
+
+def test_each_dialect_counts_repetition_as_its_clients_expect(tmp_path: Path) -> None:
+    cases: list[tuple[str, dict[str, Any], float, int | None]] = [
+        ("/v1/chat/completions", {**CHAT, "repetition_penalty": 1.3}, 1.3, -1),
+        ("/v1/chat/completions", CHAT, 1.1, -1),
+        ("/v1/completions", {"model": "m", "prompt": "a", "max_tokens": 1, "repetition_penalty": 1.3}, 1.3, -1),
+        ("/v1/messages", CHAT, 1.1, -1),
+        ("/v1/responses", {"model": "m", "input": "hi", "max_output_tokens": 1}, 1.1, -1),
+        ("/api/chat", {**OLLAMA, "options": {"num_predict": 1}}, 1.1, 64),
+        ("/api/chat", {**OLLAMA, "options": {"num_predict": 1, "repeat_penalty": 1.2, "repeat_last_n": 7}}, 1.2, 7),
+        ("/api/generate", {"model": "m", "prompt": "a", "stream": False, "options": {"repeat_last_n": -1}}, 1.1, -1),
+        ("/api/chat", {**OLLAMA, "options": {"repeat_last_n": 0}}, 1.1, 0),
+        ("/generate", {"text": "a", "sampling_params": {"repetition_penalty": 1.3}}, 1.3, None),
+        ("/generate", {"text": "a"}, 1.0, None),
+    ]
+    with running_server(tmp_path, generation_config={"repetition_penalty": 1.1}) as server:
+        for path, body, penalty, window in cases:
+            answer = httpx.post(server.url + path, json=body)
+            assert answer.status_code == 200, answer.text
+            params = server.engine.received[-1].sampling_params
+            assert (params.repetition_penalty, params.repetition_window) == (penalty, window), (path, body)
 
 
 def test_routes_use_their_defaults_and_the_server_shows_them(tmp_path: Path) -> None:

@@ -55,6 +55,7 @@ def random_request(rng: np.random.Generator, slot: int, vocab_size: int) -> NewR
         "frequency_penalty": float(rng.normal()),
         "presence_penalty": float(rng.normal()),
         "repetition_penalty": float(rng.choice([0.5, 1.0, 1.3])),
+        "repetition_window": [None, -1, 5][rng.integers(3)],
     }
     params = SamplingParams(
         temperature=float(rng.choice([0.0, 0.3, 1.0, 1.0, 2.5])),
@@ -73,6 +74,7 @@ def random_request(rng: np.random.Generator, slot: int, vocab_size: int) -> NewR
         seed=int(rng.integers(0, 2**63)),
         masked=rng.integers(0, vocab_size, 2).tolist() if params.min_new_tokens else (),
         output_ids=rng.integers(0, vocab_size, int(rng.choice([0, 3, 30]))).tolist(),
+        prompt_ids=rng.integers(0, vocab_size, int(rng.choice([1, 10, 40]))).tolist(),
     )
 
 

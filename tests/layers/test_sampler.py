@@ -116,6 +116,7 @@ def any_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
         min_p=draw(st.sampled_from([0.0, 0.0, 0.05])),
         frequency_penalty=draw(st.sampled_from([0.0, 0.5])) if penalised else 0.0,
         repetition_penalty=draw(st.sampled_from([1.0, 1.2])) if penalised else 1.0,
+        repetition_window=draw(st.sampled_from([None, -1, 2, 64])),
         min_new_tokens=draw(st.sampled_from([0, 3])),
         logit_bias=draw(st.none() | st.dictionaries(ids, st.floats(-100, 100), max_size=3)),
     )
@@ -130,7 +131,8 @@ def test_a_request_gets_the_same_tokens_alone_among_neighbours_and_after_a_retra
     count, steps = data.draw(st.integers(2, 12)), 5
     params = [data.draw(any_params(vocab_size)) for _ in range(count)]
     logits = [model_like_logits(count, vocab_size, seed + step) for step in range(steps)]
-    requests = [new_request(i, params[i], seed=seed + i, masked=[0, 1]) for i in range(count)]
+    given = [{"seed": seed + i, "masked": [0, 1], "prompt_ids": [*range(i, 3 * i)]} for i in range(count)]
+    requests = [new_request(i, params[i], **given[i]) for i in range(count)]
 
     batch = make_sampler(vocab_size, requests)
     together = []
@@ -147,7 +149,7 @@ def test_a_request_gets_the_same_tokens_alone_among_neighbours_and_after_a_retra
         for step in range(steps):
             if step == retracted_at:
                 slot = int(rng.integers(slots))
-                lone._state.admit(new_request(slot, params[i], seed=seed + i, masked=[0, 1], output_ids=output))
+                lone._state.admit(new_request(slot, params[i], **given[i], output_ids=output))
             row = logits[step][i : i + 1].clone()
             output += lone.sample(row, np.array([slot], dtype=np.int32)).next_token_ids.tolist()
         assert output == [tokens[i] for tokens in together]

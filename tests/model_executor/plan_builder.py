@@ -134,7 +134,12 @@ class PlanBuilder:
             computed = len(sequence.kv_slots)
             if not sequence.admitted:
                 sequence.admitted = True
-                new_requests.append(NewRequest(ReqSlot(sequence.slot), new_params, 7, (), sequence.prompt_len, int32()))
+                prompt = int32(*sequence.tokens[: sequence.prompt_len]) if new_params.penalises_prompt else None
+                new_requests.append(
+                    NewRequest(
+                        ReqSlot(sequence.slot), new_params, 7, (), sequence.prompt_len, int32(), prompt_ids=prompt
+                    )
+                )
             if sequence.entered < computed:
                 writes.append(
                     TableWrite(ReqSlot(sequence.slot), sequence.entered, int32(*sequence.kv_slots[sequence.entered :]))

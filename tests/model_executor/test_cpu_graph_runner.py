@@ -287,6 +287,7 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
         SamplingParams(temperature=1.5, top_p=0.9, top_k=40),
         SamplingParams(temperature=0.0, repetition_penalty=1.5, logit_bias={7: 3.0}),
         SamplingParams(temperature=1.2, frequency_penalty=0.7, presence_penalty=-0.3),
+        SamplingParams(temperature=0.0, repetition_penalty=1.5, repetition_window=-1, frequency_penalty=0.1),
         GREEDY,
         SamplingParams(temperature=0.9, min_p=0.05, logit_bias={3: -5.0, 11: 2.0}),
     ]

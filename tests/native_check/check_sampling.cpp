@@ -82,6 +82,12 @@ void check_penalties(ThreadPool& pool) {
             histories[i].push_back(static_cast<int32_t>(between(0, vocab - 1)));
             ++counts[i][histories[i].back()];
         }
+        const bool scoped = flip();
+        // Tokens of the prompt, and some that are produced, too: in scope once or several times.
+        for (int64_t j = scoped ? between(0, 20) : 0; j > 0; --j) {
+            histories[i].push_back(static_cast<int32_t>(between(0, vocab - 1)));
+            counts[i][histories[i].back()] += kRepeated;
+        }
         edit_ids.push_back({between(0, vocab - 1), vocab - 1});
         edit_addends.push_back({3.5F, -std::numeric_limits<float>::infinity()});
         SampleRow row{};
@@ -95,6 +101,7 @@ void check_penalties(ThreadPool& pool) {
         row.num_history = flip() ? -1 : static_cast<int32_t>(histories[i].size());
         row.history = histories[i].data();
         row.counts = counts[i].data();
+        row.scoped = scoped ? 1 : 0;
         row.num_edits = 2;
         row.edit_ids = edit_ids[i].data();
         row.edit_addends = edit_addends[i].data();
@@ -115,12 +122,13 @@ void check_penalties(ThreadPool& pool) {
         if (i == broken) continue;
         double best = -1e300;
         for (int64_t token = 0; token < vocab; ++token) {
-            const int32_t times = counts[i][token];
+            const bool scoped = rows[i].scoped != 0;
+            const int32_t times = counts[i][token] % kRepeated;
+            const bool repeated = scoped ? counts[i][token] >= kRepeated : times > 0;
             double wanted = given[i * vocab + token];
-            if (times > 0) {
-                wanted -= 0.3 * times - 0.7;
-                wanted = wanted > 0 ? wanted / 1.25 : wanted * 1.25;
-            }
+            if (!scoped && times > 0) wanted -= 0.3 * times - 0.7;
+            if (repeated) wanted = wanted > 0 ? wanted / 1.25 : wanted * 1.25;
+            if (scoped && times > 0) wanted -= 0.3 * times - 0.7;
             if (token == edit_ids[i][0]) wanted += 3.5;
             if (token == vocab - 1) {
                 expect(logits[i * vocab + token] == -INFINITY, "banned token", logits[i * vocab + token], -INFINITY);

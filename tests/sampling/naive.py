@@ -17,16 +17,24 @@ CPU = torch.device("cpu")
 
 
 def edited_logits(
-    logits: np.ndarray, params: SamplingParams, output_ids: Sequence[int] = (), masked: Sequence[int] = ()
+    logits: np.ndarray,
+    params: SamplingParams,
+    output_ids: Sequence[int] = (),
+    masked: Sequence[int] = (),
+    prompt_ids: Sequence[int] = (),
 ) -> np.ndarray:
     """One row ``[V]`` after penalties, bans and biases."""
     row = logits.astype(np.float64)
+    window, factor = params.repetition_window, params.repetition_penalty
+    if window is not None:
+        everything = [*prompt_ids, *output_ids]
+        for token in set(everything[-window:] if window > 0 else everything if window == -1 else ()):
+            row[token] = row[token] / factor if row[token] > 0 else row[token] * factor
     for token in set(output_ids):
         row[token] -= params.frequency_penalty * list(output_ids).count(token) + params.presence_penalty
     if len(output_ids) < params.min_new_tokens:
         row[list(masked)] = -np.inf
-    for token in set(output_ids):
-        factor = params.repetition_penalty
+    for token in set(output_ids) if window is None else ():
         row[token] = row[token] / factor if row[token] > 0 else row[token] * factor
     for token, bias in (params.logit_bias or {}).items():
         row[token] += bias
@@ -61,6 +69,7 @@ def new_request(
     masked: Sequence[int] = (),
     output_ids: Sequence[int] = (),
     prompt_len: int = 1,
+    prompt_ids: Sequence[int] = (),
 ) -> NewRequest:
     return NewRequest(
         req_slot=ReqSlot(slot),
@@ -69,6 +78,7 @@ def new_request(
         masked_until_min=tuple(masked),
         prompt_len=prompt_len,
         output_ids=np.array(output_ids, dtype=np.int32),
+        prompt_ids=np.array(prompt_ids, dtype=np.int32) if params.penalises_prompt else None,
     )
 
 

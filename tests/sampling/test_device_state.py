@@ -33,6 +33,7 @@ def editing_params(draw: st.DrawFn, vocab_size: int) -> SamplingParams:
         frequency_penalty=draw(st.sampled_from([0.0, 0.0, 0.3, -1.5])),
         presence_penalty=draw(st.sampled_from([0.0, 0.0, 1.25, -2.0])),
         repetition_penalty=draw(st.sampled_from([1.0, 1.0, 1.3, 0.5])),
+        repetition_window=draw(st.sampled_from([None, None, 0, 1, 3, 20, -1])),
         min_new_tokens=draw(st.integers(0, 6)),
         logit_bias=draw(st.none() | st.dictionaries(ids, st.sampled_from([-100.0, 100.0, 0.5, -3.0]), max_size=5)),
     )
@@ -48,16 +49,18 @@ def test_logits_are_edited_as_the_naive_reference_says_over_many_steps(
     params = [data.draw(editing_params(vocab_size)) for _ in range(count)]
     masked = [rng.choice(vocab_size, 2, replace=False).tolist() for _ in range(count)]
     outputs = [rng.integers(0, vocab_size, rng.integers(0, 5)).tolist() for _ in range(count)]
+    prompts = [rng.integers(0, vocab_size, rng.integers(1, 50)).tolist() for _ in range(count)]
     state = SamplingState(9, vocab_size, CPU)
     slots = rng.permutation(9)[:count].astype(np.int32)
     for i, slot in enumerate(slots):
-        state.admit(new_request(int(slot), params[i], masked=masked[i], output_ids=outputs[i]))
+        given = {"masked": masked[i], "output_ids": outputs[i], "prompt_ids": prompts[i]}
+        state.admit(new_request(int(slot), params[i], **given))
     for _ in range(vocab_size // 2 + 5):  # some outputs outgrow the history
         step = np.sort(rng.choice(count, rng.integers(1, count + 1), replace=False))
         logits = torch.from_numpy(rng.normal(0, 3, (len(step), vocab_size)).astype(np.float32))
         edited = edit(state, logits, slots[step])
         for row, i in enumerate(step):
-            expected = edited_logits(logits[row].numpy(), params[i], outputs[i], masked[i])
+            expected = edited_logits(logits[row].numpy(), params[i], outputs[i], masked[i], prompts[i])
             np.testing.assert_allclose(edited[row], expected, rtol=1e-5, atol=1e-5)
         tokens = rng.integers(0, vocab_size, len(step))
         state.record(state.rows(slots[step]), torch.from_numpy(tokens))
@@ -66,18 +69,25 @@ def test_logits_are_edited_as_the_naive_reference_says_over_many_steps(
         assert state.last_token[slots[step].astype(np.int64)].tolist() == tokens.tolist()
 
 
+@pytest.mark.parametrize("window", [None, 0, 5, 64, -1])
 @pytest.mark.parametrize("length", [0, 1, 63, 300])
-def test_a_slot_says_the_same_whether_tokens_were_recorded_or_came_along(length: int) -> None:
+def test_a_slot_says_the_same_whether_tokens_were_recorded_or_came_along(length: int, window: int | None) -> None:
     vocab_size = 200
     params = SamplingParams(
-        temperature=0.8, frequency_penalty=0.1, presence_penalty=0.2, repetition_penalty=1.1, min_new_tokens=65
+        temperature=0.8,
+        frequency_penalty=0.1,
+        presence_penalty=0.2,
+        repetition_penalty=1.1,
+        repetition_window=window,
+        min_new_tokens=65,
     )
+    prompt = np.random.default_rng(1).integers(0, vocab_size, 30)
     tokens = np.random.default_rng(0).integers(0, vocab_size, length)
     grown, returned = SamplingState(4, vocab_size, CPU), SamplingState(4, vocab_size, CPU)
-    grown.admit(new_request(1, params, seed=5, masked=[3]))
+    grown.admit(new_request(1, params, seed=5, masked=[3], prompt_ids=prompt))
     for token in tokens:
         grown.record(grown.rows(np.array([1], dtype=np.int32)), torch.tensor([token]))
-    returned.admit(new_request(2, params, seed=5, masked=[3], output_ids=tokens))
+    returned.admit(new_request(2, params, seed=5, masked=[3], output_ids=tokens, prompt_ids=prompt))
     logits = torch.randn(1, vocab_size)
     rows = [state.rows(np.array([slot], dtype=np.int32)) for state, slot in ((grown, 1), (returned, 2))]
     edited = [logits.clone(), logits.clone()]

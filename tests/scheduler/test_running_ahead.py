@@ -29,6 +29,8 @@ KINDS: list[dict[str, Any]] = [
     SEEDED,
     SEEDED | {"top_p": 0.7, "top_k": 20},
     SEEDED | {"min_p": 0.01, "frequency_penalty": 0.5, "repetition_penalty": 1.2},
+    SEEDED | {"repetition_penalty": 1.4, "repetition_window": 4, "presence_penalty": 0.2},
+    GREEDY | {"repetition_penalty": 1.4, "repetition_window": -1},
     GREEDY | {"stop_token_ids": tuple(range(0, VOCAB_SIZE, 9)), "min_new_tokens": 4},
     SEEDED | {"allowed_token_ids": tuple(range(3, 80)), "logit_bias": {5: 1.0}},
     GREEDY | {"max_new_tokens": 1},

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from bough.config.gguf_file import GGUFFile, TensorType
-from bough.config.model_config import STORED_AS
+from bough.config.model_config import LLAMA_CPP_WINDOW, STORED_AS
 from bough.config.pooling import STORED_POOLING, PoolingMethod
 from bough.config.rope import FREQUENCY_FACTORS
 from bough.errors import ConfigError
@@ -74,6 +74,7 @@ _SAMPLING = {
     "top_k": "top_k",
     "min_p": "min_p",
     "repetition_penalty": "penalty_repeat",
+    "repetition_window": "penalty_last_n",
 }
 """Entries of a generation_config.json, to what they are called below ``general.sampling``."""
 
@@ -181,10 +182,12 @@ class _Reader:
         return _POOLING_METHODS[kind]
 
     def generation_config(self) -> dict[str, Any]:
-        read = {"top_k": self._file.integer}
+        read = {"top_k": self._file.integer, "repetition_window": self._file.integer}
         values = {
             name: read.get(name, self._file.number)(f"general.sampling.{stored}") for name, stored in _SAMPLING.items()
         }
+        if values["repetition_penalty"] is not None and values["repetition_window"] is None:
+            values["repetition_window"] = LLAMA_CPP_WINDOW
         return {name: value for name, value in values.items() if value is not None}
 
     def _rope_scaling(self) -> dict[str, Any] | None:

@@ -25,6 +25,9 @@ DeviceType = Literal["cpu", "cuda"]
 STORED_AS = "gguf_type"
 """Entry of a GGUF file's configuration: how most of its weights are stored, such as ``Q4_K_M``."""
 
+LLAMA_CPP_WINDOW = 64
+"""Tokens that a repetition penalty looks back on in llama.cpp and Ollama (``repeat_last_n``), unless they say."""
+
 _DTYPE_ALIASES: dict[str, DTypeName] = {
     "float32": "float32",
     "float": "float32",

@@ -223,6 +223,10 @@ class FiniteCall(ctypes.Structure):
     )
 
 
+REPEATED = 1 << 18
+"""``kRepeated`` of ``kernels.h``."""
+
+
 class SampleRow(ctypes.Structure):
     """``kernels.h``. Addresses are those of memory that the caller keeps."""
 
@@ -238,6 +242,7 @@ class SampleRow(ctypes.Structure):
         ("presence_penalty", _FLOAT),
         ("repetition_penalty", _FLOAT),
         ("num_history", _INT32),
+        ("scoped", _INT32),
         ("history", ctypes.c_uint64),
         ("counts", ctypes.c_uint64),
         ("num_edits", _INT32),

@@ -211,7 +211,7 @@ class SamplingState:
         produced = len(new.output_ids)
         if params.has_penalties:
             needs |= Needs.PENALTIES
-            self._penalties.set(slot, params, new.output_ids)
+            self._penalties.set(slot, params, new.output_ids, new.prompt_ids)
         else:
             self._penalties.drop(slot)
         # An end-of-sequence id that the model has no logit for cannot be sampled and needs no ban.
@@ -311,8 +311,8 @@ class SamplingState:
         """
         history_size = 0
         if rows.union & Needs.PENALTIES:
-            penalised = rows.num_outputs[rows.having(Needs.PENALTIES)]
-            history_size = self._penalties.reserve(int(penalised.max()) + num_steps)
+            at = rows.having(Needs.PENALTIES)
+            history_size = self._penalties.reserve(rows.slots[at], rows.num_outputs[at] + num_steps)
         first, kept = self.describe(rows)
         if num_steps == 1:
             return StepDraws(first[np.newaxis], self._num_outputs_address, history_size, kept)
@@ -323,7 +323,7 @@ class SamplingState:
             described["uniform"] = uniforms(self._stream_key[rows.slots], num_outputs)
         if rows.union & Needs.PENALTIES:
             at = rows.having(Needs.PENALTIES)
-            described["num_history"][:, at] = self._penalties.history_lengths(num_outputs[:, at])
+            described["num_history"][:, at] = self._penalties.history_lengths(rows.slots[at], num_outputs[:, at])
         return StepDraws(described, self._num_outputs_address, history_size, kept)
 
     def draw_params(self, rows: SamplingRows, at: npt.NDArray[np.int64]) -> DrawParams:

@@ -1,15 +1,21 @@
-"""Frequency, presence and repetition penalties: how often each request has produced each token, and what that costs."""
+"""Frequency, presence and repetition penalties: how often each request has produced each token, and what that costs.
+
+A repetition penalty with a scope (``repetition_window``) counts tokens of the prompt, too. It comes before the other
+two, as in transformers, vLLM and llama.cpp; without one it counts the output alone and comes last, as in SGLang.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from bough.kernels.structures import REPEATED
 from bough.kernels.triton.available import kernels_for
-from bough.sampling.sampling_params import SamplingParams
+from bough.sampling.sampling_params import ALL_OF_CONTEXT, MAX_REPETITION_WINDOW, SamplingParams
 from bough.sampling.transfer import to_device
 
 SlotArray = npt.NDArray[np.int64]
@@ -22,12 +28,23 @@ _DENSE_FROM = 4
 of the output: reading it in order is then about as cheap, and the history need not grow further."""
 
 
+@dataclass(slots=True)
+class _Window:
+    """The last tokens of one request, which leave the scope of its repetition penalty one by one."""
+
+    tokens: torch.Tensor
+    """int32 ``[window]``; that of position ``p`` of prompt and output is at ``p % window``."""
+    prompt_len: int
+
+
 class PenaltyTable:
     """Token counts of the requests that have penalties, and of no others.
 
-    A count table ``[rows, vocab_size]`` says how often a token was produced; a history ``[rows, columns]`` lists the
-    tokens, so that a step touches only logits that a penalty can change, and not the vocabulary. A token that occurs
-    twice in the history is computed twice with the same result, so the order of writing does not matter.
+    A count table ``[rows, vocab_size]`` says how often a token was produced; of requests with a scope also, in units
+    of :data:`~bough.kernels.structures.REPEATED`, how often it is in the window, or 1 if it stays in scope. A history
+    ``[rows, columns]`` lists the tokens, those of the prompt first, so that a step touches only logits that a penalty
+    can change, and not the vocabulary. A token that occurs twice in the history is computed twice with the same
+    result, so the order of writing does not matter.
 
     Memory grows by doubling with the number of rows in use and with the longest output, up to :meth:`max_bytes`.
     """
@@ -39,8 +56,13 @@ class PenaltyTable:
         self._max_columns = _max_columns(vocab_size)
         self._row_of = np.full(max_running_requests, _NO_ROW, dtype=np.int64)
         self._free_rows: list[int] = []
-        # [3, slots]: frequency, presence, repetition
-        self._strengths = np.zeros((3, max_running_requests), dtype=np.float32)
+        # [4, slots]: frequency, presence, repetition, and 1 where that has a scope
+        self._strengths = np.zeros((4, max_running_requests), dtype=np.float32)
+        # Tokens of the prompt in front of a slot's history.
+        self._listed = np.zeros(max_running_requests, dtype=np.int64)
+        # [2, slots]: added to the count of a new token, and the bit that it has then
+        self._steps = np.zeros((2, max_running_requests), dtype=np.int32)
+        self._windows: dict[int, _Window] = {}
         self._counts = torch.zeros((0, vocab_size), dtype=torch.int32, device=device)
         self._history = torch.zeros((0, 0), dtype=torch.int32, device=device)
 
@@ -48,29 +70,88 @@ class PenaltyTable:
     def max_bytes(max_running_requests: int, vocab_size: int) -> int:
         """Device memory if every request has penalties and a long output, twice the full tables: while a table grows,
         the smaller one lives beside it for a moment."""
-        return 2 * max_running_requests * 4 * (vocab_size + _max_columns(vocab_size))
+        windows = max_running_requests * 4 * MAX_REPETITION_WINDOW
+        return 2 * max_running_requests * 4 * (vocab_size + _max_columns(vocab_size)) + windows
 
     @property
     def allocated_bytes(self) -> int:
         """Device memory in use now."""
-        return self._counts.numel() * 4 + self._history.numel() * 4
+        windows = sum(window.tokens.numel() for window in self._windows.values())
+        return 4 * (self._counts.numel() + self._history.numel() + windows)
 
-    def set(self, slot: int, params: SamplingParams, output_ids: npt.NDArray[np.int32]) -> None:
-        """Start counting for a slot that takes a request with penalties; ``output_ids`` are counted already."""
+    def set(
+        self,
+        slot: int,
+        params: SamplingParams,
+        output_ids: npt.NDArray[np.int32],
+        prompt_ids: npt.NDArray[np.int32] | None = None,
+    ) -> None:
+        """Start counting for a slot that takes a request with penalties.
+
+        Args:
+            slot: the request slot.
+            params: of the request.
+            output_ids: counted already.
+            prompt_ids: the prompt, if ``params.penalises_prompt``.
+        """
         row = int(self._row_of[slot])
         if row == _NO_ROW:
             row = self._take_row()
             self._row_of[slot] = row
-        self._strengths[:, slot] = (params.frequency_penalty, params.presence_penalty, params.repetition_penalty)
-        counts = self._counts[row].zero_()
-        length = len(output_ids)
-        if length == 0:
-            return
-        tokens = to_device(output_ids.astype(np.int64), self._device)
-        counts.index_add_(0, tokens, torch.ones(length, dtype=torch.int32, device=self._device))
-        kept = min(length, self._max_columns)
-        self._grow_columns(kept)
-        self._history[row, :kept] = tokens[:kept]
+        scoped, moves = params.penalises_prompt, params.has_moving_window
+        repetition = params.repetition_penalty if params.penalises_repetition else 1.0
+        self._strengths[:, slot] = (params.frequency_penalty, params.presence_penalty, repetition, scoped)
+        self._steps[:, slot] = (1 + REPEATED * moves, REPEATED * (scoped and not moves))
+        self._windows.pop(slot, None)
+        self._listed[slot] = 0
+        self._counts[row].zero_()
+        if len(output_ids):
+            self._add(row, output_ids, np.ones(len(output_ids), dtype=np.int32))
+        history = output_ids
+        if scoped:
+            assert prompt_ids is not None, "the scheduler sends it where penalties count it"
+            listed = self._set_scope(slot, row, params, prompt_ids, output_ids)
+            self._listed[slot] = len(listed)
+            history = np.concatenate((listed, output_ids))
+        kept = min(len(history), self._max_columns)
+        if kept:
+            self._grow_columns(kept)
+            self._history[row, :kept] = to_device(history[:kept].astype(np.int32), self._device)
+
+    def _set_scope(
+        self,
+        slot: int,
+        row: int,
+        params: SamplingParams,
+        prompt_ids: npt.NDArray[np.int32],
+        output_ids: npt.NDArray[np.int32],
+    ) -> npt.NDArray[np.int32]:
+        """Mark the tokens in the scope of a repetition penalty; those of the prompt, each once."""
+        window = params.repetition_window
+        assert window is not None
+        tokens: npt.NDArray[Any]
+        times: npt.NDArray[Any]
+        if window == ALL_OF_CONTEXT:
+            marked = np.zeros(self._vocab_size, dtype=np.bool_)
+            marked[prompt_ids] = True
+            listed = np.flatnonzero(marked)
+            marked[output_ids] = True
+            tokens = np.flatnonzero(marked)
+            times = np.ones(len(tokens), dtype=np.int32)
+        else:
+            length = len(prompt_ids) + len(output_ids)
+            recent = np.concatenate((prompt_ids[-window:], output_ids))[-window:]
+            listed = np.unique(prompt_ids[-window:])
+            tokens, times = np.unique(recent, return_counts=True)
+            last = np.zeros(window, dtype=np.int32)
+            last[np.arange(length - len(recent), length) % window] = recent
+            self._windows[slot] = _Window(to_device(last, self._device), len(prompt_ids))
+        self._add(row, tokens, REPEATED * times)
+        return listed.astype(np.int32)
+
+    def _add(self, row: int, tokens: npt.NDArray[Any], counts: npt.NDArray[Any]) -> None:
+        at, added = to_device(tokens.astype(np.int64), self._device), to_device(counts.astype(np.int32), self._device)
+        self._counts[row].index_add_(0, at, added)
 
     def drop(self, slot: int) -> None:
         """Stop counting for a slot that takes a request without penalties."""
@@ -78,14 +159,16 @@ class PenaltyTable:
         if row != _NO_ROW:
             self._row_of[slot] = _NO_ROW
             self._free_rows.append(row)
+            self._windows.pop(slot, None)
 
     def apply(
         self, logits: torch.Tensor, batch_rows: SlotArray, slots: SlotArray, num_outputs: npt.NDArray[np.int64]
     ) -> None:
         """Penalise logits in place.
 
-        For a token that was produced ``c > 0`` times, first ``logit -= frequency * c + presence``, then a positive
-        logit is divided by ``repetition`` and a negative one multiplied.
+        For a token that was produced ``c > 0`` times ``logit -= frequency * c + presence``. The positive logit of a
+        repeated token is divided by ``repetition`` and a negative one multiplied: before that if the penalty has a
+        scope, else after it.
 
         Args:
             logits: float32 ``[S, V]``, contiguous.
@@ -98,8 +181,9 @@ class PenaltyTable:
             arrays = (batch_rows, self._row_of[slots], np.ascontiguousarray(self._strengths[:, slots]))
             kernels.penalise(logits, *(to_device(x, self._device) for x in arrays), self._counts)
             return
-        is_long = num_outputs > self._max_columns
-        for group in (np.flatnonzero(~is_long & (num_outputs > 0)), np.flatnonzero(is_long)):
+        lengths = num_outputs + self._listed[slots]
+        is_long = lengths > self._max_columns
+        for group in (np.flatnonzero(~is_long & (lengths > 0)), np.flatnonzero(is_long)):
             if group.size == 0:
                 continue
             rows = to_device(self._row_of[slots[group]], self._device).unsqueeze(1)  # [p, 1]
@@ -108,15 +192,12 @@ class PenaltyTable:
             else:
                 # Columns behind a row's own output hold leftovers, whose counts are zero or which are its own tokens:
                 # both are right as they are.
-                tokens = self._history[:, : int(num_outputs[group].max())].index_select(0, rows.squeeze(1))
-            frequency, presence, repetition = to_device(self._strengths[:, slots[group]], self._device).unsqueeze(-1)
+                tokens = self._history[:, : int(lengths[group].max())].index_select(0, rows.squeeze(1))
+            strengths = to_device(self._strengths[:, slots[group]], self._device).unsqueeze(-1)
             at = tokens + to_device(batch_rows[group], self._device).unsqueeze(1) * self._vocab_size
             counts = self._counts.view(-1).take(tokens + rows * self._vocab_size)
-            produced = counts > 0
-            values = logits.view(-1).take(at)
-            values -= frequency * counts + presence * produced
-            scaled = torch.where(values > 0, values / repetition, values * repetition)
-            logits.view(-1).index_put_((at,), torch.where(produced, scaled, values))
+            values = _penalised(logits.view(-1).take(at), counts, *strengths)
+            logits.view(-1).index_put_((at,), values)
 
     def describe(self, target: npt.NDArray[Any], slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> None:
         """Tell the native sampler what :meth:`apply` would do; for tables in host memory.
@@ -128,26 +209,26 @@ class PenaltyTable:
             num_outputs: ``[p]``, how many tokens each has produced.
         """
         rows = self._row_of[slots].astype(np.uint64)
-        for name, values in zip(
-            ("frequency_penalty", "presence_penalty", "repetition_penalty"), self._strengths[:, slots], strict=True
-        ):
+        names = ("frequency_penalty", "presence_penalty", "repetition_penalty", "scoped")
+        for name, values in zip(names, self._strengths[:, slots], strict=True):
             target[name] = values
-        target["num_history"] = self.history_lengths(num_outputs)
+        target["num_history"] = self.history_lengths(slots, num_outputs)
         target["counts"] = np.uint64(self._counts.data_ptr()) + rows * np.uint64(4 * self._counts.stride(0))
         target["history"] = np.uint64(self._history.data_ptr()) + rows * np.uint64(4 * self._history.stride(0))
 
-    def reserve(self, num_outputs: int) -> int:
-        """Make room for histories of so many tokens, as far as they are kept.
+    def reserve(self, slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> int:
+        """Make room for histories of ``slots`` ``[p]`` with so many tokens each, as far as they are kept.
 
         Returns:
             tokens that each has room for.
         """
-        self._grow_columns(min(num_outputs, self._max_columns))
+        self._grow_columns(min(int((num_outputs + self._listed[slots]).max()), self._max_columns))
         return self._history.shape[1]
 
-    def history_lengths(self, num_outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """What the native sampler is told of the histories of requests with so many tokens, of any shape."""
-        return np.where(num_outputs > self._max_columns, -1, num_outputs)
+    def history_lengths(self, slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Lengths of histories for the native sampler, of ``slots`` ``[p]`` with so many tokens, ``[..., p]``."""
+        lengths = num_outputs + self._listed[slots]
+        return np.where(lengths > self._max_columns, -1, lengths)
 
     def record(self, batch_rows: SlotArray, slots: SlotArray, num_outputs: SlotArray, tokens: torch.Tensor) -> None:
         """Count one new token per slot.
@@ -158,14 +239,29 @@ class PenaltyTable:
             num_outputs: ``[p]``, how many tokens each had produced before this one.
             tokens: int64 ``[S]``.
         """
-        self._grow_columns(min(int(num_outputs.max()) + 1, self._max_columns))
+        lengths = num_outputs + self._listed[slots]
+        self._grow_columns(min(int(lengths.max()) + 1, self._max_columns))
         table_rows = self._row_of[slots]
         rows = to_device(table_rows, self._device)
         new = tokens.index_select(0, to_device(batch_rows, self._device))
-        ones = torch.ones(1, dtype=torch.int32, device=self._device).expand(len(slots))
-        self._counts.index_put_((rows, new), ones, accumulate=True)
-        columns = np.minimum(num_outputs, self._history.shape[1] - 1)
+        if self._strengths[3, slots].any():
+            steps, bits = to_device(self._steps[:, slots], self._device)
+            self._counts.index_put_((rows, new), (self._counts[rows, new] + steps) | bits)
+            for i in np.flatnonzero([slot in self._windows for slot in slots.tolist()]).tolist():
+                self._move(self._windows[int(slots[i])], int(table_rows[i]), int(num_outputs[i]), new[i])
+        else:
+            ones = torch.ones(1, dtype=torch.int32, device=self._device).expand(len(slots))
+            self._counts.index_put_((rows, new), ones, accumulate=True)
+        columns = np.minimum(lengths, self._history.shape[1] - 1)
         self._history.index_put_((rows, to_device(columns, self._device)), new.to(torch.int32))
+
+    def _move(self, window: _Window, row: int, num_outputs: int, new: torch.Tensor) -> None:
+        """Let a new token, int64 ``[]``, take the place of the one that leaves the window."""
+        position = window.prompt_len + num_outputs
+        place = window.tokens[position % len(window.tokens)]
+        if position >= len(window.tokens):
+            self._counts[row].index_add_(0, place.view(1), place.new_full((1,), -REPEATED))
+        place.copy_(new)
 
     def _take_row(self) -> int:
         if not self._free_rows:
@@ -181,6 +277,25 @@ class PenaltyTable:
         if wanted > columns:
             columns = min(max(_FIRST_COLUMNS, 2 * columns, wanted), self._max_columns)
             self._history = _enlarged(self._history, (self._history.shape[0], columns))
+
+
+def _penalised(
+    values: torch.Tensor,
+    counts: torch.Tensor,
+    frequency: torch.Tensor,
+    presence: torch.Tensor,
+    repetition: torch.Tensor,
+    scoped: torch.Tensor,
+) -> torch.Tensor:
+    """Logits ``[p, n]`` after the penalties, whose strengths are ``[p, 1]``; see :meth:`PenaltyTable.apply`."""
+    in_scope = scoped > 0
+    produced = torch.where(in_scope, counts % REPEATED, counts)
+    repeated = torch.where(in_scope, counts >= REPEATED, counts > 0)
+    cost = frequency * produced + presence * (produced > 0)
+    values = torch.where(in_scope, values, values - cost)
+    scaled = torch.where(values > 0, values / repetition, values * repetition)
+    values = torch.where(repeated, scaled, values)
+    return torch.where(in_scope, values - cost, values)
 
 
 def _max_columns(vocab_size: int) -> int:

@@ -28,6 +28,12 @@ MIN_REPETITION_PENALTY = 1e-6
 """Logits divided by less would overflow float32."""
 MAX_REPETITION_PENALTY = 2.0
 
+ALL_OF_CONTEXT = -1
+"""``repetition_window`` value that counts all of prompt and output."""
+MAX_REPETITION_WINDOW = 8191
+"""Most tokens of a window that moves on with the output: a token's occurrences in it share 31 bits with those in the
+output."""
+
 MAX_STOP_STRINGS = ceilings.STOP_STRINGS
 MAX_STOP_STRING_CHARS = 1024
 MAX_STOP_REGEX_BYTES = 256
@@ -125,6 +131,10 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0
+    """Positive logits of repeated tokens are divided by it, negative ones multiplied."""
+    repetition_window: int | None = None
+    """Tokens at the end of prompt and output whose repetition that penalises, before the other penalties: -1 for all, 0
+    for none. ``None`` has SGLang's meaning: tokens of the output, after the other penalties."""
     n: int = 1
     """Independent samples of the same prompt; sample ``i`` uses ``sampling_seed + i``."""
     ignore_eos: bool = False
@@ -188,8 +198,23 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
     @property
     def has_penalties(self) -> bool:
-        """Whether logits depend on the tokens generated so far."""
-        return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.repetition_penalty != 1.0
+        """Whether logits depend on the tokens so far."""
+        return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.penalises_repetition
+
+    @property
+    def penalises_repetition(self) -> bool:
+        """Whether ``repetition_penalty`` has an effect."""
+        return self.repetition_penalty != 1.0 and self.repetition_window != 0
+
+    @property
+    def penalises_prompt(self) -> bool:
+        """Whether tokens of the prompt may be penalised."""
+        return self.penalises_repetition and self.repetition_window is not None
+
+    @property
+    def has_moving_window(self) -> bool:
+        """Whether tokens that are penalised cease to be."""
+        return self.penalises_prompt and self.repetition_window != ALL_OF_CONTEXT
 
     def validate(
         self, vocab_size: int | None, *, named: ClientName = in_sampling_params, tag_is_ours: bool = False
@@ -232,6 +257,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             raise refuse("presence_penalty", "in [-2, 2]")
         if not MIN_REPETITION_PENALTY <= self.repetition_penalty <= MAX_REPETITION_PENALTY:
             raise refuse("repetition_penalty", f"in [{MIN_REPETITION_PENALTY:g}, {MAX_REPETITION_PENALTY:g}]")
+        if self.repetition_window is not None and not ALL_OF_CONTEXT <= self.repetition_window <= MAX_REPETITION_WINDOW:
+            raise refuse("repetition_window", f"from 0 to {MAX_REPETITION_WINDOW}, or -1 for all of prompt and output")
         if not 1 <= self.n <= MAX_PARALLEL_SAMPLES:
             raise refuse("n", f"between 1 and {MAX_PARALLEL_SAMPLES}")
         if self.thinking_token_budget is not None and not 0 <= self.thinking_token_budget < 2**31:

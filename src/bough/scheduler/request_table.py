@@ -34,7 +34,8 @@ class RequestTable:
         checks_eos: whether the model's end-of-sequence ids end the request.
         judged: whether each token may end the request as only Python can tell (own stop tokens, text stops, a grammar).
         careful: whether each token needs a look by Python: it is judged, or has logprobs.
-        is_plain: whether native code can choose token after token (no masks, no banned sequences).
+        is_plain: whether native code can choose token after token (no masks, no banned sequences, no window of
+            penalties that moves).
         streams: whether somebody waits for each delta.
         logprobs: how many are wanted of each token, those of alternatives included.
         constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
@@ -116,7 +117,7 @@ class RequestTable:
         edits_mask = req.allowed is not None or req.forced is not None
         self.masked[slot] = masked = edits_mask or req.matcher is not None
         self.edits_mask[slot] = edits_mask or bool(req.extra_ends)
-        self.is_plain[slot] = not (masked or req.banned_sequences)
+        self.is_plain[slot] = not (masked or req.banned_sequences or req.sampling_params.has_moving_window)
 
     def vacate(self, slot: int) -> None:
         """Forget the request in ``slot``."""

@@ -152,6 +152,7 @@ class Requests:
                 prompt_len=req.prompt_len,
                 output_ids=req.output_before_slot,
                 banned_sequences=req.banned_sequences,
+                prompt_ids=req.prompt if req.sampling_params.penalises_prompt else None,
             )
         )
         self.unfinished.append(req)

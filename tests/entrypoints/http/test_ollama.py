@@ -225,7 +225,7 @@ EVERY_OPTION = {
 @pytest.mark.parametrize(
     ("options", "ignored"),
     [
-        (EVERY_OPTION, {"typical_p", "mirostat", "mirostat_tau", "mirostat_eta", "tfs_z", "repeat_last_n"}),
+        (EVERY_OPTION, {"typical_p", "mirostat", "mirostat_tau", "mirostat_eta", "tfs_z"}),
         ({"rope_frequency_base": 10000, "num_gqa": 1, "draft_num_predict": 4}, None),
         ({"mirostat": False, "warmth": "high", "a b": []}, {"mirostat", "warmth", "ab"}),
         (dict.fromkeys(EVERY_OPTION), set()),
@@ -258,6 +258,11 @@ def test_options_that_do_not_work_are_ignored_and_named(
         ({"top_k": 0}, {"top_k": -1}),
         ({"top_k": -5}, {"top_k": -1}),
         ({"top_k": 10**20}, {}),
+        ({"repeat_last_n": 33.0}, {"repetition_window": 33}),
+        ({"repeat_last_n": 0}, {"repetition_window": 0}),
+        ({"repeat_last_n": -1}, {"repetition_window": -1}),
+        ({"repeat_last_n": 10**6}, {"repetition_window": 8191}),
+        ({}, {"repetition_window": 64}),
         ({"seed": 7.0}, {"sampling_seed": 7}),
         ({"seed": -1}, {"sampling_seed": None}),
         ({"seed": -2}, {"sampling_seed": -2}),

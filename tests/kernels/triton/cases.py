@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from bough.kernels.structures import REPEATED
 from bough.kernels.triton import attention, elementwise, gemm, quantized_gemm, sampling
 from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.tiles import decode_pieces, extend_tiles
@@ -467,14 +468,19 @@ def edits(rng: Rng, device: torch.device, *, rows: int, vocab_size: int) -> floa
     logits = torch.from_numpy(rng.standard_normal((rows, vocab_size)).astype(np.float32))
     counts = torch.from_numpy(np.maximum(rng.integers(-20, 4, (rows + 1, vocab_size)), 0).astype(np.int32))
     at, table_rows = rng.permutation(rows)[: (rows + 1) // 2], rng.permutation(rows + 1)[: (rows + 1) // 2]
-    strengths = np.stack([rng.uniform(-2, 2, len(at)), rng.uniform(-2, 2, len(at)), rng.uniform(0.5, 2, len(at))])
+    counts += REPEATED * torch.from_numpy(np.maximum(rng.integers(-5, 4, counts.shape), 0).astype(np.int32))
+    scope = rng.integers(0, 2, len(at))
+    counts[torch.from_numpy(table_rows[scope == 0])] %= REPEATED
+    strengths = np.stack([*rng.uniform(-2, 2, (2, len(at))), rng.uniform(0.5, 2, len(at)), scope])
     bits = rng.integers(-(2**31), 2**31, (len(at), -(-vocab_size // 32))).astype(np.int32)
     expected = logits.double()
-    frequency, presence, repetition = torch.from_numpy(strengths).float().double()[:, :, None]
-    count = counts[torch.from_numpy(table_rows)]
-    reduced = expected[at] - frequency * count - presence
-    reduced = torch.where(reduced > 0, reduced / repetition, reduced * repetition)
-    reduced = torch.where(count > 0, reduced, expected[at])
+    frequency, presence, repetition, scoped = torch.from_numpy(strengths).float().double()[:, :, None]
+    produced, times = (f(counts[torch.from_numpy(table_rows)], REPEATED) for f in (torch.remainder, torch.floor_divide))
+    cost = torch.where(produced > 0, frequency * produced + presence, 0.0)
+    reduced = torch.where(scoped > 0, expected[at], expected[at] - cost)
+    changed = torch.where(reduced > 0, reduced / repetition, reduced * repetition)
+    reduced = torch.where(torch.where(scoped > 0, times, produced) > 0, changed, reduced)
+    reduced = torch.where(scoped > 0, reduced - cost, reduced)
     allowed = np.unpackbits(bits.view(np.uint8), axis=1, bitorder="little")[:, :vocab_size] > 0
     out = logits.to(device)
     rows_at = torch.from_numpy(at).to(device)

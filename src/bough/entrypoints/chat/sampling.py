@@ -7,24 +7,25 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from bough.config.model_config import ModelConfig
+from bough.config.model_config import LLAMA_CPP_WINDOW, ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.constraints import Constraint
 from bough.errors import BadRequest
 from bough.managers.request_limits import RequestLimits
-from bough.sampling.sampling_params import ALL_TOKENS, GRAMMAR_KINDS, SamplingParams
+from bough.sampling.sampling_params import ALL_OF_CONTEXT, ALL_TOKENS, GRAMMAR_KINDS, SamplingParams
 
 logger = logging.getLogger(__name__)
 
 Source = Literal["flag", "checkpoint", "llama.cpp", "openai"]
 
-_MODEL_DEFAULTS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
-"""Parameters that a checkpoint's generation_config.json may set."""
+_COMMON = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty")
+_MODEL_DEFAULTS = (*_COMMON, "repetition_window")
+"""Parameters that a checkpoint may set: in generation_config.json, or the last one, too, in a GGUF file's metadata."""
 
 _LLAMA_CPP: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}
 """llama.cpp's own defaults: users of GGUF files, and of Ollama's interface, are used to them."""
 
-_OPENAI: dict[str, Any] = {name: getattr(SamplingParams(), name) for name in _MODEL_DEFAULTS}
+_OPENAI: dict[str, Any] = {name: getattr(SamplingParams(), name) for name in _COMMON}
 
 
 class SamplingDefault(NamedTuple):
@@ -61,6 +62,8 @@ def _found_defaults(
     server_args: ServerArgs, model_config: ModelConfig, *, is_ollama: bool
 ) -> dict[str, SamplingDefault]:
     layers: list[tuple[Source, dict[str, Any]]] = [("openai", _OPENAI)]
+    if is_ollama:
+        layers.append(("llama.cpp", {"repetition_window": LLAMA_CPP_WINDOW}))
     if server_args.sampling_defaults == "model":
         if is_ollama or model_config.is_gguf:
             layers.append(("llama.cpp", _LLAMA_CPP))
@@ -121,6 +124,7 @@ def make_sampling_params(
         merged["top_k"] = ALL_TOKENS
     if max_tokens is not None or "max_new_tokens" not in merged:
         merged["max_new_tokens"] = max_tokens
+    merged.setdefault("repetition_window", ALL_OF_CONTEXT)
     called = {**(names or {}), "max_new_tokens": max_tokens_field}
     if constraint is not None:
         merged = {name: value for name, value in merged.items() if name not in GRAMMAR_KINDS}

@@ -18,6 +18,7 @@ from bough.sampling.sampling_params import (
     MAX_CHOICES,
     MAX_GRAMMAR_BYTES,
     MAX_REPETITION_PENALTY,
+    MAX_REPETITION_WINDOW,
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MIN_REPETITION_PENALTY,
@@ -233,6 +234,12 @@ class OllamaOptions(msgspec.Struct):
         Meta(description="Most tokens to generate; -1 and -2: until the context is full."),
     ] = None
     repeat_penalty: Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None = None
+    repeat_last_n: Annotated[
+        Annotated[int, Meta(ge=-1, le=MAX_REPETITION_WINDOW)] | None,
+        Meta(
+            description="Tokens at the end of prompt and output that `repeat_penalty` counts; 64 if not given, -1: all."
+        ),
+    ] = None
     presence_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     frequency_penalty: Annotated[float, Meta(ge=-2, le=2)] | None = None
     num_ctx: Annotated[Any, Meta(description="Without effect, as are others that are chosen at the start.")] = None

@@ -75,7 +75,10 @@ class SamplingFields(QueueFields, kw_only=True):
     ] = None
     repetition_penalty: Annotated[
         Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
-        Meta(description="Divides positive, multiplies negative logits of tokens seen. Default: the model's, else 1."),
+        Meta(
+            description="Divides positive, multiplies negative logits of tokens of prompt and output. Default: the "
+            "model's, else 1."
+        ),
     ] = None
     thinking_token_budget: Annotated[
         Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,

@@ -18,6 +18,7 @@ import torch
 import triton
 import triton.language as tl
 
+from bough.kernels.structures import REPEATED
 from bough.kernels.triton.launch import next_power_of_2
 
 _CHUNK = 1024
@@ -269,23 +270,35 @@ def choose_tokens(logits: torch.Tensor, draws: torch.Tensor | None) -> tuple[tor
 
 @triton.jit(do_not_specialize=["num_entries"])
 def _penalise(
-    logits_ptr, rows_ptr, table_rows_ptr, strengths_ptr, counts_ptr, vocab_size, num_entries, BLOCK: tl.constexpr
+    logits_ptr,
+    rows_ptr,
+    table_rows_ptr,
+    strengths_ptr,
+    counts_ptr,
+    vocab_size,
+    num_entries,
+    REPEATED: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):
     entry = tl.program_id(0)
     ids = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = ids < vocab_size
     counts_at = counts_ptr + tl.load(table_rows_ptr + entry).to(tl.int64) * vocab_size + ids
     counts = tl.load(counts_at, mask=inside, other=0)
-    produced = counts > 0
+    touched = counts > 0
     if tl.max(counts, 0) > 0:
         frequency = tl.load(strengths_ptr + entry)
         presence = tl.load(strengths_ptr + num_entries + entry)
         repetition = tl.load(strengths_ptr + 2 * num_entries + entry)
+        scoped = tl.load(strengths_ptr + 3 * num_entries + entry) > 0.0
+        produced = tl.where(scoped, counts % REPEATED, counts)
+        repeated = tl.where(scoped, counts >= REPEATED, touched)
+        cost = tl.where(produced > 0, frequency * produced.to(tl.float32) + presence, 0.0)
         at = logits_ptr + tl.load(rows_ptr + entry).to(tl.int64) * vocab_size + ids
-        values = tl.load(at, mask=produced, other=0.0)
-        values -= frequency * counts.to(tl.float32) + presence
-        values = tl.where(values > 0.0, values / repetition, values * repetition)
-        tl.store(at, values, mask=produced)
+        values = tl.load(at, mask=touched, other=0.0)
+        values = tl.where(scoped, values, values - cost)
+        values = tl.where(repeated, tl.where(values > 0.0, values / repetition, values * repetition), values)
+        tl.store(at, tl.where(scoped, values - cost, values), mask=touched)
 
 
 def penalise(
@@ -297,12 +310,17 @@ def penalise(
         logits: float32 ``[S, V]``, contiguous.
         rows: int64 ``[p]``, rows of ``logits``.
         table_rows: int64 ``[p]``, their rows of ``counts``.
-        strengths: float32 ``[3, p]``, contiguous: frequency, presence, repetition.
+        strengths: float32 ``[4, p]``, contiguous: frequency, presence, repetition, and 1 where rows are scoped.
         counts: int32 ``[rows, V]``, contiguous.
     """
     vocab_size = logits.shape[1]
     grid = (len(rows), triton.cdiv(vocab_size, _CHUNK))
-    _penalise[grid](logits, rows, table_rows, strengths, counts, vocab_size, len(rows), BLOCK=_CHUNK, num_warps=4)
+    _penalise[grid](
+        *(logits, rows, table_rows, strengths, counts, vocab_size, len(rows)),
+        REPEATED=REPEATED,
+        BLOCK=_CHUNK,
+        num_warps=4,
+    )
 
 
 @triton.jit
@@ -365,6 +383,6 @@ def compile_all(vocab_size: int, device: torch.device) -> None:
     choose_tokens(logits, None)
     choose_tokens(logits, torch.zeros(1, len(DRAW_FIELDS), dtype=torch.float64, device=device))
     counts = torch.zeros(1, vocab_size, dtype=torch.int32, device=device)
-    penalise(logits, row, row, torch.zeros(3, 1, device=device), counts)
+    penalise(logits, row, row, torch.zeros(4, 1, device=device), counts)
     log_total_weights(logits, logits[:, :1])
     mask_tokens(logits, row, torch.zeros(1, triton.cdiv(vocab_size, 32), dtype=torch.int32, device=device))

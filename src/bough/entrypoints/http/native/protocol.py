@@ -16,6 +16,7 @@ from bough.sampling.sampling_params import (
     MAX_LOGIT_BIAS_ENTRIES,
     MAX_PARALLEL_SAMPLES,
     MAX_REPETITION_PENALTY,
+    MAX_REPETITION_WINDOW,
     MAX_STOP_REGEX_BYTES,
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
@@ -66,7 +67,12 @@ SAMPLING_PARAMS: dict[str, tuple[str, str]] = {
     "presence_penalty": ("number, -2 to 2", "Subtracted from a token's logit once it is in the output."),
     "repetition_penalty": (
         f"number, {MIN_REPETITION_PENALTY:g} to {MAX_REPETITION_PENALTY:g}",
-        "Divides positive, multiplies negative logits of tokens seen.",
+        "Divides positive, multiplies negative logits of tokens of the output, or of `repetition_window`.",
+    ),
+    "repetition_window": (
+        f"integer, 0 to {MAX_REPETITION_WINDOW}, or -1: all",
+        "Tokens at the end of prompt and output that `repetition_penalty` counts, before the other penalties; the "
+        "output, after them, if null.",
     ),
     "n": (f"integer, 1 to {MAX_PARALLEL_SAMPLES}", "Outputs per prompt."),
     "ignore_eos": ("boolean", "Go on after an end-of-sequence token."),
@@ -132,6 +138,7 @@ SAMPLING_SCHEMAS: dict[str, dict[str, Any]] = {
     "frequency_penalty": _number(minimum=-2, maximum=2),
     "presence_penalty": _number(minimum=-2, maximum=2),
     "repetition_penalty": _number(minimum=MIN_REPETITION_PENALTY, maximum=MAX_REPETITION_PENALTY),
+    "repetition_window": _integer(minimum=-1, maximum=MAX_REPETITION_WINDOW),
     "n": _integer(minimum=1, maximum=MAX_PARALLEL_SAMPLES),
     "ignore_eos": _SWITCH,
     "skip_special_tokens": _SWITCH,

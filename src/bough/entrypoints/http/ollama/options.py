@@ -8,7 +8,7 @@ from typing import Any
 from bough.entrypoints.http.fields import is_neutral
 from bough.entrypoints.http.unknown_fields import note_unknown, unknown_field
 from bough.errors import BadRequest
-from bough.sampling.sampling_params import ALL_TOKENS
+from bough.sampling.sampling_params import ALL_OF_CONTEXT, ALL_TOKENS, MAX_REPETITION_WINDOW
 
 SAMPLING_OPTIONS = {
     "num_predict": "max_new_tokens",
@@ -21,10 +21,16 @@ SAMPLING_OPTIONS = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
     "repeat_penalty": "repetition_penalty",
+    "repeat_last_n": "repetition_window",
 }
 """Options that choose tokens or end the answer, and the engine's names of them."""
 
-_INTEGERS = {"num_predict": 2**31 - 1, "top_k": 2**31 - 1, "seed": 2**63 - 1}
+_INTEGERS = {
+    "num_predict": 2**31 - 1,
+    "top_k": 2**31 - 1,
+    "seed": 2**63 - 1,
+    "repeat_last_n": MAX_REPETITION_WINDOW,
+}
 """Those that are integers, and the largest ones. Ollama takes numbers with a fraction, too, and drops that."""
 
 _OF_THE_START = frozenset(
@@ -40,9 +46,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "tfs_z": (1, 1.0),
     "typical_p": (1, 1.0),
     "penalize_newline": (True,),
-    "repeat_last_n": (-1, 64),
 }
-"""Options that do not work, and the values of them that ask for nothing. Penalties look at all of the context."""
+"""Options that do not work, and the values of them that ask for nothing."""
 
 
 def sampling_values(options: Mapping[str, Any] | None, *, allow_unknown: bool) -> dict[str, Any]:
@@ -75,7 +80,7 @@ def sampling_values(options: Mapping[str, Any] | None, *, allow_unknown: bool) -
 
 def _integer(name: str, value: Any, param: str) -> int | None:
     """A number as the engine has it: ``num_predict`` below 0 means until the context ends, ``top_k`` below 0 that there
-    is no bound, and the seed -1 that there is none."""
+    is no bound, ``repeat_last_n`` below 0 all of the context, and the seed -1 that there is none."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise BadRequest(f"{param} must be an integer", param=param, code="invalid_value")
     number = max(-(2**63), min(int(value), _INTEGERS[name]))
@@ -83,4 +88,4 @@ def _integer(name: str, value: Any, param: str) -> int | None:
         return None if number == -1 else number
     if number >= 0:
         return number
-    return ALL_TOKENS if name == "top_k" else None
+    return {"top_k": ALL_TOKENS, "repeat_last_n": ALL_OF_CONTEXT}.get(name)

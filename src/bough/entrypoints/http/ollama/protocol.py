@@ -59,8 +59,8 @@ class OllamaShared(msgspec.Struct, kw_only=True):
         dict[str, Any] | None,
         Meta(
             description="`temperature`, `top_p`, `top_k`, `min_p`, `seed`, `stop`, `num_predict`, `repeat_penalty`, "
-            "`presence_penalty`, `frequency_penalty`. Options about memory and devices have no effect; others are "
-            "ignored, and named in the log and in `x-bough-ignored-fields`."
+            "`repeat_last_n`, `presence_penalty`, `frequency_penalty`. Options about memory and devices have no "
+            "effect; others are ignored, and named in the log and in `x-bough-ignored-fields`."
         ),
     ] = None
     think: Annotated[
