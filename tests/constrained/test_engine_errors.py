@@ -16,7 +16,7 @@ from bough.parsers.dialect import make_dialect
 from bough.parsers.reasoning import Thoughts
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.sampling.sampling_params import GrammarKind, SamplingParams
-from tests.constrained.following import bundled_backend, bundled_tokenizer, spec_of
+from tests.constrained.following import bundled_backend, bundled_tokenizer, bundled_vocabulary, spec_of
 
 POSSIBLE = Thoughts.POSSIBLE
 
@@ -67,7 +67,8 @@ def test_words_of_the_client_are_not_taken_for_the_engines(word: str) -> None:
 
 @pytest.fixture(scope="module")
 def tried() -> Iterator[TrialBackend]:
-    backend = TrialBackend(bundled_backend(), Translator(special_tokens=bundled_tokenizer().special_token_ids))
+    translator = Translator(special_tokens=bundled_tokenizer().special_token_ids)
+    backend = TrialBackend(bundled_backend(), translator, bundled_vocabulary())
     yield backend
     backend.close()
 

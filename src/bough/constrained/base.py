@@ -122,11 +122,15 @@ class Grammar(Protocol):
 
     @property
     def num_bytes(self) -> int:
-        """Rough size in memory; may grow with use."""
+        """Size in memory; may grow with use."""
 
     @property
     def is_worn(self) -> bool:
         """Whether new requests should get another one, compiled anew, since this one has grown with use."""
+
+    @property
+    def failure(self) -> str | None:
+        """Why it could not be followed any further after so few tokens that it would be so again, compiled anew."""
 
     def matcher(self) -> GrammarMatcher:
         """A matcher at the beginning. Cheap."""

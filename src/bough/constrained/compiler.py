@@ -9,6 +9,7 @@ no trial, for all others, and for those of the latter that have taken longer tha
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 import threading
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bough.constrained.base import Grammar, GrammarError
+from bough.constrained.held_memory import HeldBytes
 from bough.errors import BoughError, Overloaded
 from bough.sampling.sampling_params import GrammarSpec
 
@@ -33,9 +35,9 @@ QUEUE_SECONDS = 60.0
 """A grammar that no worker has begun with after this time is refused: try again later."""
 
 CACHE_ENTRIES = 256
-CACHE_BYTES = 256 * 2**20
+CACHE_BYTES = 64 * 2**20
 
-FAILED_ENTRIES = 64
+FAILED_ENTRIES = 4096
 FAILED_SECONDS = 60.0
 """How long a grammar that could not be compiled is refused without another try."""
 
@@ -70,40 +72,59 @@ class CompileJob:
         return self.grammar is not None or self.error is not None
 
 
+def _key(spec: GrammarSpec) -> bytes:
+    """A short name of a specification, which may itself be long."""
+    return hashlib.blake2b(spec.text.encode("utf-8", "surrogatepass"), person=spec.kind[:16].encode()).digest()
+
+
 class GrammarCache:
     """Compiled grammars, the least recently used of which go first when there are too many or they are too large."""
 
     def __init__(self, max_entries: int = CACHE_ENTRIES, max_bytes: int = CACHE_BYTES) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self._grammars: OrderedDict[GrammarSpec, Grammar] = OrderedDict()
+        self._grammars: OrderedDict[bytes, Grammar] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._grammars)
 
     @property
     def num_bytes(self) -> int:
-        """Rough size in memory."""
+        """Size in memory."""
         return sum(grammar.num_bytes for grammar in self._grammars.values())
 
     def get(self, spec: GrammarSpec) -> Grammar | None:
-        """A grammar, if it is known and not worn."""
-        grammar = self._grammars.get(spec)
+        """A grammar, if it is known and not worn.
+
+        Raises:
+            GrammarError: it has failed while it was used, and would fail again.
+        """
+        key = _key(spec)
+        grammar = self._grammars.get(key)
         if grammar is None:
             return None
         if grammar.is_worn:
-            del self._grammars[spec]
+            del self._grammars[key]
+            if grammar.failure is not None:
+                raise GrammarError(grammar.failure, kind=spec.kind)
             return None
-        self._grammars.move_to_end(spec)
+        self._grammars.move_to_end(key)
         return grammar
 
     def put(self, spec: GrammarSpec, grammar: Grammar) -> None:
         """Remember a grammar, unless it alone is larger than everything may be."""
-        if spec in self._grammars or grammar.num_bytes > self._max_bytes:
+        key = _key(spec)
+        if key in self._grammars or grammar.num_bytes > self._max_bytes:
             return
-        self._grammars[spec] = grammar
+        self._grammars[key] = grammar
         num_bytes = self.num_bytes
         while len(self._grammars) > self._max_entries or num_bytes > self._max_bytes:
+            _, dropped = self._grammars.popitem(last=False)
+            num_bytes -= dropped.num_bytes
+
+    def make_room(self, num_bytes: int) -> None:
+        """Forget grammars of so many bytes, as far as there are any."""
+        while num_bytes > 0 and self._grammars:
             _, dropped = self._grammars.popitem(last=False)
             num_bytes -= dropped.num_bytes
 
@@ -112,19 +133,20 @@ class FailedGrammars:
     """Grammars that could not be compiled, for a while."""
 
     def __init__(self) -> None:
-        self._errors: OrderedDict[GrammarSpec, tuple[float, GrammarError]] = OrderedDict()
+        self._errors: OrderedDict[bytes, tuple[float, GrammarError]] = OrderedDict()
 
     def get(self, spec: GrammarSpec) -> GrammarError | None:
         """Why a grammar has failed, if it has lately."""
         self._forget()
-        until, error = self._errors.get(spec, (0.0, None))
+        until, error = self._errors.get(_key(spec), (0.0, None))
         return error if time.monotonic() < until else None
 
     def put(self, spec: GrammarSpec, error: GrammarError) -> None:
         """Remember an error."""
         self._forget()
-        self._errors.pop(spec, None)
-        self._errors[spec] = (time.monotonic() + FAILED_SECONDS, error)
+        key = _key(spec)
+        self._errors.pop(key, None)
+        self._errors[key] = (time.monotonic() + FAILED_SECONDS, error)
         while len(self._errors) > FAILED_ENTRIES:
             self._errors.popitem(last=False)
 
@@ -168,6 +190,7 @@ class GrammarCompiler:
         start_s: how long it may take besides until it begins with the first one.
         cache: where results are kept.
         on_close: called by :meth:`close`.
+        held: what all grammars take, those that are remembered among them.
     """
 
     def __init__(
@@ -179,12 +202,14 @@ class GrammarCompiler:
         start_s: float = 0.0,
         cache: GrammarCache | None = None,
         on_close: Callable[[], None] | None = None,
+        held: HeldBytes | None = None,
     ) -> None:
         self._compile = compile_grammar
         self._needs_trial = needs_trial
         self._timeout_s = timeout_s
         self._on_close = on_close
         self.cache = GrammarCache() if cache is None else cache
+        self._held = HeldBytes() if held is None else held
         self._failed = FailedGrammars()
         self._jobs: dict[GrammarSpec, CompileJob] = {}
         self._changed = threading.Condition()
@@ -210,7 +235,13 @@ class GrammarCompiler:
         known = self._jobs.get(spec)
         if known is not None:
             return known
-        job = CompileJob(spec, grammar=self.cache.get(spec), error=self._failed.get(spec))
+        job = CompileJob(spec, error=self._failed.get(spec))
+        if job.error is None:
+            try:
+                job.grammar = self.cache.get(spec)
+            except GrammarError as error:
+                job.error = error
+                self._failed.put(spec, error)
         if job.done:
             return job
         self._jobs[spec] = job
@@ -236,6 +267,7 @@ class GrammarCompiler:
 
     def poll(self) -> list[CompileJob]:
         """Jobs that have ended since the last call, one way or the other."""
+        self.cache.make_room(self._held.lacking)
         if not self._jobs:
             return []
         now = time.monotonic()

@@ -20,9 +20,9 @@ _TOO_MUCH_WORK = (
 _TOO_MANY_STATES = (
     "its patterns come to too many states; make bounded repetitions shorter, and let alternatives differ sooner"
 )
-_TOO_LARGE = "it is too large once it is written out; make bounded repetitions shorter, and its parts fewer"
+TOO_LARGE = "it is too large once it is written out; make bounded repetitions shorter, and its parts fewer"
 
-OF_THE_WHOLE = (_AMBIGUOUS, _TOO_MUCH_WORK, _TOO_MANY_STATES, _TOO_LARGE)
+OF_THE_WHOLE = (_AMBIGUOUS, _TOO_MUCH_WORK, _TOO_MANY_STATES, TOO_LARGE)
 """What a grammar can be of which each part is fine."""
 
 _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
@@ -41,7 +41,7 @@ _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     ),
     (r"NoExtension.*", "nothing can be written that follows it: its parts exclude each other"),
     (r"Too many items .*|ParserTooComplex.*", _AMBIGUOUS),
-    (r"initial lexer configuration .*|grammar size .*|DNF too large.*|[Ss]chema .*(?:too large|exceeded)", _TOO_LARGE),
+    (r"initial lexer configuration .*|grammar size .*|DNF too large.*|[Ss]chema .*(?:too large|exceeded)", TOO_LARGE),
     (r"(?:LexerTooComplex: )?(?:lexer error: )?too many states.*", _TOO_MANY_STATES),
     (r"fuel exhausted .*|(?:lexer error: )?too many expressions constructed.*|LexerTooComplex.*", _TOO_MUCH_WORK),
 )

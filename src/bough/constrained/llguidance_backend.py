@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Iterable, Sequence
-from functools import cache, cached_property, lru_cache
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
+from threading import Thread
+from typing import NamedTuple
 
-from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
+from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer
 
 from bough.constrained.base import (
     ENDED,
@@ -25,32 +28,38 @@ from bough.constrained.base import (
     MaskPlace,
     MaskWords,
 )
-from bough.constrained.engine_errors import readable
+from bough.constrained.engine_errors import OF_THE_WHOLE, TOO_LARGE, readable
+from bough.constrained.held_memory import GrowthMeter, HeldBytes
 from bough.constrained.translate import Translator
+from bough.observability.process_usage import allocated_bytes, give_back_freed_memory
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
-from bough.tokenization.tokenizer import Tokenizer
 
-MAX_LEXER_STATES = 100_000
-"""States of the automaton that all outputs with the same compiled grammar share and that grows while they use it; at
-half a KiB each it takes 50 MB at most. A string of bounded length takes about four states per character."""
-
-BYTES_PER_STATE = 512
-STATES_PER_TOKEN = 20
-"""By how much the automaton of a grammar that does not repeat itself grows; most stop growing soon."""
+MAX_LEXER_STATES = 64_000
+"""States of the automaton that all outputs with the same compiled grammar share and that grows while they use it. A
+string of bounded length takes about four states per character, mostly of half a KiB each."""
 
 WORN_TOKENS = 4096
-"""Tokens after which a compiled grammar is not given to new requests, but compiled anew: bounds what it grows to."""
+WORN_BYTES = 4 * 2**20
+"""Tokens, and growth, after which a compiled grammar is not given to new requests, but compiled anew."""
+
+MAX_GROWN_BYTES = 32 * 2**20
+"""Memory that a compiled grammar may come to while it is used; then its outputs end in an error."""
 
 PLAIN_WORN_TOKENS = 65_536
-PLAIN_STATES = 2000
-"""The same of schemas that bound no length and have no pattern, and more states than any of them comes to: none in
-``benchmarks/grammar_corpus.py``, hostile ones aside, has more than 500 after thousands of tokens at random."""
+PLAIN_STATES = 8000
+"""The same of schemas that bound no length and have no pattern, and their most states: none in
+``benchmarks/grammar_corpus.py``, hostile ones aside, has more than 500 after thousands of tokens. Their growth
+is not measured."""
 
 _MAY_GROW = re.compile(r'Length"|"pattern|\{\d')
 
 MAX_GRAMMAR_SYMBOLS = 200_000
-MAX_STEP_FUEL = 100_000
-"""Work on regular expressions per mask, about 7 ms: bounds how long a request can make all others wait."""
+MAX_STEP_FUEL = 50_000
+"""Work on regular expressions per mask, about 4 ms: bounds how long a request can make all others wait, and by how much
+memory can grow, 300 bytes a unit at most. Five thousand texts to choose from need 40,000, with 150,000 tokens."""
+
+MAX_STEP_ITEMS = 30_000
+"""Work on rules per mask or forced text, about 2 ms; twice what a grammar needs that is parsed by the character."""
 
 MAX_MASK_THREADS = 8
 MIN_PARALLEL_MASKS = 4
@@ -66,13 +75,23 @@ token only, then ever more rarely: where that misses text, the mask of the next 
 MAX_REMEMBERED_LOOKS = 1024
 """Grammars whose habits are remembered when they are compiled anew."""
 
-MAX_REMEMBERED_TEXTS = 4096
-MAX_REMEMBERED_CHARACTERS = 256
-"""Of texts that grammars force: the same few come again and again, and encoding one takes as long as four masks."""
-
 MIN_GRAMMAR_BYTES = 64 * 1024
-BYTES_PER_SOURCE_BYTE = 64
-"""Rough memory of a compiled grammar, for the cache's accounts."""
+BYTES_PER_SOURCE_BYTE = 128
+"""Memory of a grammar that is small and plain enough not to be tried out: at most 80 bytes a byte were measured."""
+
+MATCHER_BYTES = 4096
+"""Memory of a matcher, which has a copy of the source besides."""
+
+LARGE_BYTES = 2 * 2**20
+"""Size from which a grammar is freed without the GIL: 5 MB take a millisecond."""
+
+_NO_TOKEN = 2**32 - 2
+
+EARLY_TOKENS = 1024
+"""A grammar that fails before it has followed so many tokens would fail again if it were compiled anew."""
+
+RESTLESS_BYTES = 64 * 1024
+"""Growth of several grammars together from which each is looked at alone."""
 
 
 class LLGuidanceBackend:
@@ -82,38 +101,72 @@ class LLGuidanceBackend:
         tokenizer: the vocabulary.
         translator: writes specifications as llguidance wants them, with the ids of that vocabulary.
         max_states: see :data:`MAX_LEXER_STATES`.
+        measures_growth: of what it compiles, while that is used.
     """
 
-    def __init__(self, tokenizer: LLTokenizer, translator: Translator, *, max_states: int = MAX_LEXER_STATES) -> None:
+    def __init__(
+        self,
+        tokenizer: LLTokenizer,
+        translator: Translator,
+        *,
+        max_states: int = MAX_LEXER_STATES,
+        measures_growth: bool = True,
+    ) -> None:
+        self.held = HeldBytes()
+        self._meter = GrowthMeter() if measures_growth else None
         self._tokenizer = tokenizer
         self._translator = translator
         self._looks = lru_cache(MAX_REMEMBERED_LOOKS)(lambda _source_hash: LooksAhead())
-        self._limits = LLParserLimits(
-            max_lexer_states=max_states,
-            max_grammar_size=MAX_GRAMMAR_SYMBOLS,
-            step_lexer_fuel=MAX_STEP_FUEL,
-            # Takes up to twenty seconds, to save as little at a time that masks are computed at anyway.
-            precompute_large_lexemes=False,
-            verbose_errors=False,
-        )
+        self._limits = _limits(max_states)
+        self._plain_limits = _limits(min(max_states, PLAIN_STATES))
 
     def compile(self, spec: GrammarSpec) -> LLGuidanceGrammar:
         """See :class:`~bough.constrained.base.GrammarBackend`."""
         return self.build(spec.kind, self._translator.translate(spec))
 
-    def build(self, kind: GrammarKind, source: str) -> LLGuidanceGrammar:
+    def build(self, kind: GrammarKind, source: str, num_bytes: int | None = None) -> LLGuidanceGrammar:
         """Compile what a translator has written.
+
+        Args:
+            kind: of the specification.
+            source: in the engine's notation.
+            num_bytes: memory that it takes, where that was measured.
 
         Raises:
             GrammarError: it is wrong, not supported or too large.
         """
-        matcher = LLMatcher(self._tokenizer, source, log_level=0, limits=self._limits)
+        is_plain = kind == "json_schema" and _MAY_GROW.search(source) is None
+        limits = self._plain_limits if is_plain else self._limits
+        matcher = LLMatcher(self._tokenizer, source, log_level=0, limits=limits)
         problem = matcher.get_error()
         if problem:
             raise GrammarError(readable(problem), kind=kind)
-        is_plain = kind == "json_schema" and _MAY_GROW.search(source) is None
-        looks = self._looks(hash(source))
-        return LLGuidanceGrammar(matcher, len(source), is_plain, looks, self._tokenizer.eos_tokens)
+        if num_bytes is None:
+            num_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * len(source)
+        account = Account(self.held, num_bytes, MATCHER_BYTES + len(source), None if is_plain else self._meter)
+        return LLGuidanceGrammar(matcher, account, self._looks(hash(source)), self._tokenizer)
+
+
+def _limits(max_states: int) -> LLParserLimits:
+    return LLParserLimits(
+        max_lexer_states=max_states,
+        max_grammar_size=MAX_GRAMMAR_SYMBOLS,
+        step_lexer_fuel=MAX_STEP_FUEL,
+        step_max_items=MAX_STEP_ITEMS,
+        # Takes up to twenty seconds, to save as little at a time that masks are computed at anyway.
+        precompute_large_lexemes=False,
+        verbose_errors=False,
+    )
+
+
+class Account(NamedTuple):
+    """Memory of a grammar to begin with, of each of its matchers, and where both are counted."""
+
+    held: HeldBytes
+    num_bytes: int
+    matcher_bytes: int
+    meter: GrowthMeter | None
+    """measures its growth; ``None`` if it is not worth that"""
 
 
 class LooksAhead:
@@ -139,38 +192,67 @@ class LLGuidanceGrammar:
 
     Attributes:
         num_tokens: accepted by all its matchers so far.
+        num_bytes: see the protocol.
         has_failed: whether a matcher could not go on for want of states, of which copies have no more either.
+        failure: see the protocol.
+        is_too_large: whether it has grown beyond its bounds; then none of its matchers goes on.
+        is_restless: whether it grew when it was looked at last.
+        meter: measures growth, if it may grow.
+        held: counts what all grammars take.
+        matcher_bytes: memory of each of its matchers.
         looks: when to ask it for forced text; may be shared with others of the same source.
         last_tokens: ends of sequence, and all tokens that an output was complete with: these are looked at at once.
     """
 
-    def __init__(
-        self, prototype: LLMatcher, source_len: int, is_plain: bool, looks: LooksAhead, eos_tokens: Iterable[int]
-    ) -> None:
+    def __init__(self, prototype: LLMatcher, account: Account, looks: LooksAhead, tokenizer: LLTokenizer) -> None:
         self._prototype = prototype
-        self._worn_tokens = PLAIN_WORN_TOKENS if is_plain else WORN_TOKENS
-        self._max_states = PLAIN_STATES if is_plain else MAX_LEXER_STATES
+        self._tokenizer = tokenizer
         self._lock = threading.Lock()
-        self._source_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * source_len
+        self.held, self.num_bytes, self.matcher_bytes, self.meter = account
+        self._first_bytes = self.num_bytes
+        self._worn_tokens = PLAIN_WORN_TOKENS if self.meter is None else WORN_TOKENS
         self.num_tokens = 0
         self.has_failed = False
+        self.failure: str | None = None
+        self.is_too_large = False
+        self.is_restless = False
         self.looks = looks
-        self.last_tokens = set(eos_tokens)
-
-    @property
-    def num_bytes(self) -> int:
-        """See the protocol."""
-        return self._source_bytes + BYTES_PER_STATE * min(self.num_tokens * STATES_PER_TOKEN, self._max_states)
+        self.last_tokens = set(tokenizer.eos_tokens)
+        self.held.add(self.num_bytes)
 
     @property
     def is_worn(self) -> bool:
         """See the protocol."""
-        return self.has_failed or self.num_tokens >= self._worn_tokens
+        has_grown = self.num_bytes - self._first_bytes > WORN_BYTES
+        return has_grown or self.has_failed or self.num_tokens >= self._worn_tokens
+
+    def fail(self, problem: str) -> None:
+        """Take note that a matcher could not go on."""
+        self.has_failed = True
+        if self.num_tokens < EARLY_TOKENS and problem in OF_THE_WHOLE:
+            self.failure = problem
 
     def matcher(self) -> LLGuidanceMatcher:
         """See the protocol."""
         with self._lock:
             return LLGuidanceMatcher(self._prototype.deep_copy(), self)
+
+    def grow(self, num_bytes: int) -> None:
+        """Count what has been made while it was used; what is wrong about it is found out by its matchers."""
+        self.is_restless = num_bytes > 0
+        num_bytes = max(num_bytes, self._first_bytes - self.num_bytes)
+        self.num_bytes += num_bytes
+        self.held.add(num_bytes)
+        has_too_much = self.held.lacking and self.num_bytes - self._first_bytes > WORN_BYTES
+        if self.num_bytes > MAX_GROWN_BYTES or has_too_much:
+            self.is_too_large = True
+            self.fail(TOO_LARGE)
+
+    def __del__(self) -> None:
+        trims = self.held.release(self.num_bytes)
+        if trims or self.num_bytes >= LARGE_BYTES:
+            with suppress(RuntimeError):  # no thread can be started any more: then it is freed here
+                Thread(target=_free, args=(self._prototype, self._tokenizer, trims), daemon=True).start()
 
 
 class LLGuidanceMatcher:
@@ -180,12 +262,18 @@ class LLGuidanceMatcher:
         self._engine = matcher
         self._grammar = grammar
         self._postponed: int | None = None
+        grammar.held.add(grammar.matcher_bytes)
+
+    def __del__(self) -> None:
+        self._grammar.held.add(-self._grammar.matcher_bytes)
 
     @property
     def error(self) -> str | None:
         """See the protocol."""
         engine = self._up_to_date()
-        return readable(engine.get_error()) if engine.is_error() else None
+        if engine.is_error():
+            return readable(engine.get_error())
+        return TOO_LARGE if self._grammar.is_too_large else None
 
     @property
     def is_accepting(self) -> bool:
@@ -204,20 +292,28 @@ class LLGuidanceMatcher:
         start, size = bits.ctypes.data, bits.shape[1] * bits.itemsize
         in_parallel = len(matchers) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB
         engines: list[LLMatcher] = []
+        together: list[tuple[LLMatcher, int]] = []
         for i, each in enumerate(matchers):
+            grammar = each._grammar
+            before = None if grammar.meter is None else grammar.meter.begin()
             engine = each._up_to_date()
             engines.append(engine)
-            if not in_parallel:
-                engine.unsafe_compute_mask_ptr(start + i * size, size)
-        if in_parallel:
-            _executor().unsafe_compute_mask_ptr(
-                [(engine, i) for i, engine in enumerate(engines)], start, size, len(bits)
-            )
+            if in_parallel and not grammar.is_restless:
+                together.append((engine, i))
+                continue
+            engine.unsafe_compute_mask_ptr(start + i * size, size)
+            if before is not None and grammar.meter is not None:
+                grammar.grow(grammar.meter.grown(before))
+        if together:
+            _fill_together(matchers, together, start, size, len(bits))
         ended = [i for i, engine in enumerate(engines) if engine.is_stopped()]
         for i in [i for i in ended if engines[i].is_error()]:
             bits[i] = 0
-            matchers[i]._grammar.has_failed = True
+            matchers[i]._grammar.fail(readable(engines[i].get_error()))
             ended.remove(i)
+        for i, each in enumerate(matchers):
+            if each._grammar.is_too_large:
+                bits[i] = 0
         return ended
 
     def fill_mask(self, words: MaskWords) -> None:
@@ -243,7 +339,14 @@ class LLGuidanceMatcher:
         if mask_place is LATER and not look_ahead and self._postponed is None and token_id not in grammar.last_tokens:
             self._postponed = token_id
             return GOES_ON
-        engine = self._up_to_date()
+        before = None if grammar.meter is None else grammar.meter.begin()
+        judgement = self._judge(token_id, look_ahead, mask_place)
+        if before is not None and grammar.meter is not None:
+            grammar.grow(grammar.meter.grown(before))
+        return GOES_ON if grammar.is_too_large else judgement
+
+    def _judge(self, token_id: int, look_ahead: bool, mask_place: MaskPlace) -> Judgement:
+        engine, grammar = self._up_to_date(), self._grammar
         if not engine.consume_token(token_id):
             return REFUSED
         if engine.is_stopped():
@@ -282,108 +385,30 @@ class LLGuidanceMatcher:
         return engine
 
 
+def _fill_together(
+    matchers: Sequence[LLGuidanceMatcher], engines: list[tuple[LLMatcher, int]], start: int, size: int, rows: int
+) -> None:
+    """Compute masks on several threads; whose grammars may have grown by that is found out one by one next time."""
+    growing = [matchers[i]._grammar for _, i in engines if matchers[i]._grammar.meter is not None]
+    before = allocated_bytes() if growing else 0
+    _executor().unsafe_compute_mask_ptr(engines, start, size, rows)
+    if growing and allocated_bytes() - before > RESTLESS_BYTES:
+        for grammar in growing:
+            grammar.is_restless = True
+
+
+def _free(engine: LLMatcher, tokenizer: LLTokenizer, trims: bool) -> None:
+    """Free what a grammar takes without the GIL.
+
+    A matcher drops all that it has at its first error, and several that accept tokens do so without the GIL.
+    """
+    other = LLMatcher(tokenizer, "start: /a/", log_level=0)
+    _executor().consume_token_par([(engine, _NO_TOKEN), (other, _NO_TOKEN)])
+    if trims:
+        give_back_freed_memory()
+
+
 @cache
 def _executor() -> LLExecutor:
     """The threads that compute masks, in this process."""
     return LLExecutor(min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, MAX_MASK_THREADS))
-
-
-def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> LLTokenizer:
-    """The vocabulary of a model. Holds the GIL all the while: a second for 150,000 tokens.
-
-    Args:
-        tokenizer: of the model.
-        vocab_size: of the model; ids that the tokenizer does not know are never allowed.
-        eos_token_ids: of the model.
-    """
-    ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
-    table = TokenTable(tokenizer, vocab_size, ends)
-    return LLTokenizer(table, n_vocab=vocab_size, eos_token=ends or None)
-
-
-def make_byte_tokenizer(special_tokens: Iterable[str]) -> tuple[LLTokenizer, dict[str, int]]:
-    """The smallest vocabulary in which everything can be written: the 256 bytes, special tokens, an end of sequence.
-
-    Returns:
-        the vocabulary, and the ids that the special tokens have in it.
-    """
-    table = _ByteTable(special_tokens)
-    return LLTokenizer(TokenizerWrapper(table), n_vocab=len(table.tokens), eos_token=table.eos_token_id), table.ids
-
-
-class _ByteTable:
-    bos_token_id = None
-
-    def __init__(self, special_tokens: Iterable[str]) -> None:
-        self.ids = {text: 256 + n for n, text in enumerate(special_tokens)}
-        self.eos_token_id = 256 + len(self.ids)
-        self.special_token_ids = [*self.ids.values(), self.eos_token_id]
-        self.tokens = [bytes([byte]) for byte in range(256)] + [text.encode() for text in self.ids] + [b"<end>"]
-
-    def __call__(self, text: bytes | str) -> list[int]:
-        return list(text if isinstance(text, bytes) else text.encode())
-
-
-class TokenTable(TokenizerWrapper):
-    """The bytes of a model's tokens, and a function that makes tokens of text: a wrapper that wraps nothing.
-
-    To the engine special tokens are no text. Other added tokens are text like any: it may be written with them or
-    spelled out, since both read the same.
-    """
-
-    def __init__(self, tokenizer: Tokenizer, vocab_size: int, ends: Sequence[int]) -> None:
-        self._special = {token for token in (*tokenizer.special_ids, *ends) if token < vocab_size}
-        self._encode = tokenizer.running_text_encoder(self._special)
-        self.eos_token_id = ends[0] if ends else tokenizer.eos_token_id or 0
-        self.bos_token_id = tokenizer.bos_token_id
-        self.special_token_ids = sorted(self._special)
-        known = min(vocab_size, tokenizer.vocab_size)
-        self.tokens = [
-            (tokenizer.id_to_token(token) or "").encode()
-            if token in self._special
-            else tokenizer.id_to_piece_bytes(token)
-            for token in range(known)
-        ]
-        self.tokens += [b""] * (vocab_size - known)
-        self.is_tokenizer_wrapper = True
-        self._remembered: dict[str, list[int]] = {}
-
-    def __call__(self, text: str) -> list[int]:
-        """Tokens that the engine accepts for a text, which it asks for where a grammar leaves no other."""
-        ids = self._remembered.get(text)
-        if ids is None:
-            ids = list(self._encode(text))
-            data = text.encode()
-            if not self._spells(ids, data):
-                ids = self._longest_first(data)
-            if len(text) <= MAX_REMEMBERED_CHARACTERS:
-                if len(self._remembered) >= MAX_REMEMBERED_TEXTS:
-                    self._remembered.clear()
-                self._remembered[text] = ids
-        return ids
-
-    def _spells(self, ids: Sequence[int], data: bytes) -> bool:
-        """Whether tokens are just this text, which normal forms, among others, may have changed."""
-        pieces = (self.tokens[token] for token in ids if token < len(self.tokens) and token not in self._special)
-        return b"".join(pieces) == data
-
-    def _longest_first(self, data: bytes) -> list[int]:
-        """Tokens for a text, or for its beginning if no token can spell what follows."""
-        ids: list[int] = []
-        start = 0
-        while start < len(data):
-            pieces = (data[start:end] for end in range(min(len(data), start + self._longest), start, -1))
-            piece = next((piece for piece in pieces if piece in self._ids), None)
-            if piece is None:
-                break
-            ids.append(self._ids[piece])
-            start += len(piece)
-        return ids
-
-    @cached_property
-    def _ids(self) -> dict[bytes, int]:
-        return {piece: token for token, piece in enumerate(self.tokens) if piece and token not in self._special}
-
-    @cached_property
-    def _longest(self) -> int:
-        return max(map(len, self._ids), default=0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+from collections.abc import Callable
+from functools import cache
 
 
 def resident_bytes() -> int:
@@ -21,3 +24,39 @@ def _pages(column: int) -> int:
             return int(file.read().split()[column])
     except OSError:
         return 0
+
+
+def allocated_bytes() -> int:
+    """Memory that this process has allocated and not freed, in bytes; without glibc, what is in RAM."""
+    look = _mallinfo()
+    if look is None:
+        return resident_bytes()
+    seen = look()
+    return int(seen.uordblks + seen.hblkhd)
+
+
+def give_back_freed_memory() -> None:
+    """Have the C library return to the system what it keeps of freed memory; releases the GIL. For glibc only."""
+    if _mallinfo() is not None:
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+class _MallInfo(ctypes.Structure):
+    """``struct mallinfo2`` of glibc."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for names in ("arena ordblks smblks hblks hblkhd", "usmblks fsmblks uordblks fordblks keepcost")
+        for name in names.split()
+    )
+
+
+@cache
+def _mallinfo() -> Callable[[], _MallInfo] | None:
+    """glibc's ``mallinfo2``, which versions before 2.33 do not have."""
+    try:
+        look = ctypes.CDLL(None).mallinfo2
+    except (OSError, AttributeError):
+        return None
+    look.restype = _MallInfo
+    return look
