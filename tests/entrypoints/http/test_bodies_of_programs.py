@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from typing import Any
 
 import httpx
 import pytest
 
+from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.errors import BadRequest
 from tests.entrypoints.http.server import RunningServer
 
 PATH = "/v1/chat/completions"
@@ -324,6 +329,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "messages[0].content[0]",
         "",
     ),
+    "images beside the messages": ({"images": ["aGk="]}, "images", "unsupported_parameter"),
+    "an adapter of llama.cpp's": ({"lora": [{"id": 0, "scale": 1}]}, "lora", "unsupported_parameter"),
     "sound": ({"modalities": ["text", "audio"], "audio": {"voice": "a"}}, "modalities", "unsupported_parameter"),
     "a custom tool": ({"tools": [{"type": "custom", "custom": {"name": "a"}}]}, "tools[0].type", "invalid_value"),
     "a tool that a server runs": ({"tools": [{"type": "web_search"}]}, "tools[0].type", "invalid_value"),
@@ -457,6 +464,25 @@ def test_thinking_is_asked_for_in_many_words(
     for fields in ({"reasoning_format": "raw"}, {"reasoning_split": False}):
         message = http.post(PATH, json={"messages": [USER], **fields}).json()["choices"][0]["message"]
         assert "Hm." in message["content"]
+
+
+async def fault_of(spec: BodySpec[Any], body: bytes) -> str | None:
+    """Name of the field for which a body is refused, if it is."""
+    try:
+        await spec.parse(body, allow_unknown=True, max_tokens=10)
+    except BadRequest as error:
+        return error.param or ""
+    return None
+
+
+def test_any_value_of_anothers_field_is_translated_or_refused() -> None:
+    values: list[Any] = [0, -1, 1.5, 10**30, True, False, "", "a", "json", [], ["a", None], [[1]], {}, {"a": {"b": []}}]
+    for spec, given in ((CHAT, {"messages": [USER]}), (COMPLETIONS, {"prompt": "Hi"})):
+        for name in spec.translated:
+            for value in values:
+                body = json.dumps({**given, name: value}).encode()
+                fault = asyncio.run(fault_of(spec, body))
+                assert fault is None or fault.startswith(name), (name, value)
 
 
 def test_a_budget_is_ignored_where_thoughts_are_not_known(client: httpx.Client) -> None:

@@ -134,6 +134,21 @@ REPLAYED: list[tuple[str, list[dict[str, Any]], list[dict[str, Any]]]] = [
         ],
         [CALLED, {"role": "tool", "tool_call_id": "x", "content": "7", "name": "f"}],
     ),
+    (
+        "thoughts in another form",
+        [{"role": "assistant", "content": "b", "reasoning": {"text": "hm"}, "thinking": {"signature": "s"}}],
+        [{"role": "assistant", "content": "b"}],
+    ),
+    (
+        "thoughts that cannot be read",
+        [{"role": "assistant", "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "b"}]}],
+        [{"role": "assistant", "content": "b"}],
+    ),
+    (
+        "a call of PHP's, put together from a stream",
+        [{"role": "assistant", "tool_calls": [{**CALL, "type": "", "function": {"name": "f", "arguments": []}}]}],
+        [{"role": "assistant", "tool_calls": [CALL]}],
+    ),
     ("a result of null", [CALLED, {"role": "tool", "content": None}], [CALLED, {"role": "tool", "content": ""}]),
     (
         "a result that is an object",
@@ -182,6 +197,7 @@ def test_history_of_other_programs_makes_the_prompt_that_is_meant(
     [
         ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "messages[1].content[0]"),
         ({"role": "tool", "content": [{"type": "image", "data": "x"}]}, "messages[1].content[0]"),
+        ({"role": "user", "content": "a", "images": ["aGk="]}, "messages[1].images"),
         ({"role": "tool", "contents": "7"}, "messages[1].content"),
         ({"role": "assistant", "content": "a", "audio": {"id": "audio_1"}}, "messages[1].audio"),
         (

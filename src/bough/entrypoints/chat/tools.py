@@ -181,7 +181,7 @@ def _wants_thinking(thinking: Any) -> bool:
     if isinstance(thinking, bool):
         return thinking
     kind = thinking.get("type") if isinstance(thinking, dict) else None
-    if kind in ("enabled", "adaptive", "disabled"):
+    if kind in ("enabled", "adaptive", "auto", "disabled"):
         return bool(kind != "disabled")
     raise BadRequest(
         'thinking must be true, false or {"type": "enabled"} or "adaptive" or "disabled"', param="thinking"

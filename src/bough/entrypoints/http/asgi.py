@@ -406,7 +406,7 @@ class Endpoint:
         if self._access is Access.CONTROL:
             shown = unknown[0][:64]
             raise BadRequest(f"unknown query parameter: {shown}", param=shown, code="unknown_parameter")
-        log_unknown(unknown, f"query parameters of {self._path}")
+        log_unknown(unknown, f"unknown query parameters of {self._path}")
 
     async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect, more_headers: Headers) -> int:
         events = stream.events

@@ -134,7 +134,7 @@ def log_unknown(unknown: Iterable[str], what: str) -> None:
     new = list(islice((name for name in names if (what, name) not in _logged), MAX_NAMES_SHOWN))
     if new and len(_logged) < MAX_NAMES_LOGGED:
         _logged.update((what, name) for name in new)
-        logger.warning("Ignoring unknown %s: %s", what, ", ".join(map(repr, new)))
+        logger.warning("Ignoring %s: %s", what, ", ".join(map(repr, new)))
 
 
 def drop_extras(

@@ -88,7 +88,8 @@ _FOR_MESSAGES = (
 
 TOKENIZE = BodySpec(
     TokenizeRequest,
-    tidy={name: CHAT.tidy[name] for name in ("messages", "reasoning")},
+    tidy={name: CHAT.tidy[name] for name in ("messages", "reasoning", "reasoning_effort")},
+    translated={name: CHAT.translated[name] for name in ("think", "enable_thinking")},
     no_effect={
         **_NO_EFFECT,
         "parallel_tool_calls": "Whether one answer may hold several calls.",

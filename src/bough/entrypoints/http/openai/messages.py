@@ -62,6 +62,9 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     audio: None = None
     function_call: None = None
     annotations: Note = None
+    images: Annotated[
+        Annotated[list[Any], Meta(max_length=0)] | None, Meta(description="Only an empty list: messages are text.")
+    ] = None
     cache_control: Note = None
     provider_specific_fields: Note = None
     reasoning_details: Note = None
@@ -99,10 +102,11 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
         return message
     if not message.keys().isdisjoint(_NAMES_OF_OTHERS):
         message = dict(message)
-        for name, ours in _NAMES_OF_OTHERS.items():
-            value = message.pop(name, None)
-            if value is not None and message.get(ours) is None:
-                message[ours] = value
+        for name, (ours, kind) in _NAMES_OF_OTHERS.items():
+            if isinstance(message.get(name), kind):
+                value = message.pop(name)
+                if message.get(ours) is None:
+                    message[ours] = value
     tidy = drop_extras(message, ChatMessage, "messages", unknown)
     role = tidy.get("role")
     if isinstance(role, str):
@@ -145,6 +149,8 @@ def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unk
         part = {**part, "type": "text"}
     if not isinstance(kind, str) or kind in _TEXTS:
         parts.append(drop_extras(part, TextPart, "messages.content", unknown))
+    elif kind == "redacted_thinking":
+        pass  # thoughts that only their author can read
     elif kind == "refusal":
         known = known_members(part, ("type", "refusal"), place, unknown)
         parts.append({"type": "text", "text": known.get("refusal")})
@@ -157,12 +163,14 @@ def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unk
 
 
 _NAMES_OF_OTHERS = {
-    "reasoning": "reasoning_content",  # vLLM, OpenRouter
-    "reasoning_text": "reasoning_content",  # Copilot
-    "thinking": "reasoning_content",  # Ollama
-    "tool_name": "name",  # Ollama
-    "partial": "prefix",  # Kimi, Qwen
+    "reasoning": ("reasoning_content", str),  # vLLM, OpenRouter
+    "reasoning_text": ("reasoning_content", str),  # Copilot
+    "thinking": ("reasoning_content", str),  # Ollama
+    "tool_name": ("name", str),  # Ollama
+    "partial": ("prefix", bool),  # Kimi, Qwen
 }
+"""With what they are called here, and the type in which they mean that; in another one they are unknown."""
+
 _RESULTS = ("tool", "function")
 _TEXTS = ("text", "input_text", "output_text")
 """Parts that are text; the latter are those of a response."""
@@ -184,8 +192,15 @@ def _thought(value: Any, place: str) -> str:
 
 def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
     tidy = drop_extras(call, ToolCall, "messages.tool_calls", unknown)
-    if isinstance(tidy, dict) and "function" in tidy:
-        tidy["function"] = drop_extras(tidy["function"], CalledFunction, "messages.tool_calls.function", unknown)
+    if not isinstance(tidy, dict):
+        return tidy
+    if tidy.get("type") == "":  # put together from a stream
+        del tidy["type"]
+    if "function" in tidy:
+        function = drop_extras(tidy["function"], CalledFunction, "messages.tool_calls.function", unknown)
+        if isinstance(function, dict) and function.get("arguments") == []:  # PHP's empty object
+            del function["arguments"]
+        tidy["function"] = function
     return tidy
 
 
