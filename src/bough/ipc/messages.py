@@ -46,6 +46,10 @@ class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
     """What there are none behind any more."""
     at_last: tuple[int, ...] = ()
     """Tokens after ``behind`` for an output that thinks again all the same."""
+    answer: str = ""
+    """End of the header that ``never`` begins."""
+    hide_stops: bool = False
+    """Whether stop strings count in the answer alone."""
 
 
 class TokenizedGenerateReqInput(Message):

@@ -364,6 +364,8 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     """Whether an output begins inside the model's thoughts; ``None``: the end of the prompt tells."""
     call_triggers: tuple[str, ...] = ()
     """Markers of tool calls, which end the thoughts."""
+    stops_in_answer: bool = False
+    """Whether stop strings count in the answer alone, and not in the thoughts."""
     thoughts: ThoughtMarkers | None = None
     """What the bound on thoughts in ``sampling_params`` is about; filled in."""
     session_params: SessionParams | None = None

@@ -45,15 +45,16 @@ class ReasoningMarkers:
         """Something that counts the thoughts of one answer to ``prompt``."""
         return ReasoningSpan(self, inside=self.begins_inside(prompt))
 
-    def bounded(self, *, begun: bool, triggers: tuple[str, ...] = ()) -> ThoughtMarkers:
+    def bounded(self, *, begun: bool, triggers: tuple[str, ...] = (), hide_stops: bool = False) -> ThoughtMarkers:
         """Everything that it takes to find, and to bound, the thoughts of an answer.
 
         Args:
             begun: whether it begins inside of them.
             triggers: markers of calls, which end them as well.
+            hide_stops: whether stop strings count in the answer alone.
         """
         marked = self._marked
-        return msgspec.structs.replace(marked, begun=begun, ends=(*marked.ends, *triggers))
+        return msgspec.structs.replace(marked, begun=begun, ends=(*marked.ends, *triggers), hide_stops=hide_stops)
 
     @cached_property
     def _marked(self) -> ThoughtMarkers:
@@ -67,6 +68,7 @@ class ReasoningMarkers:
                 recur=True,
                 never=FINAL_CHANNEL,
                 at_last=encode(f"{FINAL_CHANNEL}<|message|>"),
+                answer="<|message|>",
             )
         before, behind = ("", "") if self._template is None else self._template.space_around(format_.end)
         return ThoughtMarkers(format_.start, (format_.end,), encode(before + format_.end), behind=encode(behind))

@@ -149,14 +149,16 @@ class RequestPreparer:
 
 
 def bound_thoughts(request: GenerateRequest, reasoning: ReasoningMarkers) -> None:
-    """Say how the thoughts are marked of a request that bounds them, and whose prompt is whole."""
-    if request.sampling_params.thinking_token_budget is None:
+    """Say how the thoughts are marked of a request that bounds them, or has stop strings, and whose prompt is whole."""
+    params = request.sampling_params
+    hide_stops = request.stops_in_answer and params.has_text_stops
+    if params.thinking_token_budget is None and not hide_stops:
         return
     assert request.input_ids is not None, "encoded"
     begun = request.begins_in_thoughts
     if begun is None:
         begun = reasoning.begins_inside(request.input_ids)
-    request.thoughts = reasoning.bounded(begun=begun, triggers=request.call_triggers)
+    request.thoughts = reasoning.bounded(begun=begun, triggers=request.call_triggers, hide_stops=hide_stops)
 
 
 def _message(

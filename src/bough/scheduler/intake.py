@@ -13,6 +13,7 @@ from bough.errors import BadRequest
 from bough.ipc.messages import TokenizedGenerateReqInput
 from bough.model_executor.worker_info import WorkerInfo
 from bough.sampling.bad_words import check_sequences
+from bough.scheduler.answer_start import AnswerStart
 from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS
 from bough.scheduler.req import UNLIMITED, Pooling, Req
 from bough.scheduler.text_stops import TextStops
@@ -128,9 +129,9 @@ class RequestIntake:
 
     def _check_thoughts(self, message: TokenizedGenerateReqInput) -> None:
         params, markers, name = message.sampling_params, message.thoughts, "thinking_token_budget"
-        if (params.thinking_token_budget is None) is not (markers is None):
+        if (params.thinking_token_budget is None) is not (markers is None) and not (markers and markers.hide_stops):
             raise BadRequest(f"{name} has to come with the marks of thoughts", param=name)
-        if markers is None:
+        if markers is None or params.thinking_token_budget is None:
             return
         if self._tokenizer is None:
             raise BadRequest(f"{name} needs a tokenizer, and the server runs without one", param=name)
@@ -168,7 +169,10 @@ class RequestIntake:
         if params.has_text_stops:
             if self._tokenizer is None:
                 raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
-            req.text_stops = TextStops(self._tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params)
+            thoughts = message.thoughts
+            hides = thoughts is not None and thoughts.hide_stops and thoughts.start and all(thoughts.ends)
+            start = AnswerStart(thoughts, self._tokenizer.id_to_piece_bytes) if thoughts is not None and hides else None
+            req.text_stops = TextStops(self._tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params, start)
         if message.thoughts is not None and params.thinking_token_budget is not None:
             assert self._tokenizer is not None, "checked"
             req.thinking = ThinkingLimit(

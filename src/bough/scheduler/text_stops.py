@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from bough.sampling.sampling_params import SamplingParams
+from bough.scheduler.answer_start import AnswerStart
 from bough.tokenization.incremental_decoder import IncrementalDecoder
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
@@ -42,9 +43,24 @@ class TextStops:
     There are patterns for which a search takes half a millisecond. Of such a request several tokens are searched
     together; what was generated after a match that is found late is dropped. So this changes when text comes and when
     the request ends, but neither the text nor the ids nor the reason.
+
+    Args:
+        tokenizer: of the model.
+        prompt_tail: the last tokens of the prompt.
+        params: of the request.
+        answer: finds where the answer begins, in front of which nothing ends the text; ``None`` if all is answer.
     """
 
-    def __init__(self, tokenizer: Tokenizer, prompt_tail: Sequence[int], params: SamplingParams) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        prompt_tail: Sequence[int],
+        params: SamplingParams,
+        answer: AnswerStart | None = None,
+    ) -> None:
+        self._answer = answer
+        self._undecided = ""
+        """Text that may be part of the answer."""
         self._decoder = IncrementalDecoder(
             tokenizer, prompt_tail, params.skip_special_tokens, params.spaces_between_special_tokens
         )
@@ -77,12 +93,15 @@ class TextStops:
         Returns:
             The stop string or pattern that this token completed, or ``None``.
         """
-        if token_id in self._special_stops:
+        if token_id in self._special_stops and (self._answer is None or self._answer.is_behind):
+            self._begin_answer()
             return self._end_before(self._special_stops[token_id])
         text, num_pending = self._decoder.push((token_id,))
         num_tokens = self._undecoded + 1 - num_pending
         self._undecoded = num_pending
-        if self._has_patterns:
+        if self._answer is not None:
+            self._before_answer(self._answer, token_id, text, num_tokens)
+        elif self._has_patterns:
             self._unsearched.append(_Piece(text, num_tokens, num_pending))
             if len(self._unsearched) >= self._search_every:
                 self._search()
@@ -110,6 +129,10 @@ class TextStops:
         if self._unsearched:
             self._search()
             self.matched_late = self.matched is not None
+        if self._answer is not None and not self._answer.is_undecided:
+            self._emit_thoughts(self._decoder.flush(), self._undecoded)
+            self._undecoded = 0
+        self._begin_answer()
         if self.matched is None:
             self._take(self._decoder.flush(), self._undecoded)
             self._undecoded = 0
@@ -120,6 +143,41 @@ class TextStops:
         self._undecoded = 0
         self._ends.clear()
         return self.matched
+
+    def _before_answer(self, start: AnswerStart, token_id: int, text: str, num_tokens: int) -> None:
+        """Take in a token in front of the answer, or the one with which it begins."""
+        answer = start.push(token_id)
+        if answer is None and not start.is_undecided:
+            self._emit_thoughts(text, num_tokens)
+            return
+        self._undecided += text
+        self._decoded_chars += len(text)
+        self._ends.extend([self._decoded_chars] * num_tokens)
+        if answer is not None:
+            self._begin_answer(answer)
+
+    def _emit_thoughts(self, text: str, num_tokens: int) -> None:
+        self._decoded_chars += len(text)
+        self._ends.extend([self._decoded_chars] * num_tokens)
+        text, self._undecided = self._undecided + text, ""
+        self._emit(text)
+
+    def _begin_answer(self, answer: bytes | None = None) -> None:
+        """Look for ends of the text from here on.
+
+        Args:
+            answer: all that has come of it; ``None`` if nothing comes any more.
+        """
+        if self._answer is None:
+            return
+        answer = self._answer.rest() if answer is None else answer
+        self._answer = None
+        text, self._undecided = self._undecided, ""
+        at = len(text) - min(len(answer.decode(errors="ignore")), len(text))
+        self._emit(text[:at])
+        step = self._matcher.push(text[at:])
+        self.matched = step.matched
+        self._emit(step.text)
 
     def _end_before(self, stop: str) -> str:
         """A special token that ends the text, to which it adds nothing."""

@@ -196,6 +196,7 @@ class ChatCore:
             params = msgspec.structs.replace(params, skip_special_tokens=False)
         request.sampling_params = params
         request.begins_in_thoughts = thoughts is Thoughts.BEGUN
+        request.stops_in_answer = dialect.reasoning_format is not None and thoughts is not Thoughts.NONE
         request.call_triggers = dialect.triggers if job.tools.callable else ()
         return ChatRun(request, readers, prompt)
 
