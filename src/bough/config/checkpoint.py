@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bough.config.engine_args import BUNDLED_MODEL_NAME, bundled_model_path
+from bough.config.file_kinds import but_is
 from bough.config.model_suggestions import hub_id_like, path_like
 from bough.config.user_paths import path_kind, user_path
 from bough.errors import ConfigError
@@ -73,6 +74,8 @@ def resolve_model_path(
             f"{model_path} is a file; give a GGUF file, or the directory of a checkpoint in Hugging Face format",
             param=param,
         )
+    if what := but_is(local):
+        raise ConfigError(f"there is no {model_path}{what}", param=param)
     on_hub = _hub_gguf(model_path)
     if on_hub is not None:
         return _download_gguf(on_hub[1], on_hub[2], revision, param)
@@ -149,9 +152,10 @@ def read_json(path: Path) -> Any:
             raise ConfigError(f"{path} is larger than {_MAX_JSON_BYTES} bytes; is it the right file?")
         return msgspec.json.decode(path.read_bytes())
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+        raise ConfigError(f"cannot read {path}: {error.strerror or error}{but_is(path)}") from None
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ConfigError(f"{path} is not valid JSON ({error}); download it again") from None
+        what = but_is(path) or f" ({error}); download it again"
+        raise ConfigError(f"{path} is not valid JSON{what}") from None
 
 
 def wrong_entry(path: Path, entry: str, rule: str, value: Any) -> ConfigError:

@@ -9,6 +9,7 @@ import msgspec
 
 from bough.config.checkpoint import GGUF_SUFFIX, read_json
 from bough.config.declared_tokens import declared_tokens, token_text
+from bough.config.file_kinds import but_is
 from bough.errors import ConfigError
 
 
@@ -80,6 +81,7 @@ def _tokenizer_eos(directory: Path) -> set[int]:
         try:
             tokens = msgspec.json.decode(tokenizer_file.read_bytes(), type=_TokenizerFile).added_tokens
         except (OSError, msgspec.DecodeError) as error:
-            raise ConfigError(f"cannot read {tokenizer_file}: {error}; download it again") from None
+            what = but_is(tokenizer_file) or f": {error}; download it again"
+            raise ConfigError(f"cannot read {tokenizer_file}{what}") from None
         found.update((entry.content, entry.id) for entry in tokens if entry.content in wanted)
     return set(found.values())

@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from bough.config.file_kinds import but_is
 from bough.errors import ConfigError
 
 Bytes = npt.NDArray[np.uint8]
@@ -338,7 +339,7 @@ class _Header:
             with path.open("rb") as file:
                 self._size = os.fstat(file.fileno()).st_size
                 if self._size < len(_MAGIC) or file.read(len(_MAGIC)) != _MAGIC:
-                    raise ConfigError(f"{path} is not a GGUF file", param="model_path")
+                    raise ConfigError(f"{path} is not a GGUF file{but_is(path)}", param="model_path")
                 # Pages are read as they are needed: the head is small, the numbers after it are not.
                 self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from bough.config.checked_values import CheckedValues
 from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_model_path
 from bough.config.eos_tokens import read_eos_token_ids
+from bough.config.file_kinds import but_is
 from bough.config.model_facts import ModelFacts
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
@@ -158,7 +159,8 @@ def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, A
     if path_kind(config_file, "model_path") != "file":
         check_is_no_adapter(directory)
         raise ConfigError(
-            f"{directory} is not a checkpoint in Hugging Face format: it has no config.json", param="model_path"
+            f"{directory} is not a checkpoint in Hugging Face format: it has no config.json{but_is(config_file)}",
+            param="model_path",
         )
     has_generation_file = path_kind(generation_file, "model_path") == "file"
     contents = [read_json(config_file), read_json(generation_file) if has_generation_file else {}]

@@ -50,7 +50,7 @@ def quantization_entry(directory: Path, config: dict[str, Any]) -> Any:
     Raises:
         ConfigError: if a file is damaged.
     """
-    entry = config.get("quantization_config") or config.get("compression_config")
+    entry = config.get("quantization_config") or config.get("compression_config") or config.get("quantization")
     if entry is not None:
         return entry
     if (file := directory / _MODELOPT_FILE).is_file():
@@ -108,6 +108,8 @@ class _Reader:
                 return self._modelopt()
             case "compressed-tensors":
                 return self._compressed_tensors()
+            case None if "group_size" in self._values and "bits" in self._values:
+                raise self._refused(f"MLX's format ({self._values['bits']} bits)")
             case other:
                 raise self._refused(str(other))
 

@@ -14,6 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from bough.config.checkpoint import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_json
+from bough.config.file_kinds import but_is
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
@@ -163,8 +164,9 @@ def open_tensors(file: Path) -> Any:
     """
     try:
         return safe_open(file, framework="pt", device="cpu")
-    except SafetensorError as error:
-        raise StartupError(f"cannot load {file}: it is damaged or cut short ({error}); download it again") from None
+    except (SafetensorError, OSError) as error:
+        what = but_is(file) or f", or is damaged or cut short ({error}); download it again"
+        raise StartupError(f"cannot load {file}: it is not a safetensors file{what}") from None
     except RuntimeError as error:
         # The system refuses what is larger than all memory it has, though only single weights are read at a time.
         raise StartupError(
@@ -240,7 +242,8 @@ def _checkpoint_files(directory: Path, weight_map: dict[str, str] | None) -> lis
         absent = [file.name for file in files if not file.is_file() or file.name not in weight_map.values()]
         if absent:
             raise StartupError(
-                f"{directory} lacks {', '.join(absent[:NAMES_SHOWN])}, named by its index; download again"
+                f"{directory} lacks {', '.join(absent[:NAMES_SHOWN])}, named by its index"
+                f"{but_is(directory / absent[0]) or '; download again'}"
             )
         return files
     if (directory / _SINGLE_FILE).is_file():
@@ -258,4 +261,6 @@ def _checkpoint_files(directory: Path, weight_map: dict[str, str] | None) -> lis
             f"{directory} has only pickled weights, which can run code when opened and are never read; convert the "
             f"checkpoint to safetensors (transformers' save_pretrained does)"
         )
+    if (directory / "weights.npz").is_file():
+        raise StartupError(f"{directory} has its weights in MLX's format (weights.npz); use the model's original")
     raise StartupError(f"{directory} has no *.safetensors files; download the weights, or use --load-format dummy")

@@ -14,6 +14,7 @@ from tokenizers import Tokenizer as Backend
 from tokenizers import normalizers
 
 from bough.config.checkpoint import GGUF_SUFFIX
+from bough.config.file_kinds import but_is
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization.pieces import (
     BytePieces,
@@ -125,6 +126,9 @@ class Tokenizer:
             return cls.from_backend(*load_gguf_tokenizer(Path(path)))
         files = TokenizerFiles.read(Path(path))
         if files.tokenizer_json is None:
+            missing = files.directory / "tokenizer.json"
+            if what := but_is(missing):
+                raise ConfigError(f"cannot read {missing}{what}", param="tokenizer_path")
             wordpiece = load_wordpiece(files.directory)
             if wordpiece is not None:
                 return cls.from_backend(wordpiece, files)
@@ -134,7 +138,8 @@ class Tokenizer:
         try:
             backend = Backend.from_file(str(files.tokenizer_json))
         except Exception as error:  # the library raises bare ``Exception``
-            raise ConfigError(f"cannot read {files.tokenizer_json}: {error}", param="tokenizer_path") from None
+            what = but_is(files.tokenizer_json) or f": {error}"
+            raise ConfigError(f"cannot read {files.tokenizer_json}{what}", param="tokenizer_path") from None
         return cls.from_backend(backend, files)
 
     @classmethod
