@@ -181,6 +181,49 @@ def test_forms_of_messages(http: httpx.Client, thinker: RunningServer, item: Ite
     assert re.sub(r"<think>\s*</think>\s*", "", shown) == turn
 
 
+FUNCTION = {"type": "function", "name": "f", "strict": False, "parameters": {"type": "object", "properties": {}}}
+INCLUDE = ["reasoning.encrypted_content", "web_search_call.action.sources", "code_interpreter_call.outputs"]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"store": False, "include": INCLUDE, "prompt_cache_key": "k", "parallel_tool_calls": False},
+        {"reasoning": {"effort": "medium", "summary": "auto", "context": None}, "text": {"verbosity": "low"}},
+        {"text": {"format": {"type": "text"}, "verbosity": None}, "truncation": "auto", "max_tool_calls": None},
+        {"tools": [FUNCTION, {"type": "web_search", "external_web_access": True}], "tool_choice": "auto"},
+        {"tools": [{**FUNCTION, "defer_loading": True, "allowed_callers": ["direct"]}, {"type": "tool_search"}]},
+        {"context_management": [{"type": "compaction", "compact_threshold": 1000}], "service_tier": "priority"},
+        {"model": "gpt-5", "metadata": {"a": "b"}, "user": None, "temperature": None, "top_p": None, "top_logprobs": 0},
+        {"stream_options": {"include_usage": True}, "safety_identifier": "x", "background": None, "prompt": None},
+        {"max_output_tokens": 1_000_000, "previous_response_id": None, "instructions": None, "newer": [1]},
+    ],
+)
+def test_what_programs_send_along(http: httpx.Client, thinker: RunningServer, fields: Item) -> None:
+    thinker.engine.says = "Hm."
+    for stream in (False, True):
+        answer = http.post(PATH, json={"input": [HELLO], "stream": stream, **fields})
+        assert answer.status_code == 200, answer.text
+        assert "response.completed" in answer.text or answer.json()["status"] == "completed"
+
+
+def test_wishes_about_length_are_named_as_ignored(http: httpx.Client, thinker: RunningServer) -> None:
+    thinker.engine.says = "Hm."
+    for wish, named in (("low", "text.verbosity"), ("medium", None)):
+        answer = http.post(PATH, json={"input": "Hi", "text": {"verbosity": wish}})
+        assert (answer.status_code, answer.headers.get("x-bough-ignored-fields")) == (200, named)
+
+
+def test_a_large_bound_on_the_output_leaves_room_for_the_conversation(
+    http: httpx.Client, thinker: RunningServer
+) -> None:
+    thinker.engine.says = "Hm."
+    items = [{"role": "user", "content": f"{number} " + "x" * 100} for number in range(10)]
+    body = {"input": items, "truncation": "auto", "max_output_tokens": 1_000_000}
+    assert http.post(PATH, json=body).status_code == 200
+    assert [f"user\n{number} " in prompt_of(thinker) for number in range(10)] == [True] * 10
+
+
 @pytest.mark.parametrize(
     ("item", "param"),
     [

@@ -152,7 +152,7 @@ MEANINGS: dict[str, str] = {
     "total_tokens": "Prompt and output together.",
     "type": "What kind it is.",
     "usage": "Token counts.",
-    "verbosity": "Only `medium`, which asks for nothing.",
+    "verbosity": "Without effect: how much is said is for the model to choose, and for `instructions` to ask.",
     "version": "The server's version.",
     "weight_version": "What the weights are called.",
     "success": "Whether it was done; if not, all is as before.",

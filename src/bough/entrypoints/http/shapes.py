@@ -136,7 +136,7 @@ class ResponsesText(msgspec.Struct):
     """``text`` of a response."""
 
     format: TextFormat | None = None
-    verbosity: Literal["medium"] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
 
 
 class StructuredOutputs(msgspec.Struct):

@@ -53,6 +53,9 @@ MAX_ITEMS_LISTED = 100
 """Most items of a page of ``input_items``, as at OpenAI."""
 
 
+MIN_INPUT_SHARE = 2
+"""One part in so many of the context is left to a conversation that may be shortened, whatever the output may take."""
+
 CHARS_PER_ITEM = 64
 """What one item of a conversation takes, compared with the characters of a text."""
 
@@ -123,6 +126,8 @@ class ResponsesHandlers:
             read = partial(convert.input_items, body, self.store.finder(), unknown, left_out)
             items = await encoder.run(num_chars, read)
             tools = offered_tools(body, unknown, left_out)
+            if body.text is not None and body.text.verbosity not in (None, "medium"):
+                left_out["text.verbosity"] = None
             note_unknown(left_out)
             constraint = convert.constraint(body, unknown)
         earlier: list[convert.Item] = []
@@ -293,9 +298,9 @@ class ResponsesHandlers:
         encoder = self._manager.prompt_encoder
         assert encoder is not None, "checked before"
         dropped, turns = 0, convert.num_turns(items) if body.truncation == "auto" else 1
-        room = min(
-            self._manager.limits.max_prompt_tokens, self._manager.limits.context_len - (body.max_output_tokens or 1)
-        )
+        limits = self._manager.limits
+        for_output = min(body.max_output_tokens or 1, limits.context_len // MIN_INPUT_SHARE)
+        room = min(limits.max_prompt_tokens, limits.context_len - for_output)
         while True:
             rest = convert.without_beginning(items, dropped) if dropped else items
             job = await encoder.run(CHARS_PER_ITEM * len(rest), partial(self._job, body, rest, tools, constraint))

@@ -16,6 +16,17 @@ from bough.entrypoints.http.unknown_fields import drop_extras
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
 
+Includable = Literal[
+    "message.output_text.logprobs",
+    "reasoning.encrypted_content",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "file_search_call.results",
+    "code_interpreter_call.outputs",
+    "computer_call_output.output.image_url",
+    "message.input_image.image_url",
+]
+
 MAX_METADATA_ENTRIES = 16
 MAX_USER_CHARS = 1024
 MetadataKey = Annotated[str, Meta(max_length=64)]
@@ -37,7 +48,7 @@ class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
     """What the text of the answer follows."""
 
     format: dict[str, Any] | None = None
-    verbosity: Literal["medium"] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
 
 
 class ResponseStreamOptions(msgspec.Struct, forbid_unknown_fields=True):
@@ -119,8 +130,11 @@ class ResponsesRequest(SamplingFields, kw_only=True):
         Meta(description=f"Return logprobs with so many alternatives per token, as does `{WITH_LOGPROBS}`."),
     ] = None
     include: Annotated[
-        list[Literal["message.output_text.logprobs", "reasoning.encrypted_content"]] | None,
-        Meta(description="More to return. Thoughts are never encrypted, so asking for that has no effect."),
+        list[Includable] | None,
+        Meta(
+            description=f"More to return: `{WITH_LOGPROBS}`. The others have no effect: thoughts are never encrypted, "
+            "and the server runs no tools."
+        ),
     ] = None
     truncation: Annotated[
         Literal["auto", "disabled"],
