@@ -15,6 +15,7 @@ from bough.config.options import Option, OptionTable, groups_of
 from bough.entrypoints.http.describe import limits_markdown, markdown
 from bough.ipc.messages import Heartbeat
 from bough.observability.metrics import CAPACITIES, DEFAULT_PREFIX, Metrics
+from bough.schema_keywords import ENFORCED_FORMATS, KEYWORDS, Fate
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -112,6 +113,39 @@ def metrics_page() -> str:
     return "\n".join([*parts, "", LOADS_GAUGES, ""])
 
 
+def schemas_page() -> str:
+    """What becomes of each keyword of JSON Schema."""
+    names: dict[Fate, list[str]] = {}
+    for name, keyword in KEYWORDS.items():
+        names.setdefault(keyword.fate, []).append(f"`{name}`")
+    rows = [f"| `{name}` | {known.limits} |" for name, known in KEYWORDS.items() if known.fate == "in part"]
+    formats = ", ".join(f"`{name}`" for name in sorted(ENFORCED_FORMATS))
+    sections = [
+        ("Kept", ", ".join(names["kept"]) + "."),
+        ("Kept in part", "\n".join(["| Keyword | Not kept |\n|---|---|", *rows])),
+        ("Left out", ", ".join(names["left out"]) + "."),
+        ("Nothing to keep", ", ".join(names["annotation"]) + ", and keywords that are not listed here."),
+        ("Formats", f"Kept are {formats}; others are annotations."),
+    ]
+    return "\n".join([NOTE, SCHEMAS, *(f"## {title}\n\n{text}\n" for title, text in sections)])
+
+
+SCHEMAS = """\
+# JSON schemas
+
+Output that follows a schema has all that is kept of it. Without `strict` the rest is left out: the model may write more
+than the schema allows, and nothing that is a schema is refused. With `strict`, and in `/generate` and `Engine`, a
+schema with something that cannot be kept gets a 400 that names the keyword and its place;
+`"x-guidance": {"lenient": true}` at the top of the schema asks for the former there.
+
+All drafts from 4 to 2020-12 are read. `$schema` counts where they differ: up to draft 7 nothing beside a `$ref` counts,
+up to 2019-09 `items` may be a list. References reach whatever the schema itself has, by pointer, `$id` or anchor. Where
+a schema that is not strict is too large to be enforced, or nothing fits it, types and members are kept, or less.
+
+Properties come in the order of the schema. Whole numbers are written without a point, numbers with bounds without an
+exponent. Patterns are those of ECMA-262 and match anywhere unless they have `^` and `$`.
+"""
+
 LOADS_GAUGES = """\
 `GET /v1/loads?format=prometheus` shows the numbers of [`/v1/loads`](endpoints.md#query-parameters) as gauges behind
 `bough_`, whatever the prefix, with the label `dp_rank`; those of a section have its name before theirs:
@@ -122,6 +156,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "endpoints.md": endpoints_page,
     "limits.md": limits_page,
     "metrics.md": metrics_page,
+    "schemas.md": schemas_page,
 }
 
 

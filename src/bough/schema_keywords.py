@@ -45,8 +45,8 @@ _LARGE = "numbers beyond 10^17, or nearer to 0 than 10^-30"
 _INEXACT = "whole numbers beyond 2^53 that a 64-bit float cannot hold; make such ids strings"
 _PATTERN = r"look-around, `\b`, back-references, `^` and `$` in the middle"
 _COUNTED = (
-    "where optional properties are listed, unless other names are closed off and the bound is about one of those; "
-    "where schemas are combined"
+    "bounds where optional properties are listed, unless there can be no others and the bound is about one of these; "
+    "bounds in schemas that are combined"
 )
 
 KEYWORDS: dict[str, Keyword] = {
@@ -56,8 +56,12 @@ KEYWORDS: dict[str, Keyword] = {
     "properties": Keyword("kept", "map"),
     "required": Keyword("kept", "names"),
     "additionalProperties": Keyword("kept", "schema"),
-    "patternProperties": Keyword("in part", "map", f"{_PATTERN}; which of several patterns that overlap a name has"),
-    "minProperties": Keyword("in part", "count", f"{_COUNTED}; more than one name beyond those required", (0,)),
+    "patternProperties": Keyword(
+        "in part", "map", f"{_PATTERN}; of patterns that overlap, which of them a name matches"
+    ),
+    "minProperties": Keyword(
+        "in part", "count", f"{_COUNTED}; more than one name besides those required, where names are free", (0,)
+    ),
     "maxProperties": Keyword("in part", "count", _COUNTED),
     "items": Keyword("kept", "schema or schemas"),
     "prefixItems": Keyword("kept", "schemas"),
@@ -76,7 +80,7 @@ KEYWORDS: dict[str, Keyword] = {
     "allOf": Keyword("kept", "schemas"),
     "anyOf": Keyword("kept", "schemas"),
     "oneOf": Keyword("in part", "schemas", "the exclusion, where alternatives may overlap"),
-    "$ref": Keyword("in part", "string", "references to other documents, and to nothing"),
+    "$ref": Keyword("in part", "string", "references to other documents, or to nothing"),
     "$dynamicRef": Keyword("left out", "string"),
     "$recursiveRef": Keyword("left out", "string"),
     "not": Keyword("left out", "schema", neutral=(False,)),

@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from bough.constrained.ecma_patterns import ecma_classes
-from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError
+from bough.constrained.ecma_patterns import ecma_classes, pattern_problem
+from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError, is_lenient
 
 MAX_COUNTED_CHARS = 1024
 """Largest bound of a length: each character up to it is a state of the automaton."""
@@ -38,7 +38,7 @@ FORMATS = {
 """RFC 3339 (with its appendix A), 4122, 2673, 4291, 1123, 5321 and 3986; no more of these than the usual forms, and
 labels of a host are counted, but not all of them together."""
 
-_ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|([\^$])")
+_ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|([\^$])|[|()]")
 
 
 def patterns_of(schema: dict[str, Any]) -> list[str]:
@@ -50,7 +50,10 @@ def patterns_of(schema: dict[str, Any]) -> list[str]:
     patterns = []
     pattern, form = schema.get("pattern"), schema.get("format")
     if isinstance(pattern, str):
-        patterns.append(_of_whole_string(ecma_classes(pattern)))
+        whole, is_exact = _of_whole_string(ecma_classes(pattern))
+        # What is read leniently may be any text here.
+        if not is_lenient(schema) or (is_exact and not pattern_problem(whole)):
+            patterns.append(whole)
     if isinstance(form, str) and form in FORMATS:
         patterns.append(FORMATS[form])
     least, most = _bound(schema.get("minLength")) or 0, _bound(schema.get("maxLength"))
@@ -67,15 +70,23 @@ def _bound(value: Any) -> int | None:
     return int(value)
 
 
-def _of_whole_string(pattern: str) -> str:
+def _of_whole_string(pattern: str) -> tuple[str, bool]:
     """A pattern that may match anywhere in a string (as those of JSON schemas do), for the string as a whole.
 
-    Where anchors stand inside of it, all the string has to match, which is stricter.
+    Where anchors stand inside of it, or in one of several alternatives, all the string has to match, which is stricter.
+
+    Returns:
+        The pattern, and whether it is no stricter.
     """
     anchors = [match.start() for match in _ANCHOR.finditer(pattern) if match[1]]
     at_start, at_end = 0 in anchors and pattern[0] == "^", bool(anchors) and anchors[-1] == len(pattern) - 1
     at_end = at_end and pattern[-1] == "$"
     if len(anchors) > at_start + at_end:
-        return pattern
+        return pattern, False
     body = pattern[at_start : len(pattern) - at_end]
-    return f"{'' if at_start else '(?s:.*)'}(?:{body}){'' if at_end else '(?s:.*)'}"
+    depth, is_choice = 0, False
+    for match in _ANCHOR.finditer(body):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        is_choice = is_choice or (match[0] == "|" and depth == 0)
+    whole = f"{'' if at_start else '(?s:.*)'}(?:{body}){'' if at_end else '(?s:.*)'}"
+    return whole, not (is_choice and (at_start or at_end))

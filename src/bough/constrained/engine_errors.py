@@ -30,6 +30,10 @@ _MEANINGS: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
         r"oneOf constraints are not supported.*",
         "the alternatives of oneOf are not known to exclude each other; use anyOf",
     ),
+    (
+        r"min/maxProperties only supported .*",
+        "cannot enforce minProperties or maxProperties where optional properties are listed; leave that out",
+    ),
     (r"Unsatisfiable schema: (.*)", lambda found: f"no value follows it: {found[1]}"),
     (
         r"circular references with sibling keys .*",

@@ -242,7 +242,7 @@ class _Rewriter:
         if name in STRICTER_FORMATS and "pattern" not in result:
             # Without a type a format only concerns strings; the engine reads a pattern the same way.
             result["pattern"] = STRICTER_FORMATS[result.pop("format")]
-        if any(bound in result for bound in BOUNDS):
+        if any(bound in result for bound in (*BOUNDS, "multipleOf")):
             make_exact(result, is_alone=at.alone)
         if "minProperties" in result or "maxProperties" in result:
             self._count_properties(own, result, at)

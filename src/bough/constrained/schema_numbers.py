@@ -1,9 +1,9 @@
 """Bounds and values of numbers in a JSON schema, as the grammar engine can hold an output to them.
 
-The engine is wrong about fractions in two places. Where an exclusive bound is a whole number and the other is less than
-one away, it takes the bound for an inclusive one: it becomes one, a little further in. And where a bound has several
+The engine is wrong about fractions in three places. Where an exclusive bound is a whole number and the other is less
+than one away, it takes the bound for an inclusive one: it becomes one, a little further in. Where a bound has several
 digits behind the point, it does not let a number end at an earlier one of them: 2.7 is no number up to 2.75. Such
-numbers are listed beside the bounds.
+numbers are listed beside the bounds. The same holds for multiples: 2.5 is none of 0.25, but it is one of 0.5.
 """
 
 from __future__ import annotations
@@ -120,11 +120,30 @@ def make_exact(schema: dict[str, Any], *, is_alone: bool) -> None:
     shorter = [value for value in (*_cut_off(upper), *(-each for each in _cut_off(-lower))) if lower <= value <= upper]
     if shorter:
         bounds = {name: schema.pop(name) for name in BOUNDS if name in schema}
-        either = [bounds, {"enum": shorter}]
-        if "anyOf" in schema:
-            schema.setdefault("allOf", []).append({"anyOf": either})
-        else:
-            schema["anyOf"] = either
+        _require_one(schema, [bounds, {"enum": shorter}])
+    steps = _coarser(schema["multipleOf"]) if "multipleOf" in schema else []
+    if steps:
+        _require_one(schema, [{"multipleOf": each} for each in (schema.pop("multipleOf"), *steps)])
+
+
+def _require_one(schema: dict[str, Any], either: list[dict[str, Any]]) -> None:
+    """Let the schema ask for one of several more."""
+    if "anyOf" in schema:
+        schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": either}]
+    else:
+        schema["anyOf"] = either
+
+
+def _coarser(step: float) -> list[float]:
+    """Steps whose multiples are those of a step that have fewer digits behind the point."""
+    digits = Decimal(repr(float(step))).normalize()
+    exponent = digits.as_tuple().exponent
+    assert isinstance(exponent, int), "it is finite"
+    whole = int(digits.scaleb(-exponent))
+    if whole == 1:
+        return []
+    found = {math.lcm(whole, 10**cut) for cut in range(1, -exponent)}
+    return [float(Decimal(each).scaleb(exponent)) for each in sorted(found) if each <= LARGEST_STEP]
 
 
 def _cut_off(bound: float) -> list[float]:
