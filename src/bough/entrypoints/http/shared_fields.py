@@ -10,6 +10,7 @@ from bough.errors import BadRequest
 from bough.managers.io_struct import QueueFields
 from bough.sampling.sampling_params import (
     MAX_REPETITION_PENALTY,
+    MAX_REPETITION_WINDOW,
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
     MIN_REPETITION_PENALTY,
@@ -79,6 +80,10 @@ class SamplingFields(QueueFields, kw_only=True):
             description="Divides positive, multiplies negative logits of tokens of prompt and output. Default: the "
             "model's, else 1."
         ),
+    ] = None
+    repetition_window: Annotated[
+        Annotated[int, Meta(ge=-1, le=MAX_REPETITION_WINDOW)] | None,
+        Meta(description="Tokens at the end of prompt and output that `repetition_penalty` counts. Default: -1, all."),
     ] = None
     thinking_token_budget: Annotated[
         Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,

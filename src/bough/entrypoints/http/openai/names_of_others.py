@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bough.entrypoints.http.fields import Translation
+from bough.sampling.sampling_params import MAX_REPETITION_WINDOW
 
 UNTIL_FULL = -1
 """The bound of an output that goes on until the context is full."""
@@ -25,6 +26,11 @@ def _bound(value: Any) -> dict[str, Any]:
 
 def _seed(value: Any) -> dict[str, Any]:
     return {} if _is_negative(value) else {"seed": value}
+
+
+def _window(value: Any) -> dict[str, Any]:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return {"repetition_window": min(value, MAX_REPETITION_WINDOW) if is_number else value}
 
 
 def _budget(value: Any) -> dict[str, Any]:
@@ -73,6 +79,7 @@ OF_COMPLETIONS: dict[str, Translation] = {
     ),
     **_named("min_tokens", _as("min_tokens"), "min_new_tokens"),
     **_named("repetition_penalty", _as("repetition_penalty"), "repeat_penalty", "rep_pen"),
+    **_named("repetition_window", _window, "repeat_last_n"),
     **_named("frequency_penalty", _as("frequency_penalty"), "freq_pen"),
     **_named("presence_penalty", _as("presence_penalty"), "presence_pen"),
     **_named("stop", _as("stop"), "stop_sequences", "stop_sequence", "stopping_strings", "stop_strings"),

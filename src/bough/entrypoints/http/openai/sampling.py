@@ -15,7 +15,7 @@ from bough.sampling.sampling_params import SamplingParams
 
 _OTHER_NAMES = {"seed": "sampling_seed", "min_tokens": "min_new_tokens"}
 _SAMPLING_FIELDS = (
-    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty"),
+    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "repetition_window"),
     *("n", "frequency_penalty", "presence_penalty", "logit_bias", "seed", "stop", "stop_token_ids", "stop_regex"),
     *("allowed_token_ids", "bad_words", "thinking_token_budget"),
     *("min_tokens", "no_stop_trim", "ignore_eos", "skip_special_tokens", "spaces_between_special_tokens"),

@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 _SAMPLING_FIELDS = (
     *("temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "stop"),
-    "thinking_token_budget",
+    *("repetition_window", "thinking_token_budget"),
 )
 _NAMES = {"sampling_seed": "seed"}
 _ECHOED = (
