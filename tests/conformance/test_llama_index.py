@@ -126,7 +126,7 @@ def test_content_in_parts(model: Any) -> None:
 
 def test_errors(model: Any) -> None:
     with pytest.raises(openai.BadRequestError):
-        model(additional_kwargs={"extra_body": {"no_such_field": 1}}).complete(QUESTION)
+        model(additional_kwargs={"extra_body": {"temprature": 1}}).complete(QUESTION)
     with pytest.raises(openai.BadRequestError, match="maximum context length"):
         model().complete(TOO_LONG)
     with pytest.raises(openai.APIStatusError) as info:

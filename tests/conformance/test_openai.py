@@ -287,7 +287,7 @@ def test_responses_to_bad_requests(client: openai.OpenAI) -> None:
         ({"messages": []}, "messages"),
         ({"messages": [{"role": "nobody", "content": ""}]}, "messages[0].role"),
         ({"top_logprobs": 2}, "top_logprobs"),
-        ({"extra_body": {"no_such_field": 1}}, "no_such_field"),
+        ({"extra_body": {"temprature": 1}}, "temprature"),
         ({"response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "tree"}}}}, None),
     ],
     ids=str,

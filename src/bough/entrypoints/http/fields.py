@@ -145,6 +145,7 @@ class BodySpec(Generic[Body]):
     _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _ineffective: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _known: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         hints = get_type_hints(self.model, include_extras=True)
@@ -153,6 +154,7 @@ class BodySpec(Generic[Body]):
         ineffective = {name: msgspec.json.Decoder(INEFFECTIVE_TYPES[name]) for name in self.no_effect}
         object.__setattr__(self, "_ineffective", ineffective)
         object.__setattr__(self, "_required", tuple(each.name for each in fields if each.required))
+        object.__setattr__(self, "_known", frozenset(self.names))
 
     @property
     def names(self) -> list[str]:
@@ -186,36 +188,24 @@ class BodySpec(Generic[Body]):
         if _TRUNCATION in self._decoders and bytes(members.get(_TRUNCATION, b"null")) != b"null":
             max_tokens = sys.maxsize
         for name, raw in members.items():
-            is_null = len(raw) == 4 and bytes(raw) == b"null"
-            if not self.knows(name):
-                if not allow_unknown:
-                    raise self._unknown(name)
-                if len(unknown) < MAX_NAMES_COLLECTED and not is_null:
-                    meant = typo_of(name, self.names)
-                    if meant is not None:
-                        raise self._unknown(name, meant)
-                    unknown[name] = None
-                continue
-            if is_null:
-                continue
-            if name in self.translated:
-                if not allow_unknown:
-                    raise self._unknown(name, self.translated[name].field)
-                translated[name] = raw
-                continue
             target = self.aliases.get(name, name)
             decoder = self._decoders.get(target)
-            if decoder is not None:
+            is_null = len(raw) == 4 and bytes(raw) == b"null"
+            if decoder is None:
+                if name not in self._known or (name in self.translated and not allow_unknown):
+                    self._pass_over(name, unknown if allow_unknown else None, is_null=is_null)
+                elif is_null:
+                    continue
+                elif name in self.translated:
+                    translated[name] = raw
+                else:
+                    self._read_ineffective(name, raw, members)
+            elif not is_null:
                 if target in values:
                     raise BadRequest(f"give either {target} or {name}, not both", param=name)
                 values[target] = await self._decode(
                     decoder, target, name, raw, max_tokens, unknown if allow_unknown else None
                 )
-            else:
-                self._read_ineffective(name, raw)
-                rival = self.excludes.get(name)
-                if rival is not None and bytes(members.get(rival, b"null")) != b"null":
-                    raise BadRequest(f"give either {rival} or {name}, not both", param=name)
         if translated:
             self._translate(translated, values, unknown)
         note_unknown(unknown)
@@ -286,20 +276,33 @@ class BodySpec(Generic[Body]):
 
     def knows(self, name: str) -> bool:
         """Whether there is a field of this name, in whatever role."""
-        return any(
-            name in each for each in (self._decoders, self.aliases, self.no_effect, self.refused, self.translated)
-        )
+        return name in self._known
 
     def _unknown(self, name: str, meant: str | None = None) -> BadRequest:
         return unknown_field(name if len(name) <= 64 else f"{name[:61]}...", name, self.names, meant)
 
-    def _read_ineffective(self, name: str, raw: RawValue) -> None:
+    def _pass_over(self, name: str, unknown: Unknown | None, *, is_null: bool) -> None:
+        """Note a field that is not known; refuse it if it looks like a typo, or there is nothing to note it in."""
+        if unknown is None:
+            ours = self.translated.get(name)
+            raise self._unknown(name, None if ours is None else ours.field)
+        if is_null or len(unknown) >= MAX_NAMES_COLLECTED:
+            return
+        meant = typo_of(name, self.names)
+        if meant is not None:
+            raise self._unknown(name, meant)
+        unknown[name] = None
+
+    def _read_ineffective(self, name: str, raw: RawValue, members: Mapping[str, RawValue]) -> None:
         decoder = self._ineffective.get(name, _ANYTHING)
         try:
             value = decoder.decode(raw)
         except JSON_ERRORS as error:
             raise _wrong_value(name, raw, error, decoder.type) from None
         self._refuse(name, value)
+        rival = self.excludes.get(name)
+        if rival is not None and bytes(members.get(rival, b"null")) != b"null":
+            raise BadRequest(f"give either {rival} or {name}, not both", param=name)
 
     def check_ineffective(self, name: str, value: Any) -> None:
         """Look at a value of a field of :attr:`no_effect` or :attr:`refused`, given in Python, not null.
