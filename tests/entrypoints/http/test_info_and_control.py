@@ -247,7 +247,7 @@ def test_metrics_count_requests_and_tokens(server: RunningServer, client: httpx.
     before = metrics(client)
     body = {"prompt": [1, 2, 3, 4], "max_tokens": 6, "stream": True}
     assert client.post("/v1/completions", json=body).status_code == 200
-    client.post("/v1/completions", json={"prompt": "x", "nonsense": 1})
+    client.post("/v1/completions", json={"prompt": "x", "temprature": 1})
     after = metrics(client)
 
     def grown(name: str) -> float:

@@ -171,7 +171,7 @@ def test_conversations_and_completions_go_on_in_a_session(
 def test_a_turn_has_one_output(client: httpx.Client, path: str, fields: dict[str, Any]) -> None:
     error = client.post(path, json={**fields, "session_params": {"id": "x"}}).json()["error"]
     assert error["param"] == "session_params"
-    error = client.post(path, json={**fields, "n": 1, "prompt": "a", "session_params": {"id": "x", "y": 1}}).json()[
+    error = client.post(path, json={**fields, "n": 1, "prompt": "a", "session_params": {"id": "x", "ofset": 1}}).json()[
         "error"
     ]
     assert error["code"] in ("invalid_value", "unknown_parameter")

@@ -8,7 +8,6 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -131,10 +130,11 @@ def note_unknown(unknown: Collection[str]) -> None:
 def log_unknown(unknown: Iterable[str], what: str) -> None:
     """Name in the log what is ignored, each name once in the life of the process; ``what`` says what it is."""
     names = (name[:MAX_NAME_CHARS] for name in unknown)
-    new = list(islice((name for name in names if (what, name) not in _logged), MAX_NAMES_SHOWN))
+    new = [name for name in names if (what, name) not in _logged]
     if new and len(_logged) < MAX_NAMES_LOGGED:
-        _logged.update((what, name) for name in new)
-        logger.warning("Ignoring %s: %s", what, ", ".join(map(repr, new)))
+        shown, more = new[:MAX_NAMES_SHOWN], len(new) - MAX_NAMES_SHOWN
+        _logged.update((what, name) for name in shown)
+        logger.warning("Ignoring %s: %s%s", what, ", ".join(map(repr, shown)), f" and {more} more" if more > 0 else "")
 
 
 def drop_extras(
