@@ -84,6 +84,7 @@ TWO_CALLS: dict[str, list[str]] = {
     "qwen": [_HERMES],
     "qwen25": [_HERMES],
     "qwen3_coder": [_QWEN_CODER, _QWEN_CODER.replace("<tool_call>\n", "").replace("\n</tool_call>", "")],
+    "seed_oss": [_QWEN_CODER.replace("tool_call>", "seed:tool_call>")],
     "llama3": [
         f'{{"name": "get_weather", "parameters": {_FIRST}}}; {{"name": "now", "parameters": {{}}}}',
         f'<|python_tag|>{{"type": "function", "name": "get_weather", "parameters": {_FIRST}}}\n'

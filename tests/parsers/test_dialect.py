@@ -9,11 +9,12 @@ from bough.errors import BadRequest, ConfigError
 from bough.parsers.base import Content, Reasoning, ToolSpec, parse_tools
 from bough.parsers.dialect import AUTO, FALLBACK_TOOL_FORMAT, NONE, Dialect, make_dialect, make_tool_dialect
 from bough.parsers.reasoning import REASONING_FORMATS, Thoughts
-from bough.parsers.structural import MAX_CALLS
+from bough.parsers.structural import MAX_CALLS, const
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.sampling.sampling_params import LENIENTLY
 from tests.constrained.following import allows, bundled_backend, spec_of
 from tests.parsers.parsing import TOOLS, calls, content, dialect, parser, reasoning, run
+from tests.parsers.samples import TWO_CALLS
 
 # What shows the family in its template, and nothing else of it.
 TEMPLATES = {
@@ -186,14 +187,24 @@ def test_constrained_arguments_are_an_object_and_enforced_leniently_unless_stric
     assert tag["content"]["json_schema"] == (schema if strict else {**LENIENTLY, **schema})
 
 
-def test_a_constraint_leaves_room_for_thoughts() -> None:
-    made = dialect("hermes", "qwen3")
-    inside = constraint(made, thoughts=Thoughts.BEGUN)
-    assert inside["elements"][0] == {"type": "tag", "begin": "", "content": {"type": "any_text"}, "end": "</think>"}
-    thoughts, calls = constraint(made)["elements"]
-    assert thoughts["elements"][0]["elements"][0]["begin"] == "<think>"
-    assert thoughts["elements"][1] == {"type": "const_string", "value": ""}
-    assert calls == inside["elements"][-1]
+@pytest.mark.parametrize("tools", ["hermes", "kimi_k2", "qwen3_coder", "deepseekv31", "seed_oss"])
+def test_required_calls_come_behind_thoughts_or_end_them(tools: str) -> None:
+    made = dialect(tools, "qwen3")
+    call = TWO_CALLS[tools][0]
+    for thoughts, before in ((Thoughts.BEGUN, ""), (Thoughts.POSSIBLE, "<think>")):
+        tag = made.constraint(TOOLS, name=None, parallel=True, thoughts=thoughts)
+        grammar = bundled_backend().compile(spec_of("structural_tag", tag))
+        first = call if tools not in ("qwen3_coder", "seed_oss") else call.replace("True", "true")
+        assert allows(grammar, f"{before}Hm.\n</think>\n\n{first}")
+        assert allows(grammar, f"{before}Hm. {first}")
+        assert not allows(grammar, f"{before}Hm.")
+        assert not allows(grammar, f"{before}Hm.</think>\n\nSo.")
+        assert allows(grammar, first)
+        structured = made.structured(const("7"), with_calls=TOOLS, parallel=True, thoughts=thoughts)
+        grammar = bundled_backend().compile(spec_of("structural_tag", structured))
+        for answer in ("</think>7", f"</think>{first}", first):
+            assert allows(grammar, f"{before}Hm. {answer}")
+        assert not allows(grammar, f"{before}Hm. 7")
 
 
 def test_mistral_models_are_constrained_to_the_form_that_they_know() -> None:

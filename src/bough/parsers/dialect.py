@@ -152,7 +152,7 @@ class Dialect:
         callable_ = [tool for tool in tools if name is None or tool.name == name]
         format_ = self.tool_format or _JSON_ARRAY
         calls = format_.constraint(callable_, parallel=parallel and name is None)
-        return _as_json(self._after_reasoning(calls, thoughts))
+        return _as_json(self._after_reasoning(calls, thoughts, calls))
 
     def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thoughts: Thoughts) -> str:
         """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
@@ -168,19 +168,45 @@ class Dialect:
         """
         if self.on_channels:
             answer = final_message(answer)
+        calls = None
         if with_calls:
             format_ = self.tool_format or _JSON_ARRAY
-            answer = either(answer, format_.constraint(with_calls, parallel=parallel))
-        return _as_json(self._after_reasoning(answer, thoughts))
+            calls = format_.constraint(with_calls, parallel=parallel)
+            answer = either(answer, calls)
+        return _as_json(self._after_reasoning(answer, thoughts, calls))
 
-    def _after_reasoning(self, calls: Format, thoughts: Thoughts) -> Format:
+    def _after_reasoning(self, answer: Format, thoughts: Thoughts, calls: Format | None) -> Format:
+        """An answer behind the thoughts, which a call ends, too, as the parser has it."""
         reasoning = self.reasoning_format
         if reasoning is None or thoughts is Thoughts.NONE:
-            return calls
-        if thoughts is Thoughts.BEGUN:
-            return sequence(tag("", any_text(), reasoning.end), reasoning.gap, calls)
-        possible = sequence(tag(reasoning.start, any_text(), reasoning.end), reasoning.gap)
-        return sequence(either(possible, const("")), calls)
+            return answer
+        begun = thoughts is Thoughts.BEGUN
+        ending = sequence(tag("", any_text(), reasoning.end), reasoning.gap)
+        split = None if calls is None else _split_at_trigger(calls, self.triggers)
+        if split is None:
+            inside = ending if begun else either(sequence(const(reasoning.start), ending), const(""))
+            return sequence(inside, answer)
+        trigger, rest = split
+        calling = tag("", any_text(), trigger)
+        if answer is calls:
+            calling = either(sequence(ending, const(trigger)), calling)
+            before = calling if begun else either(sequence(const(reasoning.start), calling), const(trigger))
+            return sequence(before, rest)
+        inside = either(sequence(ending, answer), sequence(calling, rest))
+        return inside if begun else either(sequence(const(reasoning.start), inside), answer)
+
+
+def _split_at_trigger(calls: Format, triggers: tuple[str, ...]) -> tuple[str, Format] | None:
+    """The trigger that all calls begin with, and what comes behind the first; ``None`` if there is no such trigger."""
+    first = calls["tags"] if "tags" in calls else calls["elements"][:1]
+    key = "begin" if "tags" in calls else "value"
+    trigger = next((each for each in triggers if all(form[key].startswith(each) for form in first)), None)
+    if trigger is None:
+        return None
+    rest = [{**form, key: form[key][len(trigger) :]} for form in first]
+    if "tags" in calls:
+        return trigger, {**calls, "tags": rest, "separator": calls["separator"] + trigger}
+    return trigger, sequence(*rest, *calls["elements"][1:])
 
 
 def _as_json(form: Format) -> str:

@@ -140,6 +140,7 @@ _THINK = {
     "nemotron_3": ReasoningFormat("nemotron_3"),
     "qwen3": ReasoningFormat("qwen3"),
     "qwen3-thinking": ReasoningFormat("qwen3-thinking", always=True),
+    "seed_oss": ReasoningFormat("seed_oss", "<seed:think>", "</seed:think>"),
     "step3": ReasoningFormat("step3", always=True),
 }
 

@@ -25,6 +25,7 @@ _FORMATS: tuple[ToolFormat, ...] = (
     HermesFormat("qwen"),
     HermesFormat("qwen25"),
     QwenCoderFormat("qwen3_coder"),
+    QwenCoderFormat("seed_oss", "seed:tool_call"),
 )
 
 TOOL_FORMATS: dict[str, ToolFormat] = {each.name: each for each in _FORMATS}

@@ -55,6 +55,7 @@ class TaggedFormat(ToolFormat):
     ends.
 
     Attributes:
+        inner_markers: what begins an argument, then everything that ends a call.
         value_end: closes the tag of a value.
         own_lines: whether a value has lines to itself.
         openers_of_lines: what ends a value of JSON if it begins a line, where the model forgets to close its tag.
@@ -62,6 +63,7 @@ class TaggedFormat(ToolFormat):
             anything else it is part of the text, which may speak of calls.
     """
 
+    inner_markers: tuple[str, ...]
     value_end: str
     own_lines: bool
     openers_of_lines: tuple[str, ...] = ()
@@ -107,11 +109,6 @@ class TaggedFormat(ToolFormat):
             stream.events.append(Content("".join(between)))
         if marker in self.inner_markers[1:]:
             yield from self.read_end(calls, marker)
-
-    @property
-    @abstractmethod
-    def inner_markers(self) -> tuple[str, ...]:
-        """What begins an argument, then everything that ends a call."""
 
     @abstractmethod
     def read_name(self, calls: Calls, trigger: str) -> Steps[str]:
@@ -273,22 +270,27 @@ def _begins_text(stream: Stream, kinds: frozenset[str]) -> Steps[bool]:
 
 
 class QwenCoderFormat(TaggedFormat):
-    """``<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>``: Qwen3-Coder."""
+    """``<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>``: Qwen3-Coder.
 
-    triggers = ("<tool_call>", "<function=")
-    inner_markers = ("<parameter=", "</function>", "</tool_call>")
-    closers = inner_markers[1:]
+    Args:
+        name: as ``--tool-call-parser`` knows it.
+        around: what the outer tag is called.
+    """
+
     value_end = "</parameter>"
     own_lines = True
-    openers_of_lines = inner_markers
-    tail_of_calls = ("\n</function>", "</tool_call>")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, around: str = "tool_call") -> None:
         self.name = name
+        self._begin, self._end = f"<{around}>", f"</{around}>"
+        self.triggers = (self._begin, "<function=")
+        self.inner_markers = self.openers_of_lines = ("<parameter=", "</function>", self._end)
+        self.closers = self.inner_markers[1:]
+        self.tail_of_calls = ("\n</function>", self._end)
 
     def read_name(self, calls: Calls, trigger: str) -> Steps[str]:
         """See :meth:`TaggedFormat.read_name`."""
-        if trigger == "<tool_call>":
+        if trigger == self._begin:
             yield from calls.stream.skip_space()
             yield from calls.stream.expect("<function=")
         return (yield from calls.stream.until(">", MAX_HEAD_CHARS)).strip()
@@ -302,7 +304,7 @@ class QwenCoderFormat(TaggedFormat):
         stream = calls.stream
         if marker == "</function>":
             yield from stream.skip_space()
-            if (yield from stream.take("</tool_call>")):
+            if (yield from stream.take(self._end)):
                 stream.commit()
             else:
                 stream.turn_back()
@@ -312,7 +314,7 @@ class QwenCoderFormat(TaggedFormat):
         each = []
         for tool in tools:
             arguments = self.tags_of(tool, "\n<parameter={}>\n", "\n</parameter>")
-            each.append(tag(f"<tool_call>\n<function={tool.name}>", arguments, "\n</function>\n</tool_call>"))
+            each.append(tag(f"{self._begin}\n<function={tool.name}>", arguments, f"\n</function>\n{self._end}"))
         return calls_of(each, "\n", parallel=parallel)
 
 

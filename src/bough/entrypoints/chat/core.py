@@ -10,6 +10,7 @@ import msgspec
 
 from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ChatJob, Message, ToolChoice, ToolUse
+from bough.entrypoints.chat.read_back import served_dialects
 from bough.entrypoints.chat.reader import ChoiceReader
 from bough.entrypoints.chat.template_fit import TemplateFit, message_text, tool_description
 from bough.entrypoints.chat.tools import template_variables
@@ -22,7 +23,7 @@ from bough.managers.reasoning_span import ReasoningMarkers, ReasoningSpan
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.base import ParsedEvent
-from bough.parsers.dialect import Dialect, make_dialect, make_tool_dialect
+from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import ReasoningFormat, Thoughts
 from bough.parsers.reasoning_tokens import ReasoningCounter
 from bough.sampling.sampling_params import SamplingParams
@@ -82,14 +83,12 @@ class ChatCore:
         self.manager = manager
         args = manager.server_args
         template = manager.chat_template
-        sources = {} if template is None else template.sources
-        source = "\n".join(sources.values()) or None
         special = () if manager.tokenizer is None else manager.tokenizer.special_token_ids
         self._dialect, self._tool_dialect = (
-            make(
-                source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
-            ).with_special_tokens(special)
-            for make in (make_dialect, make_tool_dialect)
+            dialect.with_special_tokens(special)
+            for dialect in served_dialects(
+                template, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
+            )
         )
         self._fit = TemplateFit(template, self._tool_dialect.tool_format)
         self._asks_for_thoughts = self._dialect.reasoning_format is not None and _asks_for_thoughts(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.read_back import served_dialects
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec
 from bough.errors import BadRequest
@@ -19,7 +20,6 @@ from bough.parsers.dialect import (
     Dialect,
     find_reasoning_format,
     find_tool_format,
-    make_tool_dialect,
     reasoning_format_names,
     tool_format_names,
 )
@@ -62,11 +62,10 @@ class ParseTextHandlers:
     def __init__(self, manager: TokenizerManager) -> None:
         self._allow_unknown = not manager.server_args.strict_fields
         template = manager.chat_template
-        source = "\n".join(template.sources.values()) if template is not None else None
         args = manager.server_args
-        self._own_format = make_tool_dialect(
-            source, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
-        ).tool_format
+        self._own_format = served_dialects(
+            template, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
+        )[1].tool_format
 
     async def parse_function_call(self, call: Call) -> Response:
         """``POST /parse_function_call``: the calls in a text, and what else is in it."""
