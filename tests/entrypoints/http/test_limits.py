@@ -43,7 +43,7 @@ MANY_VALUES = {**CALL, "function": {"name": "f", "arguments": json.dumps({"a": [
 EXCEEDED: dict[str, list[tuple[tuple[str, dict[str, Any]], str, str]]] = {
     "request body": [(generate(stop="x" * (33 << 20)), "--max-body-size", "")],
     "prompt and output together": [
-        (chat(max_tokens=600), "512", "max_tokens"),
+        (chat(messages=[{"role": "user", "content": "x y " * 600}]), "512", "messages"),
         (("/v1/completions", {"prompt": [5] * 600}), "512", "prompt"),
     ],
     "characters of a text that is a prompt, or measured by `/tokenize` or `/v1/messages/count_tokens`": [
