@@ -21,6 +21,7 @@ from bough.config.user_paths import path_kind, user_path
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES
 from bough.tokenization.template_sandbox import SandboxedTemplate
+from bough.tokenization.template_tools import MEMBERS, WHOLE, Member, filled, without
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, read_template_file
 
@@ -39,6 +40,10 @@ _RESERVED = frozenset(
 )
 _ROLES = ("system", "user", "assistant", "tool")
 _PROBE = "probe-7f3a"
+_QUESTION: tuple[Message, ...] = ({"role": "user", "content": "a"},)
+_PARTS = "parts"
+_THOUGHTS = ("reasoning_content", "reasoning", "thinking", _PARTS)
+"""Names under which templates read earlier thoughts; the first is that of conversations here."""
 # An id of the length that templates of the Mistral family insist on.
 _PROBE_CALL_ID = "probe7f3a"
 # The space at the end shows whether the template strips the text. Private-use characters keep it from being the text.
@@ -70,6 +75,10 @@ class ChatTemplate:
         """Jinja by name, for what wants to look at it (detecting parsers, showing it)."""
         self._templates = {name: _compile(name, source) for name, source in sources.items()}
         self._variables = special.template_variables()
+        self._no_tools: list[Any] | None = None
+        self._thoughts_name = _THOUGHTS[0]
+        if self._try_messages(_QUESTION) is None and self._try_messages(_QUESTION, tools=[]) is not None:
+            self._no_tools = []  # some go through the tools even if there are none
         # Templates that were written for images take a list of parts, others a string, and many take both, but
         # perhaps not for every role. Nothing says which, so each role is tried.
         self._takes_text = {role: self._shows(role, _PROBE) for role in _ROLES}
@@ -81,6 +90,13 @@ class ChatTemplate:
         self._shows_later_systems = self._shows_each("system", "user", "system")
         self.insists_on_turns = not self._shows_each("user", "user")
         """Whether somebody else has to speak between two messages of a user."""
+        self._thoughts_name = next((name for name in _THOUGHTS if self._shows_thoughts(name)), _THOUGHTS[0])
+        self._tool_members: tuple[Member, ...] = ()
+        """Members of a tool's description without which the template fails."""
+        if self._try_messages(_QUESTION, tools=[WHOLE]) is not None:
+            self._tool_members = tuple(
+                each for each in MEMBERS if self._try_messages(_QUESTION, tools=[without(each)]) is None
+            )
 
     @property
     def shows_user(self) -> bool:
@@ -140,11 +156,16 @@ class ChatTemplate:
             **self._variables,
             **(kwargs or {}),
             "messages": shown,
-            "tools": tools,
+            "tools": [filled(tool, self._tool_members) for tool in tools] if tools else self._no_tools,
             "documents": documents,
             "add_generation_prompt": add_generation_prompt and not continue_final_message,
         }
-        text = self._render(self._template_for(tools), variables, where)
+        try:
+            text = self._render(self._template_for(tools), variables, where)
+        except BadRequest as error:
+            if not tools or not self._renders({**variables, "tools": self._no_tools}):
+                raise
+            raise BadRequest(error.message.replace("these messages", "these tools"), param="tools") from None
         text = _up_to_mark(text) if continue_final_message else text
         return _from_mark(text, where) if continues else text
 
@@ -230,8 +251,36 @@ class ChatTemplate:
 
     # --- content --------------------------------------------------------------------------------------------------
 
+    def _renders(self, variables: Mapping[str, Any]) -> bool:
+        """Whether the template takes these variables."""
+        try:
+            self._render(self._template_for(None), variables, "messages")
+        except BadRequest:
+            return False
+        return True
+
+    def _shows_thoughts(self, name: str) -> bool:
+        """Whether the template shows earlier thoughts that come under this name."""
+        told = _with_thoughts({"role": "assistant", "content": "b"}, f"{_PROBE}-thoughts", name)
+        if name == _PARTS and not self._takes_parts["assistant"]:
+            return False
+        call = {"id": _PROBE_CALL_ID, "type": "function", "function": {"name": "probe_name", "arguments": {}}}
+        result = {"role": "tool", "content": "c", "tool_call_id": _PROBE_CALL_ID, "name": "probe_name"}
+        for answer in ([told], [{**told, "tool_calls": [self._fit_call(call, "messages")]}, result]):
+            shown = self._try_messages([*_QUESTION, *answer])
+            if shown is not None and f"{_PROBE}-thoughts" in shown and "'thinking'" not in shown:
+                return True
+        return False
+
     def _fit(self, message: Message, where: str) -> dict[str, Any]:
-        """The message with its content and tool calls in a form that the template takes for its role."""
+        """The message with its content, thoughts and tool calls in a form that the template takes for its role."""
+        fitted = self._fit_content(message, where)
+        thoughts = fitted.get("reasoning_content")
+        if self._thoughts_name == _THOUGHTS[0] or not isinstance(thoughts, str) or not thoughts:
+            return fitted
+        return _with_thoughts(fitted, thoughts, self._thoughts_name)
+
+    def _fit_content(self, message: Message, where: str) -> dict[str, Any]:
         role = message.get("role")
         content = message.get("content")
         takes_text = self._takes_text.get(role, True) if isinstance(role, str) else True
@@ -319,13 +368,29 @@ class ChatTemplate:
             messages = [question, message]
         return self._try_messages(messages)
 
-    def _try_messages(self, messages: list[dict[str, Any]], kwargs: Mapping[str, Any] | None = None) -> str | None:
-        shown = {"messages": messages, "tools": None, "add_generation_prompt": True}
+    def _try_messages(
+        self,
+        messages: Sequence[Message],
+        kwargs: Mapping[str, Any] | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+    ) -> str | None:
+        given = self._no_tools if tools is None else tools
+        shown = {"messages": list(messages), "tools": given, "add_generation_prompt": True}
         variables = {**self._variables, **(kwargs or {}), **shown}
         try:
-            return self._render(self._template_for(None), variables, "messages")
+            return self._render(self._template_for(tools), variables, "messages")
         except BadRequest:
             return None
+
+
+def _with_thoughts(message: Mapping[str, Any], thoughts: str, name: str) -> dict[str, Any]:
+    """The message with its thoughts under a name, or as a part of the content in front of the others."""
+    rest = {key: value for key, value in message.items() if key not in _THOUGHTS}
+    if name != _PARTS:
+        return {**rest, name: thoughts}
+    content = rest.get("content") or []
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return {**rest, "content": [{"type": "thinking", "thinking": thoughts}, *parts]}
 
 
 def _joined(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""Members of a function's description that may be missing, and that a chat template may read all the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, NamedTuple
+
+Tool = Mapping[str, Any]
+
+
+class Member(NamedTuple):
+    """A member of a description, and what stands in its place if it is missing."""
+
+    owner: str
+    """``function``, ``parameters`` or ``property``."""
+    name: str
+    empty: Any
+
+
+MEMBERS = (
+    Member("function", "description", ""),
+    Member("parameters", "type", "object"),
+    Member("parameters", "properties", {}),
+    Member("parameters", "required", []),
+    Member("property", "type", ""),
+    Member("property", "description", ""),
+)
+
+WHOLE: Tool = {
+    "type": "function",
+    "function": {
+        "name": "probe_name",
+        "description": "a",
+        "parameters": {
+            "type": "object",
+            "properties": {"probe_key": {"type": "string", "description": "b"}},
+            "required": ["probe_key"],
+        },
+    },
+}
+"""A description without gaps."""
+
+
+def without(member: Member) -> Tool:
+    """The whole description but for one member."""
+    return _changed(WHOLE, lambda owner, part: {k: v for k, v in part.items() if (owner, k) != member[:2]})
+
+
+def filled(tool: Tool, members: Collection[Member]) -> Tool:
+    """A description with empty values for those members that it lacks."""
+    if not members:
+        return tool
+
+    def fill(owner: str, part: Mapping[str, Any]) -> Mapping[str, Any]:
+        missing = {each.name: each.empty for each in members if each.owner == owner and part.get(each.name) is None}
+        return {**part, **missing}
+
+    return _changed(tool, fill)
+
+
+def _changed(tool: Tool, change: Callable[[str, Mapping[str, Any]], Mapping[str, Any]]) -> Tool:
+    function = tool.get("function")
+    if not isinstance(function, Mapping):
+        return tool
+    function = change("function", function)
+    parameters = function.get("parameters")
+    if isinstance(parameters, Mapping):
+        parameters = change("parameters", parameters)
+        properties = parameters.get("properties")
+        if isinstance(properties, Mapping):
+            each = {
+                key: change("property", value) if isinstance(value, Mapping) else value
+                for key, value in properties.items()
+            }
+            parameters = {**parameters, "properties": each}
+        function = {**function, "parameters": parameters}
+    return {**tool, "function": function}
