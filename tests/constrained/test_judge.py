@@ -9,7 +9,8 @@ import pytest
 
 from bough.constrained import judge as module
 from bough.constrained.base import mask_words
-from bough.constrained.judge import MAX_FORCED_BYTES, MAX_GRAMMAR_BYTES, Case, Cost, Judge, TrialSetup, without_forcing
+from bough.constrained.grammar_bounds import MAX_COMPILED_BYTES
+from bough.constrained.judge import MAX_FORCED_BYTES, Case, Cost, Judge, TrialSetup, without_forcing
 from bough.observability.process_usage import allocated_bytes
 from bough.sampling.sampling_params import GrammarSpec
 from tests.constrained.following import (
@@ -51,8 +52,8 @@ def test_what_passes_takes_no_more_than_was_measured_and_forces_little(family: s
             break
         forced = matcher.judge(int(rng.choice(allowed)), True, None).forced
         assert sum(len(bundled_vocabulary().tokens[token]) for token in forced) <= MAX_FORCED_BYTES
-    assert allocated_bytes() - before < MAX_GRAMMAR_BYTES
-    assert verdict.num_bytes < MAX_GRAMMAR_BYTES
+    assert allocated_bytes() - before < MAX_COMPILED_BYTES
+    assert verdict.num_bytes < MAX_COMPILED_BYTES
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,7 @@ FINE = {"num_bytes": 1000, "build_s": 0.01, "hold_s": 1e-4, "masks_s": [1e-4] * 
     ("beyond", "bound"),
     [
         ({}, None),
-        ({"num_bytes": MAX_GRAMMAR_BYTES + 1}, "16 MiB of memory"),
+        ({"num_bytes": MAX_COMPILED_BYTES + 1}, "16 MiB of memory"),
         ({"build_s": 1.5}, "1 s to compile"),
         ({"hold_s": 0.01}, "5 ms for one token"),
         ({"masks_s": [1e-4, 0.03, 1e-4]}, "20.2 ms for the tokens"),

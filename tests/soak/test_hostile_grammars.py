@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.soak.measuring import server_without_model
+from bough.sampling.sampling_params import GrammarSpec
+from tests.constrained.following import spec_of
+from tests.constrained.hostile_families import FAMILIES
+from tests.e2e.server import Server, running_server
+from tests.soak.measuring import percentile, resident_bytes, server_without_model
 
 AT_ONCE = 8
 COMPILE_SECONDS = 3.0
@@ -113,3 +120,95 @@ def test_every_grammar_is_followed_or_refused(tmp_path: Path, count: int) -> Non
         assert processes <= {process.pid for process in server.processes()}
         assert server.generate(**PLAIN)["text"] == expected
         assert "Traceback" not in server.log.read_text()
+
+
+CLIENTS = 4
+GROWTH_BYTES = 200e6
+MAX_GAP_RATIO = 2.0
+SCHEDULER = 1
+STREAM = {"text": "Once", "stream": True, "sampling_params": {"max_new_tokens": 400, "ignore_eos": True}}
+TOOL = {
+    "type": "object",
+    "properties": {"name": {"type": "string", "maxLength": 24}, "age": {"type": "integer"}},
+    "required": ["name", "age"],
+}
+
+
+class Neighbour:
+    """A client that streams one answer after the other, and notes the gaps, in seconds."""
+
+    def __init__(self, url: str) -> None:
+        self.gaps: list[float] = []
+        self._url = url
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._work)
+
+    def __enter__(self) -> Neighbour:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        with httpx.Client(timeout=HANG_SECONDS) as client:
+            while not self._over.is_set():
+                with client.stream("POST", f"{self._url}/generate", json=STREAM) as answer:
+                    events = (time.monotonic() for line in answer.iter_lines() if line.startswith("data: {"))
+                    times = list(itertools.takewhile(lambda _: not self._over.is_set(), events))
+                self.gaps += [after - before for before, after in itertools.pairwise(times)]
+
+
+def send(server: Server, specs: Iterable[GrammarSpec]) -> Counter[int]:
+    """Ask for all of them, as several clients."""
+    statuses: Counter[int] = Counter()
+
+    def ask(spec: GrammarSpec) -> None:
+        params = {"max_new_tokens": 16, "temperature": 0.8, spec.kind: spec.text}
+        answer = httpx.post(
+            f"{server.url}/generate", json={"text": "x", "sampling_params": params}, timeout=HANG_SECONDS
+        )
+        statuses[answer.status_code] += 1
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        list(pool.map(ask, specs))
+    return statuses
+
+
+def large_grammars(count: int) -> list[GrammarSpec]:
+    """Grammars of all families, no two alike."""
+    rng, families = random.Random(7), list(FAMILIES.values())
+    numbers = rng.sample(range(100, 400), count // len(families) + 1)
+    return [families[i % len(families)](numbers[i // len(families)]) for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    "count", [pytest.param(len(FAMILIES), id="short"), pytest.param(200, marks=pytest.mark.soak, id="long")]
+)
+def test_large_grammars_leave_no_memory_and_hold_nobody_up(tmp_path: Path, count: int) -> None:
+    gaps: dict[str, float] = {}
+    with running_server(tmp_path, "--watchdog-timeout", "5") as server:
+
+        def measure(what: str, work: Callable[[], Counter[int]]) -> Counter[int]:
+            with Neighbour(server.url) as neighbour:
+                statuses = work()
+            gaps[what] = percentile(neighbour.gaps, 0.99)
+            return statuses
+
+        usual = [spec_of("json_schema", {**TOOL, "title": str(i % 4)}) for i in range(count)]
+        measure("warm", lambda: send(server, [*usual[:4], spec_of("regex", "x{4000000}")]))
+        processes, before = {each.pid for each in server.processes()}, resident_bytes(server)[SCHEDULER]
+        assert set(measure("usual", lambda: send(server, usual))) == {200}
+        statuses = measure("large", lambda: send(server, large_grammars(count)))
+        grown = resident_bytes(server)[SCHEDULER] - before
+        repeated = measure("repeated", lambda: send(server, large_grammars(count)[:1] * count))
+        print(f"{dict(statuses)}, {grown / 1e6:.0f} MB, gaps { ({k: round(1000 * v, 1) for k, v in gaps.items()}) } ms")
+        assert set(statuses) <= {200, 400}
+        assert statuses[200] > count // 2, "most are fine"
+        assert len(repeated) == 1
+        assert grown < GROWTH_BYTES
+        assert processes <= {each.pid for each in server.processes()}
+        server.assert_idle_and_whole()
+    if count > len(FAMILIES):
+        assert max(gaps["large"], gaps["repeated"]) <= MAX_GAP_RATIO * gaps["usual"]

@@ -7,11 +7,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from bough.constrained.grammar_bounds import MAX_HELD_BYTES
 from bough.errors import Overloaded
 from bough.observability.process_usage import allocated_bytes
-
-MAX_HELD_BYTES = 96 * 2**20
-"""Memory of all compiled grammars: those that are remembered, those of running requests, those being compiled."""
 
 ROOM_SECONDS = 5.0
 """How long a new grammar waits for others to go before its request is refused."""

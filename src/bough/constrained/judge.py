@@ -21,6 +21,14 @@ import numpy as np
 from bough.child_trial import answer_parent
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.engine_errors import OF_THE_WHOLE
+from bough.constrained.grammar_bounds import (
+    MASK_SECONDS_PER_TOKEN,
+    MAX_BUILD_SECONDS,
+    MAX_COMPILED_BYTES,
+    MAX_HOLD_SECONDS,
+    MAX_MASK_SECONDS,
+    MAX_MEAN_MASK_SECONDS,
+)
 from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar
 from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
@@ -32,19 +40,8 @@ MAX_MEMORY_BYTES = 768 * 2**20
 """Address space of the child beyond what it begins with: its vocabulary takes 100 MB, and a grammar that is far too
 large is soon over."""
 
-MAX_GRAMMAR_BYTES = 16 * 2**20
-"""Memory that a grammar may take, compiled and followed for a few tokens."""
-
 MAX_SOURCE_CHARS = 512 * 1024
 """Length of what a specification is translated to, which the engine copies and splits while it holds the GIL."""
-
-MAX_BUILD_SECONDS = 1.0
-MAX_HOLD_SECONDS = 0.005
-MAX_MASK_SECONDS = 0.02
-MAX_MEAN_MASK_SECONDS = 0.001
-SECONDS_PER_TOKEN = 40e-9
-"""Processor time to compile a grammar; to make a matcher, or to accept a token and see what it forces, which hold the
-GIL and mostly take less than 0.4 ms; for a mask, at most and on average, beside what any takes for a vocabulary."""
 
 MAX_FORCED_BYTES = 1024
 """Longest text that a grammar may force at once: it takes a millisecond. Where it is longer, none is forced at all."""
@@ -124,10 +121,10 @@ class Cost:
 
     def problem(self, vocab_size: int) -> str | None:
         """Which bound it is beyond."""
-        more_s = vocab_size * SECONDS_PER_TOKEN
+        more_s = vocab_size * MASK_SECONDS_PER_TOKEN
         mean_s = sum(self.masks_s) / max(len(self.masks_s), 1)
         bounds = (
-            (self.num_bytes, MAX_GRAMMAR_BYTES, 2**20, "MiB of memory"),
+            (self.num_bytes, MAX_COMPILED_BYTES, 2**20, "MiB of memory"),
             (self.build_s, MAX_BUILD_SECONDS, 1.0, "s to compile"),
             (self.hold_s, MAX_HOLD_SECONDS, 1e-3, "ms for one token"),
             (

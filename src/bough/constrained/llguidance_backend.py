@@ -29,6 +29,7 @@ from bough.constrained.base import (
     MaskWords,
 )
 from bough.constrained.engine_errors import OF_THE_WHOLE, TOO_LARGE, readable
+from bough.constrained.grammar_bounds import MAX_GROWN_BYTES
 from bough.constrained.held_memory import GrowthMeter, HeldBytes
 from bough.constrained.translate import Translator
 from bough.observability.process_usage import allocated_bytes, give_back_freed_memory
@@ -41,9 +42,6 @@ string of bounded length takes about four states per character, mostly of half a
 WORN_TOKENS = 4096
 WORN_BYTES = 4 * 2**20
 """Tokens, and growth, after which a compiled grammar is not given to new requests, but compiled anew."""
-
-MAX_GROWN_BYTES = 32 * 2**20
-"""Memory that a compiled grammar may come to while it is used; then its outputs end in an error."""
 
 PLAIN_WORN_TOKENS = 65_536
 PLAIN_STATES = 8000

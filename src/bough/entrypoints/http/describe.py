@@ -13,6 +13,16 @@ import msgspec
 from bough.config import ceilings
 from bough.config.options import Option, options_by_key
 from bough.config.server_args import ServerArgs
+from bough.constrained.grammar_bounds import (
+    MASK_SECONDS_PER_TOKEN,
+    MAX_BUILD_SECONDS,
+    MAX_COMPILED_BYTES,
+    MAX_GROWN_BYTES,
+    MAX_HELD_BYTES,
+    MAX_HOLD_SECONDS,
+    MAX_MASK_SECONDS,
+    MAX_MEAN_MASK_SECONDS,
+)
 from bough.constrained.structural_tag import MAX_PARTS
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
@@ -103,6 +113,12 @@ LIMITS: dict[str, str] = {
     f"{MAX_GRAMMAR_BYTES // 1024} KiB",
     "nesting of a JSON schema": f"`--max-grammar-depth`, at most {MAX_GRAMMAR_DEPTH}; an object in "
     "`properties` costs two",
+    "memory of a compiled grammar": f"{MAX_COMPILED_BYTES >> 20} MiB as it is tried out, {MAX_GROWN_BYTES >> 20} MiB "
+    f"as it is used; {MAX_HELD_BYTES >> 20} MiB of all together, beyond it 503",
+    "processor time of a grammar": f"{MAX_BUILD_SECONDS:g} s to compile, {MAX_HOLD_SECONDS * 1000:g} ms to accept a "
+    f"token, {MAX_MASK_SECONDS * 1000:g} ms for the tokens that may follow, {MAX_MEAN_MASK_SECONDS * 1000:g} ms on "
+    f"average, the latter two with {MASK_SECONDS_PER_TOKEN * 1e9:g} ns for each token of the vocabulary; "
+    "`--grammar-compile-timeout` in all",
     "parts of a structural tag, or of one made of `tools`": str(MAX_PARTS),
     "a tool call of which function or arguments come out only at its end": f"{MAX_HELD_CHARS // 1024} Ki characters; "
     "what is longer is content",
