@@ -11,7 +11,7 @@ MAX_HELD_BYTES = 96 * 2**20
 
 MAX_BUILD_SECONDS = 1.0
 MAX_HOLD_SECONDS = 0.005
-"""Processor time to compile a grammar; and to make a matcher, or to accept a token and see what it forces, both of which
+"""Processor time to compile a grammar; and to make a matcher, or to accept a token and see what it forces, which both
 hold the GIL and mostly take less than 0.4 ms."""
 
 MAX_MASK_SECONDS = 0.02

@@ -5,6 +5,7 @@ It has the vocabulary of the model, since masks over more tokens go deeper into 
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import re
@@ -64,6 +65,11 @@ LOWEST_PRIORITY = 19
 
 _LONG = re.compile(r'\{\d{4}|"minLength": ?(?:\d{4}|\d+[.e])|[^"\\/\n]{1024}')
 """Sources that very likely force long texts somewhere."""
+
+_REPEATED = re.compile(r"\{(\d{1,3})\b")
+_REPEATED_GROUP = re.compile(r"\)\{(\d{1,3})\b")
+MAX_REPEATED = 5000
+"""How often something is repeated in nested groups, beyond which it is taken for long, too."""
 
 
 class TrialSetup(msgspec.Struct, array_like=True):
@@ -174,7 +180,7 @@ class Judge:
             if len(source) > MAX_SOURCE_CHARS:
                 return Verdict(None, f"it comes to more than {MAX_SOURCE_CHARS} characters once it is written out")
             check = self._backend.compile
-            if _LONG.search(source):
+            if forces_much(source):
                 source = without_forcing(source)
             cost = self._follow(spec.kind, source)
             if cost.forced_bytes > MAX_FORCED_BYTES:
@@ -244,6 +250,17 @@ class Judge:
                 return  # it is done again, without that
             for token in judgement.forced[:WALK_STEPS]:
                 matcher.accept(token)
+
+
+def forces_much(source: str) -> bool:
+    """Guess from its numbers whether a grammar forces long texts, which would take long to find out."""
+    if _LONG.search(source):
+        return True
+    for part in re.split(r'["\n]', source):
+        repeated = math.prod(int(count) for count in _REPEATED_GROUP.findall(part))
+        if repeated * max((int(count) for count in _REPEATED.findall(part)), default=1) > MAX_REPEATED:
+            return True
+    return False
 
 
 def without_forcing(source: str) -> str:
