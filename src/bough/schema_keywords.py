@@ -57,7 +57,9 @@ KEYWORDS: dict[str, Keyword] = {
     "required": Keyword("kept", "names"),
     "additionalProperties": Keyword("kept", "schema"),
     "patternProperties": Keyword(
-        "in part", "map", f"{_PATTERN}; of patterns that overlap, which of them a name matches"
+        "in part",
+        "map",
+        f"{_PATTERN}; of patterns that overlap, which one a name has; more than 100 times `.`, where names are free",
     ),
     "minProperties": Keyword(
         "in part", "count", f"{_COUNTED}; more than one name besides those required, where names are free", (0,)

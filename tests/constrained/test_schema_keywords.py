@@ -94,6 +94,7 @@ OF_KEYWORDS_KEPT_IN_PART: dict[str, list[tuple[Any, Any]]] = {
         ({"patternProperties": {"^a": {"type": "integer"}, "b$": {"minimum": 5}}}, {"ab": 7, "cb": 5, "a": 1}),
         ({"patternProperties": {"^(?!a)": {"type": "integer"}}, "additionalProperties": False}, {"b": 1}),
         ({"patternProperties": {r"\bx": {"type": "null"}}, "additionalProperties": {"type": "integer"}}, {"x": None}),
+        ({"patternProperties": {"^.{1,255}$": {"type": "integer"}}}, {"a": 1}),
         ({"patternProperties": {"a^b": {"type": "null"}}}, {"x": 1}),
     ],
     "minProperties": [

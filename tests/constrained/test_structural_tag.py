@@ -6,6 +6,7 @@ import pytest
 
 from bough.constrained.base import GrammarError
 from bough.constrained.structural_tag import MAX_PARTS, StructuralTagWriter
+from bough.sampling.sampling_params import LENIENTLY
 from tests.constrained.following import spec_of
 from tests.constrained.special_tokens import vocabulary
 
@@ -223,6 +224,10 @@ def test_a_subsequence_says_of_each_element_whether_it_is_required(required: Any
         ({"format": "duration"}, ["P1Y2M3DT4H5M6S", "PT30S", "P2W", "P1M"], ["P", "PT", "P1H", "P1YT", "1D"]),
         ({"format": "uri"}, ["http://a.example:80/b%20?c=/d#e", "mailto:a@b", "file:///a"], ["a/b", "http://a b", "x"]),
         ({"format": "colour"}, ["red"], []),
+        ({"pattern": "^(?!a)", "maxLength": 1, **LENIENTLY}, ["a", "b"], ["ab"]),
+        ({"pattern": "^a|b$", **LENIENTLY}, ["ac", "cb"], []),
+        ({"pattern": "^(a|b)$", **LENIENTLY}, ["a"], ["ab"]),
+        ({"minLength": 2, "maxLength": 1, **LENIENTLY}, ["a"], []),
     ],
 )
 def test_bare_strings_are_as_their_schema_asks(schema: Any, texts: list[str], others: list[str]) -> None:

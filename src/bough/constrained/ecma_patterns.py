@@ -22,6 +22,11 @@ _OF_THE_ENGINE = "[&~-^"
 
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 
+_ANY_REPEATED = re.compile(r"(?s)\\.|\[[^\]]*\]|\.\{(?:\d+,)?(\d+)\}")
+
+MAX_REPEATED_ANY = 100
+"""Most repetitions of any character in a pattern of which the engine can find out what does not match it."""
+
 MAX_COMPARED = 24
 """Most patterns of names that are compared with each other; of more, all are taken to overlap."""
 
@@ -145,6 +150,11 @@ def engine_problem(schema: Any, *, lenient: bool = False) -> str:
 def pattern_problem(pattern: str) -> str:
     """What the engine says against a pattern; empty if nothing."""
     return engine_problem({"type": "string", "pattern": pattern})
+
+
+def is_costly_to_exclude(pattern: str) -> bool:
+    """Whether texts that do not match the pattern take the engine too much work."""
+    return any(int(match[1]) > MAX_REPEATED_ANY for match in _ANY_REPEATED.finditer(pattern) if match[1])
 
 
 def overlapping(patterns: list[str]) -> list[list[str]]:

@@ -18,7 +18,13 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from bough.constrained.ecma_patterns import ecma_classes, overlapping, pattern_problem
+from bough.constrained.ecma_patterns import (
+    MAX_REPEATED_ANY,
+    ecma_classes,
+    is_costly_to_exclude,
+    overlapping,
+    pattern_problem,
+)
 from bough.constrained.engine_errors import readable
 from bough.constrained.exclusive_options import exclusive, required_names, types_of
 from bough.constrained.references import Place, References, Target
@@ -292,6 +298,14 @@ class _Rewriter:
             below = at.below(f"/{key}/{escaped(source)}", alone="properties" not in own)
             schema = self._schema(each, below)
             pattern = self._pattern(key, source, below)
+            if (
+                pattern is not None
+                and others in (True, {})
+                and schema not in (True, {})
+                and is_costly_to_exclude(pattern)
+            ):
+                self._cannot(key, below, f"with more than {MAX_REPEATED_ANY} of any characters where names are free")
+                continue
             if pattern is None:
                 # Which names it would have is not known.
                 if others is not True:

@@ -138,8 +138,8 @@ def writable_arguments(tool: ToolSpec, key: re.Pattern[str]) -> Arguments:
         key: matches names as a whole that can be written.
 
     Raises:
-        BadRequest: if the schema comes to far more than it is; if an argument that is required cannot be written; and
-            if the tool is strict, but its schema says what arguments cannot follow which are written that way.
+        BadRequest: if the schema comes to far more than it is; and if the tool is strict, but an argument that is
+            required cannot be written, or its schema says what arguments cannot follow which are written that way.
     """
     root = tool.arguments_schema
     schemas = ArgumentSchemas(root)
@@ -154,7 +154,7 @@ def writable_arguments(tool: ToolSpec, key: re.Pattern[str]) -> Arguments:
                 raise no_value(name, tool)
         elif key.fullmatch(name) is not None:
             writable[name] = schema
-        elif name in must:
+        elif name in must and is_strict:
             raise BadRequest(
                 f"tools: the required property {name[:80]!r} of {tool.name!r} has a name that this model's form of "
                 "calls cannot write; rename it",
