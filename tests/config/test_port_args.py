@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -99,3 +101,56 @@ def test_cleaning_up_removes_everything_and_can_be_repeated():
 
 def test_a_dictionary_holds_everything(ports):
     assert PortArgs.from_dict(ports.to_dict()) == ports
+
+
+CREATE = """
+import time
+from bough.config.port_args import PortArgs
+made = PortArgs.create()
+print(made.directory, flush=True)
+time.sleep(60)
+"""
+CREATE_OFTEN = """
+import os
+from bough.config.port_args import PortArgs
+for _ in range(50):
+    made = PortArgs.create()
+    assert os.path.exists(made.directory + "/owner")
+    made.cleanup()
+"""
+
+
+def test_what_killed_servers_have_left_is_removed_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    others = [subprocess.Popen([sys.executable, "-c", CREATE], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    try:
+        killed, alive = (Path(each.stdout.readline().strip()) for each in others)
+        for name in ("bough-profile-x", "bough-", "boughs"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "kept").touch()
+        (tmp_path / "bough-file").touch()
+        (tmp_path / "bough-link").symlink_to(alive)
+        (killed / "scheduler-x").touch()
+        others[0].kill()
+        others[0].wait()
+        before = set(tmp_path.iterdir())
+        ports = PortArgs.create()
+        assert set(tmp_path.iterdir()) == before - {killed} | {Path(ports.directory)}
+        again = PortArgs.create()
+        assert Path(ports.directory).exists(), "it is this process's own"
+        for each in (ports, again):
+            each.cleanup()
+        assert set(tmp_path.iterdir()) == before - {killed}
+    finally:
+        for each in others:
+            each.kill()
+            each.wait()
+            each.stdout.close()
+
+
+def test_many_that_start_at_once_remove_nothing_of_each_other(tmp_path):
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    running = [subprocess.Popen([sys.executable, "-c", CREATE_OFTEN], env=env) for _ in range(4)]
+    assert [each.wait() for each in running] == [0] * 4
+    assert list(tmp_path.iterdir()) == []

@@ -104,7 +104,7 @@ def server(shared: Server) -> Iterator[Server]:
 
 def sockets(server: Server) -> list[Path]:
     (directory,) = directories_of(*(process.pid for process in server.processes()))
-    return sorted(Path(directory).iterdir())
+    return sorted(path for path in Path(directory).iterdir() if path.is_socket())
 
 
 def malformed(server: Server) -> float:

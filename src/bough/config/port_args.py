@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import secrets
 import shutil
 import stat
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import BinaryIO
 
 from bough.errors import StartupError
 
 MAX_SOCKET_PATH_BYTES = 107
 """Longest path of a Unix socket: ``sun_path`` holds 108 bytes with the closing NUL (unix(7))."""
+
+_PREFIX = "bough-"
+
+_OWNER = "owner"
+"""File in a directory of sockets that is locked for as long as the server lives, however it ends. Process ids would not
+do: containers may share the directory, and reuse them."""
 
 _FALLBACK_DIRECTORIES = ("/tmp", "/var/tmp", "/dev/shm")
 
@@ -35,12 +44,15 @@ class PortArgs:
     """Text and replies, back to the TokenizerManager."""
     rpc_ipc_name: str
     """Calls of named scheduler methods, Engine to Scheduler."""
+    owner: BinaryIO | None = field(default=None, compare=False, repr=False)
+    """The lock that keeps others from removing the directory, in the process that has made it."""
 
     @classmethod
     def create(cls) -> PortArgs:
         """Make a private directory (mode 0700) and name endpoints in it; whoever calls must :meth:`cleanup`.
 
-        Where the temporary directory's own path leaves no room for a socket's name, a shorter one is used.
+        Where the temporary directory's own path leaves no room for a socket's name, a shorter one is used. What servers
+        of this user that were killed have left beside it is removed.
 
         Raises:
             StartupError: if no directory can be made in any of the places tried.
@@ -48,14 +60,15 @@ class PortArgs:
         failures = []
         for base in dict.fromkeys((tempfile.gettempdir(), *_FALLBACK_DIRECTORIES)):
             try:
-                directory = tempfile.mkdtemp(prefix="bough-", dir=base)
+                _remove_abandoned(base)
+                directory = tempfile.mkdtemp(prefix=_PREFIX, dir=base)
             except OSError as error:
                 failures.append(f"{base}: {error.strerror}")
                 continue
             names = [f"{name}-{secrets.token_hex(8)}" for name in ("scheduler", "detokenizer", "tokenizer", "rpc")]
             paths = [os.path.join(directory, name) for name in names]
             if all(len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES for path in paths):
-                return cls(directory, *(f"ipc://{path}" for path in paths))
+                return cls(directory, *(f"ipc://{path}" for path in paths), owner=_own(directory))
             os.rmdir(directory)
             failures.append(f"{base}: path too long for a socket")
         raise StartupError(
@@ -80,12 +93,42 @@ class PortArgs:
         """Remove the directory and the sockets in it. Calling it again does nothing."""
         if Path(self.directory).exists():
             shutil.rmtree(self.directory)
+        if self.owner is not None:
+            self.owner.close()
 
     def to_dict(self) -> dict[str, str]:
-        """All fields, for MessagePack or JSON."""
-        return asdict(self)
+        """All fields but the lock, for MessagePack or JSON."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "owner"}
 
     @classmethod
     def from_dict(cls, values: dict[str, str]) -> PortArgs:
         """Inverse of :meth:`to_dict`."""
         return cls(**values)
+
+
+def _own(directory: str) -> BinaryIO | None:
+    """Lock a new directory; ``None`` where files cannot be locked, and nothing is ever removed."""
+    path = os.path.join(directory, _OWNER)
+    file = open(f"{path}.new", "xb")  # noqa: SIM115 (it is open for as long as the lock is held)
+    try:
+        # Under its name it is locked from the beginning: else it could be taken for one that was left.
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.rename(file.name, path)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+def _remove_abandoned(base: str) -> None:
+    """Remove directories of sockets in ``base`` that this user's servers have left that are no more."""
+    with os.scandir(base) as entries:
+        candidates = [entry for entry in entries if entry.name.startswith(_PREFIX)]
+    for entry in candidates:
+        with contextlib.suppress(OSError):  # it is alive, of another kind or another user's, or gone meanwhile
+            found = entry.stat(follow_symlinks=False)
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+                continue
+            with open(os.path.join(entry.path, _OWNER), "rb") as owner:
+                fcntl.flock(owner, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(entry.path)

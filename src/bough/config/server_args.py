@@ -33,9 +33,11 @@ def _key(text: str, *, basic: bool = False) -> Any:
     return option(None, help=text, group=SECURITY, metavar="KEY", secret=True, rule=rules.sendable_key, basic=basic)
 
 
-def _file(text: str, default_text: str = "", *, basic: bool = False) -> Any:
-    """An option that names a file of keys or certificates."""
-    return option(None, help=text, group=SECURITY, metavar="FILE", default_text=default_text, basic=basic)
+def _file(text: str, default_text: str = "", *, basic: bool = False, secret: bool = True) -> Any:
+    """An option that names a file of keys, or of certificates, which are no secret."""
+    return option(
+        None, help=text, group=SECURITY, metavar="FILE", default_text=default_text, basic=basic, secret=secret
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -144,7 +146,7 @@ class ServerArgs(EngineArgs):
         rule=rules.origins,
         basic=True,
     )
-    ssl_certfile: str | None = _file("Certificate chain in PEM; the server then speaks HTTPS only.")
+    ssl_certfile: str | None = _file("Certificate chain in PEM; the server then speaks HTTPS only.", secret=False)
     ssl_keyfile: str | None = _file("Its private key.", default_text="in the file of the certificate")
     ssl_keyfile_password: str | None = option(
         None,
@@ -155,7 +157,8 @@ class ServerArgs(EngineArgs):
         secret=True,
     )
     ssl_ca_certs: str | None = _file(
-        "Certificates of authorities, in PEM; clients must bring a certificate that one of them has signed."
+        "Certificates of authorities, in PEM; clients must bring a certificate that one of them has signed.",
+        secret=False,
     )
 
     served_model_name: str | None = option(

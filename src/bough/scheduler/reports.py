@@ -100,7 +100,7 @@ def internal_state_of(scheduler: Scheduler) -> dict[str, Any]:
     idle = not scheduler.has_unfinished_requests()
     state: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(stats_of(scheduler)))
     state.update(
-        effective_max_running_requests=scheduler.info.max_running_requests,
+        effective_max_running_requests_per_dp=scheduler.info.max_running_requests,
         num_waiting_tokens=scheduler.requests.num_waiting_tokens,
         num_waiting_uncached_tokens=scheduler.requests.num_uncached_tokens,
         decode_moments=scheduler.log.decode_moments,

@@ -138,7 +138,7 @@ class FakeEngine:
                 return ControlReply(message.call_id, 0, False, "requests are running")
             return ControlReply(message.call_id, 0, True)
         if message.method == "get_internal_state":
-            state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests": 8}
+            state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests_per_dp": 8}
             return ControlReply(
                 message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0, **self.internal_state}
             )

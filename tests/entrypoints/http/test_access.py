@@ -128,7 +128,12 @@ def test_keys_are_shown_nowhere(http: httpx.Client) -> None:
     shown = http.get("/server_info", headers=bearer(KEY)).text
     assert KEY not in shown
     assert ADMIN_KEY not in shown
-    args = ServerArgs(api_key=KEY)
+    info = json.loads(shown)
+    assert (info["api_key_file"], info["admin_api_key_file"]) == ("(set)", None)
+    assert "keys" not in info["launch_command"]
+    args = ServerArgs(api_key=KEY, ssl_keyfile="/private/a.pem", admin_api_key_file="/private/keys")
+    assert "/private" not in repr(args)
+    assert "/private" not in json.dumps([args.to_public_dict(), args.to_flags()])
     assert KEY not in repr(args)
     assert args.to_public_dict()["api_key"] == "(set)"
 

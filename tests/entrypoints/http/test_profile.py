@@ -43,6 +43,17 @@ def test_a_body_is_not_needed(profiled: RunningServer, http: httpx.Client, metho
     assert http.request(method, "/stop_profile").text == "/profiles/p-scheduler.trace.json.gz\n"
 
 
+def test_what_sglangs_profiler_sends_is_taken(profiled: RunningServer, http: httpx.Client) -> None:
+    directory = f"{profiled.server_args.profile_dir}/1795928076.6"
+    body = {"output_dir": directory, "num_steps": "3", "activities": ["CPU", "GPU"], "profile_by_stage": False}
+    body |= {"merge_profiles": False, "profile_prefix": None}
+    assert http.post("/start_profile", json=body).status_code == 200
+    assert started(profiled)["num_steps"] == 3
+    for wrong in ("three", "0", "-1", "10001", "", "1e3", "9" * 5000, "³"):
+        refused = http.post("/start_profile", json={**body, "num_steps": wrong})
+        assert (refused.status_code, refused.json()["error"]["param"]) == (400, "num_steps"), wrong
+
+
 def test_names_and_numbers_are_passed_on(profiled: RunningServer, http: httpx.Client) -> None:
     body = {"num_steps": 5, "activities": ["CPU"], "profile_id": "id", "profile_prefix": "pre", "output_dir": "sub"}
     assert http.post("/start_profile", json=body).status_code == 200

@@ -126,7 +126,7 @@ class RouteInfo:
         summary: one line.
         dialect: how errors look.
         body: fields of the body, if there is one.
-        aliases: older paths of the same thing.
+        aliases: other paths of the same thing: older ones, and those of other servers.
         is_probe: whether it is left out of the metrics, and open to all.
         is_control: whether it acts on other clients' requests or on the server.
         takes_body: whether there is a body of one of the :data:`INVOCABLE` kinds.
@@ -229,6 +229,7 @@ FLUSH_CACHE = RouteInfo(
     ("GET", "POST"),
     "Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.",
     NATIVE,
+    aliases=("/reset_prefix_cache",),
     is_control=True,
     answer=Answer(None, text_statuses=(400,)),
     query=(

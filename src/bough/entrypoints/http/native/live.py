@@ -86,7 +86,7 @@ class LiveView:
             "server_state": manager.health.state.value,
             "running": state["num_running_reqs"],
             "waiting": state["num_queue_reqs"],
-            "max_running": state["effective_max_running_requests"],
+            "max_running": state["effective_max_running_requests_per_dp"],
             "used_tokens": state["num_used_tokens"],
             "capacity": state["max_total_num_tokens"],
             "protected_tokens": cache.get("protected_tokens", 0),

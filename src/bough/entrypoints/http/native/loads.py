@@ -114,7 +114,7 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
     """What is known of one scheduler, from its internal state."""
     load: dict[str, Any] = {"timestamp": time.time(), "dp_rank": rank}
     running, capacity = state.get("num_running_reqs", 0), state.get("max_total_num_tokens", 0)
-    slots = state.get("effective_max_running_requests", 0)
+    slots = state.get("effective_max_running_requests_per_dp", 0)
     if "core" in sections:
         used = state.get("num_used_tokens", 0)
         total = used + state.get("num_waiting_tokens", 0)

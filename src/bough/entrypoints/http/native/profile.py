@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -48,8 +48,14 @@ class StartProfileRequest(msgspec.Struct, kw_only=True):
     profile_prefix: Annotated[FileName | None, Meta(description="Put before `profile_id`.")] = None
 
 
+def _number(value: Any, unknown: object) -> Any:
+    """A number that was written as a string, as SGLang's profiler does."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10 else value
+
+
 START_PROFILE = BodySpec(
     StartProfileRequest,
+    tidy={"num_steps": _number},
     refused={
         "start_step": Refused("a later step to begin with"),
         "profile_by_stage": Refused("a profile for each stage", (False,)),
@@ -108,7 +114,11 @@ class ProfileHandlers:
         """
         if self._directory is None:
             if wanted is not None:
-                raise BadRequest("output_dir needs a server that was started with --profile-dir", param="output_dir")
+                raise BadRequest(
+                    "output_dir needs a server that was started with --profile-dir, in which it has to be; without "
+                    "output_dir the server chooses a directory, and /stop_profile names the files",
+                    param="output_dir",
+                )
             self._directory = tempfile.mkdtemp(prefix="bough-profile-")
         top = os.path.realpath(self._directory)
         if wanted is None:
