@@ -75,16 +75,16 @@ class TestLogprobs:
 
     def test_the_product_of_outputs_positions_and_alternatives_is_bounded(self) -> None:
         ids = list(range(255))
-        assert self.fitted(n=64, length=1014, logprob_start_len=0, token_ids_logprob=ids)[0].max_new_tokens == 10
-        with pytest.raises(PayloadTooLarge, match="16793600 logprobs") as raised:
-            self.fitted(n=64, length=1015, logprob_start_len=0, token_ids_logprob=ids)
+        assert self.fitted(n=16, length=1014, logprob_start_len=0, token_ids_logprob=ids)[0].max_new_tokens == 10
+        with pytest.raises(PayloadTooLarge, match="4198400 logprobs") as raised:
+            self.fitted(n=16, length=1015, logprob_start_len=0, token_ids_logprob=ids)
         assert raised.value.param == "token_ids_logprob"
 
     def test_all_prompts_of_a_call_count_together(self) -> None:
         fields: dict[str, Any] = {"length": 8000, "logprob_start_len": 0, "top_logprobs_num": 20}
-        self.fitted(99, **fields)
+        self.fitted(24, **fields)
         with pytest.raises(PayloadTooLarge) as raised:
-            self.fitted(100, **fields)
+            self.fitted(25, **fields)
         assert raised.value.param == "top_logprobs_num"
 
     def test_a_whole_context_with_the_most_alternatives_of_openai_is_no_matter(self) -> None:
@@ -94,7 +94,7 @@ class TestLogprobs:
     def test_outputs_without_a_bound_share_what_is_left(self) -> None:
         (params,) = self.fitted(n=128, max_new_tokens=None, top_logprobs_num=20)
         assert params.max_new_tokens == ceilings.LOGPROB_ENTRIES // (128 * 21)
-        (params,) = self.fitted(n=4, max_new_tokens=None, top_logprobs_num=20)
+        (params,) = self.fitted(max_new_tokens=None, top_logprobs_num=20)
         assert params.max_new_tokens == 131_072 - 100
         with pytest.raises(PayloadTooLarge):
             self.fitted(128, n=128, max_new_tokens=None, token_ids_logprob=list(range(1024)))

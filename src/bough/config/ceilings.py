@@ -11,7 +11,7 @@ PARALLEL_SAMPLES = 128
 TOP_LOGPROBS = 128
 """Alternatives per position."""
 
-LOGPROB_ENTRIES = 16 * 2**20
+LOGPROB_ENTRIES = 4 * 2**20
 """Logprobs of one HTTP request: those of all alternatives at all positions of all outputs. Each takes about 130 bytes
 in the main process until it is written."""
 

@@ -84,6 +84,16 @@ class ServerArgs(EngineArgs):
         minimum=1024,
         scaled=True,
     )
+    max_pending_answer_size: int = option(
+        512 * 2**20,
+        help="Most bytes that answers take, over all connections, while their logprobs are collected or their clients "
+        "read them; beyond it slow readers are cut off, and what grows is answered with 503. A single one is always "
+        "taken.",
+        group=SERVER,
+        unit="bytes",
+        minimum=1024,
+        scaled=True,
+    )
     max_header_size: int = option(
         64 * 2**10,
         help="Most bytes of a request line and its headers together; beyond it 431.",

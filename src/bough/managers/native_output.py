@@ -15,6 +15,7 @@ import msgspec
 
 from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
 from bough.ipc.messages import FinishReason, OutputDelta, PositionLogprobs
+from bough.managers.held_answers import ENCODED_SHARE, logprob_bytes
 from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
@@ -172,6 +173,8 @@ class NativeOutput:
                 self._reasoning.finish()
         if self._logprobs is not None:
             self._logprobs.add(delta)
+            if self._as_json and self._state.obj.stream and not self._incremental:
+                self._state.hold(logprob_bytes(delta) // ENCODED_SHARE)
 
     def answer(self, delta: OutputDelta) -> dict[str, Any]:
         """The answer as it is now; ``delta`` is what was added last, and gives the counts.

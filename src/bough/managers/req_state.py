@@ -11,6 +11,7 @@ from typing import Protocol
 from bough.errors import BoughError
 from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
 from bough.ipc.messages import FinishReason, OutputDelta
+from bough.managers.held_answers import logprob_bytes
 from bough.managers.io_struct import GenerateRequest
 from bough.observability.request_context import CURRENT
 
@@ -239,6 +240,8 @@ class ReqState:
             sink = self.event.sink
             if sink is not None and sink.take(self, delta, outbox):
                 return
+        if delta.logprobs is not None or delta.input_logprobs is not None:
+            self._hold_logprobs(delta)
         out_list = self.out_list
         out_list.append(delta)
         if delta.finish_reason is not None:
@@ -254,6 +257,20 @@ class ReqState:
         elif len(out_list) >= FOLD_LENGTH:
             self.out_list = [merge_deltas(out_list)]
 
+    def hold(self, num_bytes: int) -> bool:
+        """Count what the answer takes besides its text; returns ``False``, and the call fails, if that is too much."""
+        holder = None if self.context is None else self.context.answer
+        failure = None if holder is None else holder.hold(num_bytes)
+        if failure is not None:
+            self.event.fail(failure)
+        return failure is None
+
+    def _hold_logprobs(self, delta: OutputDelta) -> None:
+        """Count the logprobs of a delta until they are taken, or drop all if the call has failed."""
+        if not self.hold(logprob_bytes(delta)):
+            for each in (*self.out_list, delta):
+                each.logprobs = each.input_logprobs = None
+
     def take(self) -> list[OutputDelta]:
         """Everything since the last call, oldest first. There must be something: see :meth:`ReadySignal.wait`.
 
@@ -261,6 +278,8 @@ class ReqState:
         """
         self.ready = False
         out_list, self.out_list = self.out_list, []
+        if self.obj.stream and self.obj.return_logprob:  # of others, all of it is needed until the answer is made
+            self.hold(-sum(map(logprob_bytes, out_list)))
         if len(out_list) == 1 or (self.obj.stream and len(out_list) <= MAX_SEPARATE_DELTAS):
             return out_list
         return [merge_deltas(out_list)]

@@ -7,9 +7,11 @@ import re
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from itertools import islice
+from typing import Protocol
 
 import msgspec
 
+from bough.errors import BoughError
 from bough.observability.tracing import Span
 
 REQUEST_ID_HEADER = b"x-request-id"
@@ -27,6 +29,14 @@ _NOT_IN_HEADERS = re.compile(rb"[^\x21-\x2b\x2d-\x7e]")
 _USABLE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
+class Holder(Protocol):
+    """Counts what an answer takes until it is read."""
+
+    def hold(self, num_bytes: int) -> BoughError | None:
+        """Count more bytes, or fewer; returns why the answer has to be given up, if it has to."""
+        ...
+
+
 class RequestContext(msgspec.Struct):
     """One HTTP request.
 
@@ -36,12 +46,14 @@ class RequestContext(msgspec.Struct):
         ignored_fields: paths of fields of the body that are not known.
         on_taken: to be called once what it asks for counts among what waits to be computed; of its body only what is
             kept counts then.
+        answer: counts what the answer takes; ``None`` where that is not bounded.
     """
 
     request_id: str
     span: Span | None = None
     on_taken: Callable[[], None] | None = None
     ignored_fields: list[str] = []
+    answer: Holder | None = None
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:

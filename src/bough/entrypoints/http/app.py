@@ -26,6 +26,7 @@ from bough.entrypoints.http.playground import EVENTS_PATH, Playground
 from bough.entrypoints.http.routes import LIST_MODELS, ROOT, ROUTES, make_handlers
 from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported
 from bough.errors import BoughError
+from bough.managers.held_answers import HeldAnswers
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
 from bough.observability.tracing import Tracer
@@ -40,11 +41,13 @@ class Application(FastAPI):
     Args:
         intake: receives the bodies of all requests.
         cross_origin: which web pages may call.
+        answers: counts what the answers to all requests take until they are read.
     """
 
-    def __init__(self, intake: BodyIntake, cross_origin: CrossOrigin) -> None:
+    def __init__(self, intake: BodyIntake, cross_origin: CrossOrigin, answers: HeldAnswers | None = None) -> None:
         super().__init__(title="Bough", version=__version__, openapi_url=None, redirect_slashes=False)
         self.intake = intake
+        self.answers = answers
         self._cross_origin = cross_origin
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
 
@@ -94,8 +97,9 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
     handlers = make_handlers(manager)
     args = manager.server_args
     intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
+    answers = HeldAnswers(args.max_pending_answer_size)
     gate = gate or Gate(args)
-    app = Application(intake, CrossOrigin(args))
+    app = Application(intake, CrossOrigin(args), answers)
 
     def add_page(path: str, handler: Handler, access: Access = Access.OPEN) -> None:
         endpoint = Endpoint(
@@ -139,6 +143,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
             access=info.access,
             query=[each.name for each in info.query],
             tracer=tracer,
+            answers=answers,
         )
         for path in (info.path, *info.aliases):
             app.add_endpoint(path, info.methods, endpoint)

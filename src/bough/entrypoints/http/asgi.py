@@ -21,6 +21,7 @@ from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_he
 from bough.entrypoints.http.json_body import RawValue
 from bough.entrypoints.http.unknown_fields import log_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
+from bough.managers.held_answers import HeldAnswer, HeldAnswers
 from bough.observability.metrics import Metrics
 from bough.observability.request_context import CURRENT, RequestContext, request_id_of
 from bough.observability.tracing import Tracer
@@ -274,6 +275,14 @@ class Call:
         writer.watch(leave)
         return partial(writer.watch, None)
 
+    def cut_off(self, task: asyncio.Task[Any]) -> None:
+        """End the connection of a client, which ``task`` answers."""
+        if self.writer is not None:
+            self.writer.connection.abort()
+        else:
+            self.client_left = True
+            task.cancel()
+
     async def _await_leaving(self, leave: Callable[[], None]) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             pass
@@ -299,6 +308,7 @@ class Endpoint:
         gate: who may call.
         access: what the route asks of its callers.
         query: names of the parameters that the query string may have.
+        answers: counts what answers take until they are read, those of the other routes too; ``None`` not to.
     """
 
     def __init__(
@@ -316,8 +326,10 @@ class Endpoint:
         access: Access = Access.CLIENT,
         query: Collection[str] = (),
         tracer: Tracer | None = None,
+        answers: HeldAnswers | None = None,
     ) -> None:
         self._tracer = tracer
+        self._answers = answers
         self._gate = gate
         self._access = access
         self._handler = handler
@@ -354,6 +366,8 @@ class Endpoint:
     async def _answer(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> int:
         """Run the handler and send what it makes; returns the status."""
         call = Call(scope, receive, self._intake)
+        held = None if self._answers is None else HeldAnswer(self._answers)
+        context.answer = held
         CURRENT.set(context)
         unwatch: Callable[[], object] | None = None
         try:
@@ -373,6 +387,10 @@ class Endpoint:
                 answer = await self._handler(call)
                 if isinstance(answer, EventStream):
                     return await self._send_events(answer, send, call.dialect or self._dialect, context.headers)
+                if held is not None and len(answer.body) > SLICE_BYTES:
+                    failure = held.read(len(answer.body), partial(call.cut_off, task))
+                    if failure is not None:
+                        raise failure
             except BoughError as error:
                 answer = _error(error, call.dialect or self._dialect)
             except Exception:
@@ -386,6 +404,8 @@ class Endpoint:
             return CLIENT_CLOSED_REQUEST
         finally:
             call.release()
+            if held is not None:
+                held.release()
             if unwatch is not None:
                 unwatch()
 

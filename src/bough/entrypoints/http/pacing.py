@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Iterator
 
 from bough.errors import BadRequest
-from bough.ipc.messages import OutputDelta
+from bough.ipc.messages import OutputDelta, PositionLogprobs
 from bough.managers.prompt_encoder import PromptEncoder
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 from bough.tokenization.stop_regex import compile_stop_regex
@@ -40,7 +40,7 @@ async def compile_patterns(encoder: PromptEncoder | None, lists: Collection[tupl
 
 
 async def add_paced(add: Callable[[OutputDelta], None], delta: OutputDelta) -> None:
-    """Call ``add`` with ``delta``, or with pieces of it if it is long."""
+    """Call ``add`` with ``delta``, or with pieces of it if it is long: its logprobs are gone then."""
     if len(delta.token_ids) <= SLICE_POSITIONS and len(delta.input_logprobs or ()) <= SLICE_POSITIONS:
         add(delta)
         return
@@ -51,15 +51,26 @@ async def add_paced(add: Callable[[OutputDelta], None], delta: OutputDelta) -> N
 
 def _slices(delta: OutputDelta) -> Iterator[OutputDelta]:
     """Deltas that say together what ``delta`` says: prompt logprobs first, all text with the first of the rest."""
-    prompt = delta.input_logprobs or []
+    prompt, entries = delta.input_logprobs or [], delta.logprobs
     for start in range(0, len(prompt), SLICE_POSITIONS):
-        yield OutputDelta(delta.rid, [], input_logprobs=prompt[start : start + SLICE_POSITIONS])
+        yield OutputDelta(delta.rid, [], input_logprobs=_cut_out(prompt, start))
     for start in range(0, max(len(delta.token_ids), 1), SLICE_POSITIONS):
         end = start + SLICE_POSITIONS
         yield OutputDelta(
             delta.rid,
             delta.token_ids[start:end],
             text=delta.text if start == 0 else None,
-            logprobs=None if delta.logprobs is None else delta.logprobs[start:end],
+            logprobs=None if entries is None else _cut_out(entries, start),
             finish_reason=delta.finish_reason if end >= len(delta.token_ids) else None,
         )
+
+
+def _cut_out(entries: list[PositionLogprobs], start: int) -> list[PositionLogprobs]:
+    """A slice of ``entries``, which need not take memory any longer than it takes to encode it."""
+    end = start + SLICE_POSITIONS
+    slice_ = entries[start:end]
+    entries[start:end] = [_GONE] * len(slice_)
+    return slice_
+
+
+_GONE = PositionLogprobs(None, 0)
