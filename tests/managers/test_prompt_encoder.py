@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from array import array
 from collections.abc import Sequence
@@ -173,3 +175,30 @@ class TestLongTexts:
         assert bytes(ids[-10:].tolist()) == text[-10:].encode()
         assert tokenizer.lengths == [10 + SPARE_TOKENS]
         encoder.close()
+
+
+MEMORY_OF_LONG_TEXTS = """
+import asyncio
+from bough.config.engine_args import bundled_model_path
+from bough.managers.prompt_encoder import PromptEncoder
+from bough.tokenization.tokenizer import Tokenizer
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+async def main():
+    encoder = PromptEncoder(Tokenizer.from_pretrained(str(bundled_model_path())), 2048)
+    before = resident()
+    for _ in range(2):
+        await encoder.encode(["x " * 500_000], ["prompt"], bounded=False)
+    print(resident() - before)
+    encoder.close()
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_long_texts_leave_little_memory_behind() -> None:
+    done = subprocess.run([sys.executable, "-c", MEMORY_OF_LONG_TEXTS], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 40 * 2**20, "it takes three times as much while it is encoded"

@@ -8,6 +8,7 @@ first. What has nothing to do with length, such as compiling patterns, has a thr
 from __future__ import annotations
 
 import asyncio
+import ctypes
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -207,6 +208,8 @@ class PromptEncoder:
         if num_chars <= INLINE_CHARS:
             return work()
         lane = self._lanes[bisect_right(LANE_CHARS, num_chars)]
+        if lane is self._lanes[-1]:
+            work = partial(_and_give_back, work)
         return await asyncio.wrap_future(lane.submit(num_chars * SECONDS_PER_CHAR, work))
 
     async def run_apart(self, work: Callable[[], T]) -> T:
@@ -222,6 +225,22 @@ class PromptEncoder:
         """After :meth:`close`: wait for each thread to finish what it has begun, at most ``timeout`` seconds."""
         for lane in (*self._lanes, self._apart):
             lane.join(timeout)
+
+
+def _and_give_back(work: Callable[[], T]) -> T:
+    """Run ``work``, and return the memory to the system that the C library has kept of it.
+
+    Half a gigabyte for a text of 4 million characters: the library keeps what a thread has freed for the same thread.
+    It takes 0.1 s then, 2 % of the work.
+    """
+    try:
+        return work()
+    finally:
+        if _malloc_trim is not None:
+            _malloc_trim(0)
+
+
+_malloc_trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's; others have none
 
 
 def _pieces(texts: Sequence[str]) -> Iterator[list[str]]:
