@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import os
 import re
 import socket
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,3 +74,53 @@ def test_a_wrong_file_leaves_no_socket(tmp_path: Path) -> None:
 
 def test_a_template_that_nothing_needs_is_not_looked_for(free: int) -> None:
     Doorway.open(ServerArgs(port=free, chat_template="nope", skip_tokenizer_init=True)).listener.close()
+
+
+class TestUnixSockets:
+    def test_only_this_user_may_connect_and_nothing_is_left(self, tmp_path: Path) -> None:
+        path = tmp_path / "socket"
+        before = os.umask(0)
+        try:
+            doorway = Doorway.open(ServerArgs(uds=str(path)))
+        finally:
+            os.umask(before)
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+        doorway.close()
+        assert not path.exists()
+
+    def test_what_a_killed_server_has_left_is_replaced(self, tmp_path: Path) -> None:
+        path = tmp_path / "socket"
+        with socket.socket(socket.AF_UNIX) as left:
+            left.bind(str(path))
+        Doorway.open(ServerArgs(uds=str(path))).close()
+
+    def test_a_server_that_listens_and_what_is_no_socket_are_left_alone(self, tmp_path: Path) -> None:
+        path, file = tmp_path / "socket", tmp_path / "file"
+        file.write_text("mine")
+        doorway = Doorway.open(ServerArgs(uds=str(path)))
+        for taken in (path, file, tmp_path, tmp_path / "absent" / "socket", tmp_path / ("x" * 200)):
+            with pytest.raises(StartupError, match="--uds") as refused:
+                Doorway.open(ServerArgs(uds=str(taken)))
+            assert refused.value.param == "uds"
+        with socket.socket(socket.AF_UNIX) as client:
+            client.connect(str(path))
+        assert file.read_text() == "mine"
+        doorway.close()
+
+    @pytest.mark.parametrize("other", [{"port": 30001}, {"host": "127.0.0.2"}])
+    def test_it_is_instead_of_an_address(self, tmp_path: Path, other: dict[str, Any]) -> None:
+        with pytest.raises(ConfigError, match="exclude each other") as refused:
+            Doorway.open(ServerArgs(uds=str(tmp_path / "socket"), **other))
+        assert refused.value.param in other
+
+    def test_a_server_that_is_given_its_socket_takes_no_other(self, tmp_path: Path) -> None:
+        with socket.socket() as listener, pytest.raises(ConfigError, match="--uds"):
+            Doorway.open(ServerArgs(uds=str(tmp_path / "socket")), listener)
+
+
+@pytest.mark.parametrize("value", ["/", "llm", "/llm/", "//llm", "/a b", "/ä", "http://x/llm", "/a?b", ""])
+def test_what_is_no_path_of_a_proxy_is_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match="root_path"):
+        ServerArgs(root_path=value)

@@ -13,6 +13,7 @@ from bough.errors import BadRequest
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._~-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 """In lower case, without a path, as browsers write it."""
+_ROOT_PATH = re.compile(r"(/[\w.~-]+)+", re.ASCII)
 _WITHOUT_SCHEME = re.compile(r"(\[[0-9a-fA-F:.]+\]|[\w.~-]+)(:[0-9]+)?(/.*)?")
 
 
@@ -63,6 +64,11 @@ def sendable_key(value: str) -> str | None:
     """A key that clients are to send in a header."""
     is_sendable = value.isascii() and value.isprintable() and " " not in value
     return None if is_sendable else "must be printable ASCII without blanks, so that it can be sent in a header"
+
+
+def root_path(value: str) -> str | None:
+    """A path in a URL, without the slash at its end."""
+    return None if _ROOT_PATH.fullmatch(value) else "must be a path like /llm, without a slash at its end"
 
 
 def origins(value: str) -> str | None:

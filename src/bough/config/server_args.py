@@ -64,6 +64,23 @@ class ServerArgs(EngineArgs):
         short="p",
         basic=True,
     )
+    uds: str | None = option(
+        None,
+        help="Unix socket to listen on, instead of --host and --port. It is made with mode 0600, so that only this "
+        "user may connect, and removed at the end. It counts as a loopback address.",
+        group=SERVER,
+        metavar="PATH",
+        default_text="none",
+    )
+    root_path: str | None = option(
+        None,
+        help="Path under which a proxy shows the server, like /llm. It may leave it in what it passes on or take "
+        "it off.",
+        group=SERVER,
+        metavar="PATH",
+        default_text="none",
+        rule=rules.root_path,
+    )
     disable_playground: bool = option(
         False, help="No page for browsers at `/`, and no stream of what the engine does.", group=SERVER
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import os
 import socket
 import ssl
 from collections.abc import Callable
@@ -10,6 +13,7 @@ from typing import TypeVar
 
 from bough.config.local_files import check_model
 from bough.config.server_args import ServerArgs, resolve
+from bough.config.user_paths import user_path
 from bough.entrypoints.http.access import Gate
 from bough.entrypoints.http.tls import tls_context
 from bough.errors import ConfigError, StartupError
@@ -25,6 +29,8 @@ class Doorway:
     gate: Gate
     tls: ssl.SSLContext | None
     """``None`` for plain HTTP."""
+    socket_path: str | None = None
+    """Of a Unix socket."""
 
     @classmethod
     def open(cls, args: ServerArgs, listener: socket.socket | None = None) -> Doorway:
@@ -46,13 +52,23 @@ class Doorway:
         _tried(lambda: _check_template(args), problems)
         if listener is None:
             listener = _tried(lambda: _listen(args), problems)
+        elif args.uds is not None:
+            problems.append(ConfigError("--uds is no place for a server that is given its socket", param="uds"))
         if gate is not None and listener is not None and not problems:
-            return cls(listener, gate, tls)
+            path = listener.getsockname() if listener.family == socket.AF_UNIX else None
+            return cls(listener, gate, tls, path)
         if listener is not None:
             listener.close()
         model_problems: list[StartupError] = []
         _tried(lambda: check_model(resolve(args)), model_problems)
         raise _all_in_one([*model_problems, *problems])
+
+    def close(self) -> None:
+        """Listen no more; a Unix socket is removed."""
+        self.listener.close()
+        if self.socket_path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self.socket_path)
 
 
 def _tried(make: Callable[[], Made], problems: list[StartupError]) -> Made | None:
@@ -65,9 +81,15 @@ def _tried(make: Callable[[], Made], problems: list[StartupError]) -> Made | Non
 
 
 def _listen(args: ServerArgs) -> socket.socket:
-    from bough.entrypoints.http.server import bind_socket
+    from bough.entrypoints.http.server import bind_socket, bind_unix_socket
 
-    return bind_socket(args.host, args.port)
+    if args.uds is None:
+        return bind_socket(args.host, args.port)
+    defaults = {each.name: each.default for each in dataclasses.fields(args)}
+    for name in ("host", "port"):
+        if getattr(args, name) != defaults[name]:
+            raise ConfigError(f"--uds and --{name} exclude each other: a server listens on one of them", param=name)
+    return bind_unix_socket(str(user_path(args.uds)))
 
 
 def _check_template(args: ServerArgs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -141,7 +142,7 @@ def launch_server(
     allow_many_connections()
     # Before a model is downloaded or loaded in vain.
     doorway = Doorway.open(server_args, listener)
-    with doorway.listener:
+    with contextlib.closing(doorway):
         timer.end_phase("Python and imports")
         plan = LaunchPlan.make(server_args, scheduler_module=scheduler_module)
         timer.end_phase("configuration")

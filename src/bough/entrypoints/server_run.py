@@ -136,7 +136,7 @@ class ServerRun:
         from bough.entrypoints.starting_app import StartingApp
         from bough.managers.tokenizer_manager import TokenizerManager
 
-        entrance = StartingApp()
+        entrance = StartingApp(plan.server_args.root_path)
         server = make_server(entrance, plan.server_args, self._doorway.tls)
         self._http = (server, asyncio.create_task(server.serve(sockets=[self._doorway.listener])))
         self._http[1].add_done_callback(partial(self._on_task_over, "the HTTP server"))
@@ -184,15 +184,17 @@ class ServerRun:
         manager.metrics.startup_time = timer.total
         logger.info("Ready after %.2f s: %s", timer.total, describe_phases(timer.phases))
         logger.info("The scheduler meanwhile: %s", describe_phases(scheduler_info.get("timings", {})))
-        for line in how_to_talk(self._url(), manager):
+        for line in how_to_talk(self._url(), manager, self._doorway.socket_path):
             logger.info(line)
         if self._on_ready is not None:
             self._on_ready()
 
     def _url(self) -> str:
         listener = self._doorway.listener
-        host, port = listener.getsockname()[:2]
         scheme = "http" if self._plan.server_args.ssl_certfile is None else "https"
+        if listener.family == socket.AF_UNIX:
+            return f"{scheme}://localhost"
+        host, port = listener.getsockname()[:2]
         if listener.family == socket.AF_INET6:
             return f"{scheme}://[{'::1' if host == '::' else host}]:{port}"
         return f"{scheme}://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"
@@ -371,8 +373,8 @@ async def warm_up(manager: TokenizerManager) -> None:
         raise StartupError(f"the model does not answer: {error.message}") from None
 
 
-def how_to_talk(url: str, manager: TokenizerManager) -> list[str]:
-    """Lines that tell a newcomer what to do with a server that is ready."""
+def how_to_talk(url: str, manager: TokenizerManager, socket_path: str | None = None) -> list[str]:
+    """Lines that tell a newcomer what to do with a server that is ready; ``socket_path`` if it has no port."""
     model = manager.served_model_name
     body: dict[str, Any]
     pooling = manager.model_config.pooling
@@ -389,10 +391,14 @@ def how_to_talk(url: str, manager: TokenizerManager) -> list[str]:
         body = {"model": model, "messages": [{"role": "user", "content": "Hello! Who are you?"}]}
     needs_key = bool(manager.server_args.api_key or manager.server_args.api_key_file)
     header = " -H 'Authorization: Bearer KEY'" if needs_key else ""
+    place, curl, client = f"{url} (interactive documentation at {url}/docs)", "curl", ""
+    if socket_path is not None:
+        place, curl = socket_path, f"curl --unix-socket {shlex.quote(socket_path)}"
+        client = f", http_client=httpx.Client(transport=httpx.HTTPTransport(uds={socket_path!r}))"
     return [
-        f"Serving {model} at {url} (interactive documentation at {url}/docs). To talk to it:",
-        f"  curl {url}{path}{header} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}",
-        f'  OpenAI(base_url="{url}/v1", api_key="{"KEY" if needs_key else "none"}")',
+        f"Serving {model} at {place}. To talk to it:",
+        f"  {curl} {url}{path}{header} -H 'Content-Type: application/json' -d {shlex.quote(json.dumps(body))}",
+        f'  OpenAI(base_url="{url}/v1", api_key="{"KEY" if needs_key else "none"}"{client})',
     ]
 
 

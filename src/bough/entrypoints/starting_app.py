@@ -29,15 +29,27 @@ class StartingApp:
 
     So a load balancer hears "not ready" from the first second, instead of waiting in the backlog of a socket.
 
+    Args:
+        root_path: under which a proxy shows the server; what it leaves of it in paths is taken off.
+
     Attributes:
         app: the real application, as soon as there is one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, root_path: str | None = None) -> None:
         self.app: AsgiApp | None = None
+        self._root_path = root_path
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request."""
+        root, path = self._root_path, scope["path"]
+        if root is not None and path == root:
+            # Addresses in the page are relative to a path that ends with a slash.
+            headers = ((b"location", root.encode() + b"/"),)
+            await Response(status=307, content_type=TEXT_TYPE, headers=headers).send(send)
+            return
+        if root is not None and path.startswith(f"{root}/"):
+            scope["path"] = path[len(root) :]
         if self.app is not None:
             await self.app(scope, receive, send)
             return

@@ -111,7 +111,7 @@ class HeldAnswer:
         return self.failure
 
     def give_up(self, failure: Overloaded) -> None:
-        """It takes no memory any more: what is made of it is dropped when it grows the next time, its reader cut off."""
+        """Stop counting it: what is made of it is dropped when it grows the next time, its reader cut off."""
         self.failure = failure
         if self._cut is not None:
             logger.warning("Cutting off a client that is slow to read %d bytes: others need room", self.num_bytes)

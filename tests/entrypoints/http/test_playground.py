@@ -42,7 +42,7 @@ def test_browsers_get_a_page_and_programs_what_they_always_got(client: httpx.Cli
 
 def test_everything_that_the_page_loads_is_there(client: httpx.Client) -> None:
     page = client.get("/", headers=BROWSER).text
-    wanted = set(re.findall(r'(?:src|href)="(/playground/[^"]+)"', page))
+    wanted = {f"/{path}" for path in re.findall(r'(?:src|href)="(playground/[^"]+)"', page)}
     for script in ASSETS.glob("*.js"):
         wanted |= {PREFIX + name for name in re.findall(r'from "\./([^"]+)"', script.read_text(encoding="utf-8"))}
     assert {path.name for path in ASSETS.iterdir()} == {path.removeprefix(PREFIX) for path in wanted} | {"index.html"}

@@ -11,7 +11,7 @@ export function emptyAnswer(form) {
 export async function receive(message, body, signal, heard) {
   const begun = performance.now();
   try {
-    const response = await call("/v1/chat/completions", { body, signal });
+    const response = await call("v1/chat/completions", { body, signal });
     for await (const event of events(response)) {
       const choice = event.choices?.[0];
       if (choice) take(message, choice);

@@ -60,7 +60,7 @@ export function showWhetherKeyIsKept() {
 /** Whether the chat needs no key. */
 async function isChatOpen() {
   try {
-    return (await fetch("/v1/models")).ok;
+    return (await fetch("v1/models")).ok;
   } catch {
     return false;
   }
@@ -69,11 +69,11 @@ async function isChatOpen() {
 /** Let the server try a key, which is kept if it is right: where any would do for the chat, as that of an administrator. */
 async function keepIfRight(typed) {
   if (await isChatOpen()) {
-    const { body } = await call("/playground/events", { typed, slot: ADMIN_KEY });
+    const { body } = await call("playground/events", { typed, slot: ADMIN_KEY });
     body.cancel();
     return;
   }
-  await call("/v1/models", { typed });
+  await call("v1/models", { typed });
   ofTab.remove(ADMIN_KEY);
 }
 

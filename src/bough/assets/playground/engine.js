@@ -29,7 +29,7 @@ export async function startEngine() {
       silence = setTimeout(() => attempt.abort(), SILENT_MS);
     };
     try {
-      const response = await call("/playground/events", { signal: attempt.signal, slot: ADMIN_KEY, patience: SILENT_MS });
+      const response = await call("playground/events", { signal: attempt.signal, slot: ADMIN_KEY, patience: SILENT_MS });
       byId("engine-closed").hidden = true;
       heard();
       for await (const picture of events(response)) {

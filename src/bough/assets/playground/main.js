@@ -76,8 +76,8 @@ let hasFailed = false; // for good, unless somebody tries again
 
 /** Show the model and the views, unless this is no longer wanted by the time the server has said what there is. */
 async function begin(isWanted) {
-  const { data } = await (await call("/v1/models")).json();
-  const info = await (await call("/model_info")).json();
+  const { data } = await (await call("v1/models")).json();
+  const info = await (await call("model_info")).json();
   if (!isWanted()) return;
   byId("model").textContent = byId("model").title = data[0].id;
   document.title = `Bough · ${data[0].id}`;

@@ -116,7 +116,10 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
 
     add_page("/docs", docs_page)
     # Once, and not for everybody who asks: it is large.
-    description = Response(msgspec.json.encode(openapi_schema()))
+    schema = openapi_schema()
+    if args.root_path is not None:
+        schema["servers"] = [{"url": args.root_path}]
+    description = Response(msgspec.json.encode(schema))
 
     async def openapi(call: Call) -> Response:
         return description

@@ -222,7 +222,8 @@ def _describe(components: dict[str, Any]) -> None:
             target = described.get("$ref", "").rsplit("/", 1)[-1]
             if "description" not in described:
                 own = MEANINGS.get(f"{title}.{name}") or MEANINGS.get(name)
-                described["description"] = own or components[target]["description"]
+                # A type's is its docstring, which python -OO drops.
+                described["description"] = own or components[target].get("description", "")
 
 
 def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:

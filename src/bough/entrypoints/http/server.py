@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
+import os
 import socket
 import ssl
+import stat
 from collections.abc import Generator
 from typing import Any
 
@@ -39,9 +42,12 @@ class HttpServer(uvicorn.Server):
             return BoundedHttpProtocol(config=config, server_state=self.server_state, app_state={}, _loop=loop)
 
         patience = None if config.ssl is None else HANDSHAKE_TIMEOUT
+        options: Any = {"ssl": config.ssl, "backlog": config.backlog, "ssl_handshake_timeout": patience}
         self.servers = [
-            await loop.create_server(
-                protocol, sock=sock, ssl=config.ssl, backlog=config.backlog, ssl_handshake_timeout=patience
+            await (
+                loop.create_unix_server(protocol, sock=sock, **options)
+                if sock.family == socket.AF_UNIX
+                else loop.create_server(protocol, sock=sock, **options)
             )
             for sock in sockets or []
         ]
@@ -83,6 +89,49 @@ def bind_socket(host: str, port: int) -> socket.socket:
         ) from None
     sock.setblocking(False)
     return sock
+
+
+def bind_unix_socket(path: str) -> socket.socket:
+    """A listening Unix socket that only this user may connect to; one that a server has left there is replaced.
+
+    Raises:
+        StartupError: if the path cannot be used, a server listens there, or what is there is no socket.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _remove_stale(path)
+        umask = os.umask(0o177)  # a mode that is set afterwards would come too late
+        try:
+            sock.bind(path)
+        finally:
+            os.umask(umask)
+        sock.listen(LISTEN_BACKLOG)
+    except OSError as error:
+        sock.close()
+        reason = error.strerror or str(error)
+        raise StartupError(f"cannot listen on {path}: {reason}; choose another --uds", param="uds") from None
+    sock.setblocking(False)
+    return sock
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket on which nobody listens.
+
+    Raises:
+        OSError: if there is anything else.
+    """
+    try:
+        if not stat.S_ISSOCK(os.lstat(path).st_mode):
+            raise OSError(errno.EEXIST, "there is something that is no socket")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+        else:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
 
 
 def make_server(app: Any, server_args: ServerArgs, tls: ssl.SSLContext | None) -> HttpServer:
