@@ -44,7 +44,7 @@ class PortArgs:
     """Text and replies, back to the TokenizerManager."""
     rpc_ipc_name: str
     """Calls of named scheduler methods, Engine to Scheduler."""
-    owner: BinaryIO | None = field(default=None, compare=False, repr=False)
+    owner: BinaryIO | None = field(default=None, kw_only=True, compare=False, repr=False)
     """The lock that keeps others from removing the directory, in the process that has made it."""
 
     @classmethod
@@ -103,7 +103,7 @@ class PortArgs:
     @classmethod
     def from_dict(cls, values: dict[str, str]) -> PortArgs:
         """Inverse of :meth:`to_dict`."""
-        return cls(**values)
+        return cls(**values, owner=None)
 
 
 def _own(directory: str) -> BinaryIO | None:
