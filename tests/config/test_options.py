@@ -2,15 +2,18 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bough.config.options import OptionTable, groups_of, option, options_by_key, options_of
+from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 
 
@@ -173,3 +176,15 @@ def test_a_unit_is_shown_with_the_form_that_a_number_may_have():
     assert shown["size"] == "bytes, or like 16MiB"
     assert shown["count"] == "things"
     assert shown["loud"] == ""
+
+
+def test_paths_need_not_be_utf8_and_other_texts_do() -> None:
+    path = os.fsdecode(b"/models/caf\xe9")
+    args = ServerArgs(model_path=path, api_key_file=path, served_model_name="x")
+    assert (args.model_path, args.to_public_dict()["model_path"]) == (path, "/models/caf\ufffd")
+    carried = msgspec.msgpack.decode(msgspec.msgpack.encode(args.to_dict()))
+    assert ServerArgs.from_dict(carried) == args
+    msgspec.json.encode([args.to_public_dict(), args.to_flags()])
+    for wrong in ({"model_path": "a\ud800"}, {"served_model_name": path}, {"weight_version": path}, {"host": b"x"}):
+        with pytest.raises(ConfigError):
+            ServerArgs(**wrong)

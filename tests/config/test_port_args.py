@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -154,3 +155,13 @@ def test_many_that_start_at_once_remove_nothing_of_each_other(tmp_path):
     running = [subprocess.Popen([sys.executable, "-c", CREATE_OFTEN], env=env) for _ in range(4)]
     assert [each.wait() for each in running] == [0] * 4
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_temporary_directory_that_is_not_utf8_is_avoided(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", os.fsdecode(os.fsencode(tmp_path) + b"\xff"))
+    os.mkdir(tempfile.tempdir)
+    ports = PortArgs.create()
+    try:
+        json.dumps(ports.to_dict(), ensure_ascii=False).encode()
+    finally:
+        ports.cleanup()

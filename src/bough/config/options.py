@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, Union
 
 from bough.config.later import names_here, nearest_value, refusal, value_here
+from bough.config.user_paths import shown_path
 from bough.errors import ConfigError
 
 Kind = Literal["bool", "int", "float", "str", "json"]
@@ -32,6 +33,11 @@ _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 """What every message between processes can carry."""
 _SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+_BYTES = dict.fromkeys(range(0xDC80, 0xDD00), "?")
+"""What stands for bytes of a path that are not UTF-8 (PEP 383)."""
+
+_OF_PATHS = ("PATH", "FILE", "DIRECTORY", "NAME|FILE")
+"""What options are called in the help whose values are paths."""
 """What Python makes of bytes of a command line that are no UTF-8; no message can carry it."""
 _SCALED_INT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 
@@ -157,6 +163,11 @@ class Option:
         return self.declared.metavar or {"int": "N", "float": "X", "json": "JSON"}.get(self.kind, "TEXT")
 
     @property
+    def is_path(self) -> bool:
+        """Its value is a path, which need not be UTF-8, or may be one."""
+        return self.declared.metavar in _OF_PATHS
+
+    @property
     def default_text(self) -> str:
         """The default as a reader wants to see it."""
         if self.declared.default_text or self.default is None:
@@ -275,11 +286,11 @@ class Option:
                     return _as_in_json(value)
             except (TypeError, ValueError, RecursionError) as error:
                 raise ConfigError(f"{shown} must be a JSON object: {error}", param=self.name) from None
-        elif isinstance(value, (str, os.PathLike)):
-            text = os.fspath(value)
+        elif isinstance(value, (str, os.PathLike)) or (isinstance(value, bytes) and self.is_path):
+            text = os.fsdecode(value) if self.is_path else os.fspath(value)
             if not (isinstance(text, str) and text):
                 raise ConfigError(f"{shown} must not be empty", param=self.name)
-            if _HALF_PAIR.search(text):
+            if _HALF_PAIR.search(text.translate(_BYTES) if self.is_path else text):
                 raise self._wrong_type(value, shown)
             return text
         raise self._wrong_type(value, shown)
@@ -334,8 +345,12 @@ class OptionTable:
         """Raise :class:`ConfigError` where fields that are valid alone contradict each other."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values that JSON and MessagePack can carry."""
-        return {each.name: getattr(self, each.name) for each in options_of(type(self))}
+        """All fields as plain values that MessagePack can carry; a path that is not UTF-8 is bytes."""
+        values = {each.name: getattr(self, each.name) for each in options_of(type(self))}
+        for each in options_of(type(self)):
+            if each.is_path and isinstance(text := values[each.name], str) and _HALF_PAIR.search(text):
+                values[each.name] = os.fsencode(text)
+        return values
 
     def to_public_dict(self) -> dict[str, Any]:
         """The same, for everybody's eyes: of secrets only whether there is one."""
@@ -343,6 +358,8 @@ class OptionTable:
         for each in options_of(type(self)):
             if each.declared.secret and values[each.name] is not None:
                 values[each.name] = "(set)"
+            elif isinstance(values[each.name], bytes):
+                values[each.name] = shown_path(values[each.name])
         return values
 
     def to_flags(self) -> list[str]:

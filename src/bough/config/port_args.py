@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import BinaryIO
 
+from bough.config.user_paths import shown_path
 from bough.errors import StartupError
 
 MAX_SOCKET_PATH_BYTES = 107
@@ -59,6 +60,9 @@ class PortArgs:
         """
         failures = []
         for base in dict.fromkeys((tempfile.gettempdir(), *_FALLBACK_DIRECTORIES)):
+            if shown_path(base) != base:
+                failures.append(f"{shown_path(base)}: not UTF-8")
+                continue
             try:
                 _remove_abandoned(base)
                 directory = tempfile.mkdtemp(prefix=_PREFIX, dir=base)

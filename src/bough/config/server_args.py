@@ -13,7 +13,7 @@ from typing import Any, Literal
 from bough.config import ceilings, rules
 from bough.config.engine_args import BUNDLED_MODEL_NAME, EngineArgs, bundled_model_path
 from bough.config.options import option
-from bough.config.user_paths import user_path
+from bough.config.user_paths import shown_path, user_path
 
 SamplingDefaults = Literal["model", "openai"]
 GrammarBackendName = Literal["llguidance", "none"]
@@ -77,7 +77,7 @@ class ServerArgs(EngineArgs):
         help="Path under which a proxy shows the server, like /llm. It may leave it in what it passes on or take "
         "it off.",
         group=SERVER,
-        metavar="PATH",
+        metavar="PREFIX",
         default_text="none",
         rule=rules.root_path,
     )
@@ -532,7 +532,7 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
     return dataclasses.replace(
         args,
         tokenizer_path=args.tokenizer_path if args.tokenizer_path is not None else args.model_path,
-        served_model_name=args.served_model_name if args.served_model_name is not None else _name_of(args.model_path),
+        served_model_name=args.served_model_name or shown_path(_name_of(args.model_path)),
         random_seed=seed,
         enable_priority_scheduling=args.enable_priority_scheduling or args.schedule_policy == "priority",
     )

@@ -23,6 +23,11 @@ def user_path(text: str) -> Path:
     return Path(os.path.expanduser(text))
 
 
+def shown_path(path: str | bytes) -> str:
+    """A path as text that JSON can hold: what is not UTF-8 in it becomes U+FFFD."""
+    return os.fsencode(path).decode("utf-8", "replace")
+
+
 def path_kind(path: Path, param: str) -> Literal["directory", "file", "disk", "other"] | None:
     """What is at a path; ``None`` if there is nothing.
 

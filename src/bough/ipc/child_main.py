@@ -21,6 +21,7 @@ import msgspec
 
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import shown_path
 from bough.errors import BoughError, ConfigError
 from bough.ipc.handshake import ChildConfig, ChildFailed, ChildReady, read_message, write_message
 from bough.observability.logging import configure_logging
@@ -72,7 +73,8 @@ class Child:
         else:
             message = f"internal error: {type(error).__name__}: {error} (--log-level debug shows where)"
         with contextlib.suppress(BrokenPipeError):
-            write_message(self._status_fd, ChildFailed(" ".join(message.splitlines()), isinstance(error, ConfigError)))
+            line = shown_path(" ".join(message.splitlines()))  # it may name a path
+            write_message(self._status_fd, ChildFailed(line, isinstance(error, ConfigError)))
 
 
 def run_child(work: Callable[[Child], int], argv: list[str]) -> int:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from bough.config.checkpoint import resolve_model_path
 from bough.config.engine_args import LoadFormat
+from bough.config.user_paths import shown_path
 from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
 from bough.ipc.messages import ControlReply
 
@@ -126,7 +127,7 @@ class ServedWeights:
 
     def __init__(self, manager: TokenizerManager) -> None:
         args = manager.server_args
-        self.model_path = args.model_path
+        self.model_path = shown_path(args.model_path)
         self.load_format: LoadFormat = args.load_format
         self.version = args.weight_version
         self._manager = manager

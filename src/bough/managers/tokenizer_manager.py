@@ -19,6 +19,7 @@ from typing import Any, Protocol
 from bough import __version__
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
+from bough.config.user_paths import shown_path
 from bough.errors import BoughError, EngineDead, Overloaded, RequestFailed
 from bough.ipc.messages import (
     BatchEmbeddingOutput,
@@ -629,7 +630,7 @@ class TokenizerManager:
         return {
             "model_path": self.weights.model_path,
             "served_model_name": self.served_model_name,
-            "tokenizer_path": args.tokenizer_path or args.model_path,
+            "tokenizer_path": shown_path(args.tokenizer_path or args.model_path),
             "is_generation": config.is_generation,
             "preferred_sampling_params": args.preferred_sampling_params,
             "weight_version": self.weights.version,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
+import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
@@ -15,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 
 from bough.config.checkpoint import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_json
 from bough.config.file_kinds import but_is
+from bough.config.user_paths import shown_path
 from bough.errors import StartupError
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
@@ -163,7 +166,8 @@ def open_tensors(file: Path) -> Any:
         StartupError: if it is damaged, or the system refuses to map it.
     """
     try:
-        return safe_open(file, framework="pt", device="cpu")
+        with _in_utf8(file) as path:
+            return safe_open(path, framework="pt", device="cpu")
     except (SafetensorError, OSError) as error:
         what = but_is(file) or f", or is damaged or cut short ({error}); download it again"
         raise StartupError(f"cannot load {file}: it is not a safetensors file{what}") from None
@@ -173,6 +177,19 @@ def open_tensors(file: Path) -> Any:
             f"cannot map {file}, {file.stat().st_size / 2**30:.2f} GiB, into memory ({error}); store the checkpoint in "
             f"several smaller files (save_pretrained with max_shard_size does), or free memory"
         ) from None
+
+
+@contextlib.contextmanager
+def _in_utf8(file: Path) -> Iterator[Path]:
+    """Another name of a file whose path is not UTF-8, which the library needs to map it for torch."""
+    if shown_path(str(file)) == str(file):
+        yield file
+        return
+    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield Path(f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
 
 
 def _has_adapter(directory: Path) -> bool:

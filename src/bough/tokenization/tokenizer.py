@@ -136,7 +136,8 @@ class Tokenizer:
 
             return load_with_transformers(files)
         try:
-            backend = Backend.from_file(str(files.tokenizer_json))
+            # Its own from_file takes no path that is not UTF-8.
+            backend = Backend.from_buffer(files.tokenizer_json.read_bytes())
         except Exception as error:  # the library raises bare ``Exception``
             what = but_is(files.tokenizer_json) or f": {error}"
             raise ConfigError(f"cannot read {files.tokenizer_json}{what}", param="tokenizer_path") from None

@@ -6,6 +6,7 @@ import time
 
 import msgspec
 
+from bough.config.user_paths import shown_path
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.errors import dialect_of
 from bough.errors import NotFound
@@ -25,7 +26,7 @@ class ModelsHandler:
             "object": "model",
             "created": int(time.time()),
             "owned_by": "bough",
-            "root": manager.server_args.model_path,
+            "root": shown_path(manager.server_args.model_path),
             "parent": None,
             "max_model_len": manager.limits.context_len,
         }
