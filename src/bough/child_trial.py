@@ -52,12 +52,14 @@ class TrialChild:
         command: runs a module whose main function is :func:`answer_parent`.
         setup: all that the child has to know beforehand.
         purpose: ends the words "the process that …" in errors.
+        wait: whether to wait until it has started; else :meth:`wait_until_started` does, before the first question.
 
     Raises:
         TrialUnavailable: it does not start.
     """
 
-    def __init__(self, command: Sequence[str], setup: Any, purpose: str) -> None:
+    def __init__(self, command: Sequence[str], setup: Any, purpose: str, *, wait: bool = True) -> None:
+        self._purpose = purpose
         try:
             self._process = subprocess.Popen(
                 command,
@@ -72,14 +74,24 @@ class TrialChild:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
+        with contextlib.suppress(BrokenPipeError):  # it has ended already, which shows when it is waited for
+            _write(self._input, msgspec.msgpack.encode(setup))
+        if wait:
+            self.wait_until_started()
+
+    def wait_until_started(self) -> None:
+        """Wait for the child, once.
+
+        Raises:
+            TrialUnavailable: it does not start.
+        """
         started = False
         try:
-            _write(self._input, msgspec.msgpack.encode(setup))
             self._read(START_SECONDS)
             started = True
         except (EOFError, OSError) as error:
             why = f"in {START_SECONDS:g} s" if isinstance(error, TimeoutError) else "and has ended"
-            raise TrialUnavailable(f"the process that {purpose} has not started {why}") from None
+            raise TrialUnavailable(f"the process that {self._purpose} has not started {why}") from None
         finally:
             if not started:
                 self.kill()
@@ -93,6 +105,11 @@ class TrialChild:
         """
         _write(self._input, msgspec.msgpack.encode(question))
         return msgspec.msgpack.decode(self._read(timeout_s), type=answer)
+
+    def exit_status(self) -> int:
+        """Status that the child has ended with, or ends with now; a negative one is a signal."""
+        self.kill()
+        return self._process.wait()
 
     def kill(self) -> None:
         """End the child immediately."""

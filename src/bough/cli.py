@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from bough import __version__
 from bough.cli_commands.terminal_markdown import harmless
-from bough.errors import BoughError, ConfigError, Terminated
+from bough.errors import BoughError, CheckpointError, ConfigError, Terminated
 
 COMMANDS = {
     "serve": "start a server",
@@ -75,7 +75,8 @@ def run_reporting_errors(command: Callable[[list[str]], int], argv: list[str]) -
         return FAILURE_STATUS
     except BoughError as error:
         _report(error, str(error), argv)
-        return USAGE_STATUS if isinstance(error, ConfigError) else FAILURE_STATUS
+        is_usage = isinstance(error, ConfigError) and not isinstance(error, CheckpointError)
+        return USAGE_STATUS if is_usage else FAILURE_STATUS
     except Exception as error:
         return _report_internal(error, argv)
 

@@ -95,6 +95,10 @@ class ConfigError(StartupError, ValueError):
     """An option or a combination of options is invalid."""
 
 
+class CheckpointError(ConfigError):
+    """A file of a checkpoint is damaged, hostile or not what its name says; the command line is not at fault."""
+
+
 class ModelError(BoughError, ValueError):
     """Weights do not fit the model: an unknown name, a wrong shape or kind of dtype, or something missing."""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import concurrent.futures
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 
 from bough.config.engine_args import bundled_model_path
 from tests.e2e.server import Server, running_server
@@ -75,7 +78,20 @@ def test_a_checkpoint_that_does_not_fit_changes_nothing(server: Server, other: P
     shutil.copytree(other, cut)
     weights = cut / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1000])
-    for path, message in ((COMPANIONS / "draft", "its hidden_size is 192"), (cut, "damaged or cut short")):
+    pipe, numbers = tmp_path / "pipe", tmp_path / "numbers"
+    for copy in (pipe, numbers):
+        shutil.copytree(other, copy)
+    (pipe / "model.safetensors").unlink()
+    os.mkfifo(pipe / "model.safetensors")
+    tensors = load_file(numbers / "model.safetensors")
+    tensors["model.norm.weight"][0] = torch.nan
+    save_file(tensors, numbers / "model.safetensors", {"format": "pt"})
+    for path, message in (
+        (COMPANIONS / "draft", "its hidden_size is 192"),
+        (cut, "damaged or cut short"),
+        (pipe, "a named pipe"),
+        (numbers, "not finite"),
+    ):
         refused = server.post("/update_weights_from_disk", model_path=str(path), weight_version="bad")
         assert refused.status_code == 400
         assert message in refused.json()["message"]

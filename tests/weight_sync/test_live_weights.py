@@ -104,6 +104,8 @@ def test_random_weights_give_way_and_come_back(live: Live) -> None:
         ({UP: torch.zeros(80, 48, dtype=torch.int32)}, "must be floating point"),
         ({UP: None}, "lacks 1 of "),
         ({"model.layers.7.mlp.up_proj.weight": torch.zeros(80, 48)}, "has no weight named model.layers.7"),
+        *(({NORM: torch.full((48,), value)}, "not finite") for value in (torch.nan, torch.inf, -torch.inf)),
+        ({UP: torch.zeros(80, 48, dtype=torch.bfloat16).index_fill(0, torch.tensor(7), torch.nan)}, "not finite"),
     ],
 )
 def test_what_does_not_fit_changes_nothing(live: Live, changes: dict[str, Any], message: str) -> None:
@@ -231,7 +233,15 @@ def test_some_weights_are_replaced(live: Live) -> None:
     assert [parameter.data_ptr() for parameter in live.model.parameters()] == addresses
 
 
-@pytest.mark.parametrize("wrong", [("nothing", torch.zeros(2)), (NORM, torch.zeros(2)), (NORM, torch.zeros(48).int())])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("nothing", torch.zeros(2)),
+        (NORM, torch.zeros(2)),
+        (NORM, torch.zeros(48).int()),
+        (NORM, torch.full((48,), torch.nan)),
+    ],
+)
 def test_one_that_does_not_fit_has_none_replaced(live: Live, wrong: tuple[str, torch.Tensor]) -> None:
     with pytest.raises(ModelError):
         live.weights.update([(UP, torch.randn(80, 48)), wrong])

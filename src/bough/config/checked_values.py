@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 
 LARGEST_INTEGER = 2**31 - 1
 """No size of a model is larger, nor a number of positions: they are 32 bits wide in kernels."""
@@ -34,7 +34,7 @@ class CheckedValues:
 
     def refusal(self, reason: str) -> ConfigError:
         """What to raise for a file that cannot be served."""
-        return ConfigError(f"{self.source}: {reason}", param="model_path")
+        return CheckpointError(f"{self.source}: {reason}", param="model_path")
 
     def error(self, key: str, rule: str, value: Any) -> ConfigError:
         """What to raise for an entry that breaks a rule, such as ``must be even``."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
 import re
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,13 @@ from bough.config.engine_args import BUNDLED_MODEL_NAME, bundled_model_path
 from bough.config.file_kinds import but_is
 from bough.config.model_suggestions import hub_id_like, path_like
 from bough.config.user_paths import path_kind, user_path
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 
 SMALL_FILES = ("*.json", "*.jinja", "*.model", "*.spm", "*.tiktoken", "merges.txt", "vocab.txt")
 """Patterns of everything but the weights: configuration, tokenizer, chat templates."""
 
-WEIGHT_FILES = ("*.safetensors",)
+WEIGHT_SUFFIX = ".safetensors"
+WEIGHT_FILES = (f"*{WEIGHT_SUFFIX}",)
 
 OTHER_WEIGHTS = ("consolidated*", "*/consolidated*", "original/*", "onnx/*", "openvino/*")
 """Patterns of the same weights in other forms, which some models have beside these."""
@@ -31,7 +34,11 @@ ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 _HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
 _HUB_GGUF = re.compile(r"([\w][\w.\-]*/[\w][\w.\-]*)/((?:[\w][\w.\- ]*/)*[\w][\w.\- ]*\.gguf)", re.ASCII)
-_MAX_JSON_BYTES = 512 * 2**20
+_MAX_JSON_BYTES = 32 * 2**20
+"""Of a file that is read as a whole: values take many times its length."""
+
+_STAGE_FILES = ("[0-9]*_*/*.json", "additional_chat_templates/*.jinja")
+_KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 
 
 def resolve_model_path(
@@ -69,6 +76,8 @@ def resolve_model_path(
         return _weights_in(local.resolve(), load_format, param)
     if kind == "file" and local.suffix == GGUF_SUFFIX and load_format != "safetensors":
         return local.absolute()  # not resolved: the hub's cache has links to files without names
+    if kind in ("other", "disk"):
+        raise ConfigError(f"{model_path} is neither a file nor a directory", param=param)
     if kind is not None:
         raise ConfigError(
             f"{model_path} is a file; give a GGUF file, or the directory of a checkpoint in Hugging Face format",
@@ -111,6 +120,7 @@ def is_on_hub(model_path: str) -> bool:
 
 
 def _weights_in(directory: Path, load_format: str, param: str) -> Path:
+    check_files(directory)
     wanted = load_format == "gguf"
     if not wanted and (load_format != "auto" or any(directory.glob("*.safetensors"))):
         return directory
@@ -120,6 +130,53 @@ def _weights_in(directory: Path, load_format: str, param: str) -> Path:
     if wanted and found is None:
         raise ConfigError(f"{directory} has no GGUF file", param=param)
     return found or directory
+
+
+def check_files(directory: Path) -> None:
+    """Refuse a checkpoint with something in the place of a file that is no regular file, or leads out of it.
+
+    Raises:
+        CheckpointError: naming what it is.
+    """
+    patterns = (*SMALL_FILES, *WEIGHT_FILES, f"*{GGUF_SUFFIX}")
+    # Not by globbing, which takes a broken link for nothing where the pattern is a name.
+    for name in sorted(os.listdir(directory)):
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            has_file(directory / name)
+    for pattern in _STAGE_FILES:
+        for path in directory.glob(pattern):
+            has_file(path, directory)
+
+
+def has_file(path: Path, directory: Path | None = None) -> bool:
+    """Whether a checkpoint has a file, which may be a link within it, or to where the hub's cache keeps files.
+
+    Weights, of which nothing is ever shown, may be linked from anywhere: they are too large for copies.
+
+    Args:
+        path: of the file.
+        directory: of the checkpoint; the file's own by default.
+
+    Raises:
+        CheckpointError: if there is something else in its place, such as a pipe, which would never end.
+    """
+    if not os.path.lexists(path):
+        return False
+    try:
+        mode = path.stat().st_mode
+        target = path.resolve(strict=True)
+    except FileNotFoundError:
+        raise CheckpointError(f"cannot read {path}{but_is(path)}") from None
+    except (OSError, RuntimeError) as error:  # Python 3.12 and earlier: the latter of a circle of links
+        raise CheckpointError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if not stat.S_ISREG(mode):
+        raise CheckpointError(f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, and no file")
+    is_free = path.suffix in (WEIGHT_SUFFIX, GGUF_SUFFIX) or target.is_relative_to((directory or path.parent).resolve())
+    if not is_free and not (target.parent.name == "blobs" and target.parent.parent.name.startswith("models--")):
+        raise CheckpointError(
+            f"{path} is a link out of the checkpoint, to {target}; put the file itself there if it belongs to it"
+        )
+    return True
 
 
 def check_is_no_adapter(directory: Path, param: str = "model_path") -> None:
@@ -145,22 +202,26 @@ def read_json(path: Path) -> Any:
     """Content of a JSON file.
 
     Raises:
-        ConfigError: if it cannot be read or is not valid JSON.
+        CheckpointError: if it cannot be read or is not valid JSON.
     """
     try:
-        if path.stat().st_size > _MAX_JSON_BYTES:
-            raise ConfigError(f"{path} is larger than {_MAX_JSON_BYTES} bytes; is it the right file?")
-        return msgspec.json.decode(path.read_bytes())
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise CheckpointError(f"{path} is no regular file")
+            if status.st_size > _MAX_JSON_BYTES:
+                raise CheckpointError(f"{path} is larger than {_MAX_JSON_BYTES} bytes; is it the right file?")
+            return msgspec.json.decode(file.read())
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}{but_is(path)}") from None
+        raise CheckpointError(f"cannot read {path}: {error.strerror or error}{but_is(path)}") from None
     except (msgspec.DecodeError, RecursionError) as error:
         what = but_is(path) or f" ({error}); download it again"
-        raise ConfigError(f"{path} is not valid JSON{what}") from None
+        raise CheckpointError(f"{path} is not valid JSON{what}") from None
 
 
 def wrong_entry(path: Path, entry: str, rule: str, value: Any) -> ConfigError:
     """The error of an entry of a JSON file that does not follow ``rule``, with what there is instead."""
-    return ConfigError(f"{path}: {entry} {rule}, got {value!r:.100}")
+    return CheckpointError(f"{path}: {entry} {rule}, got {value!r:.100}")
 
 
 def _looks_like_path(text: str) -> bool:

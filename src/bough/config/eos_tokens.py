@@ -10,7 +10,7 @@ import msgspec
 from bough.config.checkpoint import GGUF_SUFFIX, read_json
 from bough.config.declared_tokens import declared_tokens, token_text
 from bough.config.file_kinds import but_is
-from bough.errors import ConfigError
+from bough.errors import CheckpointError
 
 
 class _AddedToken(msgspec.Struct):
@@ -48,7 +48,7 @@ def read_eos_token_ids(
             continue
         for token_id in ids if isinstance(ids, list) else [ids]:
             if isinstance(token_id, bool) or not isinstance(token_id, int):
-                raise ConfigError(
+                raise CheckpointError(
                     f"{source}: eos_token_id must be a token id or a list, got {ids!r}", param="model_path"
                 )
             found.add(token_id)
@@ -82,6 +82,6 @@ def _tokenizer_eos(directory: Path) -> set[int]:
             tokens = msgspec.json.decode(tokenizer_file.read_bytes(), type=_TokenizerFile).added_tokens
         except (OSError, msgspec.DecodeError) as error:
             what = but_is(tokenizer_file) or f": {error}; download it again"
-            raise ConfigError(f"cannot read {tokenizer_file}{what}") from None
+            raise CheckpointError(f"cannot read {tokenizer_file}{what}") from None
         found.update((entry.content, entry.id) for entry in tokens if entry.content in wanted)
     return set(found.values())

@@ -13,7 +13,7 @@ from bough.config.gguf_file import GGUFFile, TensorType
 from bough.config.model_config import LLAMA_CPP_WINDOW, STORED_AS
 from bough.config.pooling import STORED_POOLING, PoolingMethod
 from bough.config.rope import FREQUENCY_FACTORS
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 
 ARCHITECTURES = {
     "llama": "LlamaForCausalLM",
@@ -216,7 +216,7 @@ class _Reader:
         if info is None:
             return None
         if info.type is not TensorType.F32 or len(info.shape) != 1:
-            raise ConfigError(f"{self._file.path}: {ROPE_FACTORS} must be one row of F32", param="model_path")
+            raise CheckpointError(f"{self._file.path}: {ROPE_FACTORS} must be one row of F32", param="model_path")
         stored: list[float] = self._file.read_rows(info, 0, 1).reshape(-1).view(np.float32).tolist()
         return stored
 

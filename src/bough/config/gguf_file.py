@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bough.config.file_kinds import but_is
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 
 Bytes = npt.NDArray[np.uint8]
 
@@ -279,7 +279,7 @@ class GGUFFile:
 
 def damaged(path: Path, what: str) -> ConfigError:
     """The error of a file that is not what it should be."""
-    return ConfigError(f"{path} is damaged or cut short: {what}; download it again", param="model_path")
+    return CheckpointError(f"{path} is damaged or cut short: {what}; download it again", param="model_path")
 
 
 def find_gguf(directory: Path) -> Path | None:
@@ -315,7 +315,7 @@ def _other_parts(path: Path, count: int) -> list[Path]:
         return []
     match = _PART.fullmatch(path.name)
     if match is None or int(match[2]) != 1 or int(match[3]) != count:
-        raise ConfigError(
+        raise CheckpointError(
             f"{path} is one of {count} files of a split model; name the first, NAME-00001-of-{count:05}.gguf, and keep "
             "the others beside it",
             param="model_path",
@@ -323,7 +323,7 @@ def _other_parts(path: Path, count: int) -> list[Path]:
     parts = [path.with_name(f"{match[1]}{number:05}-of-{match[3]}.gguf") for number in range(2, int(match[3]) + 1)]
     missing = [part.name for part in parts if not part.is_file()]
     if missing:
-        raise ConfigError(f"{path} is a split model, and {', '.join(missing[:8])} are missing", param="model_path")
+        raise CheckpointError(f"{path} is a split model, and {', '.join(missing[:8])} are missing", param="model_path")
     return parts
 
 
@@ -339,15 +339,15 @@ class _Header:
             with path.open("rb") as file:
                 self._size = os.fstat(file.fileno()).st_size
                 if self._size < len(_MAGIC) or file.read(len(_MAGIC)) != _MAGIC:
-                    raise ConfigError(f"{path} is not a GGUF file{but_is(path)}", param="model_path")
+                    raise CheckpointError(f"{path} is not a GGUF file{but_is(path)}", param="model_path")
                 # Pages are read as they are needed: the head is small, the numbers after it are not.
                 self._content = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
-            raise ConfigError(f"cannot read {path}: {error.strerror or error}", param="model_path") from None
+            raise CheckpointError(f"cannot read {path}: {error.strerror or error}", param="model_path") from None
         self._offset = len(_MAGIC)
         version = self._whole("I")
         if version not in _VERSIONS:
-            raise ConfigError(
+            raise CheckpointError(
                 f"{path}: GGUF version {version} (or byte order) is not supported, only versions 2 and 3, "
                 "little-endian; convert the model again",
                 param="model_path",
@@ -389,7 +389,7 @@ class _Header:
         number = self._whole("I")
         kind = TensorType(number) if number in TensorType._value2member_map_ else None
         if kind is None or kind not in BLOCKS:
-            raise ConfigError(
+            raise CheckpointError(
                 f"{self._path}: tensor {name} has type {number if kind is None else kind.name}, which is not "
                 f"supported; supported are {', '.join(supported.name for supported in BLOCKS)}",
                 param="model_path",

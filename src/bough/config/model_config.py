@@ -16,7 +16,7 @@ from bough.config.model_facts import ModelFacts
 from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.config.user_paths import path_kind
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
 from bough.models.registry import FAKE_ARCHITECTURE, load_reader, supported_architectures
 
@@ -166,7 +166,7 @@ def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, A
     contents = [read_json(config_file), read_json(generation_file) if has_generation_file else {}]
     for file, content in zip((config_file, generation_file), contents, strict=True):
         if not isinstance(content, dict):
-            raise ConfigError(f"{file} must hold a JSON object", param="model_path")
+            raise CheckpointError(f"{file} must hold a JSON object", param="model_path")
     return config_file, contents[0], contents[1]
 
 

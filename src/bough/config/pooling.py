@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
 from bough.config.checkpoint import read_json
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 from bough.models.registry import makes_vectors
 
 PoolingMethod = Literal["cls", "mean", "max", "last"]
@@ -144,7 +144,7 @@ def max_sequence_tokens(directory: Path, positions: int) -> int:
     if limit is None:
         return min(_tokenizer_limit(directory) or positions, positions)
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-        raise ConfigError(f"{path}: max_seq_length must be a whole number of at least 1, got {limit!r}")
+        raise CheckpointError(f"{path}: max_seq_length must be a whole number of at least 1, got {limit!r}")
     return min(limit, positions)
 
 
@@ -157,7 +157,7 @@ def lowers_text(directory: Path) -> bool:
     path, config = _transformer_settings(directory)
     lowers = config.get("do_lower_case")
     if lowers not in (None, True, False):
-        raise ConfigError(f"{path}: do_lower_case must be true or false, got {lowers!r}")
+        raise CheckpointError(f"{path}: do_lower_case must be true or false, got {lowers!r}")
     return bool(lowers)
 
 
@@ -190,11 +190,11 @@ def _modules(directory: Path) -> list[tuple[str, str]]:
     if not isinstance(stages, list) or not all(
         isinstance(stage, dict) and isinstance(stage.get("type"), str) for stage in stages
     ):
-        raise ConfigError(f"{path} must hold a list of objects with a type; download it again", param="model_path")
+        raise CheckpointError(f"{path} must hold a list of objects with a type; download it again", param="model_path")
     found = [(stage["type"].rpartition(".")[2], str(stage.get("path") or "")) for stage in stages]
     for _, folder in found:
         if PurePosixPath(folder).is_absolute() or ".." in PurePosixPath(folder).parts:
-            raise ConfigError(f"{path}: the path {folder!r} is not one inside the checkpoint", param="model_path")
+            raise CheckpointError(f"{path}: the path {folder!r} is not one inside the checkpoint", param="model_path")
     return found
 
 
@@ -228,7 +228,7 @@ def _pipeline(directory: Path, modules: list[tuple[str, str]]) -> tuple[PoolingM
 def _pooling_mode(path: Path) -> PoolingMethod:
     config = read_json(path)
     if not isinstance(config, dict):
-        raise ConfigError(f"{path} must hold a JSON object; download it again", param="model_path")
+        raise CheckpointError(f"{path} must hold a JSON object; download it again", param="model_path")
     named = config.get("pooling_mode")
     if named is None:
         wanted = [key for key, value in config.items() if _is_mode(key, value)] or ["mean"]  # the library's default
@@ -236,7 +236,7 @@ def _pooling_mode(path: Path) -> PoolingMethod:
         wanted = [str(each) for each in (named if isinstance(named, list) else [named])]
     known = {**_MODES, **_MODE_NAMES}
     if len(wanted) != 1 or wanted[0] not in known:
-        raise ConfigError(
+        raise CheckpointError(
             f"{path}: one of the poolings cls, mean, max and lasttoken is supported, got {', '.join(wanted) or 'none'}",
             param="model_path",
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from bough.config.checkpoint import read_json
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 
 Layout = Literal["gptq", "awq", "packed", "integers", "float8"]
 
@@ -72,7 +72,7 @@ def _modelopt_entry(file: Path) -> dict[str, Any] | None:
     content = read_json(file)
     algorithms = content.get("quantization") if isinstance(content, dict) else None
     if not isinstance(algorithms, dict):
-        raise ConfigError(f"{file} must have an entry quantization", param="model_path")
+        raise CheckpointError(f"{file} must have an entry quantization", param="model_path")
     return {"quant_method": "modelopt", **algorithms} if algorithms.get("quant_algo") else None
 
 

@@ -23,6 +23,7 @@ from bough.ipc.child_main import dump_stacks_on_signal
 from bough.observability.logging import configure_logging
 from bough.observability.startup_timer import StartupTimer
 from bough.open_files import allow_many_connections
+from bough.tokenization.text_trial import TextTrial
 
 if TYPE_CHECKING:
     from bough.managers.health import HealthMonitor, ProcessKey
@@ -59,7 +60,14 @@ class LaunchPlan:
         """
         resolved = resolve(server_args)
         local_args = with_local_files(resolved)
-        return cls(resolved, local_args, load_model_config(local_args), scheduler_module)
+        trial = None
+        if not resolved.skip_tokenizer_init:
+            trial = TextTrial(local_args.tokenizer_path or local_args.model_path, resolved.chat_template)
+        with trial or contextlib.nullcontext():
+            plan = cls(resolved, local_args, load_model_config(local_args), scheduler_module)
+            if trial is not None:
+                trial.finish()
+        return plan
 
 
 def _launch_subprocesses(plan: LaunchPlan, port_args: PortArgs, *, watch_parent: bool = False) -> ProcessSupervisor:

@@ -22,7 +22,7 @@ import msgspec
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import shown_path
-from bough.errors import BoughError, ConfigError
+from bough.errors import BoughError, CheckpointError, ConfigError
 from bough.ipc.handshake import ChildConfig, ChildFailed, ChildReady, read_message, write_message
 from bough.observability.logging import configure_logging
 
@@ -74,7 +74,8 @@ class Child:
             message = f"internal error: {type(error).__name__}: {error} (--log-level debug shows where)"
         with contextlib.suppress(BrokenPipeError):
             line = shown_path(" ".join(message.splitlines()))  # it may name a path
-            write_message(self._status_fd, ChildFailed(line, isinstance(error, ConfigError)))
+            is_config = isinstance(error, ConfigError) and not isinstance(error, CheckpointError)
+            write_message(self._status_fd, ChildFailed(line, is_config))
 
 
 def run_child(work: Callable[[Child], int], argv: list[str]) -> int:

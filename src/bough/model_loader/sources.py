@@ -169,8 +169,10 @@ def open_tensors(file: Path) -> Any:
         with _in_utf8(file) as path:
             return safe_open(path, framework="pt", device="cpu")
     except (SafetensorError, OSError) as error:
-        what = but_is(file) or f", or is damaged or cut short ({error}); download it again"
-        raise StartupError(f"cannot load {file}: it is not a safetensors file{what}") from None
+        what = but_is(file)
+        what = f"not a safetensors file{what}" if what and not what.endswith(" a safetensors file") else ""
+        what = what or f"no safetensors file, or damaged or cut short ({error}); download it again"
+        raise StartupError(f"cannot load {file}: it is {what}") from None
     except RuntimeError as error:
         # The system refuses what is larger than all memory it has, though only single weights are read at a time.
         raise StartupError(

@@ -118,6 +118,8 @@ class Model(nn.Module, ABC):
             if place is None:
                 continue
             own_name, target = place
+            if not is_finite(tensor, target.dtype):
+                raise ModelError(f"weight {name} has numbers that are not finite (NaN or infinity)", param=name)
             try:
                 use(target, tensor)
             except ModelError as error:
@@ -157,6 +159,26 @@ class Model(nn.Module, ABC):
         if isinstance(tensor, torch.Tensor) and tensor.element_size() == 1:
             raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
         return (own_name, target) if own_name in self.required_names else None
+
+
+def is_finite(tensor: torch.Tensor | QuantizedRows, dtype: torch.dtype = torch.float32) -> bool:
+    """Whether all numbers of a weight are finite in ``dtype``; true of one on the device ``meta``.
+
+    Takes a third of a copy's time.
+
+    A sum is finite only if all of its parts are; one that is not may have overflowed.
+    """
+    if isinstance(tensor, QuantizedRows):
+        parts = [tensor.scales, *([] if tensor.minimums is None else [tensor.minimums])]
+        # Codes of 8-bit floating point have a NaN, of either sign, and no infinity.
+        has_nan = tensor.is_float8 and bool(((tensor.codes.view(torch.uint8) & 0x7F) == 0x7F).any())
+        return not has_nan and all(is_finite(part) for part in parts)
+    if tensor.device.type == "meta" or tensor.numel() == 0:
+        return True
+    is_narrower = dtype == torch.float16 != tensor.dtype
+    if not is_narrower and bool(torch.isfinite(tensor.sum())):
+        return True
+    return bool(torch.isfinite(torch.stack(tensor.aminmax()).to(dtype)).all())
 
 
 class Body(nn.Module, ABC):

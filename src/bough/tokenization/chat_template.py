@@ -73,7 +73,8 @@ class ChatTemplate:
     def __init__(self, sources: Mapping[str, str], special: SpecialTokens) -> None:
         self.sources = dict(sources)
         """Jinja by name, for what wants to look at it (detecting parsers, showing it)."""
-        self._templates = {name: _compile(name, source) for name, source in sources.items()}
+        self.compiled = {name: _compile(name, source) for name, source in sources.items()}
+        """The same, compiled."""
         self._variables = special.template_variables()
         self._no_tools: list[Any] | None = None
         self._thoughts_name = _THOUGHTS[0]
@@ -193,11 +194,11 @@ class ChatTemplate:
         return ("", "") if found is None else (found[1], found[2])
 
     def _template_for(self, tools: Sequence[Any] | None) -> SandboxedTemplate:
-        if tools and TOOL_TEMPLATE in self._templates:
-            return self._templates[TOOL_TEMPLATE]
-        if DEFAULT_TEMPLATE in self._templates:
-            return self._templates[DEFAULT_TEMPLATE]
-        return next(iter(self._templates.values()))
+        if tools and TOOL_TEMPLATE in self.compiled:
+            return self.compiled[TOOL_TEMPLATE]
+        if DEFAULT_TEMPLATE in self.compiled:
+            return self.compiled[DEFAULT_TEMPLATE]
+        return next(iter(self.compiled.values()))
 
     @staticmethod
     def _render(template: SandboxedTemplate, variables: Mapping[str, Any], where: str) -> str:

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer as Backend
 
 from bough.config.gguf_config import CONTROL_TOKEN, END_TOKENS, USER_TOKEN, declared_end_ids, special_token_id
 from bough.config.gguf_file import GGUFFile
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, TokenizerFiles, around
 
 _UNKNOWN_TOKEN = 2
@@ -221,7 +221,7 @@ class _Builder:
         return {name: text for name, text in templates.items() if text is not None}
 
     def _refused(self, what: str) -> ConfigError:
-        return ConfigError(
+        return CheckpointError(
             f"{self._file.path}: {what}; name a tokenizer in Hugging Face format with --tokenizer-path, or serve token "
             "ids with --skip-tokenizer-init",
             param="tokenizer_path",

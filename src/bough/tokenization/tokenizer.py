@@ -15,7 +15,7 @@ from tokenizers import normalizers
 
 from bough.config.checkpoint import GGUF_SUFFIX
 from bough.config.file_kinds import but_is
-from bough.errors import BadRequest, ConfigError
+from bough.errors import BadRequest, CheckpointError
 from bough.tokenization.pieces import (
     BytePieces,
     DecoderKind,
@@ -26,6 +26,7 @@ from bough.tokenization.pieces import (
 )
 from bough.tokenization.running_text import running_text_backend
 from bough.tokenization.text_bound import max_bytes_per_token
+from bough.tokenization.text_growth import TextGrowth
 from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens, surround
 from bough.tokenization.wordpiece import load_wordpiece
 
@@ -71,6 +72,9 @@ class Tokenizer:
         special: strings of the special tokens.
         chat_templates: the model's Jinja chat templates by name; the usual one is called ``default``.
     """
+
+    _growth: TextGrowth | None = None
+    """Watches what the normaliser makes of texts, where it is one of the library."""
 
     def __init__(
         self,
@@ -128,7 +132,7 @@ class Tokenizer:
         if files.tokenizer_json is None:
             missing = files.directory / "tokenizer.json"
             if what := but_is(missing):
-                raise ConfigError(f"cannot read {missing}{what}", param="tokenizer_path")
+                raise CheckpointError(f"cannot read {missing}{what}", param="tokenizer_path")
             wordpiece = load_wordpiece(files.directory)
             if wordpiece is not None:
                 return cls.from_backend(wordpiece, files)
@@ -140,7 +144,7 @@ class Tokenizer:
             backend = Backend.from_buffer(files.tokenizer_json.read_bytes())
         except Exception as error:  # the library raises bare ``Exception``
             what = but_is(files.tokenizer_json) or f": {error}"
-            raise ConfigError(f"cannot read {files.tokenizer_json}{what}", param="tokenizer_path") from None
+            raise CheckpointError(f"cannot read {files.tokenizer_json}{what}", param="tokenizer_path") from None
         return cls.from_backend(backend, files)
 
     @classmethod
@@ -153,7 +157,10 @@ class Tokenizer:
         if files.lowers_text:
             lower = [normalizers.Lowercase(), *([] if backend.normalizer is None else [backend.normalizer])]
             backend.normalizer = normalizers.Sequence(lower)
-        return cls(backend, special=SpecialTokens.from_strings(files.special), chat_templates=files.chat_templates)
+        growth = TextGrowth(backend, files.tokenizer_json or files.directory)
+        tokenizer = cls(backend, special=SpecialTokens.from_strings(files.special), chat_templates=files.chat_templates)
+        tokenizer._growth = growth
+        return tokenizer
 
     # --- text to ids ----------------------------------------------------------------------------------------------
 
@@ -166,7 +173,8 @@ class Tokenizer:
             param: name of the request field that ``text`` comes from, for the error message.
 
         Raises:
-            BadRequest: if the text holds half a surrogate pair, which no UTF-8 text can.
+            BadRequest: if the text holds half a surrogate pair, which no UTF-8 text can, or the normaliser makes it too
+                long.
         """
         return self.encode_batch([text], add_special_tokens, param=param)[0]
 
@@ -180,7 +188,12 @@ class Tokenizer:
         """
         for text in texts:
             check_text(text, param)
+            self._check_growth(text, param)
         return self._encode_batch(texts, add_special_tokens)
+
+    def _check_growth(self, text: str, param: str | None) -> None:
+        if self._growth is not None:
+            self._growth.check(text, param)
 
     def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[TokenIds]:
         encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=add_special_tokens)
@@ -206,8 +219,11 @@ class Tokenizer:
             For each its ids, and for a pair also which text each token belongs to, a byte 0 or 1 per token.
 
         Raises:
-            BadRequest: if nothing is left of a text that is cut.
+            BadRequest: if nothing is left of a text that is cut, or the normaliser makes one too long.
         """
+        for pair, param in zip(segments, params, strict=True):
+            for text in pair:
+                self._check_growth(text or "", param)
         firsts = self._backend.encode_batch_fast([first for first, _ in segments], add_special_tokens=False)
         seconds = self._backend.encode_batch_fast([second or "" for _, second in segments], add_special_tokens=False)
         results: list[tuple[TokenIds, bytes | None]] = []
@@ -310,6 +326,11 @@ class Tokenizer:
     def _anchor_id(self) -> int | None:
         ids = self._encode_batch([_ANCHOR], False)[0]
         return ids[-1] if ids else None
+
+    @property
+    def highest_id(self) -> int:
+        """The highest id of a token."""
+        return max(self._backend.get_vocab(with_added_tokens=True).values(), default=-1)
 
     def to_json(self) -> str:
         """The backend as ``tokenizer.json`` text."""

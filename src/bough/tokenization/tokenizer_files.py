@@ -9,10 +9,10 @@ from typing import Any
 from tokenizers import AddedToken, normalizers, processors
 from tokenizers import Tokenizer as Backend
 
-from bough.config.checkpoint import read_json, wrong_entry
+from bough.config.checkpoint import has_file, read_json, wrong_entry
 from bough.config.declared_tokens import declared_tokens, read_token_id, token_text
 from bough.config.pooling import lowers_text
-from bough.errors import ConfigError
+from bough.errors import CheckpointError, ConfigError
 from bough.tokenization.wordpiece import BERT_CLASSES, bert_normalizer
 
 DEFAULT_TEMPLATE = "default"
@@ -73,7 +73,7 @@ class TokenizerFiles:
                 token_text(file, name, entries.get(name))
         return cls(
             directory=directory,
-            tokenizer_json=tokenizer_json if tokenizer_json.is_file() else None,
+            tokenizer_json=tokenizer_json if has_file(tokenizer_json) else None,
             declared=_declared_tokens(config_file, config),
             special=_special_strings({**special_map, **config}),
             chat_templates=_chat_templates(config_file, config),
@@ -137,11 +137,11 @@ def _add(backend: Backend, token: AddedToken) -> None:
 
 
 def _read_object(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    if not has_file(path):
         return {}
     content = read_json(path)
     if not isinstance(content, dict):
-        raise ConfigError(f"{path} does not hold a JSON object; download it again")
+        raise CheckpointError(f"{path} does not hold a JSON object; download it again")
     return content
 
 
@@ -214,7 +214,7 @@ def _chat_templates(config_file: Path, config: dict[str, Any]) -> dict[str, str]
     files = {DEFAULT_TEMPLATE: directory / "chat_template.jinja"}
     files |= {path.stem: path for path in sorted((directory / "additional_chat_templates").glob("*.jinja"))}
     for name, path in files.items():
-        if path.is_file():
+        if has_file(path, directory):
             templates[name] = read_template_file(path)
     return templates
 
@@ -223,11 +223,11 @@ def read_template_file(path: Path) -> str:
     """Text of a Jinja file.
 
     Raises:
-        ConfigError: if it cannot be read as UTF-8 text.
+        CheckpointError: if it cannot be read as UTF-8 text.
     """
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise ConfigError(f"cannot read {path}: {error.strerror or error}") from None
+        raise CheckpointError(f"cannot read {path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None
+        raise CheckpointError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from None

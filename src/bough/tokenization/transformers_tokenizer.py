@@ -13,7 +13,7 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 
 from bough.child_process import module_command, module_environment
-from bough.errors import ConfigError
+from bough.errors import CheckpointError
 from bough.tokenization.convert_tokenizer import load
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.tokenizer import SpecialTokens, TokenIds, Tokenizer, check_room
@@ -37,13 +37,13 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
         ConfigError: if ``transformers`` is not installed, or cannot read it either.
     """
     if not any(any(files.directory.glob(pattern)) for pattern in _TOKENIZER_FILES):
-        raise ConfigError(
+        raise CheckpointError(
             f"{files.directory} has no tokenizer; name one with --tokenizer-path, or serve token ids with "
             "--skip-tokenizer-init",
             param="tokenizer_path",
         )
     if find_spec("transformers") is None:
-        raise ConfigError(
+        raise CheckpointError(
             f"{files.directory} has no tokenizer.json; install transformers to read other tokenizers "
             "(pip install transformers), or convert it once with AutoTokenizer and save_pretrained",
             param="tokenizer_path",
@@ -55,19 +55,19 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
     if "tokenizer" in converted:
         backend = Backend.from_str(converted["tokenizer"])
         if backend.get_vocab_size(with_added_tokens=False) == 0:
-            raise ConfigError(
+            raise CheckpointError(
                 f"{files.directory} has no tokenizer.json, and transformers finds no vocabulary in its other files",
                 param="tokenizer_path",
             )
         return Tokenizer.from_backend(backend, files)
     if not converted.get("python_only"):
-        raise ConfigError(
+        raise CheckpointError(
             f"{files.directory} has no tokenizer.json, and transformers cannot read its tokenizer: "
             f"{converted['error']}",
             param="tokenizer_path",
         )
     if files.lowers_text:
-        raise ConfigError(
+        raise CheckpointError(
             f"{files.directory}: do_lower_case of its pipeline is not supported by a tokenizer written in Python",
             param="tokenizer_path",
         )
@@ -125,6 +125,11 @@ class TransformersTokenizer(Tokenizer):
             types = None if pair is None else bytes(whole["token_type_ids"])
             results.append((array("i", whole["input_ids"]), types))
         return results
+
+    @property
+    def highest_id(self) -> int:
+        """See :attr:`Tokenizer.highest_id`."""
+        return self.vocab_size - 1
 
     def _max_token_bytes(self) -> int | None:
         return None

@@ -9,8 +9,8 @@ from typing import Any
 from tokenizers import Tokenizer as Backend
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
-from bough.config.checkpoint import read_json
-from bough.errors import ConfigError
+from bough.config.checkpoint import has_file, read_json
+from bough.errors import CheckpointError
 
 BERT_CLASSES = ("BertTokenizer", "BertTokenizerFast")
 _SPECIAL = {
@@ -32,19 +32,19 @@ def load_wordpiece(directory: Path) -> Backend | None:
         ``None`` if there is no ``vocab.txt``, or it belongs to another kind of tokenizer.
 
     Raises:
-        ConfigError: if the vocabulary is not UTF-8 text.
+        CheckpointError: if the vocabulary is not UTF-8 text.
     """
     path = directory / "vocab.txt"
-    if not path.is_file():
+    if not has_file(path):
         return None
     config_file = directory / "tokenizer_config.json"
-    config = read_json(config_file) if config_file.is_file() else {}
+    config = read_json(config_file) if has_file(config_file) else {}
     if not isinstance(config, dict) or config.get("tokenizer_class", BERT_CLASSES[0]) not in BERT_CLASSES:
         return None
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"cannot read {path}: {error}", param="tokenizer_path") from None
+        raise CheckpointError(f"cannot read {path}: {error}", param="tokenizer_path") from None
     vocab = {line.rstrip("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
     special = {name: _content(config.get(name)) or token for name, token in _SPECIAL.items()}
     if not {special["unk_token"], special["cls_token"], special["sep_token"]} <= vocab.keys():
