@@ -10,7 +10,7 @@ import pytest
 from bough.constrained import judge as module
 from bough.constrained.base import mask_words
 from bough.constrained.grammar_bounds import MAX_COMPILED_BYTES
-from bough.constrained.judge import MAX_FORCED_BYTES, Case, Cost, Judge, TrialSetup, without_forcing
+from bough.constrained.judge import MAX_FORCED_BYTES, Case, Cost, Judge, TrialSetup, forces_much, without_forcing
 from bough.observability.process_usage import allocated_bytes
 from bough.sampling.sampling_params import GrammarSpec
 from tests.constrained.following import (
@@ -85,6 +85,21 @@ def test_without_forcing_the_same_texts_follow(kind: Any) -> None:
     assert allows(grammar, good)
     assert not allows(grammar, bad)
     assert not grammar.matcher()._engine.compute_ff_tokens()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"([a-z]{3,9} [0-9]{1,3}, (oak|ash|birch); ){200}", False),
+        ("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", False),
+        ("q{999}", False),
+        ("q{1000}", True),
+        ("((a{50}){50}){50}", True),
+    ],
+)
+def test_only_what_is_repeated_often_is_guessed_to_force_much(pattern: str, expected: bool) -> None:
+    for spec in (spec_of("regex", pattern), spec_of("json_schema", {"type": "string", "pattern": pattern})):
+        assert forces_much(bundled_judge()._translator.translate(spec)) == expected
 
 
 FINE = {"num_bytes": 1000, "build_s": 0.01, "hold_s": 1e-4, "masks_s": [1e-4] * 9, "forced_bytes": 9}

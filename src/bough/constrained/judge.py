@@ -66,7 +66,7 @@ LOWEST_PRIORITY = 19
 _LONG = re.compile(r'\{\d{4}|"minLength": ?(?:\d{4}|\d+[.e])|[^"\\/\n]{1024}')
 """Sources that very likely force long texts somewhere."""
 
-_REPEATED = re.compile(r"\{(\d{1,3})\b")
+_REPEATED = re.compile(r"(?<!\))\{(\d{1,3})\b")
 _REPEATED_GROUP = re.compile(r"\)\{(\d{1,3})\b")
 MAX_REPEATED = 5000
 """How often something is repeated in nested groups, beyond which it is taken for long, too."""
