@@ -2211,11 +2211,150 @@ def test_the_main_controls_have_their_roles(page: Page) -> None:
         expect(page.get_by_role(role, name=name, exact=True)).to_have_count(1)
 
 
-def test_charts_have_names_where_the_live_view_is_closed(page: Page) -> None:
-    page.route("**/playground/events", lambda route: route.fulfill(status=403, json={"error": {"message": "closed"}}))
+def test_a_closed_view_says_what_it_needs_and_shows_no_empty_charts(page: Page) -> None:
+    error = {"message": "closed"}
+    page.route("**/playground/events", lambda route: route.fulfill(status=403, json={"error": error}))
     page.get_by_role("tab", name="Engine").click()
-    expect(page.locator("#engine-closed")).to_contain_text("closed here: closed.")
-    expect(page.get_by_role("img", name="nothing yet")).to_have_count(6)
+    closed = page.locator("#engine-closed")
+    expect(closed).to_contain_text("closed here: closed.")
+    expect(closed.locator("code")).to_have_count(0)
+    expect(page.locator("#engine-live")).to_be_hidden()
+    error["code"] = "control_closed"
+    page.get_by_role("tab", name="Engine").click()
+    for needed in ("--admin-api-key-file FILE", "--admin-api-key KEY", "--host 127.0.0.1"):
+        expect(closed.locator("code").filter(has_text=needed)).to_be_visible()
+    expect(page.get_by_role("button", name="Pause")).to_be_hidden()
+    page.unroute("**/playground/events")
+    page.get_by_role("tab", name="Engine").click()
+    expect(page.locator(".tile").first).to_be_visible()
+    expect(closed).to_be_hidden()
+
+
+def test_the_page_of_an_address_that_others_reach_says_what_it_needs(
+    browser: Browser, tmp_path: Path, pytestconfig: pytest.Config
+) -> None:
+    python = pytestconfig.getoption("server_python") or sys.executable
+    with (
+        running_server(tmp_path, "--load-format", "dummy", "--host", "0.0.0.0", python=python) as server,
+        opened_page(browser, server.url) as page,
+    ):
+        page.get_by_role("tab", name="Engine").click()
+        expect(page.locator("#engine-closed")).to_contain_text("--admin-api-key-file")
+        expect(
+            page.get_by_role("tabpanel", name="Engine").locator("svg:visible, .tile:visible, button:visible")
+        ).to_have_count(0)
+
+
+def history_of(seconds: int, now: float) -> dict[str, list[float]]:
+    """Samples of so many seconds until ``now``, at 1,500 tokens per second."""
+    each = range(seconds, 0, -1)
+    return {
+        "time": [now - ago for ago in each],
+        "running": [3] * seconds,
+        "waiting": [7] * seconds,
+        "generated_total": [1500 * (seconds - ago) for ago in each],
+        "prefilled_total": [0] * seconds,
+        "cached_total": [0] * seconds,
+    }
+
+
+def test_lines_begin_before_the_page_was_opened_and_have_axes(page: Page) -> None:
+    totals = {"generated_total": 1500 * 250, "prefilled_total": 0, "cached_total": 0, "running": 3, "waiting": 7}
+    show_picture(page, uptime=1000.0, window_seconds=300, history=history_of(250, 1000.0), **totals)
+    points = (page.locator("#rate polyline").first.get_attribute("points") or "").split()
+    assert len(points) == 251
+    assert float(points[0].split(",")[0]) == 600 * 50 / 300, "as far from the left as it is from five minutes ago"
+    expect(page.locator(".tile", has_text="Tokens/s").first.locator("strong")).to_have_text("1,500")
+    for chart, unit, marks in (
+        ("rate", "tokens per second", ["2K", "1K", "0"]),
+        ("requests", "requests", ["8", "4", "0"]),
+    ):
+        plot = page.locator(".plot", has=page.locator(f"#{chart}"))
+        expect(plot.locator(".unit")).to_have_text(unit)
+        expect(plot.locator(".marks span")).to_have_text(marks)
+        expect(plot.locator(".times span")).to_have_text(["−5 min", "−4", "−3", "−2", "−1", "now"])
+        for width in (320, 390, 1280):
+            page.set_viewport_size({"width": width, "height": 844})
+            boxes = plot.locator(".times span").evaluate_all(BOXES, ".plot")
+            assert all(one["right"] + 4 < other["left"] for one, other in pairwise(boxes)), (width, boxes)
+            assert boxes[-1]["right"] <= boxes[-1]["room"] + 1
+    # A stream that is made anew brings all that the page has missed.
+    page.evaluate("more => show(more)", {"uptime": 2000.0, "history": history_of(20, 2000.0)})
+    expect(page.locator("#rate polyline").first).to_have_attribute("points", re.compile(r"^(\S+ ){20}\S+$"))
+
+
+def test_the_top_of_an_axis_is_round_and_not_exceeded(page: Page) -> None:
+    tops = page.evaluate(
+        "async () => { const { niceTop } = await import('/playground/charts.js');"
+        " const values = [...Array(2000).keys()].flatMap((each) => [each, each * 0.37, each * 977]);"
+        " return values.map((value) => [value, niceTop(value)]); }"
+    )
+    for value, top in tops:
+        assert value <= top <= max(2, 2 * value), (value, top)
+        assert top / 2 == top // 2
+        assert str(int(top)).rstrip("0") in {"1", "2", "4", "6", "8"}
+
+
+def test_percentiles_of_the_last_minutes_stand_beside_those_since_the_start(page: Page) -> None:
+    histogram = {"bounds": [0.1, 0.2, 2], "counts": [98, 2, 0, 0], "recent": [0, 2, 0, 0]}
+    show_picture(page, window_seconds=300, latencies={"time_to_first_token": histogram})
+    told = page.locator("figure", has_text="Time to first token").locator(".quantiles span")
+    expect(told).to_have_text(["last 5 min: p50 ≤ 200 ms, p99 ≤ 200 ms", "since start: p50 ≤ 100 ms, p99 ≤ 200 ms"])
+    page.evaluate("more => show(more)", {"latencies": {"time_to_first_token": {**histogram, "recent": [0, 0, 0, 0]}}})
+    expect(told.first).to_have_text("last 5 min: none")
+
+
+def test_controls_are_as_large_as_a_fingertip_on_a_phone(browser: Browser, server: Server) -> None:
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    with opened_page(browser, server.url, **phone) as page:
+        page.wait_for_selector('#model:has-text("sapling")')
+        answer_with(page, {"reasoning_content": "Well", "content": "A\n\n```\ncode\n```\n"})
+        page.get_by_label("Your message", exact=True).fill("x")
+        page.get_by_role("button", name="Send", exact=True).click()
+        wait_for_answers(page, 1)
+        page.locator("#settings summary").click()
+        page.evaluate("document.getElementById('change-key').hidden = false")
+        for tab in ("Engine", "Chat"):
+            page.get_by_role("tab", name=tab).click()
+            if tab == "Engine":
+                expect(page.locator(".tile").first).to_be_visible()
+            controls = page.locator(
+                "button:visible, summary:visible, select:visible, nav a:visible, .check:visible, [type=number]:visible"
+            )
+            sizes = controls.evaluate_all(
+                "all => all.map((each) => { const { width, height } = each.getBoundingClientRect();"
+                " return [each.id || each.textContent, width, height]; })"
+            )
+            assert len(sizes) >= 5
+            assert [each for each in sizes if min(each[1:]) < 44] == []
+        assert page.locator("body").evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+
+
+def test_sampling_fields_show_the_values_of_the_model(page: Page, server: Server) -> None:
+    told = httpx.get(f"{server.url}/model_info", timeout=20).json()["default_sampling_params"]["openai"]
+    assert told["temperature"]["value"] != 1
+    expect(page.locator("#temperature")).to_have_attribute("placeholder", str(told["temperature"]["value"]))
+    page.route("**/model_info", lambda route: route.fulfill(json={"is_generation": True}))
+    page.reload()
+    page.wait_for_selector('#model:has-text("sapling")')
+    expect(page.locator("#temperature")).to_have_attribute("placeholder", "model’s")
+    values = {
+        "temperature": 0.6,
+        "top_p": 0.95,
+        "top_k": -1,
+        "min_p": 0.05,
+        "repetition_penalty": 1.1,
+        "max_new_tokens": 99,
+    }
+    shown = {**values, "top_k": "all", "max_tokens": 99}
+    del shown["max_new_tokens"]
+    defaults = {"openai": {name: {"value": value, "source": "flag"} for name, value in values.items()}}
+    page.route(
+        "**/model_info", lambda route: route.fulfill(json={"is_generation": True, "default_sampling_params": defaults})
+    )
+    page.reload()
+    for name, value in shown.items():
+        expect(page.locator(f"#{name}")).to_have_attribute("placeholder", str(value))
 
 
 @pytest.mark.parametrize("width", [320, 360, 768])

@@ -113,6 +113,7 @@ def test_routes_use_their_defaults_and_the_server_shows_them(tmp_path: Path) -> 
             used[dialect] = {name: getattr(params, name) for name in OPENAI}
         assert used == {"openai": {**OPENAI, "top_k": 7}, "ollama": {**LLAMA_CPP, "top_k": 7}}
         shown = httpx.get(f"{server.url}/server_info").json()["default_sampling_params"]
+        assert httpx.get(f"{server.url}/model_info").json()["default_sampling_params"] == shown
         for dialect, values in used.items():
             assert {name: shown[dialect][name]["value"] for name in OPENAI} == values
         assert shown["ollama"]["top_k"]["source"] == "checkpoint"

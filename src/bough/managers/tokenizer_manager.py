@@ -433,7 +433,7 @@ class TokenizerManager:
             self._handle_batch_output(message.deltas)
         elif isinstance(message, Heartbeat):
             if self.health.on_heartbeat(message):
-                self.metrics.heartbeats[(message.process, message.rank)] = message
+                self.metrics.on_heartbeat(message)
             self.metrics.malformed_messages = self._channels.malformed_total
         else:
             self._control_calls.on_reply(message)

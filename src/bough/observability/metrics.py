@@ -17,7 +17,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from bough import __version__
-from bough.ipc.messages import Heartbeat
+from bough.ipc.messages import Heartbeat, SchedulerStats
+from bough.observability.history import History
 from bough.observability.process_usage import resident_bytes
 
 DEFAULT_PREFIX = "bough:"
@@ -147,6 +148,13 @@ class Metrics(Collector):
         self.e2e_request_latency = Histogram(E2E_BUCKETS)
         self.time_per_output_token = Histogram(ITL_BUCKETS)
         self.queue_time = Histogram(LATENCY_BUCKETS)
+        self.history = History(
+            {
+                "time_to_first_token": self.time_to_first_token,
+                "inter_token_latency": self.inter_token_latency,
+                "request_latency": self.e2e_request_latency,
+            }
+        )
         self.stages = {stage: Histogram(E2E_BUCKETS) for stage in STAGES}
         """Seconds by stage of a request."""
         self.prompt_tokens_per_request = Histogram(TOKEN_BUCKETS)
@@ -170,13 +178,23 @@ class Metrics(Collector):
         self.startup_time = 0.0
         """Seconds; shown once it is set."""
         self._started = time.time()
+        self._begun = time.monotonic()
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
 
     @property
     def uptime(self) -> float:
-        """Seconds since this was made."""
-        return time.time() - self._started
+        """Seconds since this was made; never goes back."""
+        return time.monotonic() - self._begun
+
+    def on_heartbeat(self, beat: Heartbeat) -> None:
+        """Keep the latest heartbeat of a process, and sample what the schedulers report."""
+        self.heartbeats[beat.process, beat.rank] = beat
+        if beat.stats is not None:
+            self.history.sample(self.uptime, self._scheduler_stats())
+
+    def _scheduler_stats(self) -> list[SchedulerStats]:
+        return [beat.stats for beat in self.heartbeats.values() if beat.stats is not None]
 
     def render(self) -> bytes:
         """The text that a scraper gets (Prometheus text format 0.0.4)."""
@@ -248,7 +266,7 @@ class Metrics(Collector):
             yield reasons.family(self._prefix + name, documentation, self._labels)
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
-        all_stats = [beat.stats for beat in self.heartbeats.values() if beat.stats is not None]
+        all_stats = self._scheduler_stats()
 
         def total(name: str) -> float:
             return float(sum(getattr(stats, name) for stats in all_stats))

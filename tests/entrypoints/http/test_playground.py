@@ -125,6 +125,24 @@ def test_the_tokens_of_a_picture_are_those_that_the_scheduler_has_counted(
     assert first_event(client)["generated_total"] == 0
 
 
+def test_the_first_picture_has_what_was_before_and_the_others_do_not(tmp_path: Path) -> None:
+    with running_server(tmp_path) as server, httpx.Client(base_url=server.url, timeout=20) as client:
+        server.run(lambda: server.engine.heartbeat(num_running_reqs=3, decode_tokens_total=70))
+        server.wait_until(lambda: server.manager.metrics.heartbeats)
+        calls = len(server.engine.control_calls)
+        for _ in range(2):  # a page, and one that opens later
+            with client.stream("GET", "/playground/events") as answer:
+                lines = (line for line in answer.iter_lines() if line)
+                first, second = (json.loads(next(lines).removeprefix("data: ")) for _ in range(2))
+            history = first["history"]
+            assert (history["running"][0], history["generated_total"][0]) == (3, 70)
+            assert 0 < history["time"][0] <= history["time"][-1] <= first["uptime"]
+            assert "history" not in second
+            for histogram in first["latencies"].values():
+                assert len(histogram["recent"]) == len(histogram["counts"])
+        assert len(server.engine.control_calls) - calls <= 2 * 4, "the past is not asked of the scheduler"
+
+
 def test_many_watchers_ask_the_engine_as_often_as_one(server: RunningServer) -> None:
     server.engine.control_calls.clear()
 

@@ -8,9 +8,10 @@ export const ADMIN_KEY = "bough.admin-key";
 
 /** A refusal of the server, or that there was none to be heard. */
 export class ServerError extends Error {
-  constructor(message, status) {
+  constructor(message, status, code = null) {
     super(message);
     this.status = status;
+    this.code = code;
   }
 }
 
@@ -91,12 +92,12 @@ export async function changeKey() {
   return typed !== null || isForgotten;
 }
 
-function messageOf(body, status) {
+function errorOf(body, status) {
   try {
     const { error } = JSON.parse(body);
-    if (error?.message) return error.message;
+    if (error?.message) return new ServerError(error.message, status, error.code);
   } catch { /* no JSON: the text itself is all there is */ }
-  return body.slice(0, 300) || `the server answered with status ${status}`;
+  return new ServerError(body.slice(0, 300) || `the server answered with status ${status}`, status);
 }
 
 /**
@@ -141,12 +142,12 @@ export async function call(path, { body, signal, slot = KEY, typed = null, patie
       showWhetherKeyIsKept();
     }
     if (response.ok) return response;
-    if (response.status !== 401) throw new ServerError(messageOf(text, response.status), response.status);
+    const refusal = errorOf(text, response.status);
+    if (response.status !== 401) throw refusal;
     // Another key may have been kept meanwhile.
     if (!typed && key !== kept()) continue;
-    const message = messageOf(text, response.status);
-    typed = await askForKey(key ? message : "");
-    if (!typed) throw new ServerError(message, response.status);
+    typed = await askForKey(key ? refusal.message : "");
+    if (!typed) throw refusal;
   }
 }
 

@@ -7,7 +7,7 @@ import { examplesFor } from "./examples.js";
 import { composes, sends, touch } from "./keys.js";
 import { complain, followEnd, keepEnd, prepareLog, rearrange, say } from "./log.js";
 import { asSent, awaitsResults, says } from "./messages.js";
-import { openSettingsAt, prepareSettings, readSettings, redoExample, setForExample, systemPrompt, undoExample } from "./settings.js";
+import { openSettingsAt, prepareSettings, readSettings, redoExample, setForExample, showDefaults, systemPrompt, undoExample } from "./settings.js";
 import { offerBack, propose, start } from "./start.js";
 import { MessageViews } from "./views.js";
 
@@ -34,6 +34,7 @@ export class Chat {
     if (examples.length) propose(examples, (example) => this.#askExample(example));
     if (touch.matches) byId("prompt").placeholder = "Say something …";
     prepareSettings();
+    showDefaults(info.default_sampling_params?.openai);
     this.#restore();
     prepareLog();
     this.#listen();

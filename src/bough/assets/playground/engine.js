@@ -1,15 +1,12 @@
 // What the engine does, drawn from one stream of pictures, two a second.
 
 import { ADMIN_KEY, call, events, following, isPassing } from "./api.js";
+import { bars, duration, legend, lines, number, thinOut } from "./charts.js";
 import { arrange, element, write } from "./dom.js";
 
-const KEPT_SECONDS = 120;
-const LONGEST_GAP_SECONDS = 5; // between two pictures of one line
+const LEAST_SECONDS = 0.4; // between two samples: a rate over less says little
 const SILENT_MS = 15000; // pictures come twice a second; a busy engine may be asked in vain for ten
-const NAMES_APART = 6; // px at least between two names below bars
-const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
-const number = (value) => Math.round(value).toLocaleString("en");
 
 let stream = null;
 let isPaused = false;
@@ -42,9 +39,7 @@ export async function startEngine() {
     } catch (error) {
       if (own.signal.aborted) return;
       if (error.status >= 400 && !isPassing(error.status)) {
-        const why = error.status === 401 || error.status === 403 ? "The live view shows how prompts begin, and is closed here" : "There is no live view here";
-        byId("engine-closed").textContent = `${why}: ${error.message}.`;
-        byId("engine-closed").hidden = false;
+        showClosed(error);
         tellConnection("");
         stream = null;
         return;
@@ -62,6 +57,27 @@ export async function startEngine() {
 
 const tellConnection = (text) => write(byId("connection"), text);
 
+const REMEDIES = [
+  ["serve with ", "--admin-api-key-file FILE", " or ", "--admin-api-key KEY", ": this page then asks for the key;"],
+  ["or bind the server to this machine alone: ", "--host 127.0.0.1", "."],
+];
+
+/** Say what the view needs, in place of charts that would stay empty or show the past. */
+function showClosed({ status, code, message }) {
+  const isClosed = status === 401 || status === 403;
+  const hasRemedy = code === "control_closed";
+  let why = isClosed ? `It shows how prompts begin, and is closed here: ${message}.` : `${message}.`;
+  if (hasRemedy) why = "It shows how prompts begin. Where other machines reach the server, only an administrator may see that. To open it:";
+  const asItem = (parts) => element("li", {}, parts.map((part, at) => (at % 2 ? element("code", {}, part) : part)));
+  byId("engine-closed").replaceChildren(
+    element("h2", {}, isClosed ? "The live view is closed" : "There is no live view"),
+    element("p", {}, why),
+    ...(hasRemedy ? [element("ul", {}, REMEDIES.map(asItem))] : []),
+  );
+  byId("engine-closed").hidden = false;
+  byId("engine-live").hidden = true;
+}
+
 /** Stop watching. */
 export function stopEngine() {
   stream?.abort();
@@ -77,23 +93,35 @@ function pauseOrGoOn() {
 }
 
 function draw(picture) {
-  const before = history.at(-1);
-  const now = picture.uptime; // of the server's clock nobody knows whether it was set
-  const isOther = before && (picture.generated_total < before.generated_total || now < before.time);
-  if (isOther || now - before?.time > LONGEST_GAP_SECONDS) history = [];
-  const last = history.at(-1);
-  const seconds = last ? now - last.time : 0;
-  picture.rate = seconds > 0 ? (picture.generated_total - last.generated_total) / seconds : 0;
-  picture.prefillRate = seconds > 0 ? (picture.prefilled_total - last.prefilled_total) / seconds : 0;
-  const { rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total } = picture;
-  history.push({ time: now, rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total });
-  history = history.filter((each) => now - each.time <= KEPT_SECONDS);
+  byId("engine-live").hidden = false;
+  const seconds = picture.window_seconds;
+  if (picture.history) history = earlier(picture.history, picture.uptime - LEAST_SECONDS);
+  history.push(sample({ ...picture, time: picture.uptime }, history.at(-1))); // the server's clock may be set
+  history = history.filter((each) => picture.uptime - each.time <= seconds);
   tiles(picture);
-  line("rate", [["generated", (each) => each.rate], ["prompts", (each) => each.prefillRate]], "tokens per second");
-  line("requests", [["running", (each) => each.running], ["waiting", (each) => each.waiting]], "requests");
+  lines("rate", history, [["generated", (each) => each.rate], ["prompts", (each) => each.prefillRate]], "tokens per second", seconds);
+  lines("requests", history, [["running", (each) => each.running], ["waiting", (each) => each.waiting]], "requests", seconds);
   cache(picture);
-  for (const [name, histogram] of Object.entries(picture.latencies)) bars(byId(name), histogram);
+  for (const [name, histogram] of Object.entries(picture.latencies)) bars(byId(name), histogram, seconds);
   tree(picture);
+}
+
+/** One point of the lines, with rates since the one before. */
+function sample({ time, running, waiting, generated_total, prefilled_total, cached_total }, before) {
+  const rateOf = (total, name) => (before && time > before.time ? Math.max(0, total - before[name]) / (time - before.time) : 0);
+  const rate = rateOf(generated_total, "generated_total");
+  const prefillRate = rateOf(prefilled_total, "prefilled_total");
+  return { time, rate, prefillRate, running, waiting, generated_total, prefilled_total, cached_total };
+}
+
+/** Points that the server has kept, until this moment. */
+function earlier(columns, until) {
+  const points = [];
+  columns.time.forEach((time, at) => {
+    const row = Object.fromEntries(Object.entries(columns).map(([name, column]) => [name, column[at]]));
+    if (time <= until) points.push(sample(row, points.at(-1)));
+  });
+  return points;
 }
 
 function tiles(picture) {
@@ -103,8 +131,8 @@ function tiles(picture) {
   const prompts = picture.cached_total + picture.prefilled_total;
   const share = (part, all) => (all ? `${(100 * part / all).toFixed(0)} %` : "–");
   const shown = [
-    ["Tokens/s", number(picture.rate)],
-    ["Prompt tokens/s", number(picture.prefillRate)],
+    ["Tokens/s", number(history.at(-1).rate)],
+    ["Prompt tokens/s", number(history.at(-1).prefillRate)],
     ["Running", `${picture.running} of ${picture.max_running}`],
     ["Waiting", number(picture.waiting)],
     ["Cache hit rate", share(picture.cached_total, prompts)],
@@ -120,39 +148,6 @@ function tiles(picture) {
   });
 }
 
-function duration(seconds) {
-  if (seconds < 120) return `${Math.floor(seconds)} s`;
-  if (seconds < 7200) return `${Math.floor(seconds / 60)} min`;
-  return `${Math.floor(seconds / 3600)} h`;
-}
-
-/** What the colours of a chart stand for, each entry a class of the colour, or "", and a text that stays beside it. */
-function legend(node, entries) {
-  entries.forEach(([key, text], at) => {
-    if (!node.children[at]) {
-      const colour = key ? [element("span", { className: `key ${key}` }), " "] : [];
-      node.append(at ? " · " : "", element("span", { className: "entry" }, ...colour, element("span")));
-    }
-    write(node.children[at].lastChild, text);
-  });
-}
-
-/** Lines over time in an <svg>. */
-function line(id, series, unit) {
-  const svg = byId(id);
-  const highest = Math.max(...history.flatMap((each) => series.map(([, value]) => value(each))));
-  const top = Math.max(1, highest);
-  const now = history.at(-1).time;
-  series.forEach(([, value], index) => {
-    const path = svg.children[index] ?? svg.appendChild(document.createElementNS(SVG, "polyline"));
-    path.setAttribute("class", `series s${index}`);
-    path.setAttribute("points", history.map((each) => `${600 - (600 * (now - each.time)) / KEPT_SECONDS},${118 - 112 * value(each) / top}`).join(" "));
-  });
-  const label = svg.parentElement.querySelector(".scale") ?? svg.parentElement.appendChild(element("p", { className: "legend scale" }));
-  legend(label, [...series.map(([name, value], index) => [`s${index}`, `${name} ${number(value(history.at(-1)))}`]), ["", `highest ${number(highest)}`]]);
-  svg.setAttribute("aria-label", series.map(([name, value]) => `${name}: ${number(value(history.at(-1)))} ${unit} now`).join("; "));
-}
-
 function cache({ capacity, used_tokens, protected_tokens, evictable_tokens }) {
   const own = Math.max(0, used_tokens - protected_tokens);
   const parts = [["locked", protected_tokens, "held in the tree"], ["own", own, "of running requests alone"], ["free", evictable_tokens, "kept, evictable"]];
@@ -166,49 +161,6 @@ function cache({ capacity, used_tokens, protected_tokens, evictable_tokens }) {
   legend(byId("kv-legend"), entries);
   bar.setAttribute("aria-label", entries.map(([, text]) => text).join(" · "));
 }
-
-function bars(box, { bounds, counts }) {
-  const total = counts.reduce((sum, count) => sum + count, 0);
-  const first = Math.max(0, counts.findIndex((count) => count));
-  const last = Math.max(first + 6, counts.findLastIndex((count) => count));
-  const top = Math.max(1, ...counts);
-  const names = counts.map((_, at) => (at < bounds.length ? `≤ ${time(bounds[at])}` : `> ${time(bounds.at(-1))}`));
-  const shown = counts.slice(first, last + 1);
-  while (box.children.length > shown.length) box.lastChild.remove();
-  while (box.children.length < shown.length) box.append(element("div", { className: "bar" }, element("i"), element("span")));
-  shown.forEach((count, at) => {
-    const bar = box.children[at];
-    bar.firstChild.style.height = `${100 * count / top}%`;
-    write(bar.lastChild, names[first + at]);
-    bar.title = `${names[first + at]}: ${count}`;
-  });
-  box.dataset.highest = String(counts.indexOf(top) - first);
-  thinOut(box);
-  const caption = box.parentElement.querySelector("figcaption");
-  const told = caption.querySelector("span") ?? caption.appendChild(element("span", { className: "quantiles" }));
-  write(told, total ? ` p50 ${names[quantile(counts, 0.5 * total)]}, p99 ${names[quantile(counts, 0.99 * total)]}` : "");
-  box.setAttribute("aria-label", total ? `${total} in all; ${shown.map((count, at) => (count ? `${names[first + at]}: ${count}` : "")).filter(Boolean).join(", ")}` : "nothing yet");
-}
-
-/** Show as many names of a histogram's bars as have room beside each other, evenly spread from that of the highest. */
-function thinOut(box) {
-  const names = [...box.children].map((bar) => bar.lastChild);
-  const pitch = box.clientWidth / names.length;
-  const step = Math.ceil((Math.max(...names.map((name) => name.offsetWidth)) + NAMES_APART) / pitch);
-  const highest = Number(box.dataset.highest);
-  names.forEach((name, at) => {
-    const fits = (Math.min(at, names.length - 1 - at) + 0.5) * pitch >= name.offsetWidth / 2;
-    name.classList.toggle("left-out", (at - highest) % step !== 0 || !fits);
-  });
-}
-
-/** The bar that so many are in or before. */
-function quantile(counts, many) {
-  let before = 0;
-  return counts.findIndex((count) => (before += count) >= many);
-}
-
-const time = (seconds) => (seconds < 1 ? `${+(1000 * seconds).toPrecision(3)} ms` : `${seconds} s`);
 
 // --- the tree -------------------------------------------------------------------------------------------------------
 

@@ -107,6 +107,14 @@ export function redoExample(undone) {
   settingsChanged();
 }
 
+/** Show the values that take effect where a field is left empty, as far as the server says them. */
+export function showDefaults(defaults = {}) {
+  for (const name of NUMBERS) {
+    const value = defaults[name === "max_tokens" ? "max_new_tokens" : name]?.value;
+    if (typeof value === "number") byId(name).placeholder = name === "top_k" && value < 0 ? "all" : String(value);
+  }
+}
+
 /** Make the settings usable: as they are remembered, and folded where they would take the room of the conversation. */
 export function prepareSettings() {
   restore();

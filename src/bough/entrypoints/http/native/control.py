@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -70,13 +70,15 @@ class ControlHandlers:
 
     async def model_info(self, call: Call) -> Response:
         """``GET /model_info``: what is being served."""
-        return Response(msgspec.json.encode(self._manager.get_model_info()))
+        return Response(msgspec.json.encode({**self._manager.get_model_info(), **self._sampling()}))
 
     async def server_info(self, call: Call) -> Response:
         """``GET /server_info``: options, capacity and state."""
         info = await self._manager.get_server_info()
-        defaults = describe_defaults(self._manager.server_args, self._manager.model_config)
-        return Response(msgspec.json.encode({**info, "default_sampling_params": defaults}))
+        return Response(msgspec.json.encode({**info, **self._sampling()}))
+
+    def _sampling(self) -> dict[str, Any]:
+        return {"default_sampling_params": describe_defaults(self._manager.server_args, self._manager.model_config)}
 
     async def metrics(self, call: Call) -> Response:
         """``GET /metrics``: Prometheus text."""

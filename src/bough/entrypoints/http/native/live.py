@@ -13,7 +13,7 @@ from bough.entrypoints.http.asgi import EVENTS_TYPE, Call, EventStream, Response
 from bough.errors import Overloaded
 from bough.managers.health import ServerState
 from bough.managers.tokenizer_manager import TokenizerManager
-from bough.observability.metrics import Histogram
+from bough.observability.history import WINDOW_S
 
 INTERVAL = 0.5
 """Seconds between two events."""
@@ -56,7 +56,7 @@ class LiveView:
     async def _events(self) -> AsyncGenerator[bytes, None]:
         self._num_watchers += 1
         try:
-            yield await self._paint()
+            yield await self._paint(is_first=True)
             while self._has_more_to_show():
                 if self._painter is None:
                     self._painter = asyncio.create_task(self._paint_next())
@@ -75,7 +75,8 @@ class LiveView:
         self._painter = None
         return await self._paint()
 
-    async def _paint(self) -> bytes:
+    async def _paint(self, *, is_first: bool = False) -> bytes:
+        """Make a picture; the first of a stream carries what was before."""
         manager = self._manager
         state = (await manager.get_internal_state(TIMEOUT))[0]
         cache = await manager.look("get_cache_outline", {"max_nodes": MAX_NODES}, timeout=TIMEOUT)
@@ -97,13 +98,12 @@ class LiveView:
             "cached_total": state["cached_tokens_total"],
             "retracted_total": state["num_retracted_total"],
             "requests_total": metrics.num_requests,
-            "latencies": {
-                "time_to_first_token": _histogram(metrics.time_to_first_token),
-                "inter_token_latency": _histogram(metrics.inter_token_latency),
-                "request_latency": _histogram(metrics.e2e_request_latency),
-            },
+            "window_seconds": WINDOW_S,
+            "latencies": metrics.history.latencies(),
             "nodes": [self._with_text(node) for node in cache.get("nodes", ())],
         }
+        if is_first:
+            picture["history"] = metrics.history.columns(picture["uptime"])
         return b"data: " + msgspec.json.encode(picture) + b"\n\n"
 
     def _with_text(self, node: dict[str, Any]) -> dict[str, Any]:
@@ -118,8 +118,3 @@ class LiveView:
                 self._texts.clear()
             text = self._texts[head] = tokenizer.decode(head, skip_special_tokens=False)
         return {**shown, "text": text}
-
-
-def _histogram(histogram: Histogram) -> dict[str, Any]:
-    """Upper bounds in seconds, and counts: one more, of what is beyond."""
-    return {"bounds": histogram.bounds, "counts": histogram.counts}

@@ -1,0 +1,82 @@
+"""Recent past of a server: load and counters by the second, latencies by the minute; for pages that open later."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from bough.ipc.messages import SchedulerStats
+
+if TYPE_CHECKING:
+    from bough.observability.metrics import Histogram
+
+WINDOW_S = 300.0
+"""Seconds that are kept."""
+
+SAMPLE_S = 0.5
+"""Seconds at least between two samples; heartbeats come every second, and whenever something changes."""
+
+SNAPSHOT_S = 5.0
+"""Seconds at least between two snapshots of the latencies."""
+
+FIELDS = {
+    "running": "num_running_reqs",
+    "waiting": "num_queue_reqs",
+    "generated_total": "decode_tokens_total",
+    "prefilled_total": "prefill_tokens_total",
+    "cached_total": "cached_tokens_total",
+}
+"""Fields of :class:`SchedulerStats` that are kept, by the names that the page uses."""
+
+
+class History:
+    """Bounded record of samples, fed by heartbeats, so that the scheduler is asked nothing.
+
+    Args:
+        latencies: histograms to keep snapshots of, by name.
+    """
+
+    def __init__(self, latencies: Mapping[str, Histogram]) -> None:
+        self._latencies = latencies
+        self._samples: deque[tuple[float, ...]] = deque(maxlen=int(WINDOW_S / SAMPLE_S))
+        self._snapshots: deque[tuple[float, dict[str, list[int]]]] = deque([(0.0, self._snapshot())])
+
+    def sample(self, uptime: float, stats: Iterable[SchedulerStats]) -> None:
+        """Take a sample, unless the last one is too recent.
+
+        Args:
+            uptime: seconds since the start; never goes back.
+            stats: latest of each scheduler; their sums are kept.
+        """
+        if not self._samples or uptime - self._samples[-1][0] >= SAMPLE_S:
+            all_stats = list(stats)
+            sums = (sum(getattr(each, field) for each in all_stats) for field in FIELDS.values())
+            self._samples.append((round(uptime, 3), *sums))
+        if uptime - self._snapshots[-1][0] >= SNAPSHOT_S:
+            self._snapshots.append((uptime, self._snapshot()))
+        while len(self._snapshots) > 1 and self._snapshots[1][0] <= uptime - WINDOW_S:
+            self._snapshots.popleft()
+
+    def columns(self, uptime: float) -> dict[str, list[float]]:
+        """Return the samples of the window that ends at ``uptime``, one list a field, oldest first."""
+        rows = [row for row in self._samples if row[0] >= uptime - WINDOW_S]
+        return {name: [row[at] for row in rows] for at, name in enumerate(("time", *FIELDS))}
+
+    def latencies(self) -> dict[str, dict[str, Any]]:
+        """Return the histograms: upper bounds in seconds, counts since the start and in the window.
+
+        There is one count more than bounds: of values beyond the last.
+        """
+        before = self._snapshots[0][1]
+        return {
+            name: {
+                "bounds": histogram.bounds,
+                "counts": histogram.counts,
+                "recent": [now - then for now, then in zip(histogram.counts, before[name], strict=True)],
+            }
+            for name, histogram in self._latencies.items()
+        }
+
+    def _snapshot(self) -> dict[str, list[int]]:
+        return {name: list(histogram.counts) for name, histogram in self._latencies.items()}
