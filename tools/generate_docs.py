@@ -136,7 +136,9 @@ SCHEMAS = """\
 Output that follows a schema has all that is kept of it. Without `strict` the rest is left out: the model may write more
 than the schema allows, and nothing that is a schema is refused. With `strict`, and in `/generate` and `Engine`, a
 schema with something that cannot be kept gets a 400 that names the keyword and its place;
-`"x-guidance": {"lenient": true}` at the top of the schema asks for the former there.
+`"x-guidance": {"lenient": true}` at the top of the schema asks for the former there. Without `strict`, a null says
+nothing, nor does an empty list in the place of an object, as serialisers, PHP and Lua write them, and types may have
+the names that other languages give them (`int`, `STRING`, `any`).
 
 All drafts from 4 to 2020-12 are read. `$schema` counts where they differ: up to draft 7 nothing beside a `$ref` counts,
 up to 2019-09 `items` may be a list. References reach whatever the schema itself has, by pointer, `$id` or anchor. Where

@@ -5,6 +5,7 @@ docs/structured.md has the table; :mod:`bough.constrained.json_schema` follows i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -118,6 +119,26 @@ ENFORCED_FORMATS = frozenset(
 IN_PLACE = ("allOf", "anyOf", "oneOf")
 """Keywords whose schemas speak of the same value."""
 
+JSON_TYPES = ("null", "boolean", "number", "integer", "string", "array", "object")
+
+ANY_TYPE = ("any", "")
+"""Names of no type in schemas that are read leniently: they allow for any value."""
+
+_OTHER_NAMES = {
+    name: kind
+    for kind, names in {
+        "array": "arr array list seq sequence set tuple",
+        "boolean": "bool boolean",
+        "integer": "int integer long short uint unsigned",
+        "null": "none nonetype null",
+        "number": "decimal double float num number",
+        "object": "dict dictionary map mapping obj object",
+        "string": "char enum str string text varchar",
+    }.items()
+    for name in names.split()
+}
+_WORD = re.compile("[a-z]+")
+
 _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
 """Keywords that say nothing without another one."""
 
@@ -148,6 +169,25 @@ def subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
             yield from ((f"/{key}/{escaped(name)}", each) for name, each in value.items())
         elif form in ("schema", "schema or schemas"):
             yield f"/{key}", value
+
+
+def kind_named(name: str) -> str:
+    """JSON type that a schema means, which may be written as Python and other languages call it.
+
+    A name that is none of theirs is returned as it is.
+    """
+    word = _WORD.match(name.lower())
+    return name if word is None else _OTHER_NAMES.get(word[0], name)
+
+
+def says_nothing(keyword: str, value: Any) -> bool:
+    """Whether a keyword has a value with which writers of other languages leave it out.
+
+    Null is what serialisers write for a member that is not set, and an empty list what PHP and Lua write for an empty
+    object.
+    """
+    form = KEYWORDS[keyword].form if keyword in KEYWORDS else "any"
+    return form != "any" and (value is None or (value == [] and form in ("map", "schema", "map or names")))
 
 
 def escaped(name: str) -> str:

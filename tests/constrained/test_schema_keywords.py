@@ -300,12 +300,10 @@ def test_numbers_may_end_before_the_last_digit_of_their_bound(form: str) -> None
 
 WRONG = [
     {"type": "strin"},
-    {"type": None},
     {"minLength": "5"},
     {"minItems": -1},
     {"maxItems": 1.5},
     {"required": "a"},
-    {"properties": []},
     {"properties": {"a": "string"}},
     {"items": 5},
     {"anyOf": {"type": "string"}},
@@ -321,6 +319,42 @@ def test_what_is_no_schema_is_refused_by_name_in_either_case() -> None:
         for each in (schema, leniently(schema), leniently({"not": {}, "properties": {"x": schema}})):
             with pytest.raises(GrammarError, match=f"{next(iter(schema)).replace('$', '.')}|must be a schema"):
                 compiled(each)
+
+
+def test_members_that_are_not_set_say_nothing_unless_a_schema_is_strict() -> None:
+    """Serialisers write null for them, PHP and Lua a list for an empty object."""
+    unset = [(key, None) for key, known in KEYWORDS.items() if known.form != "any"]
+    empty = [("properties", []), ("patternProperties", []), ("additionalProperties", []), ("items", []), ("$defs", [])]
+    for key, value in [*unset, *empty]:
+        own = {"type": "integer", **(SAMPLES[key][0] if key in ("then", "else", "minContains") else {}), key: value}
+        around = {"type": "object", "properties": {"a": {**own, "type": "integer"}}, "required": ["a"]}
+        for schema in (around, {"anyOf": [around, {"type": "null"}]}, {"$ref": "#/$defs/x", "$defs": {"x": around}}):
+            assert accepted(compiled(leniently(schema)), {"a": 1}), (key, value)
+        assert not accepted(compiled(leniently(around)), {"a": "x"}), (key, value)
+        if value is None and key in ("enum", "properties", "required", "items", "anyOf", "minimum", "pattern"):
+            with pytest.raises(GrammarError):
+                compiled(around)
+    assert accepted(compiled(leniently({"properties": {"a": None}})), {"a": 1})
+
+
+def test_types_may_have_the_names_of_other_languages_unless_a_schema_is_strict() -> None:
+    values: list[Any] = [[], True, 1, None, 1.5, {}, "x"]
+    for names, fits in (
+        (("ARRAY", "list", "List[str]"), [[]]),
+        (("bool", "BOOLEAN"), [True]),
+        (("int", "INTEGER", "long"), [1]),
+        (("float", "NUMBER", "double"), [1, 1.5]),
+        (("dict", "OBJECT", "map"), [{}]),
+        (("str", "STRING", "text"), ["x"]),
+        (("any", ""), values),
+    ):
+        for name in names:
+            grammar = compiled(leniently({"type": name}))
+            assert [value for value in values if accepted(grammar, value)] == fits, name
+            listed = compiled(leniently({"type": [name, "null"]}))
+            assert all(accepted(listed, value) for value in [None, *fits]), name
+            with pytest.raises(GrammarError, match="no type"):
+                compiled({"type": name})
 
 
 NOTHING_FITS = [

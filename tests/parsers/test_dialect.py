@@ -248,9 +248,9 @@ def test_a_tool_is_read_as_openai_describes_it() -> None:
         ({"function": {"name": "a" * 257}}, "tools[0].function.name"),
         ({"function": {"name": "a", "description": 1}}, "tools[0].function.description"),
         ({"function": {"name": "a", "strict": "yes"}}, "tools[0].function.strict"),
-        ({"function": {"name": "a", "parameters": []}}, "tools[0].function.parameters"),
+        ({"function": {"name": "a", "parameters": [1]}}, "tools[0].function.parameters"),
         ({"function": {"name": "a", "parameters": {"type": "string"}}}, "tools[0].function.parameters.type"),
-        ({"function": {"name": "a", "parameters": {"properties": []}}}, "tools[0].function.parameters.properties"),
+        ({"function": {"name": "a", "parameters": {"properties": [1]}}}, "tools[0].function.parameters.properties"),
         (
             {"function": {"name": "a", "parameters": {"properties": {"x": 1}}}},
             "tools[0].function.parameters.properties.x",
@@ -263,6 +263,53 @@ def test_what_is_wrong_with_a_tool_is_named(tool: Any, param: str) -> None:
         parse_tools([tool])
     assert error.value.param == param
     assert param in error.value.message
+
+
+@pytest.mark.parametrize(
+    ("parameters", "read"),
+    [
+        ([], {"type": "object", "properties": {}}),
+        ({"type": None, "properties": None, "required": None, "$defs": None, "items": None}, {}),
+        ({"type": "", "properties": []}, {"type": "object"}),
+        ({"type": ["object", "null"], "properties": {"x": None}}, {"type": "object", "properties": {"x": {}}}),
+        ({"type": "OBJECT", "properties": {"x": {"type": "STRING"}}}, {"properties": {"x": {"type": "STRING"}}}),
+        ({"type": "dict", "title": None}, {"type": "object", "title": None}),
+    ],
+)
+def test_arguments_are_an_object_however_their_schema_says_so(parameters: Any, read: dict[str, Any]) -> None:
+    (tool,) = parse_tools([{"type": "function", "function": {"name": "a", "parameters": parameters}}])
+    assert tool.arguments_schema.items() >= {"type": "object", **read}.items()
+    assert all(tool.parameters.get(key, 0) is not None for key in ("type", "properties", "required", "$defs"))
+
+
+@pytest.mark.parametrize("name", sorted(set(TOOL_FORMATS) - {"none"}))
+def test_calls_of_carelessly_described_tools_can_be_required(name: str) -> None:
+    careless = {
+        "type": "OBJECT",
+        "properties": {
+            **{kind: {"type": kind} for kind in ("STRING", "int", "list", "any", "")},
+            **{key: {key: None} for key in ("enum", "items", "properties", "anyOf", "required", "type", "$ref")},
+            "x": None,
+        },
+        "required": ["STRING"],
+        "additionalProperties": None,
+        "$defs": [],
+    }
+    tools = parse_tools([{"type": "function", "function": {"name": "a", "parameters": careless}}])
+    constraint = dialect(name, "none").constraint(tools, name="a", parallel=False)
+    bundled_backend().compile(spec_of("structural_tag", constraint))
+
+
+@pytest.mark.parametrize("kind", ["string", "STRING", "str"])
+def test_strings_stand_without_quotes_whatever_their_type_is_called(kind: str) -> None:
+    parameters = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
+    tools = parse_tools([{"type": "function", "function": {"name": "f", "parameters": parameters}}])
+    for name, call in (
+        ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=x>\nRome\n</parameter>\n</function>\n</tool_call>"),
+        ("glm45", "<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>"),
+    ):
+        constraint = dialect(name, "none").constraint(tools, name="f", parallel=False)
+        assert allows(bundled_backend().compile(spec_of("structural_tag", constraint)), call)
 
 
 def test_two_tools_cannot_have_one_name() -> None:

@@ -37,7 +37,19 @@ from bough.constrained.schema_numbers import (
     within_reach,
 )
 from bough.sampling.sampling_params import SCHEMA_OPTIONS
-from bough.schema_keywords import ENFORCED_FORMATS, IN_PLACE, KEYWORDS, asserts, escaped, form_problem, is_number
+from bough.schema_keywords import (
+    ANY_TYPE,
+    ENFORCED_FORMATS,
+    IN_PLACE,
+    JSON_TYPES,
+    KEYWORDS,
+    asserts,
+    escaped,
+    form_problem,
+    is_number,
+    kind_named,
+    says_nothing,
+)
 
 MAX_SCHEMAS = 50_000
 """Most schemas that one may come to when what it refers to is written out: as many as the engine takes."""
@@ -55,9 +67,6 @@ STRICTER_FORMATS = {"date": f"^{_DATE}$", "time": f"^{_TIME}$", "date-time": f"^
 
 _IN_SIMPLE = frozenset({"type", "const", "enum", "properties", "required", "additionalProperties", "items"})
 _IN_SIMPLE |= {"prefixItems", "additionalItems", "anyOf", "oneOf", "allOf", "$ref"}
-
-
-_TYPES = frozenset({"null", "boolean", "number", "integer", "string", "array", "object"})
 
 
 class SchemaError(ValueError):
@@ -151,6 +160,8 @@ class _Rewriter:
             )
         if isinstance(schema, bool):
             return schema
+        if schema is None and self._lenient:
+            return True
         if not isinstance(schema, dict):
             raise SchemaError(f"{at.place.pointer} must be a schema: an object, true or false")
         at = at._replace(place=self._references.place_of(schema, at.place))
@@ -176,7 +187,7 @@ class _Rewriter:
             schema = {"$ref": schema["$ref"]}
         own = {}
         for key, value in schema.items():
-            if not asserts(schema, key):
+            if not asserts(schema, key) or (self._lenient and says_nothing(key, value)):
                 continue
             wanted = form_problem(key, value)
             if wanted is not None and not (self._lenient and _is_of_draft_3(key, value)):
@@ -190,11 +201,8 @@ class _Rewriter:
         elif at.place.draft < 2020:
             own.pop("prefixItems", None)
         own.pop("additionalItems", None)
-        if self._lenient and own.get("type") in ("any", []):
-            del own["type"]
-        for name in [own["type"]] if isinstance(own.get("type"), str) else own.get("type", ()):
-            if name not in _TYPES:
-                raise SchemaError(f"type: there is no type {name[:80]!r} (at {at.place.pointer})")
+        if "type" in own:
+            self._name_types(own, at)
         if self._effort > Effort.ALL:
             own = {key: value for key, value in own.items() if key in _IN_SIMPLE}
             if "patternProperties" in schema:
@@ -206,6 +214,19 @@ class _Rewriter:
                         return self._own(value[0], at) if isinstance(value[0], dict) else {}
         make_numeric(own)
         return own
+
+    def _name_types(self, own: dict[str, Any], at: _At) -> None:
+        """Check the types, which a schema that is read leniently may call as other languages do."""
+        names = [own["type"]] if isinstance(own["type"], str) else own["type"]
+        if self._lenient:
+            names = [name if name in JSON_TYPES else kind_named(name) for name in names]
+            if not names or any(name in ANY_TYPE for name in names):
+                del own["type"]
+                return
+            own["type"] = names[0] if len(names) == 1 else list(dict.fromkeys(names))
+        for name in names:
+            if name not in JSON_TYPES:
+                raise SchemaError(f"type: there is no type {name[:80]!r} (at {at.place.pointer})")
 
     def _keyword(self, key: str, value: Any, own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
         """Write one keyword."""

@@ -13,6 +13,7 @@ from bough.parsers.base import ToolSpec
 from bough.parsers.schema_kinds import kinds_of
 from bough.parsers.schema_references import standing_alone
 from bough.sampling.sampling_params import LENIENTLY, SCHEMA_OPTIONS
+from bough.schema_keywords import JSON_TYPES
 
 _OF_WHOLE_OBJECTS = (
     *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "enum", "minProperties", "maxProperties"),
@@ -245,7 +246,9 @@ def _behind_references(root: dict[str, Any]) -> dict[str, Any]:
 
 def _may_be_too_much(schema: Any) -> bool:
     """Whether a schema says more of a value than its type, so that it may not be possible to enforce it."""
-    return isinstance(schema, dict) and not schema.keys() <= _ANNOTATIONS | {"type"}
+    if not isinstance(schema, dict):
+        return False
+    return not schema.keys() <= _ANNOTATIONS | {"type"} or schema.get("type", "null") not in JSON_TYPES
 
 
 def closed(schema: Any) -> Any:

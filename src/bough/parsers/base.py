@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import NoneType
 from typing import Any, Protocol
 
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import LENIENTLY
+from bough.schema_keywords import kind_named, says_nothing
 
 MAX_NAME_CHARS = 256
 """Longest name of a function."""
@@ -153,22 +155,33 @@ def parse_tools(tools: Sequence[Any], where: str = "tools") -> tuple[ToolSpec, .
 
 def _parameters(schema: Any, where: str) -> dict[str, Any]:
     """The schema of the arguments, as far as parsers rely on it; its keywords are the grammar compiler's to judge."""
-    if schema is None or schema == {}:
+    if schema is None or schema in ({}, []):
         return {"type": "object", "properties": {}}
     if not isinstance(schema, dict):
         raise _bad(where, "must be a JSON schema, which is an object")
-    if schema.get("type", "object") != "object":
+    if not _may_be_object(schema.get("type")):
         raise _bad(f"{where}.type", 'must be "object"')
-    properties = schema.get("properties")
+    result: dict[str, Any] = {key: value for key, value in schema.items() if not says_nothing(key, value)}
+    if "type" in result:
+        result["type"] = "object"
+    properties = result.get("properties")
     if properties is not None and not isinstance(properties, dict):
         raise _bad(f"{where}.properties", "must be an object")
     for name, each in (properties or {}).items():
-        if not isinstance(each, (dict, bool)):
+        if not isinstance(each, (dict, bool, NoneType)):
             raise _bad(f"{where}.properties.{name[:64]}", "must be a JSON schema: an object, or true or false")
-    required = schema.get("required")
+    required = result.get("required")
     if required is not None and not (isinstance(required, list) and all(isinstance(each, str) for each in required)):
         raise _bad(f"{where}.required", "must be a list of strings")
-    return {key: value for key, value in schema.items() if value is not None or key not in ("properties", "required")}
+    if properties and None in properties.values():
+        result["properties"] = {name: {} if each is None else each for name, each in properties.items()}
+    return result
+
+
+def _may_be_object(kind: Any) -> bool:
+    """Whether the type that the schema of a tool's arguments names can be that of an object."""
+    names = kind if isinstance(kind, list) else [kind]
+    return any(name in (None, "") or (isinstance(name, str) and kind_named(name) == "object") for name in names)
 
 
 def _bad(where: str, problem: str) -> BadRequest:

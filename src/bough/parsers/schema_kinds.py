@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from bough.json_pointer import follow
+from bough.schema_keywords import kind_named
 
 MAX_SCHEMAS = 512
 """Most schemas that are looked at for one value: a hostile schema may nest or fan out without end."""
@@ -24,21 +24,6 @@ _KINDS: dict[type, str] = {
     dict: "object",
     type(None): "null",
 }
-
-_OTHER_NAMES = {
-    name: kind
-    for kind, names in {
-        "array": "arr array list seq sequence set tuple",
-        "boolean": "bool boolean",
-        "integer": "int integer long short uint unsigned",
-        "null": "none nonetype null",
-        "number": "decimal double float num number",
-        "object": "dict dictionary map mapping obj object",
-        "string": "char enum str string text varchar",
-    }.items()
-    for name in names.split()
-}
-_WORD = re.compile("[a-z]+")
 
 
 def kinds_of(schema: Any, root: Any) -> frozenset[str]:
@@ -111,12 +96,6 @@ class _Search:
     def _may_take(self, num_values: int) -> bool:
         self._left -= num_values // VALUES_LIKE_A_SCHEMA
         return self._left >= 0
-
-
-def kind_named(name: str) -> str:
-    """The JSON type that a schema means, which may be written as Python and other languages call it."""
-    word = _WORD.match(name.lower())
-    return name if word is None else _OTHER_NAMES.get(word[0], name)
 
 
 def _with_integers(kinds: set[str]) -> frozenset[str]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from bough.json_pointer import follow
 from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA, list_of
+from bough.schema_keywords import ANY_TYPE, kind_named
 
 MAX_ALTERNATIVES = 64
 """Most alternatives that are not merely values."""
@@ -67,7 +68,8 @@ class _Reader:
         if self._left < 0:
             self.is_exact = False
             return [StringForm()]
-        if kind != "string" and not (isinstance(kind, list) and "string" in kind):
+        names = kind if isinstance(kind, list) else [kind]
+        if not any(name in ANY_TYPE or (isinstance(name, str) and kind_named(name) == "string") for name in names):
             return []
         self.is_exact = self.is_exact and all(key not in schema for key in _NOT_ENFORCED)
         values = [schema["const"]] if "const" in schema else schema.get("enum")

@@ -40,6 +40,22 @@ FORMAT = {"type": "json_schema", "json_schema": {"name": "answer", "strict": Tru
 
 PASS: dict[str, dict[str, Any]] = {
     "OpenAI's client, all defaults": {"messages": [USER], "frequency_penalty": 0, "n": 1, "store": None, "user": ""},
+    "GPT-5's wish about length": {"messages": [USER], "verbosity": "low", "reasoning_effort": "minimal"},
+    "tools described by PHP, Gemini's and Python's programs": {
+        "messages": [USER],
+        "tools": [
+            {"type": "function", "function": {"name": f"f{index}", "parameters": parameters}}
+            for index, parameters in enumerate(
+                (
+                    [],
+                    {"type": "object", "properties": []},
+                    {"type": "OBJECT", "properties": {"city": {"type": "STRING", "enum": None}}, "required": None},
+                    {"type": ["object", "null"], "properties": {"days": {"type": "int"}, "more": None}},
+                )
+            )
+        ],
+        "tool_choice": "required",
+    },
     "Cline": {"messages": [SYSTEM, PARTS], "stream": True, "stream_options": {"include_usage": True}},
     "Roo Code, after a call": {
         "messages": [{**SYSTEM, "cache_control": {"type": "ephemeral"}}, *AGAIN],

@@ -389,7 +389,6 @@ CHAT = BodySpec(
         "audio": Refused("audio"),
         "web_search_options": Refused("web search"),
         "best_of": Refused("choosing the likeliest of several answers", (1,)),
-        "verbosity": Refused("how much the model says", ("medium",)),
         "task": Refused("templates for special tasks"),
         "return_input_ids_in_sglext": Refused("token ids there; use return_prompt_token_ids", (False,)),
         "return_output_ids_in_sglext": Refused("token ids there; use return_token_ids", (False,)),
