@@ -35,7 +35,7 @@ ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
 _HUB_GGUF = re.compile(r"([\w][\w.\-]*/[\w][\w.\-]*)/((?:[\w][\w.\- ]*/)*[\w][\w.\- ]*\.gguf)", re.ASCII)
 _MAX_JSON_BYTES = 32 * 2**20
-"""Of a file that is read as a whole: values take many times its length."""
+"""Bound of a file that is read as a whole: values take many times its length."""
 
 _STAGE_FILES = ("[0-9]*_*/*.json", "additional_chat_templates/*.jinja")
 _KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
@@ -149,7 +149,7 @@ def check_files(directory: Path) -> None:
 
 
 def has_file(path: Path, directory: Path | None = None) -> bool:
-    """Whether a checkpoint has a file, which may be a link within it, or to where the hub's cache keeps files.
+    """Return whether a checkpoint has a file, which may be a link within it, or to where the hub's cache keeps files.
 
     Weights, of which nothing is ever shown, may be linked from anywhere: they are too large for copies.
 

@@ -69,7 +69,7 @@ class ModelConfig(ModelFacts):
 
     @property
     def is_gguf(self) -> bool:
-        """Whether the checkpoint is a GGUF file."""
+        """True if the checkpoint is a GGUF file."""
         return STORED_AS in self.hf_config
 
     def for_device(self, device: DeviceType) -> ModelConfig:

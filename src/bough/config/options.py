@@ -33,12 +33,13 @@ _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 """What every message between processes can carry."""
 _SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
+"""Bytes of a command line that are no UTF-8, as Python has them; no message can carry them."""
+
 _BYTES = dict.fromkeys(range(0xDC80, 0xDD00), "?")
-"""What stands for bytes of a path that are not UTF-8 (PEP 383)."""
+"""Characters that stand for bytes of a path that are not UTF-8 (PEP 383)."""
 
 _OF_PATHS = ("PATH", "FILE", "DIRECTORY", "NAME|FILE")
-"""What options are called in the help whose values are paths."""
-"""What Python makes of bytes of a command line that are no UTF-8; no message can carry it."""
+"""Metavariables of options whose values are paths."""
 _SCALED_INT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 

@@ -498,7 +498,7 @@ def draw_seed() -> int:
 
 
 def _name_of(model_path: str) -> str:
-    """What a model is called where nothing else is said: an id of the hub, or the last name of a path."""
+    """Name of a model where no other is given: an id of the hub, or the last name of a path."""
     if model_path == str(bundled_model_path()):
         return BUNDLED_MODEL_NAME
     if model_path.endswith(".gguf"):

@@ -30,7 +30,7 @@ class Doorway:
     tls: ssl.SSLContext | None
     """``None`` for plain HTTP."""
     socket_path: str | None = None
-    """Of a Unix socket."""
+    """Path of a Unix socket."""
 
     @classmethod
     def open(cls, args: ServerArgs, listener: socket.socket | None = None) -> Doorway:

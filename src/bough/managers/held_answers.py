@@ -16,7 +16,7 @@ SMALL_ANSWER_BYTES = 2**20
 """Answers up to this size do not count against what all may take together."""
 
 _ENTRY_BYTES = 128
-"""What a logprob takes: a tuple, a float, an integer and a reference."""
+"""Bytes of a logprob: a tuple, a float, an integer and a reference."""
 
 ENCODED_SHARE = 4
 """An encoded logprob takes about a quarter of that."""
@@ -67,7 +67,7 @@ class HeldAnswers:
 
 
 class HeldAnswer:
-    """What one answer takes, until it is :meth:`released <release>`.
+    """Bytes of one answer, which count until it is :meth:`released <release>`.
 
     Attributes:
         num_bytes: of it.
@@ -126,6 +126,6 @@ class HeldAnswer:
 
 
 def logprob_bytes(delta: OutputDelta) -> int:
-    """What the logprobs of a delta take."""
+    """Bytes that the logprobs of a delta take."""
     entries = [*(delta.logprobs or ()), *(delta.input_logprobs or ())]
     return _ENTRY_BYTES * sum(1 + len(entry.top or ()) + len(entry.chosen or ()) for entry in entries)

@@ -365,7 +365,7 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     call_triggers: tuple[str, ...] = ()
     """Markers of tool calls, which end the thoughts."""
     stops_in_answer: bool = False
-    """Whether stop strings count in the answer alone, and not in the thoughts."""
+    """Look for stop strings in the answer alone, and not in the thoughts."""
     thoughts: ThoughtMarkers | None = None
     """What the bound on thoughts in ``sampling_params`` is about; filled in."""
     session_params: SessionParams | None = None

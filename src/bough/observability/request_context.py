@@ -24,7 +24,7 @@ MAX_IGNORED_CHARS = 64
 """Most characters of each."""
 
 _NOT_IN_HEADERS = re.compile(rb"[^\x21-\x2b\x2d-\x7e]")
-"""What would end a header or an element of it, or is no character of one."""
+"""Characters that would end a header or an element of it, or that none may have."""
 
 _USABLE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 

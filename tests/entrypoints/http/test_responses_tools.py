@@ -158,6 +158,8 @@ for _ in range(200):
         ({"tools": [CLOCK, namespace("a", CLOCK), namespace("a", CLOCK)]}, "tools[2].tools[0].name"),
         ({"tools": [namespace("a" * 200, function("b" * 200))]}, "tools[0].tools[0].name"),
         ({"tools": [namespace("a", *(function(f"f{n}") for n in range(257)))]}, "tools"),
+        ({"tools": [namespace(f"a{n}", *(function(f"f{m}") for m in range(200))) for n in range(2)]}, "tools"),
+        ({"tools": [CLOCK, *(function(f"f{n}") for n in range(255)), namespace("a", CLOCK)]}, "tools"),
         (
             {"tools": [CLOCK, namespace("a", CLOCK, {**function("f"), "strict": True, "parameters": DEEP})]},
             "tools[1].tools[1]",

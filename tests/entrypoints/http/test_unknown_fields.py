@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ import pytest
 
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
-from bough.entrypoints.http.unknown_fields import MAX_NAME_CHARS, typo_of
+from bough.entrypoints.http.unknown_fields import MAX_NAME_CHARS, MAX_NAMES_COLLECTED, note_unknown, typo_of
 from bough.errors import ConfigError
-from bough.observability.request_context import MAX_IGNORED_SHOWN
-from tests.entrypoints.http.server import running_server
+from bough.observability.request_context import CURRENT, MAX_IGNORED_SHOWN, RequestContext
+from tests.entrypoints.http.server import RunningServer, running_server
 
 USER = {"role": "user", "content": "Hi"}
 IGNORED = "x-bough-ignored-fields"
@@ -97,6 +98,48 @@ def test_header_and_log_are_bounded_and_clean(client: httpx.Client, caplog: pyte
     assert "x-evil" not in answer.headers
 
 
+def test_names_that_a_request_keeps_are_few_and_short(client: httpx.Client) -> None:
+    context = RequestContext("r")
+    token = CURRENT.set(context)
+    try:
+        for number in range(3):
+            note_unknown({f"{number}_{name}_{'z' * 5000}": None for name in range(5000)})
+    finally:
+        CURRENT.reset(token)
+    assert len(context.ignored_fields) == MAX_NAMES_COLLECTED
+    assert max(map(len, context.ignored_fields)) <= MAX_NAME_CHARS
+    options = {"num_predict": 1, **{f"option_{number}": number for number in range(20_000)}}
+    answer = client.post("/api/chat", json={**OLLAMA, "options": options})
+    assert answer.status_code == 200
+    assert answer.headers[IGNORED].count("options.option_") == MAX_IGNORED_SHOWN
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "ignored"),
+    [
+        ("/v1/completions", {"stop_sequences": ["", "zzz"]}, None),
+        ("/v1/chat/completions", {"think": "auto"}, None),
+        ("/v1/completions", {"n_predict": 1}, None),
+        ("/v1/completions", {"n_predict": 2}, "n_predict"),
+        ("/generate", {"sampling_params": {"max_tokens": 1}}, None),
+        ("/generate", {"sampling_params": {"max_tokens": 1, "max_new_tokens": None}}, None),
+        ("/generate", {"sampling_params": {"max_tokens": 9, "max_new_tokens": 1}}, "sampling_params.max_tokens"),
+    ],
+)
+def test_names_of_others_mean_ours_or_are_named(
+    client: httpx.Client, path: str, fields: dict[str, Any], ignored: str | None
+) -> None:
+    answer = client.post(path, json={**BODIES[path], **fields})
+    assert (answer.status_code, answer.headers.get(IGNORED)) == (200, ignored), answer.text
+
+
+def test_of_two_bounds_on_thoughts_one_is_named(thinker: RunningServer) -> None:
+    bounds = {"thinking_token_budget": 5, "reasoning": {"max_tokens": 7}}
+    with httpx.Client(base_url=thinker.url, timeout=20) as http:
+        answer = http.post("/v1/chat/completions", json={**BODIES["/v1/chat/completions"], **bounds})
+    assert (answer.status_code, answer.headers.get(IGNORED)) == (200, "reasoning.max_tokens"), answer.text
+
+
 TYPOS = {
     "temperature": ("temprature", "tempertaure", "Temperature", "tempature", "temperatures"),
     "max_tokens": ("max_token", "maxTokens", "max-tokens", "max_tokesn"),
@@ -131,6 +174,25 @@ def test_typos_are_told_from_the_words_of_others() -> None:
             assert typo_of(typo, CHAT.names) == meant, typo
     for spec in (CHAT, COMPLETIONS):
         assert not [name for name in OF_OTHERS if not spec.knows(name) and typo_of(name, spec.names)]
+
+
+def test_two_edits_are_a_typo_and_three_are_not() -> None:
+    random_ = random.Random(7)
+    names = [name for name in CHAT.names if len(name) >= 8]
+    for name in names * 20:
+        text = list(name)
+        for _ in range(random_.randrange(1, 3)):
+            at = random_.randrange(len(text) - 1)
+            kept = random_.choice([[], ["7", text[at]], ["7"]])
+            text[at : at + 1] = kept
+        assert typo_of("".join(text), (name,)) == name
+        at = random_.randrange(len(name) - 1)
+        swapped = name[:at] + name[at + 1] + name[at] + name[at + 2 :]
+        assert typo_of(swapped, (name,)) == name
+        other = list(name)
+        for at in random_.sample(range(len(name)), 3):
+            other[at] = "7"
+        assert typo_of("".join(other), (name,)) is None
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ _TOKENS = re.compile(r"<[|｜][^<>]*[|｜]>|</s>|<eos>|\[(?:gMASK|EOS)\]|\]~!b\[
 def served_dialects(
     template: ChatTemplate | None, *, tool_call_parser: str | None, reasoning_parser: str | None
 ) -> tuple[Dialect, Dialect]:
-    """How a model writes, and how it does in answers to requests that have tools.
+    """Return the dialect of a model, and that of its answers to requests that have tools.
 
     A format of calls that was recognised, and not asked for, has to read what the template shows of a call.
 
@@ -61,7 +61,7 @@ def served_dialects(
 
 
 def reads_back(template: ChatTemplate, dialect: Dialect) -> bool:
-    """Whether a call, as a template shows it, is read as just that call; true if the template shows none."""
+    """Return whether a call, as a template shows it, is read as just that call; true if the template shows none."""
     variants = [(tools, content, call_id) for tools in (_TOOLS, ()) for content in ("", None) for call_id in _IDS]
     shown = [text for each in variants if (text := _shown(template, *each))]
     openers = () if dialect.tool_format is None else dialect.tool_format.openers
@@ -71,7 +71,7 @@ def reads_back(template: ChatTemplate, dialect: Dialect) -> bool:
 
 
 def _shown(template: ChatTemplate, tools: Sequence[Mapping[str, Any]], content: str | None, call_id: str) -> str | None:
-    """What a template writes of an answer that is a call, without what stands around any answer."""
+    """Return the text of an answer that is a call, as a template writes it, without what stands around any answer."""
     try:
         question, plain, calling = (
             template.render([_QUESTION, *answer], tools=tools or None, add_generation_prompt=False)

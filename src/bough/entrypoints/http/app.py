@@ -76,7 +76,7 @@ class Application(FastAPI):
 
     @property
     def paths(self) -> list[str]:
-        """Of all endpoints that take no parameter in their path."""
+        """Paths of all endpoints that take no parameter in them."""
         return list(dict.fromkeys(path for path, _ in self._endpoints))
 
 
@@ -202,7 +202,7 @@ _CODES = {404: "not_found", 405: "method_not_allowed"}
 
 
 def _hint(path: str) -> str:
-    """What to call instead, and how to have a library do so."""
+    """Name the path to call instead, and how to have a library do so."""
     suffix = next((each for each in ("/v1", "/api") if path.startswith(f"{each}/")), None)
     base = (
         "" if suffix is None else f"; a base URL for it ends with {suffix} once, or with nothing, as the client adds it"

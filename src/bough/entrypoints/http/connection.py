@@ -131,8 +131,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._bounds = self.config.bounds
         self._violation: RequestFailed | None = None
         self._farewell: RequestFailed | None = None
-        """What is still to be answered to what came behind the requests that are being answered; then the connection is
-        closed."""
+        """Error that is still to be sent for what came behind the requests that are being answered; then the connection
+        is closed."""
         self._unanswered: deque[ChunkWriter] = deque()
         """Of the request that is being answered, and of those that have come behind it."""
         self._received = b""

@@ -126,7 +126,7 @@ class CrossOrigin:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only programs of this machine reach an address."""
+    """Return whether only programs of this machine reach an address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -145,6 +145,8 @@ class BodySpec(Generic[Body]):
     _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _ineffective: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Every field name that is known, in whatever role."""
     _known: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -154,12 +156,9 @@ class BodySpec(Generic[Body]):
         ineffective = {name: msgspec.json.Decoder(INEFFECTIVE_TYPES[name]) for name in self.no_effect}
         object.__setattr__(self, "_ineffective", ineffective)
         object.__setattr__(self, "_required", tuple(each.name for each in fields if each.required))
-        object.__setattr__(self, "_known", frozenset(self.names))
-
-    @property
-    def names(self) -> list[str]:
-        """Every field name that is known, in whatever role."""
-        return [*self._decoders, *self.aliases, *self.translated, *self.no_effect, *self.refused]
+        names = (*self._decoders, *self.aliases, *self.translated, *self.no_effect, *self.refused)
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "_known", frozenset(names))
 
     async def parse(self, body: bytes | Mapping[str, RawValue], *, allow_unknown: bool, max_tokens: int) -> Body:
         """Decode a body; see :meth:`parse_given`."""
@@ -262,8 +261,10 @@ class BodySpec(Generic[Body]):
                     raise BadRequest(f"{rival} and {name} differ; give one of them", param=name)
                 found[target] = merged, name
         for target, (value, name) in found.items():
+            tidy = self.tidy.get(target)
             try:
-                values[target] = _converted(value, self._decoders[target].type)
+                tidied = value if tidy is None else tidy(value, unknown)
+                values[target] = _converted(tidied, self._decoders[target].type)
             except msgspec.ValidationError as error:
                 raise wrong_field(name, error, value, was_wrapped=isinstance(value, dict)) from None
 

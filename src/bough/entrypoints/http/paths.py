@@ -6,7 +6,10 @@ import difflib
 from collections.abc import Collection
 
 _SIMILARITY = 0.85
-"""How much a path must resemble a route to be taken for a misspelling of it (difflib's ratio)."""
+"""Likeness to a route at which a path is taken for a misspelling of it (difflib's ratio)."""
+
+_MAX_CHARS = 256
+"""Length of a path up to which it is compared: the time that takes grows with it."""
 
 
 def tidy_path(path: str) -> str:
@@ -24,6 +27,8 @@ def right_path(path: str, known: Collection[str]) -> str | None:
         path: without superfluous slashes.
         known: paths of all routes; of those that fit equally well, the first is returned.
     """
+    if len(path) > _MAX_CHARS:
+        return None
     if longer := [each for each in known if each != "/" and path.endswith(each)]:
         return max(longer, key=len)
     if path != "/" and (shorter := [each for each in known if each.endswith(path)]):

@@ -115,7 +115,7 @@ def bind_unix_socket(path: str) -> socket.socket:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket on which nobody listens.
+    """Remove a socket that no process listens on.
 
     Raises:
         OSError: if there is anything else.

@@ -8,6 +8,7 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -22,10 +23,11 @@ MAX_NAMES_LOGGED = 1024
 """Most names that a process logs in its life."""
 
 MAX_NAMES_COLLECTED = 64
-"""Most unknown names of one object that are compared with known ones and noted; the rest is dropped unseen."""
+"""Most unknown names of one object that are compared with known ones, and most that one request keeps; the rest is
+dropped unseen."""
 
 MAX_NAME_CHARS = 64
-"""Of a name, as much as is compared and shown."""
+"""Length up to which a name is compared and shown."""
 
 Unknown = dict[str, None]
 """Names of what is ignored, in order."""
@@ -77,7 +79,7 @@ def _meant(name: str, known: tuple[str, ...]) -> str | None:
         # Every edit changes at most two of the letters that are there: most names are ruled out at a glance.
         if most == 0 or abs(len(name) - len(each.name)) > most or (ours.letters ^ each.letters).bit_count() > 2 * most:
             continue
-        distance = _edits(name, each.name)
+        distance = _edits(name, each.name, most)
         if distance <= most and (nearest is None or distance < nearest[0]):
             nearest = distance, each.name
     return None if nearest is None else nearest[1]
@@ -104,17 +106,24 @@ def _outlines(names: tuple[str, ...]) -> list[_Outline]:
     return [_Outline.of(name) for name in names]
 
 
-def _edits(first: str, second: str) -> int:
-    """How many characters have to be left out, put in, replaced or swapped with the next."""
+def _edits(first: str, second: str, most: int) -> int:
+    """Number of characters to be left out, put in, replaced or swapped with the next; beyond ``most``, any such number.
+
+    Places that are further apart than ``most`` cannot match, so only a band of the usual table is computed.
+    """
+    too_many = most + 1
     before: list[int] = []
     row = list(range(len(second) + 1))
     for i, a in enumerate(first, 1):
-        older, before, row = before, row, [i]
-        for j, b in enumerate(second, 1):
+        older, before, row = before, row, [i] + [too_many] * len(second)
+        for j in range(max(1, i - most), min(len(second), i + most) + 1):
+            b = second[j - 1]
             cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
             if i > 1 and j > 1 and a == second[j - 2] and b == first[i - 2]:
                 cost = min(cost, older[j - 2] + 1)
-            row.append(cost)
+            row[j] = cost
+        if min(row) > most:
+            return too_many
     return row[-1]
 
 
@@ -123,13 +132,14 @@ def note_unknown(unknown: Collection[str]) -> None:
     if unknown:
         context = CURRENT.get()
         if context is not None:
-            context.ignored_fields.extend(unknown)
+            room = MAX_NAMES_COLLECTED - len(context.ignored_fields)
+            context.ignored_fields.extend(name[:MAX_NAME_CHARS] for name in islice(unknown, max(room, 0)))
         log_unknown(unknown, "fields of requests")
 
 
 def log_unknown(unknown: Iterable[str], what: str) -> None:
     """Name in the log what is ignored, each name once in the life of the process; ``what`` says what it is."""
-    names = (name[:MAX_NAME_CHARS] for name in unknown)
+    names = (name[:MAX_NAME_CHARS] for name in islice(unknown, MAX_NAMES_COLLECTED))
     new = [name for name in names if (what, name) not in _logged]
     if new and len(_logged) < MAX_NAMES_LOGGED:
         shown, more = new[:MAX_NAMES_SHOWN], len(new) - MAX_NAMES_SHOWN
@@ -164,7 +174,7 @@ def drop_extras(
 
 @contextmanager
 def unknown_members(*, allowed: bool) -> Iterator[Unknown | None]:
-    """Where :func:`known_members` notes what it drops, to be named at the end; ``None`` if nothing unknown may be."""
+    """Collect what :func:`known_members` drops, to be named at the end; ``None`` if nothing unknown may be."""
     unknown: Unknown = {}
     yield unknown if allowed else None
     note_unknown(unknown)

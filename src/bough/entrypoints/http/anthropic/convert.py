@@ -58,10 +58,10 @@ _TOOL_MEMBERS = frozenset(
 model calls them."""
 
 _CALLS, _RESULTS = "tool_use", "tool_result"
-"""How the types of blocks end that are calls and results of tools, those included that another server has run."""
+"""Ends of the types of blocks that are calls and results of tools, those included that another server has run."""
 
 _NO_TEXT = ("image", "audio", "video", "file")
-"""How the types of blocks begin that are refused, since the model would answer without what the user shows it. Others
+"""Beginnings of types of blocks that are refused, since the model would answer without what the user shows it. Others
 that are not known say nothing to it."""
 
 _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_", "mcp_toolset")
@@ -262,7 +262,7 @@ class Conversion:
 
 
 class _Turn:
-    """What the assistant has thought, said and called in one go.
+    """Thoughts, text and calls of one turn of the assistant's.
 
     Attributes:
         parts: of its text.
@@ -277,7 +277,7 @@ class _Turn:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing."""
+        """True if there is nothing."""
         return not (self.parts or self.thoughts or self.calls)
 
     def message(self) -> Message:

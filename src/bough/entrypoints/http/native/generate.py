@@ -25,7 +25,7 @@ _NAMES_OF_OTHERS = {
     "repeat_penalty": "repetition_penalty",
     "seed": "sampling_seed",
 }
-"""What OpenAI's routes and other servers call sampling parameters."""
+"""Names of sampling parameters on OpenAI's routes and at other servers."""
 
 _PARAMS = SAMPLING_PARAMS.keys() | UNSUPPORTED_SAMPLING_PARAMS.keys()
 
@@ -42,8 +42,8 @@ def drop_unknown_params(body: GenerateReqInput) -> None:
             if params.keys() <= _PARAMS:
                 continue
             for name, ours in _NAMES_OF_OTHERS.items():
-                if name in params:
-                    params.setdefault(ours, params.pop(name))
+                if name in params and params.get(ours) is None:
+                    params[ours] = params.pop(name)
             known_members(params, _PARAMS, "sampling_params", unknown, check_typos=True)
             for name in params.keys() - _PARAMS:
                 del params[name]

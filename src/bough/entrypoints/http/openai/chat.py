@@ -92,9 +92,12 @@ class ChatHandler(OpenAIHandler):
             asked, name = body.thinking.get("budget_tokens"), "thinking.budget_tokens"
             if asked is not None and (not isinstance(asked, int) or asked is True or not 0 <= asked <= MAX_TOKENS):
                 raise BadRequest(f"{name} must be a number of tokens", param=name, code="invalid_value")
-        if asked is None or body.thinking_token_budget is not None:
+        ours = body.thinking_token_budget
+        if asked is None or asked == ours:
             return body, given
-        if not self.manager.limits.marks_thoughts and unknown is not None:
+        if ours is not None and unknown is None:
+            raise BadRequest(f"{name} and thinking_token_budget differ; give one of them", param=name)
+        if unknown is not None and (ours is not None or not self.manager.limits.marks_thoughts):
             unknown[name] = None
             return body, given
         return msgspec.structs.replace(body, thinking_token_budget=asked), {*given, "thinking_token_budget"}

@@ -135,7 +135,7 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
 
 
 def _is_text(content: Any) -> bool:
-    """Whether the content of a message is a text or parts, and not what a tool has returned as it is."""
+    """Return whether the content of a message is a text or parts, and not what a tool has returned as it is."""
     if not isinstance(content, list):
         return isinstance(content, str)
     return all(isinstance(part, str) or (isinstance(part, dict) and "type" in part) for part in content)

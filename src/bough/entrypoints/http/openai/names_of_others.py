@@ -38,7 +38,7 @@ def _budget(value: Any) -> dict[str, Any]:
 
 
 def _is_negative(value: Any) -> bool:
-    """Whether a number stands for any, or for one that is drawn."""
+    """Return whether a number stands for any, or for one that is drawn."""
     return isinstance(value, (int, float)) and value < 0
 
 

@@ -12,7 +12,7 @@ from bough.entrypoints.http.result_text import result_text
 from bough.managers.io_struct import new_request_id
 
 _CALL, _RESULT = "_call", "_output"
-"""How the types of such items end."""
+"""Ends of the types of such items."""
 
 _ARGUMENTS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
 """Members of calls that say what was to be done, the first of which counts."""

@@ -19,7 +19,7 @@ _LEFT_OUT = (
     *("web_search", "file_search", "code_interpreter", "image_generation", "mcp", "computer", "tool_search"),
     *("custom", "local_shell", "shell", "apply_patch", "programmatic_tool_calling"),
 )
-"""How the types of tools begin that the server would run, or whose calls are no JSON: clients send them along."""
+"""Beginnings of types of tools that the server would run, or whose calls are no JSON: clients send them along."""
 
 _TOOL_MEMBERS = frozenset(
     {
@@ -82,8 +82,6 @@ def offered_tools(body: ResponsesRequest, unknown: Unknown | None, left_out: Unk
     """
     reader = _Reader(unknown, left_out)
     in_force = [kept for index, tool in enumerate(body.tools or ()) if (kept := reader.read(tool, f"tools[{index}]"))]
-    if len(reader.functions) > MAX_TOOLS:
-        raise BadRequest(f"tools: at most {MAX_TOOLS} functions, those in namespaces included", param="tools")
     specs, offered = reader.specs()
     choice = _choice_in_force(body.tool_choice)
     named = _with_offered_names(choice, offered, {spec.name for spec in specs.values()})
@@ -104,7 +102,7 @@ class _Reader:
         self._left_out = left_out
 
     def read(self, tool: Mapping[str, Any], where: str) -> Mapping[str, Any] | None:
-        """What of a tool is offered.
+        """Return the part of a tool that is offered; ``None`` if none of it is.
 
         Raises:
             BadRequest: naming what does not have the right form.
@@ -115,6 +113,8 @@ class _Reader:
         name, inside = ToolSpec.from_function(known, where).name, known.get("tools")
         if not isinstance(inside, list) or not all(isinstance(each, dict) for each in inside):
             raise BadRequest(f"{where}.tools must be a list of tools", param=f"{where}.tools", code="invalid_value")
+        if len(inside) > MAX_TOOLS:
+            raise _too_many()
         kept = [self._read_function(name, each, f"{where}.tools[{index}]") for index, each in enumerate(inside)]
         offered = [each for each in kept if each is not None]
         return {**tool, "tools": offered} if offered else None
@@ -137,6 +137,8 @@ class _Reader:
             raise BadRequest(f"{param}: {spec.name!r} is the name of an earlier tool", param=param)
         if namespace is not None and len(joined(namespace, spec.name)) > MAX_NAME_CHARS:
             raise BadRequest(f"{param} and its namespace have more than {MAX_NAME_CHARS} characters", param=param)
+        if len(self.functions) >= MAX_TOOLS:
+            raise _too_many()
         self.functions[key] = (where, spec)
         return tool
 
@@ -157,6 +159,10 @@ class _Reader:
                 offered[namespace, name] = unique
                 specs[where] = replace(spec, name=unique)
         return specs, offered
+
+
+def _too_many() -> BadRequest:
+    return BadRequest(f"tools: at most {MAX_TOOLS} functions, those in namespaces included", param="tools")
 
 
 def _is_left_out(kind: Any) -> bool:
@@ -194,7 +200,7 @@ def _with_offered_names(
 
 
 def _meant(tool: Any, offered: Mapping[tuple[str, str], str], names: set[str]) -> list[Any]:
-    """What a tool of ``tool_choice`` means, by names towards the model: a function, or those of a namespace."""
+    """Return the functions that an entry of ``tool_choice`` means, by their names towards the model."""
     name, namespace = (tool.get("name"), tool.get("namespace")) if isinstance(tool, Mapping) else (None, None)
     if not isinstance(name, str) or (namespace is None and name in names):
         return [tool]
