@@ -181,7 +181,13 @@ def test_special_tokens_around_a_text_may_be_left_out(
     assert given == [False, True]
 
 
-@pytest.mark.parametrize("path", ["/update_weights_from_ipc", "/load_lora_adapter", "/v1/systemone"])
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/update_weights_from_ipc", "/load_lora_adapter", "/v1/systemone", "/v1/conversations"),
+        *("/v1/responses/compact", "/v1/responses/input_tokens"),  # which might be read as ids
+    ],
+)
 def test_routes_of_other_servers_say_so(client: httpx.Client, path: str) -> None:
     for response in (client.post(path, json={}), client.get(path)):
         assert response.status_code == 404, "a client would try again after 501"
