@@ -148,4 +148,7 @@ def _is_address(name: str) -> bool:
 
 
 def _header(headers: Headers, name: bytes) -> bytes | None:
-    return next((value for key, value in headers if key == name), None)
+    for key, value in headers:  # several times a request, and twice as fast as a generator
+        if key == name:
+            return value
+    return None
