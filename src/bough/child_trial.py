@@ -1,7 +1,7 @@
-"""A child process that tries out what might do harm: it can be killed, and its death is only an answer.
+"""Run risky work in a child process, which can be killed and can crash without harm to anything else.
 
 The parent has a :class:`TrialChild`; the child's main function is :func:`answer_parent`. Questions and answers are
-MessagePack, each after its length, over the child's standard input and output.
+MessagePack messages, each preceded by its length, on the child's standard input and output.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ONE_THREAD = {
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1"),
     "TOKENIZERS_PARALLELISM": "false",
 }
-"""For libraries that otherwise start a thread for each core, with address space for each."""
+"""Environment for libraries that otherwise start one thread per core, each with address space of its own."""
 
 START_SECONDS = 60.0
-"""Time that the child may take to start on a busy machine."""
+"""Time allowed for the child to start on a busy machine."""
 
 _LENGTH = struct.Struct("<I")
 _Setup = TypeVar("_Setup")
@@ -40,22 +40,22 @@ _Answer = TypeVar("_Answer")
 
 
 class TrialUnavailable(BoughError):
-    """A child does not start; that is not the fault of what it should try out."""
+    """The child did not start; the input it was to try is not at fault."""
 
     status_code = 503
 
 
 class TrialChild:
-    """The child, seen from its parent. Ends with it: its input reaches its end.
+    """The parent's handle on the child. The child exits with the parent, because its input then ends.
 
     Args:
         command: runs a module whose main function is :func:`answer_parent`.
-        setup: all that the child has to know beforehand.
-        purpose: ends the words "the process that …" in errors.
-        wait: whether to wait until it has started; else :meth:`wait_until_started` does, before the first question.
+        setup: everything the child has to know in advance.
+        purpose: completes the phrase "the process that …" in errors.
+        wait: wait until the child has started; otherwise call :meth:`wait_until_started` before the first question.
 
     Raises:
-        TrialUnavailable: it does not start.
+        TrialUnavailable: the child does not start.
     """
 
     def __init__(self, command: Sequence[str], setup: Any, purpose: str, *, wait: bool = True) -> None:
@@ -74,16 +74,16 @@ class TrialChild:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
-        with contextlib.suppress(BrokenPipeError):  # it has ended already, which shows when it is waited for
+        with contextlib.suppress(BrokenPipeError):  # it has already exited, which shows when it is waited for
             _write(self._input, msgspec.msgpack.encode(setup))
         if wait:
             self.wait_until_started()
 
     def wait_until_started(self) -> None:
-        """Wait for the child, once.
+        """Wait until the child has started. Further calls return immediately.
 
         Raises:
-            TrialUnavailable: it does not start.
+            TrialUnavailable: the child does not start.
         """
         started = False
         try:
@@ -97,22 +97,22 @@ class TrialChild:
                 self.kill()
 
     def ask(self, question: Any, answer: type[_Answer], timeout_s: float) -> _Answer:
-        """Answer of the child to a question.
+        """Return the child's answer to a question.
 
         Raises:
-            TimeoutError: it takes longer than ``timeout_s`` seconds.
-            EOFError, OSError: the child has died of it.
+            TimeoutError: the answer takes longer than ``timeout_s`` seconds.
+            EOFError, OSError: the question has killed the child.
         """
         _write(self._input, msgspec.msgpack.encode(question))
         return msgspec.msgpack.decode(self._read(timeout_s), type=answer)
 
     def exit_status(self) -> int:
-        """Status that the child has ended with, or ends with now; a negative one is a signal."""
+        """Wait for the child to exit and return its exit status; a negative one is a signal."""
         self.kill()
         return self._process.wait()
 
     def kill(self) -> None:
-        """End the child immediately."""
+        """Kill the child immediately."""
         self._process.kill()
         for pipe in (self._input, self._output):
             with contextlib.suppress(OSError):
@@ -144,23 +144,23 @@ def answer_parent(
     *,
     memory_bytes: int,
 ) -> int:
-    """Main function of a child: answers questions from standard input until that ends.
+    """Run a child: answer questions from standard input until it ends.
 
     Args:
-        setup: type of what the parent sends first.
+        setup: type of the first message from the parent.
         question: type of the questions.
-        start: takes the former, and returns what answers the latter.
-        memory_bytes: address space beyond what the child has now.
+        start: receives the setup and returns the function that answers questions.
+        memory_bytes: address space allowed beyond what the child has now.
 
     Returns:
         The exit status.
     """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that this one serves
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     limit = address_space_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
-    # Whatever libraries print must not get between the messages.
+    # Output of libraries must not get between the messages.
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     answer = start(msgspec.msgpack.decode(_receive(source) or b"", type=setup))
@@ -171,7 +171,7 @@ def answer_parent(
 
 
 def _end_with_parent(parent: int) -> None:
-    """Watch the parent: a child that is busy does not see that its input has ended."""
+    """Watch for the end of the parent: a busy child does not notice that its input has ended."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

@@ -96,7 +96,7 @@ class ConfigError(StartupError, ValueError):
 
 
 class CheckpointError(ConfigError):
-    """A file of a checkpoint is damaged, hostile or not what its name says; the command line is not at fault."""
+    """A checkpoint file is damaged, hostile or not the kind its name says; the command line is not at fault."""
 
 
 class ModelError(BoughError, ValueError):

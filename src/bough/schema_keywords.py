@@ -1,6 +1,6 @@
-"""Keywords of JSON Schema, drafts 4 to 2020-12: their values, and what becomes of each in an output.
+"""Keywords of JSON Schema, drafts 4 to 2020-12: their values, and how far outputs follow each of them.
 
-docs/structured.md has the table; :mod:`bough.constrained.json_schema` follows it.
+docs/structured.md shows this table; :mod:`bough.constrained.json_schema` implements it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 Fate = Literal["kept", "in part", "left out", "annotation"]
-"""An output follows the keyword; it follows it but for what the keyword's ``limits`` say; it follows none of it; or
-there is nothing to follow."""
+"""Degree to which outputs follow a keyword: fully; except for the keyword's ``limits``; not at all; or not applicable,
+because the keyword has no effect on values."""
 
 Form = Literal[
     "any",
@@ -28,18 +28,18 @@ Form = Literal[
     "schema or schemas",
     "map or names",
 ]
-"""JSON value of a keyword: a whole number from 0 on is a count, ``map`` is an object of schemas."""
+"""Kind of a keyword's JSON value: a count is a non-negative whole number, ``map`` is an object of schemas."""
 
 
 class Keyword(NamedTuple):
-    """What is known about a keyword."""
+    """Facts about a keyword."""
 
     fate: Fate
     form: Form = "any"
     limits: str = ""
-    """what is treated as if it were left out"""
+    """values or uses that are treated as if the keyword were left out"""
     neutral: tuple[Any, ...] = ()
-    """values with which it says nothing"""
+    """values with which the keyword has no effect"""
 
 
 _LARGE = "numbers beyond 10^17, or nearer to 0 than 10^-30"
@@ -117,12 +117,12 @@ ENFORCED_FORMATS = frozenset(
 )
 
 IN_PLACE = ("allOf", "anyOf", "oneOf")
-"""Keywords whose schemas speak of the same value."""
+"""Keywords whose schemas apply to the same value."""
 
 JSON_TYPES = ("null", "boolean", "number", "integer", "string", "array", "object")
 
 ANY_TYPE = ("any", "")
-"""Names of no type in schemas that are read leniently: they allow for any value."""
+"""Type names that allow any value in lenient schemas."""
 
 _OTHER_NAMES = {
     name: kind
@@ -140,11 +140,11 @@ _OTHER_NAMES = {
 _WORD = re.compile("[a-z]+")
 
 _NEEDS = {"then": "if", "else": "if", "minContains": "contains", "maxContains": "contains"}
-"""Keywords that say nothing without another one."""
+"""Keywords that have no effect without another one."""
 
 
 def asserts(schema: dict[str, Any], keyword: str) -> bool:
-    """Whether a keyword of the schema says something that a value could fail to follow."""
+    """True if a keyword of the schema can make a value invalid."""
     known = KEYWORDS.get(keyword)
     if known is None or known.fate == "annotation":
         return False
@@ -153,12 +153,12 @@ def asserts(schema: dict[str, Any], keyword: str) -> bool:
     if _NEEDS.get(keyword, keyword) not in schema:
         return False
     value = schema[keyword]
-    # By type as well: to Python, False is 0.
+    # The type must match, too: in Python, False equals 0.
     return not any(type(value) is type(each) and value == each for each in known.neutral)
 
 
 def subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
-    """The schemas right below one, each with the end of the pointer that leads there."""
+    """Yield the schemas directly below a schema, each with the last part of its pointer."""
     if not isinstance(schema, dict):
         return
     for key, value in schema.items():
@@ -172,38 +172,37 @@ def subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
 
 
 def kind_named(name: str) -> str:
-    """JSON type that a schema means, which may be written as Python and other languages call it.
+    """Return the JSON type for a type name, which may be the term of Python or another language.
 
-    A name that is none of theirs is returned as it is.
+    Unknown names are returned unchanged.
     """
     word = _WORD.match(name.lower())
     return name if word is None else _OTHER_NAMES.get(word[0], name)
 
 
 def says_nothing(keyword: str, value: Any) -> bool:
-    """Whether a keyword has a value with which writers of other languages leave it out.
+    """True if a keyword has a value that some clients send instead of leaving the keyword out.
 
-    Null is what serialisers write for a member that is not set, and an empty list what PHP and Lua write for an empty
-    object.
+    Serialisers write null for a member that is not set; PHP and Lua write an empty list for an empty object.
     """
     form = KEYWORDS[keyword].form if keyword in KEYWORDS else "any"
     return form != "any" and (value is None or (value == [] and form in ("map", "schema", "map or names")))
 
 
 def escaped(name: str) -> str:
-    """A key as a part of a JSON pointer (RFC 6901)."""
+    """Return a key escaped for a JSON pointer (RFC 6901)."""
     return name.replace("~", "~0").replace("/", "~1")
 
 
 def form_problem(keyword: str, value: Any) -> str | None:
-    """What the value of a keyword must be, if it is not; the schemas in it are not looked at."""
+    """Return a description of what a keyword's value must be if it is invalid; nested schemas are not checked."""
     form = KEYWORDS[keyword].form if keyword in KEYWORDS else "any"
     check, wanted = _FORMS[form]
     return None if check(value) else wanted
 
 
 def is_number(value: Any) -> bool:
-    """Whether a decoded value is a number."""
+    """True if a decoded value is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -218,7 +217,7 @@ def _is_schema(value: Any) -> bool:
 _FORMS: dict[Form, tuple[Any, str]] = {
     "any": (lambda value: True, ""),
     "boolean": (lambda value: isinstance(value, bool), "true or false"),
-    # Draft 4 has booleans where later drafts have exclusive bounds.
+    # Draft 4 has booleans for exclusive bounds; later drafts have numbers.
     "number": (lambda value: isinstance(value, (int, float)), "a number"),
     "count": (lambda value: is_number(value) and value >= 0 and value == int(value), "a whole number from 0 on"),
     "string": (lambda value: isinstance(value, str), "a string"),

@@ -58,7 +58,7 @@ class NewRequest:
     banned_sequences: tuple[tuple[int, ...], ...] = ()
     """Sequences of tokens that the output must not contain."""
     prompt_ids: IntArray | None = None
-    """Tokens of the prompt, where penalties count them"""
+    """Prompt tokens, if penalties count them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ complete -o default -F _bough bough
 
 
 def flags_of(command: str) -> Iterator[tuple[str, Option | None]]:
-    """Yield every flag of a command, all spellings and ``--no-`` forms included, with its option where it has one."""
+    """Yield every flag of a command, including all spellings and ``--no-`` forms, with its option if it has one."""
     tables = TABLES.get(command, ())
     yield "--help", None
     if ServerArgs in tables:

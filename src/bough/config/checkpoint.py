@@ -35,7 +35,7 @@ ADAPTER_WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 _HUB_ID = re.compile(r"[\w][\w.\-]*(/[\w][\w.\-]*)?", re.ASCII)
 _HUB_GGUF = re.compile(r"([\w][\w.\-]*/[\w][\w.\-]*)/((?:[\w][\w.\- ]*/)*[\w][\w.\- ]*\.gguf)", re.ASCII)
 _MAX_JSON_BYTES = 32 * 2**20
-"""Bound of a file that is read as a whole: values take many times its length."""
+"""Largest JSON file that is read: the parsed values take many times its length."""
 
 _STAGE_FILES = ("[0-9]*_*/*.json", "additional_chat_templates/*.jinja")
 _KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
@@ -133,13 +133,13 @@ def _weights_in(directory: Path, load_format: str, param: str) -> Path:
 
 
 def check_files(directory: Path) -> None:
-    """Refuse a checkpoint with something in the place of a file that is no regular file, or leads out of it.
+    """Refuse a checkpoint in which a file is not a regular file or is a link out of the checkpoint.
 
     Raises:
-        CheckpointError: naming what it is.
+        CheckpointError: naming the file and its kind.
     """
     patterns = (*SMALL_FILES, *WEIGHT_FILES, f"*{GGUF_SUFFIX}")
-    # Not by globbing, which takes a broken link for nothing where the pattern is a name.
+    # No globbing: a pattern without wildcards skips broken links.
     for name in sorted(os.listdir(directory)):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             has_file(directory / name)
@@ -149,16 +149,16 @@ def check_files(directory: Path) -> None:
 
 
 def has_file(path: Path, directory: Path | None = None) -> bool:
-    """Return whether a checkpoint has a file, which may be a link within it, or to where the hub's cache keeps files.
+    """True if a checkpoint has a file. It may be a link within the checkpoint, or into the hub's cache.
 
-    Weights, of which nothing is ever shown, may be linked from anywhere: they are too large for copies.
+    Weights may be links to anywhere: they are too large to copy, and their content is never shown.
 
     Args:
-        path: of the file.
-        directory: of the checkpoint; the file's own by default.
+        path: the file.
+        directory: the checkpoint; by default the directory of the file.
 
     Raises:
-        CheckpointError: if there is something else in its place, such as a pipe, which would never end.
+        CheckpointError: if the path is something else, such as a pipe, reading from which would never end.
     """
     if not os.path.lexists(path):
         return False
@@ -167,7 +167,7 @@ def has_file(path: Path, directory: Path | None = None) -> bool:
         target = path.resolve(strict=True)
     except FileNotFoundError:
         raise CheckpointError(f"cannot read {path}{but_is(path)}") from None
-    except (OSError, RuntimeError) as error:  # Python 3.12 and earlier: the latter of a circle of links
+    except (OSError, RuntimeError) as error:  # RuntimeError: a circle of links, up to Python 3.12
         raise CheckpointError(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     if not stat.S_ISREG(mode):
         raise CheckpointError(f"{path} is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, and no file")
@@ -199,7 +199,7 @@ def check_is_no_adapter(directory: Path, param: str = "model_path") -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Content of a JSON file.
+    """Return the content of a JSON file.
 
     Raises:
         CheckpointError: if it cannot be read or is not valid JSON.

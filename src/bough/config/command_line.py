@@ -33,7 +33,7 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(allow_abbrev=False, exit_on_error=False, formatter_class=formatter, **settings)
         self._stray = f"; {stray}" if stray else ""
         self._brief: list[tuple[argparse.Action, str]] = []
-        """Flags with what :meth:`format_help` says of them, unless all is asked for."""
+        """Flags with a short help (or none) in :meth:`format_help`, unless all help is requested."""
         self._shows_all = False
         self.takes_engine_options = False
         """Whether flags that people bring along from other servers may ask for what is so anyway."""
@@ -43,7 +43,7 @@ class CommandParser(argparse.ArgumentParser):
         raise ConfigError(f"{message} (see {self.prog} --help)")
 
     def format_help(self) -> str:
-        """Return the help text: shortly of the flags that people need, or of all."""
+        """Return the help text: all flags in full if requested, otherwise only the common ones."""
         whole = [(action, action.help) for action, _ in self._brief]
         if not self._shows_all:
             for action, brief in self._brief:
@@ -59,7 +59,7 @@ class CommandParser(argparse.ArgumentParser):
         return self.format_help()
 
     def shorten_help(self, action: argparse.Action, brief: str) -> None:
-        """Leave the help of a flag to ``--help-all``, which exists as soon as there is one such flag.
+        """Show the full help of a flag only in ``--help-all``, which is added with the first such flag.
 
         Args:
             action: the flag.
@@ -88,7 +88,7 @@ class CommandParser(argparse.ArgumentParser):
         return parsed
 
     def _refuse_flag(self, flag: str) -> NoReturn:
-        """Say that a flag does not exist, and which one may be meant."""
+        """Refuse a flag that does not exist, and suggest a similar one."""
         refused = refusal(flag)
         if refused is not None:
             self.error(refused)
@@ -96,7 +96,7 @@ class CommandParser(argparse.ArgumentParser):
         self.error(unknown_name("flag", flag, known))
 
     def _refuse_run_together(self, words: Sequence[str]) -> None:
-        """Refuse words like ``-ngl``, of which argparse would make a short flag and the rest its value."""
+        """Refuse words like ``-ngl``, which argparse would split into a short flag and its value."""
         taking = {flag for each in self._actions if each.nargs != 0 for flag in each.option_strings}
         for before, word in pairwise(["", *words]):
             flag = word.partition("=")[0]
@@ -134,7 +134,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class _HelpAll(argparse.Action):
-    """Prints the help of all flags, and exits."""
+    """Print the help of all flags and exit."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(nargs=0, **{**settings, "default": argparse.SUPPRESS, "dest": argparse.SUPPRESS})
@@ -148,8 +148,8 @@ class _HelpAll(argparse.Action):
 def add_options(parser: CommandParser, table: type[OptionTable]) -> None:
     """Add the flags of a table to a parser, in groups.
 
-    A switch also has a ``--no-`` form, which undoes what a configuration file says. A short form belongs to the first
-    table that has it.
+    A switch also has a ``--no-`` form, which overrides a configuration file. A short form belongs to the first table
+    that declares it.
     """
     if "model-path" in options_by_key(table):
         parser.takes_engine_options = True

@@ -1,4 +1,4 @@
-"""Names of what stands in the place of a checkpoint's file: links that lead nowhere, Git LFS pointers and others."""
+"""Recognise files that are not the checkpoint files they should be: broken links, Git LFS pointers and others."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _BEGINNINGS = (
     (b"<!doctype html", _PAGE),
     (b"<html", _PAGE),
 )
-"""Beginnings of files, in lower case, and what such files are."""
+"""First bytes of files, in lower case, with the kind of file that they identify."""
 
 
 def but_is(path: Path) -> str:
-    """Return the end of an error about a file that is not what it should be: what it is, or nothing.
+    """Return the end of an error message that says what a wrong file really is; empty if that is unknown.
 
     Only the beginning of a regular file is read.
     """

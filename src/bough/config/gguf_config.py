@@ -30,8 +30,8 @@ ROPE_FACTORS = "rope_freqs.weight"
 
 _END_IDS = ("eos_token_id", "eot_token_id", "eom_token_id")
 _DEFAULT_IDS = {"llama": {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}}
-"""Ids that files leave out, by ``tokenizer.ggml.model``, as llama.cpp has them (``src/llama-vocab.cpp``). Those that it
-has for gpt2 are Falcon's, and of no other model's."""
+"""Ids that files leave out, by ``tokenizer.ggml.model``, as in llama.cpp (``src/llama-vocab.cpp``). Its defaults for
+gpt2 are omitted: they fit Falcon only."""
 _MORE_END_IDS = "eos_token_ids"
 """An array, in files that Ollama has made."""
 END_TOKENS = frozenset(
@@ -284,14 +284,14 @@ def end_token_ids(file: GGUFFile) -> list[int]:
 
 
 def special_token_id(file: GGUFFile, key: str) -> int | None:
-    """Id of a special token by the file's metadata, else the default of the tokenizer's kind.
+    """Return the id of a special token from the file's metadata, or the default for the kind of tokenizer.
 
     Args:
         file: the file.
-        key: such as ``bos_token_id``.
+        key: metadata key without its prefix, such as ``bos_token_id``.
 
     Raises:
-        ConfigError: if the entry is of another kind.
+        ConfigError: if the entry has another type.
     """
     token_id = file.integer(f"tokenizer.ggml.{key}")
     default = _DEFAULT_IDS.get(file.text("tokenizer.ggml.model") or "", {}).get(key)

@@ -27,7 +27,7 @@ STORED_AS = "gguf_type"
 """Entry of a GGUF file's configuration: how most of its weights are stored, such as ``Q4_K_M``."""
 
 LLAMA_CPP_WINDOW = 64
-"""Tokens that a repetition penalty looks back on in llama.cpp and Ollama (``repeat_last_n``), unless they say."""
+"""Default number of recent tokens to which llama.cpp and Ollama apply a repetition penalty (``repeat_last_n``)."""
 
 _DTYPE_ALIASES: dict[str, DTypeName] = {
     "float32": "float32",

@@ -33,13 +33,13 @@ _MIN_INT, _MAX_INT = -(2**63), 2**63 - 1
 """What every message between processes can carry."""
 _SCALE = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30}
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
-"""Bytes of a command line that are no UTF-8, as Python has them; no message can carry them."""
+"""Code points that stand for invalid UTF-8 on the command line; no message can carry them."""
 
 _BYTES = dict.fromkeys(range(0xDC80, 0xDD00), "?")
-"""Characters that stand for bytes of a path that are not UTF-8 (PEP 383)."""
+"""Translation table that replaces bytes of a path that are not UTF-8 (PEP 383)."""
 
 _OF_PATHS = ("PATH", "FILE", "DIRECTORY", "NAME|FILE")
-"""Metavariables of options whose values are paths."""
+"""Placeholders in the help that mark the value of an option as a path."""
 _SCALED_INT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 
@@ -82,21 +82,21 @@ def option(
     """Declare one field of an :class:`OptionTable`. Type, choices and name come from the field's annotation.
 
     Args:
-        default: immutable value of the field where the user says nothing.
+        default: immutable value of the field if the user sets none.
         help: one or two sentences, ending with a full stop.
         group: heading under which the option is listed.
         unit: unit of the value ("tokens", "seconds").
-        default_text: shown as the default instead of the value: what ``None`` stands for, mostly.
+        default_text: shown as the default instead of the value, mostly to explain ``None``.
         metavar: placeholder of the value in usage lines; made from the type where empty.
         minimum: least value allowed, itself included.
         maximum: greatest value allowed, itself included.
         aliases: further names of the flag and of the key in configuration files, with dashes.
-        scaled: whether ``"32k"`` and ``"16MiB"`` are accepted, in powers of 1024.
-        infinite: whether a float may be infinite.
+        scaled: accept ``"32k"`` and ``"16MiB"``, in powers of 1024.
+        infinite: accept an infinite float.
         rule: a check that the other arguments cannot express.
-        secret: whether the value is to be shown nowhere.
+        secret: never show the value.
         short: letter of the flag's short form.
-        basic: whether ``--help`` shows the option; a table without basic options is shown whole.
+        basic: show the option in ``--help``; a table without basic options is shown in full.
     """
     declaration = _Declaration(
         help,
@@ -150,7 +150,7 @@ class Option:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Every spelling on a command line, the short one first: ``-m``, ``--model-path``, ``--model``."""
+        """All spellings on the command line, short one first: ``-m``, ``--model-path``, ``--model``."""
         short = (f"-{self.declared.short}",) if self.declared.short else ()
         return (*short, *(f"--{key}" for key in self.keys))
 
@@ -165,7 +165,7 @@ class Option:
 
     @property
     def is_path(self) -> bool:
-        """Its value is a path, which need not be UTF-8, or may be one."""
+        """True if the value is, or may be, a path, which need not be UTF-8."""
         return self.declared.metavar in _OF_PATHS
 
     @property
@@ -346,7 +346,7 @@ class OptionTable:
         """Raise :class:`ConfigError` where fields that are valid alone contradict each other."""
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values that MessagePack can carry; a path that is not UTF-8 is bytes."""
+        """Return all fields as plain values that MessagePack can carry; a path that is not UTF-8 becomes bytes."""
         values = {each.name: getattr(self, each.name) for each in options_of(type(self))}
         for each in options_of(type(self)):
             if each.is_path and isinstance(text := values[each.name], str) and _HALF_PAIR.search(text):

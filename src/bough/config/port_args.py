@@ -22,8 +22,8 @@ MAX_SOCKET_PATH_BYTES = 107
 _PREFIX = "bough-"
 
 _OWNER = "owner"
-"""File in a directory of sockets that is locked for as long as the server lives, however it ends. Process ids would not
-do: containers may share the directory, and reuse them."""
+"""Name of the lock file in a directory of sockets, locked for the lifetime of the server. The lock ends even if the
+server is killed. A process id would not do: containers may share the directory and reuse ids."""
 
 _FALLBACK_DIRECTORIES = ("/tmp", "/var/tmp", "/dev/shm")
 
@@ -46,17 +46,17 @@ class PortArgs:
     rpc_ipc_name: str
     """Calls of named scheduler methods, Engine to Scheduler."""
     owner: BinaryIO | None = field(default=None, kw_only=True, compare=False, repr=False)
-    """The lock that keeps others from removing the directory, in the process that has made it."""
+    """Lock that keeps other servers from removing the directory; set only in the process that created it."""
 
     @classmethod
     def create(cls) -> PortArgs:
-        """Make a private directory (mode 0700) and name endpoints in it; whoever calls must :meth:`cleanup`.
+        """Create a private directory (mode 0700) and name endpoints in it; the caller must call :meth:`cleanup`.
 
-        Where the temporary directory's own path leaves no room for a socket's name, a shorter one is used. What servers
-        of this user that were killed have left beside it is removed.
+        If the path of the temporary directory is too long for a socket name, a shorter one is used. Directories left
+        there by this user's killed servers are removed.
 
         Raises:
-            StartupError: if no directory can be made in any of the places tried.
+            StartupError: if none of the candidate directories can be created.
         """
         failures = []
         for base in dict.fromkeys((tempfile.gettempdir(), *_FALLBACK_DIRECTORIES)):
@@ -101,7 +101,7 @@ class PortArgs:
             self.owner.close()
 
     def to_dict(self) -> dict[str, str]:
-        """All fields but the lock, for MessagePack or JSON."""
+        """Return all fields except the lock, for MessagePack or JSON."""
         return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "owner"}
 
     @classmethod
@@ -111,11 +111,11 @@ class PortArgs:
 
 
 def _own(directory: str) -> BinaryIO | None:
-    """Lock a new directory; ``None`` where files cannot be locked, and nothing is ever removed."""
+    """Lock a new directory; return ``None`` if the file system has no locks, and then nothing is ever removed."""
     path = os.path.join(directory, _OWNER)
     file = open(f"{path}.new", "xb")  # noqa: SIM115 (it is open for as long as the lock is held)
     try:
-        # Under its name it is locked from the beginning: else it could be taken for one that was left.
+        # The file must be locked before it gets its name: an unlocked one looks abandoned.
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.rename(file.name, path)
     except OSError:
@@ -125,11 +125,11 @@ def _own(directory: str) -> BinaryIO | None:
 
 
 def _remove_abandoned(base: str) -> None:
-    """Remove directories of sockets in ``base`` that this user's servers have left that are no more."""
+    """Remove directories of sockets in ``base`` left behind by this user's servers that have exited."""
     with os.scandir(base) as entries:
         candidates = [entry for entry in entries if entry.name.startswith(_PREFIX)]
     for entry in candidates:
-        with contextlib.suppress(OSError):  # it is alive, of another kind or another user's, or gone meanwhile
+        with contextlib.suppress(OSError):  # in use, not such a directory, owned by another user, or already gone
             found = entry.stat(follow_symlinks=False)
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
                 continue

@@ -67,7 +67,7 @@ def sendable_key(value: str) -> str | None:
 
 
 def root_path(value: str) -> str | None:
-    """A path in a URL, without the slash at its end."""
+    """Return a URL path without its trailing slash."""
     return None if _ROOT_PATH.fullmatch(value) else "must be a path like /llm, without a slash at its end"
 
 

@@ -34,7 +34,7 @@ def _key(text: str, *, basic: bool = False) -> Any:
 
 
 def _file(text: str, default_text: str = "", *, basic: bool = False, secret: bool = True) -> Any:
-    """An option that names a file of keys, or of certificates, which are no secret."""
+    """Declare an option that names a file of keys (secret) or certificates (not secret)."""
     return option(
         None, help=text, group=SECURITY, metavar="FILE", default_text=default_text, basic=basic, secret=secret
     )
@@ -498,7 +498,7 @@ def draw_seed() -> int:
 
 
 def _name_of(model_path: str) -> str:
-    """Name of a model where no other is given: an id of the hub, or the last name of a path."""
+    """Return the default name of a model: its id on the hub, or the last component of its path."""
     if model_path == str(bundled_model_path()):
         return BUNDLED_MODEL_NAME
     if model_path.endswith(".gguf"):

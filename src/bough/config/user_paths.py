@@ -24,7 +24,7 @@ def user_path(text: str) -> Path:
 
 
 def shown_path(path: str | bytes) -> str:
-    """A path as text that JSON can hold: what is not UTF-8 in it becomes U+FFFD."""
+    """Return a path as text that JSON can hold: bytes that are not UTF-8 become U+FFFD."""
     return os.fsencode(path).decode("utf-8", "replace")
 
 

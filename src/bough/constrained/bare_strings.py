@@ -51,7 +51,7 @@ def patterns_of(schema: dict[str, Any]) -> list[str]:
     pattern, form = schema.get("pattern"), schema.get("format")
     if isinstance(pattern, str):
         whole, is_exact = _of_whole_string(ecma_classes(pattern))
-        # What is read leniently may be any text here.
+        # A lenient schema allows any text here.
         if not is_lenient(schema) or (is_exact and not pattern_problem(whole)):
             patterns.append(whole)
     if isinstance(form, str) and form in FORMATS:
@@ -73,12 +73,12 @@ def _bound(value: Any) -> int | None:
 
 
 def _of_whole_string(pattern: str) -> tuple[str, bool]:
-    """A pattern that may match anywhere in a string (as those of JSON schemas do), for the string as a whole.
+    """Return a pattern that matches a string as a whole, for one that may match anywhere, as in JSON schemas.
 
-    Where anchors stand inside of it, or in one of several alternatives, all the string has to match, which is stricter.
+    If anchors occur inside it, or in only some of its alternatives, it must match the whole string, which is stricter.
 
     Returns:
-        The pattern, and whether it is no stricter.
+        The pattern, and true if it is no stricter.
     """
     anchors = [match.start() for match in _ANCHOR.finditer(pattern) if match[1]]
     at_start, at_end = 0 in anchors and pattern[0] == "^", bool(anchors) and anchors[-1] == len(pattern) - 1

@@ -122,7 +122,7 @@ class Grammar(Protocol):
 
     @property
     def num_bytes(self) -> int:
-        """Size in memory; may grow with use."""
+        """Size in memory, which may grow with use."""
 
     @property
     def is_worn(self) -> bool:
@@ -130,7 +130,7 @@ class Grammar(Protocol):
 
     @property
     def failure(self) -> str | None:
-        """Why it could not be followed any further after so few tokens that it would be so again, compiled anew."""
+        """Reason why the grammar failed after so few tokens that compiling it again would not help."""
 
     def matcher(self) -> GrammarMatcher:
         """A matcher at the beginning. Cheap."""

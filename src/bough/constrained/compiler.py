@@ -73,7 +73,7 @@ class CompileJob:
 
 
 def _key(spec: GrammarSpec) -> bytes:
-    """A short name of a specification, which may itself be long."""
+    """Return a short key for a specification, which may itself be long."""
     return hashlib.blake2b(spec.text.encode("utf-8", "surrogatepass"), person=spec.kind[:16].encode()).digest()
 
 
@@ -94,10 +94,10 @@ class GrammarCache:
         return sum(grammar.num_bytes for grammar in self._grammars.values())
 
     def get(self, spec: GrammarSpec) -> Grammar | None:
-        """A grammar, if it is known and not worn.
+        """Return a grammar if it is cached and not worn out.
 
         Raises:
-            GrammarError: it has failed while it was used, and would fail again.
+            GrammarError: the grammar failed in use and would fail again.
         """
         key = _key(spec)
         grammar = self._grammars.get(key)
@@ -123,7 +123,7 @@ class GrammarCache:
             num_bytes -= dropped.num_bytes
 
     def make_room(self, num_bytes: int) -> None:
-        """Forget grammars of so many bytes, as far as there are any."""
+        """Evict grammars until this many bytes are free, or none is left."""
         while num_bytes > 0 and self._grammars:
             _, dropped = self._grammars.popitem(last=False)
             num_bytes -= dropped.num_bytes
@@ -180,17 +180,17 @@ class _Lane:
 
 
 class GrammarCompiler:
-    """Compiles on threads of its own. Its methods are for one thread, the scheduler's.
+    """Compiles grammars on its own threads. Only the scheduler's thread may call its methods.
 
     Args:
-        compile_grammar: compiles one within about so many seconds; raises :class:`GrammarError`, or ``TimeoutError``.
+        compile_grammar: compiles one within a number of seconds; raises :class:`GrammarError` or ``TimeoutError``.
             Called on several threads.
-        needs_trial: whether a grammar may turn out to be slow.
-        timeout_s: how long compiling may take.
-        start_s: how long it may take besides until it begins with the first one.
-        cache: where results are kept.
+        needs_trial: true for a grammar that may turn out to be slow.
+        timeout_s: time allowed to compile one grammar.
+        start_s: extra time allowed before the first compilation begins.
+        cache: stores the results.
         on_close: called by :meth:`close`.
-        held: what all grammars take, those that are remembered among them.
+        held: memory of all grammars, including cached ones.
     """
 
     def __init__(

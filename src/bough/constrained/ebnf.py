@@ -1,4 +1,4 @@
-r"""Grammars in EBNF, as GBNF and xgrammar write it, translated to the Lark dialect of llguidance.
+r"""Translate grammars in EBNF, as GBNF and xgrammar write it, to the Lark dialect of llguidance.
 
 ::
 
@@ -9,12 +9,12 @@ Strings and character classes know the escapes ``\n \r \t \f \v \a \b \e \0 \\ \
 ``\uHHHH`` and ``\UHHHHHHHH``; ``.`` is any character. Names may begin with a digit or a hyphen. A rule may go
 on over several lines until the next ``name ::=``.
 
-A lexer takes the longest match at once and never thinks again, which EBNF does not mean. So everything that does not
-refer to itself, directly or through others, becomes part of one regular expression, in which nothing is greedy:
+A lexer takes the longest match at once and never backtracks, unlike EBNF. So every rule that does not refer to itself,
+directly or through others, becomes part of one regular expression with only non-greedy operators:
 a grammar without recursion is matched exactly. In a recursive one, such parts are terminals, taken as far as they go:
-a whole run of them between two recursive ones if that is the same, else each by itself, and if that is not the same
-either (see :mod:`bough.constrained.ebnf_lexing`), or the grammar is too large to tell, each character, which is exact,
-too, and slower.
+a whole run of them between two recursive rules if that is equivalent, else each one separately, and if that is not
+equivalent either (see :mod:`bough.constrained.ebnf_lexing`), or the grammar is too large to tell, each character,
+which is exact but slower.
 """
 
 from __future__ import annotations

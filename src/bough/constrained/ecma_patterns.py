@@ -1,4 +1,4 @@
-"""Regular expressions of ECMA-262, which JSON schemas have, as the grammar engine reads them.
+"""Translate the regular expressions of JSON schemas (ECMA-262) to the dialect of the grammar engine.
 
 JSON Schema 2020-12, Core, 6.4.
 """
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 _CLASS_ATOM = re.compile(r"(?s)\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|u\{[0-9A-Fa-f]+\}|[pP]\{[^}]*\}|c[A-Za-z]|.)|[^\\]")
 _OF_THE_ENGINE = "[&~-^"
-"""Characters of a class that mean something else to the engine, some of them where there are two."""
+"""Characters in a class that have a special meaning only to the engine, some of them only when doubled."""
 
 _QUANTIFIER = re.compile(r"\{\d+(?:,\d*)?\}")
 
 _ANY_REPEATED = re.compile(r"(?s)\\.|\[[^\]]*\]|\.\{(?:\d+,)?(\d+)\}")
 
 MAX_REPEATED_ANY = 100
-"""Most repetitions of any character in a pattern of which the engine can find out what does not match it."""
+"""Most repetitions of "any character" in a pattern that the engine can negate."""
 
 MAX_COMPARED = 24
-"""Most patterns of names that are compared with each other; of more, all are taken to overlap."""
+"""Most patterns of property names that are compared pairwise; more are all assumed to overlap."""
 
 _BACKSLASH = ord("\\")
 _CONTROLS = (1 << 32) - 1
@@ -42,11 +42,11 @@ _SETS = {
     for small, has in (("d", _DIGITS), ("w", _WORD), ("s", _SPACES))
     for name, each in ((small, has), (small.upper(), ~has))
 }
-"""Characters up to the backslash that classes in classes have, as bits."""
+"""Members of class escapes such as ``\d``, up to the backslash, as bits."""
 
 
 def ecma_classes(pattern: str) -> str:
-    """A regular expression of ECMA-262 with its classes written so that they mean the same to the engine."""
+    """Rewrite the character classes of an ECMA-262 regular expression so that the engine reads them alike."""
     result: list[str] = []
     at = 0
     while at < len(pattern):
@@ -81,26 +81,26 @@ def ecma_classes(pattern: str) -> str:
 
 
 def _has_escapes(characters: int) -> bool:
-    """Whether the engine would let escaped quotes and backslashes through a class that does not have them.
+    """True if the engine would accept escaped quotes and backslashes for a class that does not contain them.
 
-    It takes a class that has all control characters for one in which whatever has to be escaped may stand. Without
-    U+0000 it is none.
+    The engine takes a class with all control characters to accept every character that JSON escapes. Without U+0000 the
+    class does not count as one.
     """
     return characters & _CONTROLS == _CONTROLS and characters & _ESCAPED != _ESCAPED
 
 
 def _class_inside(pattern: str, at: int) -> tuple[str, int | None, int]:
-    """What follows ``[`` or ``[^``, up to the bracket that closes the class.
+    """Read a class from after ``[`` or ``[^`` up to its closing bracket.
 
     Returns:
-        The text; which of the characters up to the backslash it has, as bits, or ``None`` if Unicode's properties say
-        that; and where the bracket is.
+        The translated text; its characters up to the backslash, as bits, or ``None`` if a Unicode property decides
+        that; and the index of the bracket.
     """
     items: list[str] = []
     characters, is_known = 0, True
     while at < len(pattern) and pattern[at] != "]":
         low = _CLASS_ATOM.match(pattern, at)
-        if low is None:  # a backslash at the very end
+        if low is None:  # a trailing backslash
             break
         at = low.end()
         items.append(_class_atom(low[0]))
@@ -123,7 +123,7 @@ def _class_inside(pattern: str, at: int) -> tuple[str, int | None, int]:
 
 
 def _code_point(atom: str) -> int | None:
-    """Of the one character that a part of a class stands for; ``None`` if it stands for others."""
+    """Return the code point of a class member that is a single character, otherwise ``None``."""
     if len(atom) == 1:
         return ord(atom)
     kind, digits = atom[1], atom[2:].strip("{}")
@@ -141,24 +141,24 @@ def _class_atom(atom: str) -> str:
 
 
 def engine_problem(schema: Any, *, lenient: bool = False) -> str:
-    """What the engine says against a schema; empty if nothing."""
+    """Return the engine's objection to a schema; empty if it accepts the schema."""
     options: JsonCompileOptions = {"lenient": lenient, "coerce_one_of": lenient}
     grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), overrides=options)
     return LLMatcher.validate_grammar(grammar, None)
 
 
 def pattern_problem(pattern: str) -> str:
-    """What the engine says against a pattern; empty if nothing."""
+    """Return the engine's objection to a pattern; empty if it accepts the pattern."""
     return engine_problem({"type": "string", "pattern": pattern})
 
 
 def is_costly_to_exclude(pattern: str) -> bool:
-    """Whether texts that do not match the pattern take the engine too much work."""
+    """True if negating the pattern takes the engine too much work."""
     return any(int(match[1]) > MAX_REPEATED_ANY for match in _ANY_REPEATED.finditer(pattern) if match[1])
 
 
 def overlapping(patterns: list[str]) -> list[list[str]]:
-    """The patterns in groups, such that no text matches two of different groups."""
+    """Group the patterns so that no text matches two patterns in different groups."""
     if len(patterns) < 2 or not _overlap(patterns):
         return [[each] for each in patterns]
     if len(patterns) > MAX_COMPARED:
@@ -173,5 +173,5 @@ def overlapping(patterns: list[str]) -> list[list[str]]:
 
 
 def _overlap(patterns: list[str]) -> bool:
-    """Whether some text matches two of the patterns, or the engine cannot tell."""
+    """True if some text matches two of the patterns, or the engine cannot tell."""
     return bool(engine_problem({"type": "object", "patternProperties": dict.fromkeys(patterns, True)}))

@@ -1,6 +1,6 @@
-"""Tells whether the alternatives of ``oneOf`` exclude each other, which they mostly do.
+"""Decide if the alternatives of a ``oneOf`` exclude each other, as they mostly do.
 
-They differ in type, or in the value of a property that all of them require.
+They do if they differ in type, or in the value of a property that all of them require.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ MAX_ONE_OF = 512
 """Most alternatives that are compared with each other."""
 
 Resolve = Callable[[Any], Any]
-"""From a schema to the one that it refers to, if it says nothing else; ``None`` if there is none."""
+"""Replaces a schema that is only a reference by its target; returns ``None`` if that fails."""
 
 
 def exclusive(options: list[Any], resolve: Resolve) -> bool:
-    """Whether no value can match two of the schemas."""
+    """True if no value can match two of the schemas."""
     if not 1 <= len(options) <= MAX_ONE_OF:
         return False
     resolved = [resolve(option) for option in options]
@@ -25,7 +25,7 @@ def exclusive(options: list[Any], resolve: Resolve) -> bool:
         return False
     if _disjoint([_values(option) for option in resolved]):
         return True
-    # By type alone, or, among the objects, by the value of a property that all of them have.
+    # Compare types first, then, among objects, the values of a property that all of them require.
     objects = [option for option in resolved if types_of(option) == {"object"}]
     others = [option for option in resolved if types_of(option) != {"object"}]
     if len(objects) > 1 and not any(_disjoint(tags) for tags in _tags(objects, resolve)):
@@ -34,13 +34,13 @@ def exclusive(options: list[Any], resolve: Resolve) -> bool:
 
 
 def required_names(schema: dict[str, Any]) -> list[str]:
-    """Properties that a schema requires."""
+    """Return the names of the properties that a schema requires."""
     required = schema.get("required")
     return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
 
 
 def types_of(schema: dict[str, Any]) -> set[str] | None:
-    """JSON types that a schema allows, integers counted as numbers; ``None`` if it does not say."""
+    """Return the JSON types that a schema allows, counting integers as numbers; ``None`` if it does not say."""
     given = schema.get("type")
     if given is None and "const" in schema:
         return {_type_of(schema["const"])}
@@ -52,7 +52,7 @@ def types_of(schema: dict[str, Any]) -> set[str] | None:
 
 
 def _tags(objects: list[dict[str, Any]], resolve: Resolve) -> Iterator[list[set[str] | None]]:
-    """For each property that all objects require: the values that it may have in each of them."""
+    """Yield, for each property that all objects require, the values allowed in each of them."""
     required = [frozenset(required_names(option)) for option in objects]
     for name in dict.fromkeys(required_names(objects[0])):
         if not all(name in each for each in required):
@@ -62,13 +62,13 @@ def _tags(objects: list[dict[str, Any]], resolve: Resolve) -> Iterator[list[set[
 
 
 def _values(schema: Any) -> set[str] | None:
-    """The values that a schema lists, as JSON text; ``None`` if it does not."""
+    """Return the values that a schema lists, as JSON text; ``None`` if it lists none."""
     if not isinstance(schema, dict):
         return None
     values = [schema["const"]] if "const" in schema else schema.get("enum")
     if not isinstance(values, list):
         return None
-    # 1 and 1.0 are the same value to JSON Schema.
+    # JSON Schema treats 1 and 1.0 as equal.
     return {_canonical(value) for value in values}
 
 

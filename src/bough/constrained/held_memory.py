@@ -1,4 +1,4 @@
-"""Memory that compiled grammars take in this process: measured, and bounded for all of them together."""
+"""Measure and limit the memory of all compiled grammars in this process together."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from bough.errors import Overloaded
 from bough.observability.process_usage import allocated_bytes
 
 ROOM_SECONDS = 5.0
-"""How long a new grammar waits for others to go before its request is refused."""
+"""Time that a new grammar waits for memory before its request is refused."""
 
 TRIM_BYTES = 16 * 2**20
-"""Freed memory after which what the allocator keeps is given back to the system."""
+"""Amount of freed memory after which the allocator's unused memory is returned to the system."""
 
 LOOK_NS = 2000
 MAX_LOOKS_APART = 64
-"""Time that measuring growth may take per piece of work, on average: looking takes as long as there are free pieces of
-memory to be counted, so it is done for one in every few, up to this many."""
+"""Average time, in ns, to measure memory growth per piece of work, and most pieces per measurement. Measuring takes
+longer the more free blocks the allocator has, so only one piece in several is measured."""
 
 
 class HeldBytes:
-    """Bytes that grammars take together. For several threads.
+    """Bytes of all grammars together. Thread-safe.
 
     Attributes:
-        total: of all grammars.
-        wanted: how much new ones wait for.
+        total: bytes in use.
+        wanted: bytes that new grammars wait for.
     """
 
     def __init__(self, max_bytes: int = MAX_HELD_BYTES) -> None:
@@ -40,18 +40,18 @@ class HeldBytes:
 
     @property
     def lacking(self) -> int:
-        """Bytes that have to go before there is room for the grammars that wait, and for growth."""
+        """Bytes to free to make room for waiting grammars and for growth."""
         return max(self.total + self.wanted - self._max_bytes, 0)
 
     def add(self, num_bytes: int) -> None:
-        """Count what a grammar takes, or negative what one has given back."""
+        """Add the size of a grammar, or a negative number for memory that it has freed."""
         with self._changed:
             self.total += num_bytes
             if num_bytes < 0:
                 self._changed.notify_all()
 
     def release(self, num_bytes: int) -> bool:
-        """Count that a grammar is gone; returns, once, that much has been freed since the last time."""
+        """Subtract the size of a grammar; return true, once, when enough has been freed since the last time."""
         self.add(-num_bytes)
         with self._changed:
             self._freed += num_bytes
@@ -62,10 +62,10 @@ class HeldBytes:
 
     @contextmanager
     def room(self, num_bytes: int) -> Iterator[None]:
-        """Keep room for a grammar until it counts itself.
+        """Reserve room for a grammar until its own size is counted.
 
         Raises:
-            Overloaded: there is none in time.
+            Overloaded: no room became free in time.
         """
         with self._changed:
             self.wanted += num_bytes
@@ -85,7 +85,7 @@ class HeldBytes:
 
 
 class GrowthMeter:
-    """Measures what pieces of work leave allocated; what is not looked at counts like what is."""
+    """Measures the memory that pieces of work leave allocated; unmeasured pieces count like measured ones."""
 
     def __init__(self) -> None:
         self._apart = 1
@@ -93,18 +93,18 @@ class GrowthMeter:
         self._cost_ns = LOOK_NS
 
     def begin(self) -> int | None:
-        """Look at the memory before a piece of work, or ``None`` if this one is not looked at."""
+        """Measure the memory before a piece of work; return ``None`` if this piece is not measured."""
         self._left -= 1
         if self._left > 0:
             return None
         begin = time.perf_counter_ns()
         before = allocated_bytes()
-        # A look that was interrupted says little about the next one.
+        # The time of an interrupted measurement says little about the next one.
         self._cost_ns = min(time.perf_counter_ns() - begin, 2 * self._cost_ns)
         self._apart = min(max(self._cost_ns // LOOK_NS, 1), MAX_LOOKS_APART)
         self._left = self._apart
         return before
 
     def grown(self, before: int) -> int:
-        """Bytes by which work grows memory, from what the one that has just ended left allocated."""
+        """Return the estimated growth from the piece of work that has just ended."""
         return (allocated_bytes() - before) * self._apart

@@ -1,16 +1,16 @@
-"""JSON schemas as they come, and as the grammar engine can enforce them.
+"""Rewrite JSON schemas from requests into schemas that the grammar engine can enforce.
 
-What becomes of each keyword is in :data:`bough.schema_keywords.KEYWORDS`. A schema is written anew for the engine, with
-what can be kept, and nothing that it would refuse or read otherwise: what cannot be kept is refused, or left out if the
-schema is read leniently. Leaving out only ever allows for more values. Dates become patterns, for the engine takes
-every month to have 31 days. A ``oneOf`` that excludes itself is an ``anyOf``.
+:data:`bough.schema_keywords.KEYWORDS` says how each keyword is treated. The engine gets a new schema without anything
+that it would refuse or misread: a keyword that cannot be enforced is refused, or left out if the
+schema is lenient. Leaving out a keyword only ever allows more values. Dates become patterns, because the engine
+assumes that every month has 31 days. A ``oneOf`` with exclusive alternatives becomes an ``anyOf``.
 
-References lead to ``$defs``, where each schema stands that is referred to. The engine cannot combine a schema with
-others while it is reading it, as happens where a reference with other keywords beside it leads back to itself. Such a
-combination gets a definition of its own, in which what it refers to is written out, and to which it refers in turn.
+References point to ``$defs``, which holds every schema that is referred to. The engine cannot combine a schema with
+others while it is still reading that schema, as when a reference with sibling keywords leads back to itself. Such a
+combination gets its own definition, in which the target is written out and which later references point to.
 
-The engine does not see that a name comes twice in an object, unless ``properties`` or ``required`` list it: an object
-of two members may have but one property then. So ``minProperties`` cannot be kept where that would matter.
+The engine does not notice duplicate names in an object, unless ``properties`` or ``required`` lists them: an object
+with two members may then have only one property. So ``minProperties`` is not enforced where that would matter.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ from bough.schema_keywords import (
 )
 
 MAX_SCHEMAS = 50_000
-"""Most schemas that one may come to when what it refers to is written out: as many as the engine takes."""
+"""Most schemas after references are written out; the engine has the same limit."""
 
 MAX_COUNTED_OPTIONS = 64
-"""Most optional properties of which one has to be there: the engine has a rule for each pair."""
+"""Most optional properties of which one is required: the engine needs a rule for each pair."""
 
 _YEAR = r"(?:[1-9]\d{3}|0[1-9]\d{2}|00[1-9]\d|000[1-9])"
 _LEAP_YEAR = r"(?:\d{2}(?:0[48]|[2468][048]|[13579][26])|(?:0[48]|[2468][048]|[13579][26])00)"
@@ -74,21 +74,21 @@ class SchemaError(ValueError):
 
 
 class Effort(IntEnum):
-    """How much of a schema that is read leniently is kept."""
+    """Amount of a lenient schema that is kept."""
 
     ALL = 0
-    """all that can be"""
+    """everything that can be enforced"""
     SIMPLE = 1
-    """types, members and values; of schemas that are combined, one"""
+    """types, members and values; one of several combined schemas"""
     TYPE = 2
-    """the type"""
+    """the type only"""
 
 
 def is_lenient(schema: Any) -> bool:
-    """Whether what cannot be kept of a schema is to be left out.
+    """True if keywords that cannot be enforced are to be left out.
 
     Raises:
-        SchemaError: the schema says something about the engine that clients have no say in.
+        SchemaError: the schema sets an engine option that is not open to clients.
     """
     options = schema.get(SCHEMA_OPTIONS, {}) if isinstance(schema, dict) else {}
     if not isinstance(options, dict) or not options.keys() <= {"lenient"}:
@@ -97,14 +97,14 @@ def is_lenient(schema: Any) -> bool:
 
 
 def prepare(schema: Any, effort: Effort = Effort.ALL) -> Any:
-    """A schema for the grammar engine.
+    """Return a schema for the grammar engine.
 
     Args:
         schema: an object or a boolean; not changed.
-        effort: how much of it is kept, if it is read leniently.
+        effort: amount of a lenient schema to keep.
 
     Raises:
-        SchemaError: it is no schema, or has something that cannot be kept and is not to be left out.
+        SchemaError: it is not a schema, or contains something that can neither be enforced nor left out.
     """
     lenient = is_lenient(schema)
     if not isinstance(schema, dict):
@@ -113,12 +113,12 @@ def prepare(schema: Any, effort: Effort = Effort.ALL) -> Any:
 
 
 class _At(NamedTuple):
-    """Where a schema stands, and among what.
+    """Position of a schema, and how it combines with others.
 
     Attributes:
-        place: in the document.
-        alone: no other schema speaks of the same value, nor did one of a value around it.
-        within: if it is combined with others: what is written out around it, by ``id``; ``None`` if it is not.
+        place: position in the document.
+        alone: no other schema applies to the same value, nor to a value that contains it.
+        within: for combined schemas, ids of the references being written out around this one; otherwise ``None``.
     """
 
     place: Place
@@ -126,7 +126,7 @@ class _At(NamedTuple):
     within: frozenset[int] | None = None
 
     def below(self, step: str, *, alone: bool = True) -> _At:
-        """Of a schema for some part of the value."""
+        """Return the position of a schema for a part of the value."""
         return _At(self.place._replace(pointer=self.place.pointer + step), self.alone and alone)
 
 
@@ -140,7 +140,7 @@ class _Rewriter:
         self._pending: list[tuple[str, Any, _At]] = []
 
     def document(self) -> Any:
-        """The root, and what it refers to."""
+        """Return the root schema and its definitions."""
         root, place = self._references.root
         result: Any = self._schema(root, _At(place))
         definitions = {}
@@ -152,7 +152,7 @@ class _Rewriter:
         return {**result, "$defs": definitions} if definitions else result
 
     def _schema(self, schema: Any, at: _At) -> Any:
-        """A schema for the engine."""
+        """Return a schema rewritten for the engine."""
         self._left -= 1
         if self._left < 0:
             raise SchemaError(
@@ -182,7 +182,7 @@ class _Rewriter:
         return result
 
     def _own(self, schema: dict[str, Any], at: _At) -> dict[str, Any]:
-        """The keywords that say something and can be kept, each of the right form."""
+        """Return the effective keywords that can be enforced, with their values checked."""
         if "$ref" in schema and (at.place.draft <= 7 or self._effort > Effort.ALL):
             schema = {"$ref": schema["$ref"]}
         own = {}
@@ -194,7 +194,7 @@ class _Rewriter:
                 raise SchemaError(f"{key} must be {wanted} (at {at.place.pointer})")
             if wanted is None and (KEYWORDS[key].fate != "left out" or self._cannot(key, at)):
                 own[key] = value
-        if isinstance(own.get("items"), list):  # until 2019-09
+        if isinstance(own.get("items"), list):  # before 2020-12
             own["prefixItems"] = own.pop("items")
             if "additionalItems" in own:
                 own["items"] = own["additionalItems"]
@@ -216,7 +216,7 @@ class _Rewriter:
         return own
 
     def _name_types(self, own: dict[str, Any], at: _At) -> None:
-        """Check the types, which a schema that is read leniently may call as other languages do."""
+        """Check the types; a lenient schema may use the type names of other languages."""
         names = [own["type"]] if isinstance(own["type"], str) else own["type"]
         if self._lenient:
             names = [name if name in JSON_TYPES else kind_named(name) for name in names]
@@ -264,7 +264,7 @@ class _Rewriter:
             result[key] = value
 
     def _finish(self, own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
-        """Write what depends on several keywords."""
+        """Write the keywords that depend on several others."""
         name = result.get("format")
         if name in STRICTER_FORMATS and "pattern" not in result:
             # Without a type a format only concerns strings; the engine reads a pattern the same way.
@@ -275,10 +275,10 @@ class _Rewriter:
             self._count_properties(own, result, at)
 
     def _cannot(self, keyword: str, at: _At, why: str = "", *, must: str = "") -> bool:
-        """Leave a keyword out, which is what the caller does.
+        """Accept that the caller leaves a keyword out.
 
         Raises:
-            SchemaError: it may not be left out.
+            SchemaError: it must not be left out.
         """
         if not self._lenient:
             problem = (
@@ -290,19 +290,19 @@ class _Rewriter:
     def _values(self, key: str, value: Any, result: dict[str, Any], at: _At) -> None:
         number = inexact(value)
         if number is not None:
-            # What is read leniently may be any value here.
+            # A lenient schema allows any value here.
             size = "which the engine would write as another number (it has floats of 64 bits)"
             self._cannot(key, at, must=f"not have {str(number)[:32]}, {size}; make it a string, or leave it out")
         elif value != [] or key == "const" or not self._lenient:
             result[key] = value
 
     def _is_impossible(self, name: str, own: dict[str, Any]) -> bool:
-        """Whether a property is required that there cannot be, by the same schema, which may be a mistake."""
+        """True if a property is required that the same schema makes impossible, which may be a mistake."""
         is_closed = own.get("additionalProperties") is False and "patternProperties" not in own
         return self._lenient and own.get("properties", {}).get(name, not is_closed) is False
 
     def _pattern(self, key: str, value: str, at: _At) -> str | None:
-        """A regular expression for the engine; ``None`` if there is none."""
+        """Return a regular expression for the engine; ``None`` if there is none."""
         pattern = ecma_classes(value)
         problem = pattern_problem(pattern)
         if problem:
@@ -311,7 +311,7 @@ class _Rewriter:
         return pattern
 
     def _named_by_pattern(self, value: dict[str, Any], own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
-        """Write ``patternProperties``, and what that means for properties of other names."""
+        """Write ``patternProperties``, and its effect on properties with other names."""
         key = "patternProperties"
         others = own.get("additionalProperties", True)
         named: dict[str, Any] = {}
@@ -328,7 +328,7 @@ class _Rewriter:
                 self._cannot(key, below, f"with more than {MAX_REPEATED_ANY} of any characters where names are free")
                 continue
             if pattern is None:
-                # Which names it would have is not known.
+                # The names that it would apply to are unknown.
                 if others is not True:
                     result["additionalProperties"] = self._either(result.get("additionalProperties"), schema)
             elif others not in (True, {}) or schema not in (True, {}):
@@ -344,14 +344,14 @@ class _Rewriter:
 
     @staticmethod
     def _either(*schemas: Any) -> Any:
-        """What fits one of the schemas, those that are ``None`` aside."""
+        """Return a schema that matches if any of the given ones does; ``None`` entries are skipped."""
         given = [each for each in schemas if each is not None]
         if any(each in (True, {}) for each in given):
             return True
         return given[0] if len(given) == 1 else {"anyOf": given}
 
     def _in_place(self, key: str, value: list[Any], result: dict[str, Any], at: _At) -> None:
-        """Write schemas that speak of the same value."""
+        """Write schemas that apply to the same value."""
         if not value and self._lenient:
             return
         pointer = f"{at.place.pointer}/{key}/"
@@ -369,7 +369,7 @@ class _Rewriter:
             result["anyOf"] = inner
 
     def _as_one(self, schema: Any, at: _At) -> Any:
-        """The schema that one refers to, if it says nothing else."""
+        """Return the target of a schema that is only a reference, or a schema without one; ``None`` for any other."""
         if not isinstance(schema, dict) or "$ref" not in schema:
             return schema
         if any(asserts(schema, key) for key in schema if key != "$ref"):
@@ -378,7 +378,7 @@ class _Rewriter:
         return None if target is None else target.schema
 
     def _refer(self, reference: str, result: dict[str, Any], at: _At) -> None:
-        """Write a reference, or what it leads to."""
+        """Write a reference, or its target."""
         target = self._references.resolve(reference, at.place)
         if target is None:
             self._cannot("$ref", at, _nowhere(reference))
@@ -394,7 +394,7 @@ class _Rewriter:
             self._cannot("$ref", at, "which leads back to itself")
 
     def _reference(self, target: Target, alone: bool, within: frozenset[int] | None = None) -> dict[str, Any]:
-        """A reference to a definition, which is made if there is none yet."""
+        """Return a reference to a definition, which is created on first use."""
         key = (id(target.schema) if within is None else -id(target.schema), alone)
         if key not in self._names:
             self._names[key] = str(len(self._names))
@@ -402,7 +402,7 @@ class _Rewriter:
         return {"$ref": f"#/$defs/{self._names[key]}"}
 
     def _leads_into_circle(self, schema: Any, at: _At) -> bool:
-        """Whether a schema for the same value is referred to which has references that lead in a circle."""
+        """True if a schema refers, for the same value, to a schema with cyclic references."""
         if not isinstance(schema, dict):
             return False
         place = self._references.place_of(schema, at.place)
@@ -417,7 +417,7 @@ class _Rewriter:
         )
 
     def _count_properties(self, own: dict[str, Any], result: dict[str, Any], at: _At) -> None:
-        """Keep bounds of the number of properties only where the engine counts each of these once, and no others."""
+        """Keep bounds on the number of properties only if the engine counts every property exactly once."""
         required = set(required_names(result))
         properties = own.get("properties", {})
         optional = [name for name, each in properties.items() if name not in required and each is not False]
@@ -437,7 +437,7 @@ class _Rewriter:
             is_counted = least <= len(required) + 1 and most in (None, len(required) + 1)
             is_counted = is_counted and len(optional) <= MAX_COUNTED_OPTIONS
         else:
-            # One name besides those that are required is never one that has come already.
+            # A single name besides the required ones cannot repeat an earlier one.
             is_counted = not optional and (least <= len(required) + 1 or is_closed or is_listed)
         if is_counted and (at.alone or not self._lenient):
             return
@@ -454,5 +454,5 @@ def _nowhere(reference: str) -> str:
 
 
 def _is_of_draft_3(keyword: str, value: Any) -> bool:
-    """Whether a keyword has a form that only draft 3 had, and much that was written later."""
+    """True if a keyword has a form that is specific to draft 3, which is still common."""
     return keyword == "required" and isinstance(value, bool)

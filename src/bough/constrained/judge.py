@@ -1,6 +1,6 @@
-"""The child process that tries grammars out: translates, compiles and follows them, and measures what that takes.
+"""Child process that tries grammars out: translates, compiles and follows them, and measures the cost.
 
-It has the vocabulary of the model, since masks over more tokens go deeper into a grammar and take longer.
+It has the model's vocabulary, because masks over more tokens go deeper into a grammar and take longer.
 """
 
 from __future__ import annotations
@@ -38,30 +38,30 @@ from bough.observability.process_usage import allocated_bytes, give_back_freed_m
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 
 MAX_MEMORY_BYTES = 768 * 2**20
-"""Address space of the child beyond what it begins with: its vocabulary takes 100 MB, and a grammar that is far too
-large is soon over."""
+"""Address space of the child beyond what it starts with. Its vocabulary takes 100 MB; a grammar that is far too large
+hits the limit quickly."""
 
 MAX_SOURCE_CHARS = 512 * 1024
-"""Length of what a specification is translated to, which the engine copies and splits while it holds the GIL."""
+"""Longest translated specification: the engine copies and splits it while holding the GIL."""
 
 MAX_FORCED_BYTES = 1024
-"""Longest text that a grammar may force at once: it takes a millisecond. Where it is longer, none is forced at all."""
+"""Longest text that a grammar may force at once: it takes a millisecond. A grammar that exceeds it forces nothing."""
 
 WALK_STEPS = 64
-"""Tokens that the child goes through a grammar."""
+"""Tokens for which the child follows a grammar."""
 
 CLOSING = 0.3
-"""How often a token is preferred that ends a string or the like, so as to see what comes behind it."""
+"""Probability of preferring a token that closes a string or the like, to reach the grammar behind it."""
 
 MAX_SEARCHED_PARTS = 256
-"""Parts of a structural tag that are tried out one by one to find the one which is at fault."""
+"""Most parts of a structural tag that are tried one by one to find the faulty one."""
 
 STACK_BYTES = 48 * 2**20
-"""Stack on which the child compiles: less than the compiler's own threads have."""
+"""Stack on which the child compiles: smaller than that of the compiler's own threads."""
 
 QUICK_CPU_SECONDS = 0.05
 LOWEST_PRIORITY = 19
-"""A grammar that takes more processor time than this goes on with what nobody else wants."""
+"""Nice value for the rest of a grammar that takes more processor time than this."""
 
 _LONG = re.compile(r'\{\d{4}|"minLength": ?(?:\d{4}|\d+[.e])|[^"\\/\n]{1024}')
 """Sources that very likely force long texts somewhere."""
@@ -69,11 +69,11 @@ _LONG = re.compile(r'\{\d{4}|"minLength": ?(?:\d{4}|\d+[.e])|[^"\\/\n]{1024}')
 _REPEATED = re.compile(r"(?<!\))\{(\d{1,3})\b")
 _REPEATED_GROUP = re.compile(r"\)\{(\d{1,3})\b")
 MAX_REPEATED = 5000
-"""How often something is repeated in nested groups, beyond which it is taken for long, too."""
+"""Product of nested repetition counts beyond which a grammar is assumed to force long texts, too."""
 
 
 class TrialSetup(msgspec.Struct, array_like=True):
-    """What the child must know."""
+    """Everything the child must know in advance."""
 
     whitespace_pattern: str
     special_tokens: dict[str, int]
@@ -81,15 +81,15 @@ class TrialSetup(msgspec.Struct, array_like=True):
 
 
 class Case(msgspec.Struct, array_like=True):
-    """What the child is asked."""
+    """One specification to try out."""
 
     spec: GrammarSpec
     timeout_s: float
-    """seconds after which nobody waits for its answer"""
+    """seconds after which the parent gives up"""
 
 
 class Verdict(msgspec.Struct, array_like=True):
-    """What the child says of a specification: the translated grammar and its memory, or what is wrong with it."""
+    """Result of a trial: the translated grammar and its memory, or the problem."""
 
     source: str | None
     problem: str | None = None
@@ -109,14 +109,14 @@ def main() -> int:
 
 @dataclass
 class Cost:
-    """What a grammar took so far: bytes, and seconds of processor time.
+    """Cost of a grammar so far: bytes, and seconds of processor time.
 
     Attributes:
-        num_bytes: allocated for it.
-        build_s: to compile it.
-        hold_s: the longest that the GIL was held.
-        masks_s: of each mask.
-        forced_bytes: the longest text that it forced at once.
+        num_bytes: memory allocated for it.
+        build_s: time to compile it.
+        hold_s: longest time for which the GIL was held.
+        masks_s: time of each mask.
+        forced_bytes: length of the longest text forced at once.
     """
 
     num_bytes: int
@@ -126,7 +126,7 @@ class Cost:
     forced_bytes: int
 
     def problem(self, vocab_size: int) -> str | None:
-        """Which bound it is beyond."""
+        """Return a description of the limit that was exceeded, if any."""
         more_s = vocab_size * MASK_SECONDS_PER_TOKEN
         mean_s = sum(self.masks_s) / max(len(self.masks_s), 1)
         bounds = (
@@ -161,7 +161,7 @@ class Judge:
         self._closing = np.array([bool(token) and not token.strip(b'"}],:> \n') for token in self._tokens])
 
     def __call__(self, case: Case) -> Verdict:
-        """What becomes of a specification, on a stack of its own."""
+        """Judge a specification, on a separate stack."""
         verdicts: list[Verdict] = []
         thread = threading.Thread(target=lambda: verdicts.append(self._judge(case.spec, case.timeout_s)))
         thread.start()
@@ -194,9 +194,9 @@ class Judge:
     def _located(
         self, spec: GrammarSpec, problem: str, check: Callable[[GrammarSpec], object], begin: float, deadline: float
     ) -> str:
-        """What is wrong; of a structural tag with the first of its parts of which ``check`` says so by itself.
+        """Describe the problem; for a structural tag, name the first part for which ``check`` reports it.
 
-        It is looked for as long as there is time for a part that takes as long as the whole has since ``begin``.
+        The search stops when there is no time left for a part as slow as the whole has been since ``begin``.
         """
         if spec.kind != "structural_tag" or problem.endswith(OF_THE_WHOLE):
             return problem
@@ -211,7 +211,7 @@ class Judge:
         return problem
 
     def _follow(self, kind: GrammarKind, source: str) -> Cost:
-        """Compile a grammar, go a random way through it, and measure both.
+        """Compile a grammar, follow a random path through it, and measure both.
 
         Raises:
             GrammarError: it cannot be compiled or followed.
@@ -247,13 +247,13 @@ class Judge:
             cost.hold_s = max(cost.hold_s, time.thread_time() - begin)
             cost.forced_bytes = max(cost.forced_bytes, sum(len(self._tokens[token]) for token in judgement.forced))
             if cost.forced_bytes > MAX_FORCED_BYTES:
-                return  # it is done again, without that
+                return  # the caller tries again without forced text
             for token in judgement.forced[:WALK_STEPS]:
                 matcher.accept(token)
 
 
 def forces_much(source: str) -> bool:
-    """Guess from its numbers whether a grammar forces long texts, which would take long to find out."""
+    """Guess from numbers in the source if a grammar forces long texts, which would take long to measure."""
     if _LONG.search(source):
         return True
     for part in re.split(r'["\n]', source):
@@ -264,7 +264,7 @@ def forces_much(source: str) -> bool:
 
 
 def without_forcing(source: str) -> str:
-    """A grammar that forces no text, however little choice it leaves: each of its masks takes a bounded time."""
+    """Return a grammar that never forces text, so that the time of each mask is bounded."""
     head = '%llguidance {"no_forcing": true}\n'
     if not source.startswith("{"):
         return head + source
@@ -277,7 +277,7 @@ def _said(error: GrammarError, spec: GrammarSpec) -> str:
 
 
 def _stand_back(thread: threading.Thread) -> None:
-    """Leave the processors to all others, where a single thread can do that (on Linux)."""
+    """Lower the priority of this thread, where a single thread can do that (on Linux)."""
     if sys.platform == "linux" and thread.native_id is not None:
         try:
             os.setpriority(os.PRIO_PROCESS, thread.native_id, LOWEST_PRIORITY)

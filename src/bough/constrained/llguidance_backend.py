@@ -36,28 +36,28 @@ from bough.observability.process_usage import allocated_bytes, give_back_freed_m
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 
 MAX_LEXER_STATES = 64_000
-"""States of the automaton that all outputs with the same compiled grammar share and that grows while they use it. A
-string of bounded length takes about four states per character, mostly of half a KiB each."""
+"""Most states of the automaton that is shared by all outputs of a compiled grammar, and grows in use. A string of
+bounded length takes about four states per character, mostly half a KiB each."""
 
 WORN_TOKENS = 4096
 WORN_BYTES = 4 * 2**20
-"""Tokens, and growth, after which a compiled grammar is not given to new requests, but compiled anew."""
+"""Tokens, and bytes of growth, after which new requests get a freshly compiled grammar."""
 
 PLAIN_WORN_TOKENS = 65_536
 PLAIN_STATES = 8000
-"""The same of schemas that bound no length and have no pattern, and their most states: none in
-``benchmarks/grammar_corpus.py``, hostile ones aside, has more than 500 after thousands of tokens. Their growth
+"""The same for schemas without length bounds and patterns, and their most states: in ``benchmarks/grammar_corpus.py``
+none except the hostile ones has more than 500 after thousands of tokens. Their growth
 is not measured."""
 
 _MAY_GROW = re.compile(r'Length"|"pattern|\{\d')
 
 MAX_GRAMMAR_SYMBOLS = 200_000
 MAX_STEP_FUEL = 50_000
-"""Work on regular expressions per mask, about 4 ms: bounds how long a request can make all others wait, and by how much
-memory can grow, 300 bytes a unit at most. Five thousand texts to choose from need 40,000, with 150,000 tokens."""
+"""Most work on regular expressions per mask, about 4 ms: limits the delay to other requests, and the growth of memory,
+at most 300 bytes a unit. A choice of five thousand texts needs 40,000, with 150,000 tokens."""
 
 MAX_STEP_ITEMS = 30_000
-"""Work on rules per mask or forced text, about 2 ms; twice what a grammar needs that is parsed by the character."""
+"""Most work on rules per mask or forced text, about 2 ms: twice the need of a grammar parsed character by character."""
 
 MAX_MASK_THREADS = 8
 MIN_PARALLEL_MASKS = 4
@@ -75,31 +75,31 @@ MAX_REMEMBERED_LOOKS = 1024
 
 MIN_GRAMMAR_BYTES = 64 * 1024
 BYTES_PER_SOURCE_BYTE = 128
-"""Memory of a grammar that is small and plain enough not to be tried out: at most 80 bytes a byte were measured."""
+"""Estimated memory of a grammar that is too small and plain to need a trial; at most 80 bytes a byte were measured."""
 
 MATCHER_BYTES = 4096
-"""Memory of a matcher, which has a copy of the source besides."""
+"""Memory of a matcher without its copy of the source."""
 
 LARGE_BYTES = 2 * 2**20
-"""Size from which a grammar is freed without the GIL: 5 MB take a millisecond."""
+"""Size above which a grammar is freed without the GIL: 5 MB take a millisecond."""
 
 _NO_TOKEN = 2**32 - 2
 
 EARLY_TOKENS = 1024
-"""A grammar that fails before it has followed so many tokens would fail again if it were compiled anew."""
+"""Tokens before which a failure would recur if the grammar were compiled again."""
 
 RESTLESS_BYTES = 64 * 1024
-"""Growth of several grammars together from which each is looked at alone."""
+"""Joint growth of several grammars above which each is measured separately."""
 
 
 class LLGuidanceBackend:
-    """Compiles with llguidance for one vocabulary.
+    """Compiles grammars with llguidance for one vocabulary.
 
     Args:
         tokenizer: the vocabulary.
-        translator: writes specifications as llguidance wants them, with the ids of that vocabulary.
+        translator: writes specifications in llguidance's notation, with the ids of that vocabulary.
         max_states: see :data:`MAX_LEXER_STATES`.
-        measures_growth: of what it compiles, while that is used.
+        measures_growth: measure the growth of compiled grammars in use.
     """
 
     def __init__(
@@ -123,15 +123,15 @@ class LLGuidanceBackend:
         return self.build(spec.kind, self._translator.translate(spec))
 
     def build(self, kind: GrammarKind, source: str, num_bytes: int | None = None) -> LLGuidanceGrammar:
-        """Compile what a translator has written.
+        """Compile the output of a translator.
 
         Args:
-            kind: of the specification.
+            kind: kind of the specification.
             source: in the engine's notation.
-            num_bytes: memory that it takes, where that was measured.
+            num_bytes: memory of the grammar, if it was measured.
 
         Raises:
-            GrammarError: it is wrong, not supported or too large.
+            GrammarError: it is invalid, not supported or too large.
         """
         is_plain = kind == "json_schema" and _MAY_GROW.search(source) is None
         limits = self._plain_limits if is_plain else self._limits
@@ -151,20 +151,20 @@ def _limits(max_states: int) -> LLParserLimits:
         max_grammar_size=MAX_GRAMMAR_SYMBOLS,
         step_lexer_fuel=MAX_STEP_FUEL,
         step_max_items=MAX_STEP_ITEMS,
-        # Takes up to twenty seconds, to save as little at a time that masks are computed at anyway.
+        # Precomputing takes up to twenty seconds and saves little afterwards.
         precompute_large_lexemes=False,
         verbose_errors=False,
     )
 
 
 class Account(NamedTuple):
-    """Memory of a grammar to begin with, of each of its matchers, and where both are counted."""
+    """Initial memory of a grammar and of each matcher, and the counters that both are added to."""
 
     held: HeldBytes
     num_bytes: int
     matcher_bytes: int
     meter: GrowthMeter | None
-    """measures its growth; ``None`` if it is not worth that"""
+    """measures growth; ``None`` if that is not worth its cost"""
 
 
 class LooksAhead:
@@ -189,17 +189,17 @@ class LLGuidanceGrammar:
     """See :class:`~bough.constrained.base.Grammar`.
 
     Attributes:
-        num_tokens: accepted by all its matchers so far.
+        num_tokens: tokens accepted by all its matchers so far.
         num_bytes: see the protocol.
-        has_failed: whether a matcher could not go on for want of states, of which copies have no more either.
+        has_failed: a matcher ran out of states, so copies of it would fail, too.
         failure: see the protocol.
-        is_too_large: whether it has grown beyond its bounds; then none of its matchers goes on.
-        is_restless: whether it grew when it was looked at last.
+        is_too_large: it has grown beyond its limits, which stops all its matchers.
+        is_restless: it had grown when it was last measured.
         meter: measures growth, if it may grow.
-        held: counts what all grammars take.
-        matcher_bytes: memory of each of its matchers.
-        looks: when to ask it for forced text; may be shared with others of the same source.
-        last_tokens: ends of sequence, and all tokens that an output was complete with: these are looked at at once.
+        held: memory of all grammars.
+        matcher_bytes: memory of each matcher.
+        looks: decides when to ask for forced text; may be shared by grammars with the same source.
+        last_tokens: end-of-sequence ids, and all tokens that completed an output; these are checked immediately.
     """
 
     def __init__(self, prototype: LLMatcher, account: Account, looks: LooksAhead, tokenizer: LLTokenizer) -> None:
@@ -225,7 +225,7 @@ class LLGuidanceGrammar:
         return has_grown or self.has_failed or self.num_tokens >= self._worn_tokens
 
     def fail(self, problem: str) -> None:
-        """Take note that a matcher could not go on."""
+        """Record that a matcher failed."""
         self.has_failed = True
         if self.num_tokens < EARLY_TOKENS and problem in OF_THE_WHOLE:
             self.failure = problem
@@ -236,7 +236,7 @@ class LLGuidanceGrammar:
             return LLGuidanceMatcher(self._prototype.deep_copy(), self)
 
     def grow(self, num_bytes: int) -> None:
-        """Count what has been made while it was used; what is wrong about it is found out by its matchers."""
+        """Add growth in use; matchers detect for themselves when it is too large."""
         self.is_restless = num_bytes > 0
         num_bytes = max(num_bytes, self._first_bytes - self.num_bytes)
         self.num_bytes += num_bytes
@@ -386,7 +386,7 @@ class LLGuidanceMatcher:
 def _fill_together(
     matchers: Sequence[LLGuidanceMatcher], engines: list[tuple[LLMatcher, int]], start: int, size: int, rows: int
 ) -> None:
-    """Compute masks on several threads; whose grammars may have grown by that is found out one by one next time."""
+    """Compute masks on several threads. If the grammars have grown, each is measured separately next time."""
     growing = [matchers[i]._grammar for _, i in engines if matchers[i]._grammar.meter is not None]
     before = allocated_bytes() if growing else 0
     _executor().unsafe_compute_mask_ptr(engines, start, size, rows)
@@ -396,9 +396,9 @@ def _fill_together(
 
 
 def _free(engine: LLMatcher, tokenizer: LLTokenizer, trims: bool) -> None:
-    """Free what a grammar takes without the GIL.
+    """Free a grammar without holding the GIL.
 
-    A matcher drops all that it has at its first error, and several that accept tokens do so without the GIL.
+    A matcher frees its memory at its first error, and accepting tokens in several matchers releases the GIL.
     """
     other = LLMatcher(tokenizer, "start: /a/", log_level=0)
     _executor().consume_token_par([(engine, _NO_TOKEN), (other, _NO_TOKEN)])
@@ -408,5 +408,5 @@ def _free(engine: LLMatcher, tokenizer: LLTokenizer, trims: bool) -> None:
 
 @cache
 def _executor() -> LLExecutor:
-    """The threads that compute masks, in this process."""
+    """Threads of this process that compute masks."""
     return LLExecutor(min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1, MAX_MASK_THREADS))

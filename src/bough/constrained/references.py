@@ -1,4 +1,4 @@
-"""Finds what the references in a JSON schema lead to, by identifiers, anchors and pointers."""
+"""Resolve the references in a JSON schema, by identifiers, anchors and pointers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ NEWEST_DRAFT = 2020
 
 
 class Place(NamedTuple):
-    """Where a schema stands.
+    """Position of a schema in its document.
 
     Attributes:
-        pointer: from the root, with ``#``.
-        base: the URI that references are relative to.
+        pointer: from the root, with ``# pointer: JSON pointer from the root, with ``#``.
+        base: URI that references are relative to.
         draft: 3 to 7, 2019 or 2020.
     """
 
@@ -28,14 +28,14 @@ class Place(NamedTuple):
 
 
 class Target(NamedTuple):
-    """What a reference leads to."""
+    """Target of a reference."""
 
     schema: Any
     place: Place
 
 
 class References:
-    """The references of a document.
+    """References of a document.
 
     Args:
         root: the document, a schema that is an object; it must not change.
@@ -57,11 +57,11 @@ class References:
         self._named.setdefault(self.root.place.base, self.root)
 
     def place_of(self, schema: Any, otherwise: Place) -> Place:
-        """Where a schema of the document stands; ``otherwise`` if no keyword leads there."""
+        """Return the position of a schema in the document; ``otherwise`` if no keyword leads to it."""
         return self._places.get(id(schema), otherwise)
 
     def resolve(self, reference: Any, place: Place) -> Target | None:
-        """What a reference leads to, through others that stand alone; ``None`` if there is nothing, or no end."""
+        """Follow a reference, through targets that are only references; ``None`` if it is broken or endless."""
         seen = set()
         while (target := self._find(reference, place)) is not None:
             schema = target.schema
@@ -74,13 +74,13 @@ class References:
         return None
 
     def is_cyclic(self, target: Target) -> bool:
-        """Whether what a reference leads to has a reference that leads back, or into some other circle."""
+        """True if following the target's references can lead into a circle."""
         if self._cyclic is None:
             self._cyclic = self._find_cyclic()
         return id(target.schema) in self._cyclic
 
     def _enter(self, schema: dict[str, Any], place: Place) -> Place:
-        """Note where a schema stands, and under which names."""
+        """Record a schema's position and names."""
         declared = schema.get("$schema")
         known = _DRAFT.match(declared) if isinstance(declared, str) else None
         pointer, base, draft = place
@@ -133,7 +133,7 @@ class References:
                         below.add(id(target.schema))
                         pending.append(target)
                 inner += (Target(each, place) for _, each in subschemas(schema))
-        # Whatever leads only to ends, or to what leads only to ends, is in no circle.
+        # A node that leads only to ends, directly or through such nodes, is in no circle.
         users: dict[int, list[int]] = {key: [] for key in leads_to}
         for key, targets in leads_to.items():
             for target_id in targets:

@@ -1,9 +1,9 @@
-"""Bounds and values of numbers in a JSON schema, as the grammar engine can hold an output to them.
+"""Rewrite bounds and values of numbers in a JSON schema so that the grammar engine enforces them correctly.
 
-The engine is wrong about fractions in three places. Where an exclusive bound is a whole number and the other is less
-than one away, it takes the bound for an inclusive one: it becomes one, a little further in. Where a bound has several
-digits behind the point, it does not let a number end at an earlier one of them: 2.7 is no number up to 2.75. Such
-numbers are listed beside the bounds. The same holds for multiples: 2.5 is none of 0.25, but it is one of 0.5.
+The engine is wrong about fractions in three cases. If an exclusive bound is a whole number and the other bound is less
+than one away, it treats the bound as inclusive: it is replaced by an inclusive one a little further in. If a bound has
+several decimal places, it refuses numbers that stop at an earlier one: 2.7 fails for a maximum of 2.75. Such
+numbers are listed beside the bounds. Multiples suffer alike: 2.5 fails for 0.25, but passes for 0.5.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from bough.schema_keywords import KEYWORDS, is_number
 
 LARGEST_BOUND = 10**17
-"""Numbers that have bounds at all are no larger than this: with more digits the engine cannot count."""
+"""Largest number with bounds: the engine cannot count with more digits."""
 
 SMALLEST_BOUND = 1e-30
 LARGEST_COUNT = 2**31
 LARGEST_STEP = 2**32 - 1
-"""Largest ``multipleOf``, without its point."""
+"""Largest ``multipleOf`` without its decimal point."""
 
 _LOWER_BOUNDS = ("minimum", "exclusiveMinimum")
 _UPPER_BOUNDS = ("maximum", "exclusiveMaximum")
@@ -29,20 +29,20 @@ _EXCLUSIVE = (("exclusiveMinimum", "minimum", max, 1), ("exclusiveMaximum", "max
 BOUNDS = (*_LOWER_BOUNDS, *_UPPER_BOUNDS)
 
 _INWARD = 1e-9
-"""How far a bound moves that becomes inclusive."""
+"""Distance by which an exclusive bound moves to become inclusive."""
 
 _EXACT = 2**53
 
 
 class OutOfReachError(ValueError):
-    """What is asked of a number that the engine could work with."""
+    """A number that the engine cannot work with; the message completes "it must …"."""
 
 
 def within_reach(key: str, value: float) -> float:
-    """The number of a keyword, such that the engine can enforce it: bounds of 64-bit integers become tighter.
+    """Return the number of a keyword such that the engine can enforce it: bounds of 64-bit integers become tighter.
 
     Raises:
-        OutOfReachError: there is none.
+        OutOfReachError: there is no such number.
     """
     if KEYWORDS[key].form == "count":
         if value > LARGEST_COUNT:
@@ -58,7 +58,7 @@ def within_reach(key: str, value: float) -> float:
         raise OutOfReachError(f"be of a size of at most {LARGEST_BOUND:g}")
     if key == "multipleOf":
         return _step(value)
-    # The engine's bounds are floats of 64 bits, which may only be further in.
+    # The engine's bounds are 64-bit floats, which may only be further in.
     if key in _LOWER_BOUNDS and float(value) < value:
         return int(math.nextafter(value, math.inf))
     if key in _UPPER_BOUNDS and float(value) > value:
@@ -68,7 +68,7 @@ def within_reach(key: str, value: float) -> float:
 
 def _step(value: float) -> float:
     digits = shifted = float(value)
-    while not shifted.is_integer():  # as the engine does it, rounding errors included
+    while not shifted.is_integer():  # as the engine does it, including rounding errors
         shifted *= 10
         if shifted > LARGEST_STEP:
             break
@@ -78,7 +78,7 @@ def _step(value: float) -> float:
 
 
 def inexact(value: Any) -> int | None:
-    """A whole number in a value that the engine, whose numbers are floats of 64 bits, would write as another one."""
+    """Find a whole number in a value that the engine would change, because its numbers are 64-bit floats."""
     pending = [value]
     while pending:
         each = pending.pop()
@@ -92,17 +92,17 @@ def inexact(value: Any) -> int | None:
 
 
 def make_numeric(schema: dict[str, Any]) -> None:
-    """Exclusive bounds of draft 4, which are booleans beside the others, as numbers."""
+    """Turn the boolean exclusive bounds of draft 4 into numbers."""
     for exclusive, inclusive, _, _ in _EXCLUSIVE:
         if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive) and is_number(schema.get(inclusive)):
             schema[exclusive] = schema.pop(inclusive)
 
 
 def make_exact(schema: dict[str, Any], *, is_alone: bool) -> None:
-    """Mend bounds of fractions that the engine would read otherwise.
+    """Correct bounds of fractions that the engine would misread.
 
     Args:
-        schema: gets other bounds, and ``anyOf`` or ``allOf`` in their place where that is needed.
+        schema: changed in place; gets other bounds, with ``anyOf`` or ``allOf`` if needed.
         is_alone: no other schema has bounds for the same number.
     """
     given = schema.get("type")
@@ -127,7 +127,7 @@ def make_exact(schema: dict[str, Any], *, is_alone: bool) -> None:
 
 
 def _require_one(schema: dict[str, Any], either: list[dict[str, Any]]) -> None:
-    """Let the schema ask for one of several more."""
+    """Require one more list of alternatives in the schema."""
     if "anyOf" in schema:
         schema["allOf"] = [*schema.get("allOf", ()), {"anyOf": either}]
     else:
@@ -135,7 +135,7 @@ def _require_one(schema: dict[str, Any], either: list[dict[str, Any]]) -> None:
 
 
 def _coarser(step: float) -> list[float]:
-    """Steps whose multiples are those of a step that have fewer digits behind the point."""
+    """Return steps that yield exactly those multiples of a step that have fewer decimal places."""
     digits = Decimal(repr(float(step))).normalize()
     exponent = digits.as_tuple().exponent
     assert isinstance(exponent, int), "it is finite"
@@ -147,7 +147,7 @@ def _coarser(step: float) -> list[float]:
 
 
 def _cut_off(bound: float) -> list[float]:
-    """Numbers that have the first digits of a positive bound behind the point, but not all of them."""
+    """Return the numbers made by cutting decimal places off a positive bound."""
     digits = Decimal(repr(float(bound))) if 0 < bound < math.inf else Decimal()
     exponent = digits.as_tuple().exponent
     assert isinstance(exponent, int), "it is finite"

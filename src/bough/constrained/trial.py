@@ -1,9 +1,9 @@
-"""Tries grammars out in a process of their own before they come near the scheduler.
+"""Try grammars out in a separate process before the scheduler uses them.
 
-A grammar engine is native code that recurses into what clients send and takes time and memory that are hard to foresee.
-A child process can be killed, and can die; what it does with a grammar is measured (:mod:`~bough.constrained.judge`).
-What it has compiled and walked through within its limits can be compiled again here: the engine is deterministic.
-Schemas that are small and use nothing but the plain keywords need no trial.
+The grammar engine is native code that recurses into input from clients; its time and memory are hard to predict.
+A child process can be killed and can crash; it measures each grammar (:mod:`~bough.constrained.judge`).
+The engine is deterministic, so a grammar that stayed within its limits there can be compiled again here.
+Small schemas with only plain keywords need no trial.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _RISKY = re.compile(
     r'"(?:\$ref|\$dynamicRef|allOf|oneOf|not|if|pattern|patternProperties|propertyNames|multipleOf|dependent\w+'
     r'|contains)"|\\u|"m(?:in|ax)(?:Length|Items|Properties)"\s*:\s*(?:\d{4}|\d+[.eE])|"[^"]{1000}'
 )
-"""Keywords that let a short schema stand for a large or deep grammar, escapes, which could hide them, bounds of a
-thousand and more, and long texts."""
+"""Sources that need a trial: keywords that let a short schema stand for a large or deep grammar, escapes, which could
+hide such keywords, bounds of a thousand and more, and long texts."""
 
 
 def needs_trial(spec: GrammarSpec) -> bool:
@@ -44,12 +44,12 @@ def needs_trial(spec: GrammarSpec) -> bool:
 
 
 class TrialBackend:
-    """A backend that compiles nothing which has not survived a trial.
+    """A backend that compiles only grammars that have passed a trial.
 
     Args:
-        backend: compiles.
-        translator: of the backend.
-        vocabulary: of the backend.
+        backend: compiles the grammars.
+        translator: translator of the backend.
+        vocabulary: vocabulary of the backend.
     """
 
     def __init__(self, backend: LLGuidanceBackend, translator: Translator, vocabulary: Vocabulary) -> None:
@@ -61,13 +61,13 @@ class TrialBackend:
         self._closed = False
 
     def compile(self, spec: GrammarSpec, timeout_s: float) -> LLGuidanceGrammar:
-        """Compile what needs no trial, or has passed it.
+        """Compile a grammar that needs no trial, or has passed it.
 
         Raises:
-            GrammarError: the grammar is wrong, not supported or too large.
+            GrammarError: the grammar is invalid, not supported or too large.
             TimeoutError: its trial takes longer than ``timeout_s`` seconds.
             TrialUnavailable: it cannot be tried out.
-            Overloaded: there is no room for it.
+            Overloaded: there is no memory for it.
         """
         if not needs_trial(spec):
             with self._backend.held.room(0):
@@ -87,12 +87,12 @@ class TrialBackend:
             process.kill()
 
     def _try(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
-        """Have a grammar tried out.
+        """Try a grammar out in the child.
 
         Raises:
             GrammarError: it is too deep or too large.
             TimeoutError: it takes longer than ``timeout_s`` seconds.
-            TrialUnavailable: there is no child to try it out.
+            TrialUnavailable: no child could be started.
         """
         deadline = time.monotonic() + timeout_s
         with self._lock:
@@ -136,18 +136,18 @@ class _ChildDied(Exception):
 
 
 class TrialProcess(TrialChild):
-    """The child, seen from its parent.
+    """The parent's handle on the child.
 
     Args:
         setup: a :class:`~bough.constrained.judge.TrialSetup`, encoded once for all children.
 
     Raises:
-        TrialUnavailable: it does not start.
+        TrialUnavailable: the child does not start.
     """
 
     def __init__(self, setup: msgspec.Raw) -> None:
         super().__init__(COMMAND, setup, "tries grammars out")
 
     def try_out(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
-        """Verdict on a specification; raises as :meth:`TrialChild.ask`."""
+        """Return the verdict on a specification; raises the same as :meth:`TrialChild.ask`."""
         return self.ask(Case(spec, timeout_s), Verdict, timeout_s)

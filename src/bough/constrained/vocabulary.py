@@ -1,4 +1,4 @@
-"""The vocabulary of a model as the grammar engine wants it."""
+"""Convert a model's vocabulary for the grammar engine."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from bough.tokenization.tokenizer import Tokenizer
 
 MAX_REMEMBERED_TEXTS = 4096
 MAX_REMEMBERED_CHARACTERS = 256
-"""Of texts that grammars force: the same few come again and again, and encoding one takes as long as four masks."""
+"""Longest forced text that is cached with its tokens: the same few recur, and encoding takes as long as four masks."""
 
 
 class Vocabulary(msgspec.Struct, array_like=True, frozen=True):
-    """The bytes of each token, empty for ids without one, and tokens that are no text."""
+    """Bytes of each token (empty for unused ids), and tokens that are not text."""
 
     tokens: list[bytes]
     special_ids: list[int]
     end_ids: list[int]
-    """what ends an output"""
+    """ids that end an output"""
     eos_id: int
-    """one of these, if there are any"""
+    """one of ``end_ids``, if there are any"""
     bos_id: int | None
 
 
 def vocabulary_of(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> Vocabulary:
-    """The vocabulary of a model.
+    """Return the vocabulary of a model.
 
     Args:
-        tokenizer: of the model.
-        vocab_size: of the model; ids that the tokenizer does not know are never allowed.
-        eos_token_ids: of the model.
+        tokenizer: tokenizer of the model.
+        vocab_size: number of ids in the model; ids unknown to the tokenizer are never allowed.
+        eos_token_ids: end-of-sequence ids of the model.
     """
     ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
     special = {token for token in (*tokenizer.special_ids, *ends) if token < vocab_size}
@@ -48,7 +48,7 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence
 
 
 def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> LLTokenizer:
-    """The engine's own of a model's vocabulary. Holds the GIL all the while: a second for 150,000 tokens.
+    """Create the engine's tokenizer for a model. Holds the GIL throughout: one second for 150,000 tokens.
 
     Args:
         tokenizer, vocab_size, eos_token_ids: see :func:`vocabulary_of`.
@@ -58,23 +58,23 @@ def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequenc
 
 
 def engine_tokenizer(vocabulary: Vocabulary, encode: Callable[[str], Iterable[int]]) -> LLTokenizer:
-    """The same, with a function that makes tokens of text."""
+    """Create the engine's tokenizer from a vocabulary and a function that encodes text."""
     table = TokenTable(vocabulary, encode)
     return LLTokenizer(table, n_vocab=len(vocabulary.tokens), eos_token=vocabulary.end_ids or None)
 
 
 def self_contained_tokenizer(vocabulary: Vocabulary) -> LLTokenizer:
-    """The same for where there is no tokenizer: text is made of the longest tokens that spell it."""
+    """Create the engine's tokenizer without one of the model: text is encoded by the longest matching tokens."""
     made: list[LLTokenizer] = []
     made.append(engine_tokenizer(vocabulary, lambda text: made[0].greedy_tokenize(text) if made else ()))
     return made[0]
 
 
 class TokenTable(TokenizerWrapper):
-    """The bytes of a model's tokens, and a function that makes tokens of text: a wrapper that wraps nothing.
+    """Adapter that gives the engine the bytes of a model's tokens and a function that encodes text.
 
-    To the engine special tokens are no text. Other added tokens are text like any: it may be written with them or
-    spelled out, since both read the same.
+    Special tokens are not text to the engine. Other added tokens are: an output may use them or spell them out, since
+    both read the same.
     """
 
     def __init__(self, vocabulary: Vocabulary, encode: Callable[[str], Iterable[int]]) -> None:
@@ -88,7 +88,7 @@ class TokenTable(TokenizerWrapper):
         self._remembered: dict[str, list[int]] = {}
 
     def __call__(self, text: str) -> list[int]:
-        """Tokens that the engine accepts for a text, which it asks for where a grammar leaves no other."""
+        """Encode a text that a grammar forces into tokens that the engine accepts."""
         ids = self._remembered.get(text)
         if ids is None:
             ids = list(self._encode(text))
@@ -102,12 +102,12 @@ class TokenTable(TokenizerWrapper):
         return ids
 
     def _spells(self, ids: Sequence[int], data: bytes) -> bool:
-        """Whether tokens are just this text, which normal forms, among others, may have changed."""
+        """True if the tokens spell exactly this text, which normalisation, for example, may have changed."""
         pieces = (self.tokens[token] for token in ids if token < len(self.tokens) and token not in self._special)
         return b"".join(pieces) == data
 
     def _longest_first(self, data: bytes) -> list[int]:
-        """Tokens for a text, or for its beginning if no token can spell what follows."""
+        """Encode a text by its longest matching tokens, up to the first byte that no token can spell."""
         ids: list[int] = []
         start = 0
         while start < len(data):

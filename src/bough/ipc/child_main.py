@@ -73,7 +73,7 @@ class Child:
         else:
             message = f"internal error: {type(error).__name__}: {error} (--log-level debug shows where)"
         with contextlib.suppress(BrokenPipeError):
-            line = shown_path(" ".join(message.splitlines()))  # it may name a path
+            line = shown_path(" ".join(message.splitlines()))  # the message may contain a path
             is_config = isinstance(error, ConfigError) and not isinstance(error, CheckpointError)
             write_message(self._status_fd, ChildFailed(line, is_config))
 

@@ -49,7 +49,7 @@ class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
     answer: str = ""
     """End of the header that ``never`` begins."""
     hide_stops: bool = False
-    """Whether stop strings count in the answer alone."""
+    """True if stop strings apply to the answer only, not to the thoughts."""
 
 
 class TokenizedGenerateReqInput(Message):

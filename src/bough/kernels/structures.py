@@ -224,7 +224,7 @@ class FiniteCall(ctypes.Structure):
 
 
 REPEATED = 1 << 18
-"""``kRepeated`` of ``kernels.h``."""
+"""Value of ``kRepeated`` in ``kernels.h``."""
 
 
 class SampleRow(ctypes.Structure):

@@ -1,4 +1,4 @@
-"""A bound on the memory of answers that grow large before their clients have read them: logprobs, and whole bodies."""
+"""Limit the memory of large answers that clients have not read yet: logprobs and complete response bodies."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from bough.errors import Overloaded
 from bough.ipc.messages import OutputDelta
 
 PATIENCE = 5.0
-"""Seconds after which a client that is still reading its answer may be cut off in favour of others."""
+"""Seconds after which a client that is still reading its answer may be disconnected to free memory for others."""
 
 SMALL_ANSWER_BYTES = 2**20
-"""Answers up to this size do not count against what all may take together."""
+"""Size up to which an answer does not count towards the total."""
 
 _ENTRY_BYTES = 128
-"""Bytes of a logprob: a tuple, a float, an integer and a reference."""
+"""Bytes of one logprob entry: a tuple, a float, an integer and a reference."""
 
 ENCODED_SHARE = 4
-"""An encoded logprob takes about a quarter of that."""
+"""Factor by which a logprob entry shrinks when encoded."""
 
 logger = logging.getLogger(__name__)
 
 
 class HeldAnswers:
-    """Adds up what the large answers of a server take.
+    """Total memory of a server's large answers.
 
-    When they exceed the limit together, the largest of those that clients have been reading for longer than
-    :data:`PATIENCE` is given up; if there is none, the largest of those that grow. A single one may always be held.
+    If it exceeds the limit, the largest answer that a client has been reading for longer than
+    :data:`PATIENCE` is dropped, or else the largest one that is growing. A single answer may exceed the limit.
 
     Args:
-        limit: most bytes.
+        limit: most bytes in total.
     """
 
     def __init__(self, limit: int) -> None:
@@ -40,7 +40,7 @@ class HeldAnswers:
         self.num_bytes = 0
 
     def count(self, answer: HeldAnswer, num_bytes: int) -> None:
-        """An answer takes so many bytes now; it may be given up for that, or others may."""
+        """Set the size of an answer; this may drop it or others."""
         before = self._counted(answer)
         answer.num_bytes = num_bytes
         counted = self._counted(answer)
@@ -67,12 +67,12 @@ class HeldAnswers:
 
 
 class HeldAnswer:
-    """Bytes of one answer, which count until it is :meth:`released <release>`.
+    """Memory of one answer, until it is :meth:`released <release>`.
 
     Attributes:
-        num_bytes: of it.
-        failure: why it was given up.
-        is_read: it is complete, and its client reads it.
+        num_bytes: current size.
+        failure: reason why it was dropped, if it was.
+        is_read: it is complete and being sent to the client.
     """
 
     __slots__ = ("_answers", "_cut", "_since", "failure", "is_read", "num_bytes")
@@ -87,31 +87,31 @@ class HeldAnswer:
 
     @property
     def is_slow(self) -> bool:
-        """Its client has had enough time to read it."""
+        """True if the client has had enough time to read it."""
         return self.is_read and time.monotonic() - self._since > PATIENCE
 
     def hold(self, num_bytes: int) -> Overloaded | None:
-        """Count more bytes, or fewer; returns why it has to be given up, if it has to."""
+        """Add bytes (negative to subtract); return an error if the answer must be dropped."""
         if self._answers is not None:
             self._answers.count(self, self.num_bytes + num_bytes)
         return self.failure
 
     def read(self, num_bytes: int, cut: Callable[[], None]) -> Overloaded | None:
-        """Count a body that its client is to read, in place of what it was made of.
+        """Count the response body, which replaces the data that it was made from.
 
         Args:
-            num_bytes: of the body.
-            cut: ends the connection.
+            num_bytes: size of the body.
+            cut: closes the connection.
 
         Returns:
-            why it has to be given up, if it has to.
+            An error if the answer must be dropped.
         """
         if self.hold(num_bytes - self.num_bytes) is None:
             self.is_read, self._cut, self._since = True, cut, time.monotonic()
         return self.failure
 
     def give_up(self, failure: Overloaded) -> None:
-        """Stop counting it: what is made of it is dropped when it grows the next time, its reader cut off."""
+        """Stop counting the answer. Its data is dropped when it next grows; a client reading it is disconnected."""
         self.failure = failure
         if self._cut is not None:
             logger.warning("Cutting off a client that is slow to read %d bytes: others need room", self.num_bytes)
@@ -119,13 +119,13 @@ class HeldAnswer:
         self.release()
 
     def release(self) -> None:
-        """It was read, or is not needed any more. Doing it twice does nothing."""
+        """Stop counting the answer because it was sent or is no longer needed. Further calls do nothing."""
         if self._answers is not None:
             self._answers.count(self, 0)
             self._answers = None
 
 
 def logprob_bytes(delta: OutputDelta) -> int:
-    """Bytes that the logprobs of a delta take."""
+    """Return the memory of the logprobs in a delta, in bytes."""
     entries = [*(delta.logprobs or ()), *(delta.input_logprobs or ())]
     return _ENTRY_BYTES * sum(1 + len(entry.top or ()) + len(entry.chosen or ()) for entry in entries)

@@ -363,9 +363,9 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     begins_in_thoughts: bool | None = None
     """Whether an output begins inside the model's thoughts; ``None``: the end of the prompt tells."""
     call_triggers: tuple[str, ...] = ()
-    """Markers of tool calls, which end the thoughts."""
+    """Markers of tool calls, which also end the thoughts."""
     stops_in_answer: bool = False
-    """Look for stop strings in the answer alone, and not in the thoughts."""
+    """True if stop strings apply to the answer only, not to the thoughts."""
     thoughts: ThoughtMarkers | None = None
     """What the bound on thoughts in ``sampling_params`` is about; filled in."""
     session_params: SessionParams | None = None

@@ -46,12 +46,12 @@ class ReasoningMarkers:
         return ReasoningSpan(self, inside=self.begins_inside(prompt))
 
     def bounded(self, *, begun: bool, triggers: tuple[str, ...] = (), hide_stops: bool = False) -> ThoughtMarkers:
-        """Everything that it takes to find, and to bound, the thoughts of an answer.
+        """Return all markers needed to find, and to limit, the thoughts in an answer.
 
         Args:
-            begun: whether it begins inside of them.
-            triggers: markers of calls, which end them as well.
-            hide_stops: whether stop strings count in the answer alone.
+            begun: the answer begins inside the thoughts.
+            triggers: markers of tool calls, which also end the thoughts.
+            hide_stops: stop strings apply to the answer only.
         """
         marked = self._marked
         return msgspec.structs.replace(marked, begun=begun, ends=(*marked.ends, *triggers), hide_stops=hide_stops)
@@ -99,14 +99,14 @@ def reasoning_markers(
 
 
 class ReasoningSpan:
-    """Counts the tokens of one output's thoughts, without their markers, as the routes for conversations do.
+    """Counts the thinking tokens of one output, without their markers, as the chat routes do.
 
-    It reads all that tokens stand for, also special ones, and not the answer's text, where markers may be missing.
+    It reads the text of all tokens, including special ones, because the answer's own text may lack the markers.
 
     Args:
-        markers: of the model.
-        inside: whether the output begins inside the thoughts.
-        parser: tells them apart; ``None`` for one that looks for no calls.
+        markers: thinking markers of the model.
+        inside: the output begins inside the thoughts.
+        parser: separates thoughts from the answer; ``None`` for a parser without tool calls.
     """
 
     __slots__ = ("_bytes", "_counter", "_decode", "_parser")

@@ -258,7 +258,7 @@ class ReqState:
             self.out_list = [merge_deltas(out_list)]
 
     def hold(self, num_bytes: int) -> bool:
-        """Count what the answer takes besides its text; returns ``False``, and the call fails, if that is too much."""
+        """Count memory of the answer beyond its text; if that is too much, fail the request and return ``False``."""
         holder = None if self.context is None else self.context.answer
         failure = None if holder is None else holder.hold(num_bytes)
         if failure is not None:
@@ -266,7 +266,7 @@ class ReqState:
         return failure is None
 
     def _hold_logprobs(self, delta: OutputDelta) -> None:
-        """Count the logprobs of a delta until they are taken, or drop all if the call has failed."""
+        """Count the logprobs of a delta until they are taken, or drop all if the request has failed."""
         if not self.hold(logprob_bytes(delta)):
             for each in (*self.out_list, delta):
                 each.logprobs = each.input_logprobs = None
@@ -278,7 +278,7 @@ class ReqState:
         """
         self.ready = False
         out_list, self.out_list = self.out_list, []
-        if self.obj.stream and self.obj.return_logprob:  # of others, all of it is needed until the answer is made
+        if self.obj.stream and self.obj.return_logprob:  # without streaming, all are needed until the end
             self.hold(-sum(map(logprob_bytes, out_list)))
         if len(out_list) == 1 or (self.obj.stream and len(out_list) <= MAX_SEPARATE_DELTAS):
             return out_list

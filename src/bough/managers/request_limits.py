@@ -264,10 +264,10 @@ class RequestLimits:
             )
 
     def fit_into_context(self, request: GenerateRequest) -> SamplingParams:
-        """Sampling parameters whose ``max_new_tokens`` is a number that fits, prompt and output together.
+        """Return sampling parameters with a ``max_new_tokens`` that fits into the context after the prompt.
 
         Raises:
-            BadRequest: if there is no room.
+            BadRequest: if the prompt leaves no room.
         """
         params, num_prompt_tokens = request.sampling_params, len(request.input_ids or ())
         room = self.context_len - num_prompt_tokens
@@ -361,7 +361,7 @@ def prompt_too_long(max_prompt_tokens: int, prompt_tokens: int, param: str) -> B
 
 
 def context_length_exceeded(context_len: int, prompt_tokens: int, param: str) -> BadRequest:
-    """The error for a prompt that does not fit, worded the way clients have learnt to parse."""
+    """Return the error for a prompt that does not fit, worded as existing clients parse it."""
     return BadRequest(
         f"This model's maximum context length is {context_len} tokens. However, your prompt has {prompt_tokens} "
         "tokens, which leaves no room for an answer. Please shorten the prompt.",

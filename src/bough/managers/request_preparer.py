@@ -149,7 +149,7 @@ class RequestPreparer:
 
 
 def bound_thoughts(request: GenerateRequest, reasoning: ReasoningMarkers) -> None:
-    """Say how the thoughts are marked of a request that bounds them, or has stop strings, and whose prompt is whole."""
+    """Add the thinking markers to a complete request if it limits its thoughts or has stop strings."""
     params = request.sampling_params
     hide_stops = request.stops_in_answer and params.has_text_stops
     if params.thinking_token_budget is None and not hide_stops:

@@ -145,7 +145,7 @@ def _taken_by_second_names(model: Model, source: WeightSource, found: set[str], 
 
 
 def _numbers(source: WeightSource, name: str) -> torch.Tensor | None:
-    """Numbers of a weight that a checkpoint may have without the body's prefix."""
+    """Return the values of a weight that a checkpoint may name without the prefix of the model's body."""
     with_prefix = source.numbers(name)
     return source.numbers(name.removeprefix(BODY_PREFIX)) if with_prefix is None else with_prefix
 

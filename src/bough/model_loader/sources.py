@@ -183,7 +183,7 @@ def open_tensors(file: Path) -> Any:
 
 @contextlib.contextmanager
 def _in_utf8(file: Path) -> Iterator[Path]:
-    """Another name of a file whose path is not UTF-8, which the library needs to map it for torch."""
+    """Yield a UTF-8 path to a file with another path; the library needs one to map the file for torch."""
     if shown_path(str(file)) == str(file):
         yield file
         return

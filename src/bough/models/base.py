@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bough.model_executor.forward_batch import ForwardBatch
 
 BODY_PREFIX = "model."
-"""Beginning of the names of a language model's weights, but for those of its head."""
+"""Prefix of all weight names of a language model except those of its head."""
 
 _IGNORED_SUFFIXES = ("rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached")
 """Tensors that old checkpoints carry and that follow from config.json."""
@@ -162,15 +162,15 @@ class Model(nn.Module, ABC):
 
 
 def is_finite(tensor: torch.Tensor | QuantizedRows, dtype: torch.dtype = torch.float32) -> bool:
-    """Whether all numbers of a weight are finite in ``dtype``; true of one on the device ``meta``.
+    """True if all values of a weight are finite in ``dtype``; always true on the device ``meta``.
 
-    Takes a third of a copy's time.
+    Takes a third of the time of a copy.
 
-    A sum is finite only if all of its parts are; one that is not may have overflowed.
+    A finite sum proves that all values are; a sum that is not finite may only have overflowed.
     """
     if isinstance(tensor, QuantizedRows):
         parts = [tensor.scales, *([] if tensor.minimums is None else [tensor.minimums])]
-        # Codes of 8-bit floating point have a NaN, of either sign, and no infinity.
+        # 8-bit floating-point codes include a NaN of either sign, but no infinity.
         has_nan = tensor.is_float8 and bool(((tensor.codes.view(torch.uint8) & 0x7F) == 0x7F).any())
         return not has_nan and all(is_finite(part) for part in parts)
     if tensor.device.type == "meta" or tensor.numel() == 0:
@@ -197,7 +197,7 @@ class CausalLM(Model):
     """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
 
     def own_name(self, name: str) -> str | None:
-        """See :meth:`Model.own_name`. Checkpoints of the body alone lack its prefix; transformers adds it, too."""
+        """Same as :meth:`Model.own_name`. Checkpoints of the body alone lack its prefix; transformers also adds it."""
         below = f"{BODY_PREFIX}{name}"
         return below if name not in self.checkpoint_weights and below in self.checkpoint_weights else name
 

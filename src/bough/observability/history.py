@@ -1,4 +1,4 @@
-"""Recent past of a server: load and counters by the second, latencies by the minute; for pages that open later."""
+"""Keep a server's last minutes of load, counters and latencies for pages that are opened later."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from bough.observability.metrics import Histogram
 
 WINDOW_S = 300.0
-"""Seconds that are kept."""
+"""Seconds of history that are kept."""
 
 SAMPLE_S = 0.5
-"""Seconds at least between two samples; heartbeats come every second, and whenever something changes."""
+"""Least seconds between two samples; heartbeats come every second, and on every change."""
 
 SNAPSHOT_S = 5.0
-"""Seconds at least between two snapshots of the latencies."""
+"""Least seconds between two snapshots of the latencies."""
 
 FIELDS = {
     "running": "num_running_reqs",
@@ -27,14 +27,14 @@ FIELDS = {
     "prefilled_total": "prefill_tokens_total",
     "cached_total": "cached_tokens_total",
 }
-"""Fields of :class:`SchedulerStats` that are kept, by the names that the page uses."""
+"""Recorded fields of :class:`SchedulerStats`, by their names on the page."""
 
 
 class History:
-    """Bounded record of samples, fed by heartbeats, so that the scheduler is asked nothing.
+    """Bounded record of samples, taken from heartbeats so that the scheduler has no extra work.
 
     Args:
-        latencies: histograms to keep snapshots of, by name.
+        latencies: histograms to take snapshots of, by name.
     """
 
     def __init__(self, latencies: Mapping[str, Histogram]) -> None:
@@ -46,8 +46,8 @@ class History:
         """Take a sample, unless the last one is too recent.
 
         Args:
-            uptime: seconds since the start; never goes back.
-            stats: latest of each scheduler; their sums are kept.
+            uptime: seconds since the start; never decreases.
+            stats: latest of each scheduler; their sums are recorded.
         """
         if not self._samples or uptime - self._samples[-1][0] >= SAMPLE_S:
             all_stats = list(stats)
@@ -59,14 +59,14 @@ class History:
             self._snapshots.popleft()
 
     def columns(self, uptime: float) -> dict[str, list[float]]:
-        """Return the samples of the window that ends at ``uptime``, one list a field, oldest first."""
+        """Return the samples of the window that ends at ``uptime``, one list per field, oldest first."""
         rows = [row for row in self._samples if row[0] >= uptime - WINDOW_S]
         return {name: [row[at] for row in rows] for at, name in enumerate(("time", *FIELDS))}
 
     def latencies(self) -> dict[str, dict[str, Any]]:
         """Return the histograms: upper bounds in seconds, counts since the start and in the window.
 
-        There is one count more than bounds: of values beyond the last.
+        The last count is for values above the highest bound.
         """
         before = self._snapshots[0][1]
         return {

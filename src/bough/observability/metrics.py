@@ -184,11 +184,11 @@ class Metrics(Collector):
 
     @property
     def uptime(self) -> float:
-        """Seconds since this was made; never goes back."""
+        """Seconds since this object was created; never decreases."""
         return time.monotonic() - self._begun
 
     def on_heartbeat(self, beat: Heartbeat) -> None:
-        """Keep the latest heartbeat of a process, and sample what the schedulers report."""
+        """Store the latest heartbeat of a process, and sample the schedulers' statistics."""
         self.heartbeats[beat.process, beat.rank] = beat
         if beat.stats is not None:
             self.history.sample(self.uptime, self._scheduler_stats())

@@ -27,7 +27,7 @@ def _pages(column: int) -> int:
 
 
 def allocated_bytes() -> int:
-    """Memory that this process has allocated and not freed, in bytes; without glibc, what is in RAM."""
+    """Return the bytes that this process has allocated and not freed; without glibc, its resident memory."""
     look = _mallinfo()
     if look is None:
         return resident_bytes()
@@ -36,13 +36,13 @@ def allocated_bytes() -> int:
 
 
 def give_back_freed_memory() -> None:
-    """Have the C library return to the system what it keeps of freed memory; releases the GIL. For glibc only."""
+    """Return freed memory that the C library has kept to the system; does nothing without glibc. Releases the GIL."""
     if _mallinfo() is not None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
 class _MallInfo(ctypes.Structure):
-    """``struct mallinfo2`` of glibc."""
+    """Structure ``mallinfo2`` of glibc."""
 
     _fields_ = tuple(
         (name, ctypes.c_size_t)
@@ -53,7 +53,7 @@ class _MallInfo(ctypes.Structure):
 
 @cache
 def _mallinfo() -> Callable[[], _MallInfo] | None:
-    """glibc's ``mallinfo2``, which versions before 2.33 do not have."""
+    """Return glibc's ``mallinfo2``, which versions before 2.33 lack."""
     try:
         look = ctypes.CDLL(None).mallinfo2
     except (OSError, AttributeError):

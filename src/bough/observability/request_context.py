@@ -18,22 +18,22 @@ REQUEST_ID_HEADER = b"x-request-id"
 
 IGNORED_FIELDS_HEADER = b"x-bough-ignored-fields"
 MAX_IGNORED_SHOWN = 16
-"""Most fields that the header names."""
+"""Most ignored fields named in the header."""
 
 MAX_IGNORED_CHARS = 64
-"""Most characters of each."""
+"""Most characters of each name."""
 
 _NOT_IN_HEADERS = re.compile(rb"[^\x21-\x2b\x2d-\x7e]")
-"""Characters that would end a header or an element of it, or that none may have."""
+"""Bytes that would end the header or one of its items, or that headers do not allow."""
 
 _USABLE_ID = re.compile(rb"[\x21-\x7e]{1,128}")
 
 
 class Holder(Protocol):
-    """Counts what an answer takes until it is read."""
+    """Counts the memory of an answer until it has been sent."""
 
     def hold(self, num_bytes: int) -> BoughError | None:
-        """Count more bytes, or fewer; returns why the answer has to be given up, if it has to."""
+        """Add bytes (negative to subtract); return an error if the answer must be dropped."""
         ...
 
 
@@ -41,12 +41,12 @@ class RequestContext(msgspec.Struct):
     """One HTTP request.
 
     Attributes:
-        request_id: what the client has called it in ``x-request-id``, or an id made here.
-        span: of the whole request, if it is traced.
-        ignored_fields: paths of fields of the body that are not known.
-        on_taken: to be called once what it asks for counts among what waits to be computed; of its body only what is
-            kept counts then.
-        answer: counts what the answer takes; ``None`` where that is not bounded.
+        request_id: from the client's ``x-request-id``, or generated here.
+        span: trace span of the whole request, if it is traced.
+        ignored_fields: paths of unknown fields in the body.
+        on_taken: called once the request counts as waiting to be computed; from then on only the parts of its body
+            that are kept count.
+        answer: counts the memory of the answer; ``None`` if that is not limited.
     """
 
     request_id: str
@@ -79,6 +79,6 @@ def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def _listed(names: Iterable[str]) -> bytes:
-    """Names as the value of a header."""
+    """Return names as the value of a header."""
     shown = (_NOT_IN_HEADERS.sub(b"", name[:MAX_IGNORED_CHARS].encode("utf-8", "replace")) for name in names)
     return b", ".join(islice(filter(None, dict.fromkeys(shown)), MAX_IGNORED_SHOWN))

@@ -74,20 +74,20 @@ def read_answer(
     forced: bool = False,
     controls: tuple[str, ...] = (),
 ) -> Steps[None]:
-    """Read thoughts, then content and calls in any order. A call ends the thoughts, too.
+    """Read thoughts, then content and tool calls in any order. A call also ends the thoughts.
 
-    Where the answer is cut off, the beginning of a call is no content, if a marker of calls or a function's name tells
-    that it is one; with ``forced`` nor is that of a marker.
+    In an answer that is cut off, the beginning of a call is dropped rather than passed on as content if a call marker
+    or a function's name identifies it; with ``forced``, so is the beginning of a marker.
 
     Args:
         stream: the answer.
-        reasoning: how thoughts are marked, if there may be any.
-        inside_reasoning: whether the answer begins inside them.
-        separate_reasoning: whether they are told apart from content.
-        format_: how calls are written; ``None`` to look for none.
-        tools: what may be called.
-        forced: whether the answer has to consist of calls.
-        controls: special tokens that are left out wherever they are not part of a call.
+        reasoning: markers of thoughts, if there may be any.
+        inside_reasoning: the answer begins inside the thoughts.
+        separate_reasoning: separate thoughts from content.
+        format_: format of tool calls; ``None`` to look for none.
+        tools: functions that may be called.
+        forced: the answer must consist of calls.
+        controls: special tokens that are left out unless they are part of a call.
     """
     stream.in_call = forced
     triggers = () if format_ is None else format_.triggers
@@ -127,13 +127,13 @@ def read_answer(
 
 
 class _CallReader:
-    """Reads the calls of one answer.
+    """Reads the tool calls of one answer.
 
     Args:
         stream: the answer.
-        format_: how calls are written.
-        tools: what may be called.
-        forced: whether the answer has to consist of calls.
+        format_: format of the calls.
+        tools: functions that may be called.
+        forced: the answer must consist of calls.
         controls: special tokens that are never shown.
     """
 
@@ -153,7 +153,7 @@ class _CallReader:
         self._controls = controls
 
     def opener(self) -> Steps[str | None]:
-        """Read the marker with which calls begin where the answer begins; ``None`` if there is none."""
+        """Read the marker that starts a call at the beginning of the answer; ``None`` if there is none."""
         stream = self._stream
         if not self._format.openers:
             return None
@@ -165,7 +165,7 @@ class _CallReader:
         return opener
 
     def read(self, marker: str, kind: type[Content] | type[Reasoning]) -> Steps[bool]:
-        """Read calls behind a marker; false, with all up to the marker passed on as ``kind``, if there are none."""
+        """Read calls after a marker. If there are none, emit the text up to the marker as ``kind`` and return false."""
         stream, calls = self._stream, self._calls
         calls.named = self._forced or marker in self._format.triggers
         stream.in_call, stream.ran_out = True, False
@@ -182,7 +182,7 @@ class _CallReader:
         return is_call
 
     def skip(self, strays: tuple[str, ...]) -> Steps[None]:
-        """Read past white space behind a call, and what has no meaning there."""
+        """Skip white space after a call, and markers that mean nothing there."""
         stream = self._stream
         yield from stream.skip_space()
         while (yield from _one_of(stream, (*strays, *self._format.closers))):

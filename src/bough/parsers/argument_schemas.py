@@ -60,7 +60,7 @@ class ArgumentSchemas:
 
     @property
     def properties(self) -> Collection[str]:
-        """Names that have a schema of their own."""
+        """Names of arguments that have their own schema."""
         return self._properties
 
     @property
@@ -129,18 +129,18 @@ class Arguments:
 
 
 def writable_arguments(tool: ToolSpec, key: re.Pattern[str]) -> Arguments:
-    """The arguments of a tool, in a format that writes one after the other, without quotes around their names.
+    """Return the arguments of a tool for a format that writes them one after the other, with unquoted names.
 
-    A name that holds a mark of the format would be read as something else, so an answer that is constrained leaves it
-    out. It leaves out as well what no value fits.
+    A constrained answer omits arguments whose name contains a marker of the format, which would be misread, and
+    arguments that no value satisfies.
 
     Args:
         tool: the function.
-        key: matches names as a whole that can be written.
+        key: matches, as a whole, the names that can be written.
 
     Raises:
-        BadRequest: if the schema comes to far more than it is; and if the tool is strict, but an argument that is
-            required cannot be written, or its schema says what arguments cannot follow which are written that way.
+        BadRequest: if the schema expands far beyond its own size; also if the tool is strict, and a required
+            argument cannot be written, or the schema sets rules that arguments written this way cannot follow.
     """
     root = tool.arguments_schema
     schemas = ArgumentSchemas(root)

@@ -179,7 +179,7 @@ def _parameters(schema: Any, where: str) -> dict[str, Any]:
 
 
 def _may_be_object(kind: Any) -> bool:
-    """Whether the type that the schema of a tool's arguments names can be that of an object."""
+    """True if the type in the schema of a tool's arguments allows an object."""
     names = kind if isinstance(kind, list) else [kind]
     return any(name in (None, "") or (isinstance(name, str) and kind_named(name) == "object") for name in names)
 

@@ -70,7 +70,7 @@ class Dialect:
 
     @property
     def triggers(self) -> tuple[str, ...]:
-        """Markers of calls that end the thoughts; on channels there are none."""
+        """Markers of tool calls that end the thoughts; empty for channel formats."""
         return () if self.tool_format is None or self.on_channels else self.tool_format.triggers
 
     @property
@@ -176,7 +176,7 @@ class Dialect:
         return _as_json(self._after_reasoning(answer, thoughts, calls))
 
     def _after_reasoning(self, answer: Format, thoughts: Thoughts, calls: Format | None) -> Format:
-        """An answer behind the thoughts, which a call ends, too, as the parser has it."""
+        """Return the grammar of an answer after its thoughts, which a call also ends, matching the parser."""
         reasoning = self.reasoning_format
         if reasoning is None or thoughts is Thoughts.NONE:
             return answer
@@ -197,7 +197,7 @@ class Dialect:
 
 
 def _split_at_trigger(calls: Format, triggers: tuple[str, ...]) -> tuple[str, Format] | None:
-    """The trigger that all calls begin with, and what comes behind the first; ``None`` if there is no such trigger."""
+    """Split calls into their common trigger and the grammar after the first trigger; ``None`` if they share none."""
     first = calls["tags"] if "tags" in calls else calls["elements"][:1]
     key = "begin" if "tags" in calls else "value"
     trigger = next((each for each in triggers if all(form[key].startswith(each) for form in first)), None)

@@ -80,10 +80,10 @@ class HarmonyFormat(ToolFormat):
 
     @staticmethod
     def _words_of_header(stream: Stream, trigger: str) -> Steps[None]:
-        """Read what is certainly part of a header that does not end.
+        """Read the words that certainly belong to an unfinished header.
 
         Raises:
-            NotACall: if ``trigger`` may be part of a text.
+            NotACall: if ``trigger`` may be part of ordinary text.
         """
         if trigger not in (_START, _CHANNEL):
             raise NotACall

@@ -44,18 +44,18 @@ class _State(Enum):
 
 
 class JsonScanner:
-    """Follows one JSON value, whose first character is not white space.
+    """Follows one JSON value, which must not begin with white space.
 
     Args:
-        finite: pass numbers that no program can hold (``1e999``) as strings, and so ``NaN`` and ``Infinity``. A number
-            is passed when it is complete then.
+        finite: emit numbers beyond the range of a float (``1e999``), ``NaN`` and ``Infinity`` as strings. Numbers are
+            then emitted only when complete.
     """
 
     __slots__ = ("_finite", "_in_key", "_open", "_quoted", "_rest", "_state", "output")
 
     def __init__(self, *, finite: bool = False) -> None:
         self._finite = finite
-        self._quoted = False  # whether a literal is passed as a string
+        self._quoted = False  # True while a literal is emitted as a string
         self._state = _State.VALUE
         self._open: list[str] = []
         self._in_key = False
@@ -70,7 +70,7 @@ class JsonScanner:
 
     @property
     def held(self) -> str:
-        """The number that has not been passed yet, if the value ends in one."""
+        """Number that has not been emitted yet, if the value ends with one."""
         return self._rest if self._finite and self._state is _State.NUMBER else ""
 
     @property
@@ -223,13 +223,13 @@ class JsonScanner:
 
 
 def _finite(number: str) -> str:
-    """The JSON text of a number, or of a string of it if it is not finite."""
+    """Return the JSON text of a number, or of a string with its text if it is not finite."""
     is_huge = _MAY_NOT_BE_FINITE.search(number) is not None and _NUMBER.fullmatch(number) is not None
     return f'"{number}"' if is_huge and math.isinf(float(number)) else number
 
 
 def finite_json(text: str) -> str:
-    """JSON text with strings in place of numbers that are not finite; from where it is no JSON, as it stands."""
+    """Return JSON text with strings in place of non-finite numbers; after a syntax error the rest is unchanged."""
     if _MAY_NOT_BE_FINITE.search(text) is None:
         return text
     scanner = JsonScanner(finite=True)

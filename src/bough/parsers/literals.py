@@ -30,12 +30,12 @@ class NotALiteral(ValueError):
 
 
 def parse_literal(text: str) -> Any:
-    """The value of a literal: a string, number, boolean, ``None``, or a list, tuple or dict of those.
+    """Return the value of a literal: a string, number, boolean, ``None``, or a list, tuple or dict of these.
 
-    A number that is not finite is a string: the text itself, or within others the name of it.
+    A non-finite number becomes a string: its text, or its name if it is inside a container.
 
     Raises:
-        NotALiteral: if it is something else, or too long or too deep.
+        NotALiteral: if the text is something else, or too long or too deep.
     """
     node = _parse(text)
     try:

@@ -86,13 +86,13 @@ class ReasoningFormat:
 
         Args:
             stream: the answer.
-            inside: whether it begins inside the thoughts. The marker may come all the same.
-            separate: whether thoughts are told apart; else they are content as they stand, with their markers.
+            inside: the answer begins inside the thoughts; it may still repeat the marker.
+            separate: separate thoughts from content; otherwise they stay in the content with their markers.
         """
         yield from stream.skip_space()
         opened = yield from stream.take(self.start)
         if not (opened or inside):
-            if separate and (yield from stream.take(self.end)):  # of thoughts that the prompt has ended
+            if separate and (yield from stream.take(self.end)):  # end of thoughts that the prompt has already closed
                 yield from self.end_of(stream, separate=True)
             stream.turn_back()
             return False
@@ -104,7 +104,7 @@ class ReasoningFormat:
         return True
 
     def end_of(self, stream: Stream, *, separate: bool) -> Steps[None]:
-        """Read what comes between the marker behind the thoughts, which has been read, and the answer."""
+        """Skip the text between the end marker of the thoughts, which has been read, and the answer."""
         if separate:
             yield from _skip(stream, self.end)
         else:
@@ -112,7 +112,7 @@ class ReasoningFormat:
 
 
 def _skip(stream: Stream, marker: str) -> Steps[None]:
-    """Read past white space, and past a marker that the model writes again."""
+    """Skip white space, and a repeated marker."""
     yield from stream.skip_space()
     while (yield from stream.take(marker)):
         yield from stream.skip_space()

@@ -107,12 +107,12 @@ class Stream:
     def reject(
         self, aside: list[str] | None = None, *, kind: type[Content] | type[Reasoning] = Content, without: str = ""
     ) -> None:
-        """Pass on as ``kind`` what looked like a call, up to where another might begin.
+        """Emit text that looked like a call as ``kind``, up to the next possible beginning of a call.
 
         Args:
             aside: see :meth:`flow`.
-            kind: of the text that the call seemed to begin in.
-            without: marker in front of that place that is left out, unless something was committed behind it.
+            kind: kind of the text in which the call seemed to begin.
+            without: marker before that point that is left out, unless something after it was committed.
         """
         if self.resume == self.begin:
             without = ""
@@ -285,20 +285,20 @@ class Stream:
         opens: Callable[[str], Steps[bool]] | None = None,
         idle: Callable[[str], ParsedEvent] | None = None,
     ) -> Steps[bool]:
-        """Commit text until ``marker``, and hand it to ``emit``.
+        """Commit text until ``marker`` and pass it to ``emit``.
 
         Args:
-            emit: gets it piece by piece.
+            emit: receives the text piece by piece.
             idle: the same as ``emit``, but returns the event.
             marker: ``None`` for the end of the text.
-            drop_newline: leave out one line break in front of the marker.
-            tail: the end of all the text, as far as it consists of these and white space between, counts as a marker
-                that has come, but is not read past. Only the first of them has to be there.
-            openers: markers of what comes next, before which the text ends, too, and which are not read past.
-            opens: tells, behind one of them, whether it is one.
+            drop_newline: leave out one line break before the marker.
+            tail: markers that may end the whole text, with white space between them; such an end counts as ``marker``,
+                but is not consumed. Only the first of them is required.
+            openers: markers of the next part, which also end the text and are not consumed.
+            opens: decides, after an opener, if it is a real one.
 
         Returns:
-            Whether the marker came, past which is read then.
+            True if the marker came; it has then been consumed.
         """
         closers = () if marker is None else (f"\n{marker}", marker) if drop_newline else (marker,)
         markers = (*closers, *openers, *tail[:1])

@@ -7,19 +7,19 @@ from bough.parsers.stream import Steps, Stream, beginning_of_marker, find_first
 
 
 def json_until(stream: Stream, marker: str, *, drop_newline: bool, openers: tuple[str, ...]) -> Steps[tuple[str, bool]]:
-    """The text of a value up to the first ``marker`` that is not part of a string in it.
+    """Read the text of a value up to the first ``marker`` outside its strings.
 
-    Where the value turns out to be no JSON, or never ends, the first marker of all ends it: models write other things.
-    A value in whose strings there are markers is JSON as well if it is longer than what can be held back.
+    If the value is not JSON, or never ends, the first marker anywhere ends it, because models also write plain text.
+    A value with markers in its strings counts as JSON even if it is too long to be held back.
 
     Args:
-        stream: is read past the marker.
-        marker: ends a value.
-        drop_newline: leave out one line break in front of the marker.
-        openers: end it, too, if they begin a line or are outside of its strings; they are not read past.
+        stream: consumed up to and including the marker.
+        marker: end of a value.
+        drop_newline: leave out one line break before the marker.
+        openers: also end the value, at the start of a line or outside its strings; they are not consumed.
 
     Returns:
-        The text, and whether its end came.
+        The text, and true if its end came.
     """
     closers = (f"\n{marker}", marker) if drop_newline else (marker,)
     markers = (*closers, *(f"\n{opener}" for opener in openers), *openers)

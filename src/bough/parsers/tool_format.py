@@ -20,16 +20,16 @@ def new_call_id() -> str:
 
 
 class ToolFormat(ABC):
-    """One way of writing tool calls.
+    """Format in which a model writes tool calls.
 
     Attributes:
-        name: as ``--tool-call-parser`` knows it.
-        triggers: markers with which calls begin, wherever they stand.
-        openers: markers with which calls begin where the answer proper begins, after white space.
+        name: value of ``--tool-call-parser``.
+        triggers: markers that begin calls anywhere.
+        openers: markers that begin calls only at the start of the answer proper, after white space.
         controls: special tokens of this format, which are never shown.
-        closers: ends of calls, which mean nothing where one has ended already.
-        needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
-        on_channels: whether it reads all of an answer, thoughts included, and whether or not there may be calls.
+        closers: end markers of calls, which are ignored after a call that has already ended.
+        needs_special_tokens: the markers are special tokens, which are left out of text by default.
+        on_channels: the format covers the whole answer, including thoughts, even if no calls are possible.
     """
 
     name: str

@@ -48,19 +48,19 @@ _OWN_KEY = re.compile(r"[^\s<>](?:[^\n<>]{0,254}[^\s<>])?")
 
 
 class TaggedFormat(ToolFormat):
-    """Calls with a tag for each argument.
+    """Tool calls with one tag per argument.
 
-    What stands between the tags of a call is content, and the call goes on; so does the tag of an argument that was
-    there before. That content is passed on behind the call. Where the name of an argument cannot be made out, the call
+    Text between the tags of a call is content, and so is an argument that occurs a second time; the call goes on, and
+    that content is emitted after it. If the name of an argument cannot be read, the call
     ends.
 
     Attributes:
-        inner_markers: what begins an argument, then everything that ends a call.
-        value_end: closes the tag of a value.
-        own_lines: whether a value has lines to itself.
-        openers_of_lines: what ends a value of JSON if it begins a line, where the model forgets to close its tag.
-        tail_of_calls: the end of the last call of an answer, behind a text of which the tag is not closed. In front of
-            anything else it is part of the text, which may speak of calls.
+        inner_markers: beginning of an argument, then every marker that ends a call.
+        value_end: closing tag of a value.
+        own_lines: values are on lines of their own.
+        openers_of_lines: markers at the start of a line that end a JSON value whose closing tag is missing.
+        tail_of_calls: end of the last call of an answer, after a text value whose tag is not closed. Before
+            anything else it is part of the value, which may contain examples of calls.
     """
 
     inner_markers: tuple[str, ...]
@@ -181,10 +181,10 @@ class TaggedFormat(ToolFormat):
     def _read_value(
         self, calls: Calls, key: str, schema: Any, kinds: frozenset[str], is_next: Callable[[str], bool]
     ) -> Steps[bool]:
-        """Read a value, and pass it on behind ``key``. A tag that ``is_next`` ends it, too.
+        """Read a value and emit it for ``key``. A tag accepted by ``is_next`` also ends it.
 
         Returns:
-            Whether its end came.
+            True if its end came.
         """
         stream = calls.stream
         if kinds == {"string"}:
@@ -228,7 +228,7 @@ class TaggedFormat(ToolFormat):
             except NotACall:
                 return False
             yield from stream.skip_space()
-            for marker in self.inner_markers[1:]:  # a text that speaks of calls
+            for marker in self.inner_markers[1:]:  # a text value that mentions calls
                 if (yield from stream.take(marker)):
                     return False
             return True
@@ -273,8 +273,8 @@ class QwenCoderFormat(TaggedFormat):
     """``<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>``: Qwen3-Coder.
 
     Args:
-        name: as ``--tool-call-parser`` knows it.
-        around: what the outer tag is called.
+        name: value of ``--tool-call-parser``.
+        around: name of the outer tag.
     """
 
     value_end = "</parameter>"

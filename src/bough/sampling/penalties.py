@@ -1,7 +1,7 @@
-"""Frequency, presence and repetition penalties: how often each request has produced each token, and what that costs.
+"""Apply frequency, presence and repetition penalties, using counts of the tokens that each request has generated.
 
-A repetition penalty with a scope (``repetition_window``) counts tokens of the prompt, too. It comes before the other
-two, as in transformers, vLLM and llama.cpp; without one it counts the output alone and comes last, as in SGLang.
+A repetition penalty with a scope (``repetition_window``) also counts tokens of the prompt, and is applied before the
+other two, as in transformers, vLLM and llama.cpp. Without a scope it counts output only and comes last, as in SGLang.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ of the output: reading it in order is then about as cheap, and the history need 
 
 @dataclass(slots=True)
 class _Window:
-    """The last tokens of one request, which leave the scope of its repetition penalty one by one."""
+    """Last tokens of one request, which leave the scope of its repetition penalty one by one."""
 
     tokens: torch.Tensor
-    """int32 ``[window]``; that of position ``p`` of prompt and output is at ``p % window``."""
+    """int32 ``[window]``; the token at position ``p`` of prompt and output is at ``p % window``."""
     prompt_len: int
 
 
 class PenaltyTable:
-    """Token counts of the requests that have penalties, and of no others.
+    """Token counts of the requests that have penalties.
 
-    A count table ``[rows, vocab_size]`` says how often a token was produced; of requests with a scope also, in units
-    of :data:`~bough.kernels.structures.REPEATED`, how often it is in the window, or 1 if it stays in scope. A history
-    ``[rows, columns]`` lists the tokens, those of the prompt first, so that a step touches only logits that a penalty
-    can change, and not the vocabulary. A token that occurs twice in the history is computed twice with the same
-    result, so the order of writing does not matter.
+    A count table ``[rows, vocab_size]`` holds how often each token was generated. For requests with a scope it also
+    holds, in units of :data:`~bough.kernels.structures.REPEATED`, how often the token is in the window, or 1 if it
+    never leaves the scope. A history ``[rows, columns]`` lists the tokens, prompt first, so that a step touches only
+    logits that a penalty can change instead of the whole vocabulary. A token that occurs twice in the history is
+    computed twice with the same result, so the order of writes does not matter.
 
     Memory grows by doubling with the number of rows in use and with the longest output, up to :meth:`max_bytes`.
     """
@@ -56,11 +56,11 @@ class PenaltyTable:
         self._max_columns = _max_columns(vocab_size)
         self._row_of = np.full(max_running_requests, _NO_ROW, dtype=np.int64)
         self._free_rows: list[int] = []
-        # [4, slots]: frequency, presence, repetition, and 1 where that has a scope
+        # [4, slots]: frequency, presence, repetition, and 1 if the repetition penalty has a scope
         self._strengths = np.zeros((4, max_running_requests), dtype=np.float32)
-        # Tokens of the prompt in front of a slot's history.
+        # Prompt tokens before the output in each slot's history.
         self._listed = np.zeros(max_running_requests, dtype=np.int64)
-        # [2, slots]: added to the count of a new token, and the bit that it has then
+        # [2, slots]: increment for the count of a new token, and the bit that the token then gets
         self._steps = np.zeros((2, max_running_requests), dtype=np.int32)
         self._windows: dict[int, _Window] = {}
         self._counts = torch.zeros((0, vocab_size), dtype=torch.int32, device=device)
@@ -90,8 +90,8 @@ class PenaltyTable:
 
         Args:
             slot: the request slot.
-            params: of the request.
-            output_ids: counted already.
+            params: sampling parameters of the request.
+            output_ids: output tokens so far, to be counted.
             prompt_ids: the prompt, if ``params.penalises_prompt``.
         """
         row = int(self._row_of[slot])
@@ -126,7 +126,7 @@ class PenaltyTable:
         prompt_ids: npt.NDArray[np.int32],
         output_ids: npt.NDArray[np.int32],
     ) -> npt.NDArray[np.int32]:
-        """Mark the tokens in the scope of a repetition penalty; those of the prompt, each once."""
+        """Mark the tokens in the scope of a repetition penalty, each prompt token once."""
         window = params.repetition_window
         assert window is not None
         tokens: npt.NDArray[Any]
@@ -166,15 +166,15 @@ class PenaltyTable:
     ) -> None:
         """Penalise logits in place.
 
-        For a token that was produced ``c > 0`` times ``logit -= frequency * c + presence``. The positive logit of a
-        repeated token is divided by ``repetition`` and a negative one multiplied: before that if the penalty has a
-        scope, else after it.
+        A token that was generated ``c > 0`` times gets ``logit -= frequency * c + presence``. The positive logit of a
+        repeated token is divided by ``repetition``, a negative one multiplied by it: before that if the penalty has a
+        scope, otherwise after it.
 
         Args:
             logits: float32 ``[S, V]``, contiguous.
             batch_rows: ``[p]``, rows of ``logits``.
-            slots: ``[p]``, their request slots, each :meth:`set` before.
-            num_outputs: ``[p]``, how many tokens each has produced.
+            slots: ``[p]``, request slots of these rows; :meth:`set` was called for each.
+            num_outputs: ``[p]``, number of tokens that each has generated.
         """
         kernels = kernels_for(logits, "sampling")
         if kernels is not None:
@@ -217,16 +217,16 @@ class PenaltyTable:
         target["history"] = np.uint64(self._history.data_ptr()) + rows * np.uint64(4 * self._history.stride(0))
 
     def reserve(self, slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> int:
-        """Make room for histories of ``slots`` ``[p]`` with so many tokens each, as far as they are kept.
+        """Make room for histories of ``slots`` ``[p]`` with this many tokens each, if histories are used.
 
         Returns:
-            tokens that each has room for.
+            Number of tokens that fit into each history.
         """
         self._grow_columns(min(int((num_outputs + self._listed[slots]).max()), self._max_columns))
         return self._history.shape[1]
 
     def history_lengths(self, slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Lengths of histories for the native sampler, of ``slots`` ``[p]`` with so many tokens, ``[..., p]``."""
+        """Return history lengths for the native sampler, for ``slots`` ``[p]`` and these token counts, ``[..., p]``."""
         lengths = num_outputs + self._listed[slots]
         return np.where(lengths > self._max_columns, -1, lengths)
 
@@ -256,7 +256,7 @@ class PenaltyTable:
         self._history.index_put_((rows, to_device(columns, self._device)), new.to(torch.int32))
 
     def _move(self, window: _Window, row: int, num_outputs: int, new: torch.Tensor) -> None:
-        """Let a new token, int64 ``[]``, take the place of the one that leaves the window."""
+        """Replace the token that leaves the window by a new one, int64 ``[]``."""
         position = window.prompt_len + num_outputs
         place = window.tokens[position % len(window.tokens)]
         if position >= len(window.tokens):
@@ -287,7 +287,7 @@ def _penalised(
     repetition: torch.Tensor,
     scoped: torch.Tensor,
 ) -> torch.Tensor:
-    """Logits ``[p, n]`` after the penalties, whose strengths are ``[p, 1]``; see :meth:`PenaltyTable.apply`."""
+    """Return logits ``[p, n]`` after the penalties with strengths ``[p, 1]``; see :meth:`PenaltyTable.apply`."""
     in_scope = scoped > 0
     produced = torch.where(in_scope, counts % REPEATED, counts)
     repeated = torch.where(in_scope, counts >= REPEATED, counts > 0)

@@ -29,10 +29,10 @@ MIN_REPETITION_PENALTY = 1e-6
 MAX_REPETITION_PENALTY = 2.0
 
 ALL_OF_CONTEXT = -1
-"""``repetition_window`` value that counts all of prompt and output."""
+"""Value of ``repetition_window`` that covers the whole prompt and output."""
 MAX_REPETITION_WINDOW = 8191
-"""Most tokens of a window that moves on with the output: a token's occurrences in it share 31 bits with those in the
-output."""
+"""Largest window that moves with the output: the counts of a token in the window and in the output share 31
+bits."""
 
 MAX_STOP_STRINGS = ceilings.STOP_STRINGS
 MAX_STOP_STRING_CHARS = 1024
@@ -124,17 +124,17 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     """The output is one of these strings."""
     temperature: float = 1.0
     top_p: float = 1.0
-    """0 keeps the likeliest token alone."""
+    """0 keeps only the most likely token."""
     top_k: int = ALL_TOKENS
     min_p: float = 0.0
     """Tokens less likely than ``min_p`` times the likeliest one are dropped."""
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     repetition_penalty: float = 1.0
-    """Positive logits of repeated tokens are divided by it, negative ones multiplied."""
+    """Divisor of positive logits of repeated tokens, and factor of negative ones."""
     repetition_window: int | None = None
-    """Tokens at the end of prompt and output whose repetition that penalises, before the other penalties: -1 for all, 0
-    for none. ``None`` has SGLang's meaning: tokens of the output, after the other penalties."""
+    """Number of last tokens of prompt and output that the repetition penalty covers, before the other penalties: -1
+    for all, 0 for none. ``None``, as in SGLang: output tokens only, after the other penalties."""
     n: int = 1
     """Independent samples of the same prompt; sample ``i`` uses ``sampling_seed + i``."""
     ignore_eos: bool = False
@@ -198,22 +198,22 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
     @property
     def has_penalties(self) -> bool:
-        """Whether logits depend on the tokens so far."""
+        """True if logits depend on the tokens so far."""
         return self.frequency_penalty != 0.0 or self.presence_penalty != 0.0 or self.penalises_repetition
 
     @property
     def penalises_repetition(self) -> bool:
-        """Whether ``repetition_penalty`` has an effect."""
+        """True if ``repetition_penalty`` has an effect."""
         return self.repetition_penalty != 1.0 and self.repetition_window != 0
 
     @property
     def penalises_prompt(self) -> bool:
-        """Whether tokens of the prompt may be penalised."""
+        """True if tokens of the prompt may be penalised."""
         return self.penalises_repetition and self.repetition_window is not None
 
     @property
     def has_moving_window(self) -> bool:
-        """Whether tokens that are penalised cease to be."""
+        """True if penalised tokens can leave the window."""
         return self.penalises_prompt and self.repetition_window != ALL_OF_CONTEXT
 
     def validate(

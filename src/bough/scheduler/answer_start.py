@@ -1,4 +1,4 @@
-"""Finds where the answer proper begins in an output that may begin with thoughts."""
+"""Find the start of the answer proper in an output that may begin with thoughts."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from enum import Enum
 from bough.ipc.messages import ThoughtMarkers
 
 _CHANNEL_HEADS = (b"<|", b"to=")
-"""The beginnings of an output on channels; other text is the answer itself."""
+"""Prefixes of an output on channels; any other text is the answer itself."""
 
 
 class _Place(Enum):
     START = "start"
-    """What has come may yet become the marker before the thoughts."""
+    """The text so far may still become the marker that begins the thoughts."""
     INSIDE = "inside"
     BEHIND = "behind"
-    """The thoughts have ended, and nothing has come but white space, or what may be their end once more."""
+    """The thoughts have ended, followed only by white space or a possible repeat of their end marker."""
 
 
 class AnswerStart:
-    """Reads the tokens of one output up to the first of its answer.
+    """Reads the tokens of one output up to the first token of its answer.
 
     Args:
-        markers: of the thoughts. A call that ends them is part of the answer.
-        piece: bytes of the text that a token stands for, special tokens included.
+        markers: thinking markers. A tool call that ends the thoughts is part of the answer.
+        piece: returns the bytes of text of a token, including special tokens.
     """
 
     __slots__ = ("_calls", "_end", "_markers", "_piece", "_place", "_start", "_tail", "_tail_bytes")
@@ -33,7 +33,7 @@ class AnswerStart:
         self._markers = markers
         self._piece = piece
         self._start = markers.start.encode()
-        # On channels what ends thoughts leads to more of them; the header of the answer is what counts.
+        # On channels more thoughts may follow an end marker; only the header of the answer decides.
         self._end = (markers.never or markers.ends[0]).encode()
         self._calls = () if markers.never else tuple(end.encode() for end in markers.ends[1:])
         self._place = _Place.INSIDE if markers.begun and not markers.recur else _Place.START
@@ -42,16 +42,16 @@ class AnswerStart:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether text that has come may be part of the answer."""
+        """True if text that has come may be part of the answer."""
         return self._place is not _Place.INSIDE
 
     @property
     def is_behind(self) -> bool:
-        """Whether the thoughts have ended."""
+        """True if the thoughts have ended."""
         return self._place is _Place.BEHIND
 
     def push(self, token_id: int) -> bytes | None:
-        """Read a token; returns all that has come of the answer by now, ``None`` if it has not begun."""
+        """Read a token; return the answer so far, ``None`` if it has not begun."""
         self._tail += self._piece(token_id)
         if self._place is _Place.START and (answer := self._begin()) is not None:
             return answer
@@ -60,7 +60,7 @@ class AnswerStart:
         return self._skip() if self._place is _Place.BEHIND else None
 
     def rest(self) -> bytes:
-        """What has come of the answer if nothing comes any more."""
+        """Return the answer so far for an output that has ended."""
         return self._tail.lstrip() if self.is_behind else self._tail
 
     def _begin(self) -> bytes | None:

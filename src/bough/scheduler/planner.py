@@ -1,18 +1,18 @@
 """Plans steps: which requests compute which tokens next, and where their KV goes.
 
-One step has a budget in time. Running requests come first, one token each; prompts get as much time again, within the
-step's target, or all of it if nothing runs. Output that was not sampled comes out of the same budget, up to half of it
-while prompts wait. Of the prompts,
+One step has a time budget. Running requests come first, one token each; prompts get the same amount again, within the
+step's target, or the whole target if nothing runs. Output that was not sampled uses the same budget, up to half of it
+while prompts wait. Among the prompts,
 
-- short prompts that have begun and waited long go on before all others, in order of arrival;
-- unfinished prompts go on: the oldest with at most half of the budget while others wait, the others, shortest first,
+- short prompts that have begun and waited long continue before all others, in order of arrival;
+- unfinished prompts continue: the oldest with at most half of the budget while others wait, the rest, shortest first,
   with a quarter each;
 - new requests start, in the order of the policy, with at most half of the budget each. A long one that does not fit
   into the step starts only while few long ones are unfinished, and shorter ones go before it until then, so that short
   prompts always find room;
-- in every other step new requests choose first, and whoever chooses first gets a minimum: nobody waits for ever,
-  however small the budget is;
-- what nobody took goes back to the unfinished prompts.
+- in every other step new requests are planned first, and the group planned first gets a minimum, so that no request
+  waits forever, however small the budget is;
+- budget that is left over goes back to the unfinished prompts.
 """
 
 from __future__ import annotations
@@ -297,9 +297,9 @@ class StepPlanner:
         return budget_of_step(self.limits, self.cost_model, num_decode, decode_context, only_long=only_long)
 
     def _finish_aged(self, now: float, chunks: dict[Req, int], budget: StepBudget) -> None:
-        """Let short prompts that have waited long go on before all others, in order of arrival.
+        """Plan short prompts that have waited long before all others, in order of arrival.
 
-        Else new ones, which are shorter than what is left of them, would overtake them for as long as there are any.
+        Otherwise new prompts, shorter than what remains of these, would keep overtaking them.
         """
         horizon = now - AGE_LIMIT_SECONDS
         aged = [req for req in self.requests.unfinished if req.arrival_time <= horizon and not _is_long(req)]

@@ -30,21 +30,21 @@ class RequestTable:
         min_new: output tokens before which some are banned.
         next_send: output length from which the next delta is due.
         send_interval: output tokens per delta.
-        decoding: whether the request's prompt is wholly computed or planned.
-        checks_eos: whether the model's end-of-sequence ids end the request.
-        judged: whether each token may end the request as only Python can tell (own stop tokens, text stops, a grammar).
-        careful: whether each token needs a look by Python: it is judged, or has logprobs.
-        is_plain: whether native code can choose token after token (no masks, no banned sequences, no window of
-            penalties that moves).
-        streams: whether somebody waits for each delta.
-        logprobs: how many are wanted of each token, those of alternatives included.
-        constrained: whether the request has a grammar: its next token cannot be planned before its last one is known.
-        num_constrained: requests that have one.
-        masked: whether not all tokens may be sampled, because of a grammar or otherwise.
-        masks: int32 [max_running_requests, words], masks of the next tokens as grammars have written them.
-        mask_places: address and bytes of each; ``LATER`` if masks are not written here.
-        has_mask: whether it is that of the next token.
-        edits_mask: whether the request changes what its grammar allows.
+        decoding: the request's prompt is wholly computed or planned.
+        checks_eos: the model's end-of-sequence ids end the request.
+        judged: each token may end the request in a way that only Python detects (stop tokens, text stops, a grammar).
+        careful: Python must look at each token: it is judged, or has logprobs.
+        is_plain: native code can choose token after token (no masks, no banned sequences, no moving window of
+            penalties).
+        streams: a client waits for each delta.
+        logprobs: number of logprobs per token, including alternatives.
+        constrained: the request has a grammar: its next token cannot be planned before its last one is known.
+        num_constrained: number of requests with a grammar.
+        masked: some tokens must not be sampled, because of a grammar or otherwise.
+        masks: int32 [max_running_requests, words], masks of the next tokens as written by grammars.
+        mask_places: address and size in bytes of each mask; ``LATER`` if masks are not written here.
+        has_mask: the mask is that of the next token.
+        edits_mask: the request changes the mask written by its grammar.
     """
 
     def __init__(self, max_running_requests: int, max_len: int, mask_words: int = 0) -> None:

@@ -12,10 +12,10 @@ from bough.scheduler.step_builder import Planned
 logger = logging.getLogger(__name__)
 
 DEFAULT_INTERVAL = 40
-"""Steps that a line tells of where ``--decode-log-interval`` is not given."""
+"""Steps per line if ``--decode-log-interval`` is not given."""
 
 QUIET_SECONDS = 10.0
-"""Least time between two lines where ``--decode-log-interval`` is not given: what people leave running by itself."""
+"""Least time between two lines if ``--decode-log-interval`` is not given, for servers that run unattended."""
 
 # Seconds of steps with prompts, after which there is a line of them.
 _LONGEST_SILENCE = 5.0
@@ -35,18 +35,18 @@ class _Prefill:
 
 
 class StepLog:
-    """Counts tokens and logs what is going on.
+    """Counts tokens and logs the progress.
 
-    There is a line for every step that begins a prompt, one for ``log_interval`` steps that go on with some, or as many
-    as take some seconds, or what there are of them when no prompt is left, and one for ``log_interval`` decode steps.
-    Beside streams a long prompt is computed in hundreds of pieces.
+    A line is written for every step that begins a prompt, for every ``log_interval`` steps that continue prompts (or as
+    many as take some seconds, or when no prompt is left), and for every ``log_interval`` decode steps.
+    Next to running streams, a long prompt is computed in hundreds of pieces.
 
-    Without an interval, and unless the log is one for debugging, at most one line is written in
-    :data:`QUIET_SECONDS`, of prompts and of decoding in turns. A line of prompts covers all since the one before.
+    Without an interval, and unless the log level is debug, at most one line per
+    :data:`QUIET_SECONDS` is written, alternating between prompts and decoding. A prompt line covers all since the last.
 
     Args:
-        requests: shown in every line.
-        log_interval: steps per line, all of which are written; ``None`` for few lines.
+        requests: counts shown in every line.
+        log_interval: steps per line, with every line written; ``None`` for few lines.
     """
 
     def __init__(self, requests: Requests, log_interval: int | None) -> None:
@@ -54,10 +54,10 @@ class StepLog:
         self._interval = log_interval or DEFAULT_INTERVAL
         self._quiet_s = QUIET_SECONDS if log_interval is None else 0.0
         self._quiet_until = 0.0
-        """``time.monotonic()`` before which no line is written."""
+        """Value of ``time.monotonic()`` before which no line is written."""
         self._last_was_prefill = False
         self._decode_is_due = False
-        """A line about decoding was left out since the last line, which was about prompts."""
+        """True if a decode line was suppressed since the last line, which was about prompts."""
         self.steps = 0
         self.step_seconds = 0.0
         """Duration of all steps on the device."""
@@ -114,14 +114,14 @@ class StepLog:
                 self._log_decode()
 
     def on_idle(self) -> None:
-        """Begin the next interval with the next step: nothing runs, or nothing is to."""
+        """Start the next interval with the next step, because nothing is running."""
         if self._prefill.step:
             self._log_prefill()
         self.gen_throughput = 0.0
         self._decoded, self._since = 0, time.monotonic()
 
     def _may_write(self, longer_s: float = 0.0) -> bool:
-        """Take the right to write a line now, if enough time, and ``longer_s`` more, has passed since the last one."""
+        """Claim the right to write a line, if enough time plus ``longer_s`` has passed since the last one."""
         now = time.monotonic()
         if now < self._quiet_until + longer_s and not logger.isEnabledFor(logging.DEBUG):
             return False

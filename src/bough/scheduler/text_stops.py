@@ -35,20 +35,20 @@ class _Piece(NamedTuple):
 
 
 class TextStops:
-    """Decodes a request's output and finds where its text ends.
+    """Decodes a request's output and finds the end of its text.
 
-    Text that might still turn out to be the beginning of a stop string is held back, and with it the ids of the tokens
-    it belongs to: an id travels with the event that carries the last character of its text.
+    Text that may be the beginning of a stop string is held back together with the ids of its tokens:
+    an id is sent with the event that carries the last character of its text.
 
-    There are patterns for which a search takes half a millisecond. Of such a request several tokens are searched
-    together; what was generated after a match that is found late is dropped. So this changes when text comes and when
-    the request ends, but neither the text nor the ids nor the reason.
+    Searching some patterns takes half a millisecond. For these, several tokens are searched at a time, and tokens
+    generated after a match that is found late are dropped. This changes when text is sent and when
+    the request ends, but not the text, the ids or the finish reason.
 
     Args:
-        tokenizer: of the model.
+        tokenizer: tokenizer of the model.
         prompt_tail: the last tokens of the prompt.
-        params: of the request.
-        answer: finds where the answer begins, in front of which nothing ends the text; ``None`` if all is answer.
+        params: sampling parameters of the request.
+        answer: finds the start of the answer, before which no stop applies; ``None`` if all output is answer.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class TextStops:
     ) -> None:
         self._answer = answer
         self._undecided = ""
-        """Text that may be part of the answer."""
+        """Text that may turn out to be part of the answer."""
         self._decoder = IncrementalDecoder(
             tokenizer, prompt_tail, params.skip_special_tokens, params.spaces_between_special_tokens
         )
@@ -145,7 +145,7 @@ class TextStops:
         return self.matched
 
     def _before_answer(self, start: AnswerStart, token_id: int, text: str, num_tokens: int) -> None:
-        """Take in a token in front of the answer, or the one with which it begins."""
+        """Process a token that comes before the answer, or begins it."""
         answer = start.push(token_id)
         if answer is None and not start.is_undecided:
             self._emit_thoughts(text, num_tokens)
@@ -163,10 +163,10 @@ class TextStops:
         self._emit(text)
 
     def _begin_answer(self, answer: bytes | None = None) -> None:
-        """Look for ends of the text from here on.
+        """Apply stops from here on.
 
         Args:
-            answer: all that has come of it; ``None`` if nothing comes any more.
+            answer: the answer so far; ``None`` if the output has ended.
         """
         if self._answer is None:
             return

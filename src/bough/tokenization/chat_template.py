@@ -43,7 +43,7 @@ _PROBE = "probe-7f3a"
 _QUESTION: tuple[Message, ...] = ({"role": "user", "content": "a"},)
 _PARTS = "parts"
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", _PARTS)
-"""Names under which templates read earlier thoughts; the first is that of conversations here."""
+"""Names under which templates read earlier thoughts; the first is the one used in requests."""
 # An id of the length that templates of the Mistral family insist on.
 _PROBE_CALL_ID = "probe7f3a"
 # The space at the end shows whether the template strips the text. Private-use characters keep it from being the text.
@@ -74,14 +74,14 @@ class ChatTemplate:
         self.sources = dict(sources)
         """Jinja by name, for what wants to look at it (detecting parsers, showing it)."""
         self.compiled = {name: _compile(name, source) for name, source in sources.items()}
-        """The same, compiled."""
+        """Compiled templates, by name."""
         self._variables = special.template_variables()
         self._no_tools: list[Any] | None = None
         self._thoughts_name = _THOUGHTS[0]
         if self._try_messages(_QUESTION) is None and self._try_messages(_QUESTION, tools=[]) is not None:
-            self._no_tools = []  # some go through the tools even if there are none
-        # Templates that were written for images take a list of parts, others a string, and many take both, but
-        # perhaps not for every role. Nothing says which, so each role is tried.
+            self._no_tools = []  # some templates read the tools even if there are none
+        # Templates for images take a list of parts, others a string, and many take both, but perhaps not for every
+        # role. Templates do not declare this, so each role is tried.
         self._takes_text = {role: self._shows(role, _PROBE) for role in _ROLES}
         self._takes_parts = {role: self._shows_parts(role) for role in _ROLES}
         self._call_form = self._find_call_form()
@@ -253,7 +253,7 @@ class ChatTemplate:
     # --- content --------------------------------------------------------------------------------------------------
 
     def _renders(self, variables: Mapping[str, Any]) -> bool:
-        """Whether the template takes these variables."""
+        """True if the template can be rendered with these variables."""
         try:
             self._render(self._template_for(None), variables, "messages")
         except BadRequest:
@@ -261,7 +261,7 @@ class ChatTemplate:
         return True
 
     def _shows_thoughts(self, name: str) -> bool:
-        """Whether the template shows earlier thoughts that come under this name."""
+        """True if the template shows earlier thoughts that are passed under this name."""
         told = _with_thoughts({"role": "assistant", "content": "b"}, f"{_PROBE}-thoughts", name)
         if name == _PARTS and not self._takes_parts["assistant"]:
             return False
@@ -274,7 +274,7 @@ class ChatTemplate:
         return False
 
     def _fit(self, message: Message, where: str) -> dict[str, Any]:
-        """The message with its content, thoughts and tool calls in a form that the template takes for its role."""
+        """Return the message with content, thoughts and tool calls in a form that the template accepts for its role."""
         fitted = self._fit_content(message, where)
         thoughts = fitted.get("reasoning_content")
         if self._thoughts_name == _THOUGHTS[0] or not isinstance(thoughts, str) or not thoughts:
@@ -385,7 +385,7 @@ class ChatTemplate:
 
 
 def _with_thoughts(message: Mapping[str, Any], thoughts: str, name: str) -> dict[str, Any]:
-    """The message with its thoughts under a name, or as a part of the content in front of the others."""
+    """Return the message with its thoughts under ``name``, or as the first part of its content."""
     rest = {key: value for key, value in message.items() if key not in _THOUGHTS}
     if name != _PARTS:
         return {**rest, name: thoughts}

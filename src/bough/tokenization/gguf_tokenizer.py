@@ -67,7 +67,7 @@ _NAMES = (
     ),
 )
 _RULES = {name: rules for rules, names in _NAMES for name in names.split()}
-"""Rules by ``tokenizer.ggml.pre``. A name that llama.cpp has and this table lacks stands for other patterns."""
+"""Rules by ``tokenizer.ggml.pre``. Names that llama.cpp knows and this table lacks need other patterns."""
 
 _UNNAMED = (None, "default")
 _BY_ARCHITECTURE = {"qwen2": _QWEN2, "qwen3": _QWEN2}

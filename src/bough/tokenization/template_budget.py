@@ -1,8 +1,8 @@
-"""Limits of one rendering of a chat template: CPU time, bytes of all that it makes, and the size of its values.
+"""Limit each rendering of a chat template: CPU time, total bytes produced, and size of values.
 
-Values are weighed as they would be if they were written out, since a list that holds another one twice costs the memory
-of one and the time of two wherever it is compared, hashed or turned into text, in native code that cannot be stopped.
-So every container is weighed as it is made, and neither a heavy nor a deep one ever exists.
+A value's weight is its size when written out. A list that contains another list twice uses the memory of
+one but the time of two when compared, hashed or turned into text, in native code that cannot be interrupted.
+So every container is weighed when it is made, and one that is too heavy or too deep is never created.
 """
 
 from __future__ import annotations
@@ -22,38 +22,38 @@ MAX_TEXT_BYTES = 4 * MAX_RENDERED_CHARS
 """Largest single text, list or tuple that a template may make."""
 
 MAX_PRODUCED_BYTES = 1 << 28
-"""Bytes of everything together that a rendering makes on the way."""
+"""Most bytes produced in one rendering, including intermediate values."""
 
 MAX_WEIGHT = 1 << 27
-"""Bytes that a value may take with everything in it, each part counted as often as it occurs."""
+"""Largest weight of a value in bytes, counting each part as often as it occurs."""
 
 MAX_DEPTH = 200
-"""Levels of containers in containers."""
+"""Most levels of nested containers."""
 
 MAX_RENDER_SECONDS = 5.0
-"""CPU time of one rendering. Ordinary templates take milliseconds, a hundred thousand messages a second or so."""
+"""CPU time of one rendering. Ordinary templates take milliseconds, about a second for a hundred thousand messages."""
 
 _LOOK_SECONDS = 0.005
-"""Time between two looks at the CPU clock, which asks the kernel."""
+"""Time between two reads of the CPU clock, each of which is a system call."""
 
 _CONTAINER_BYTES = 64
 _POINTER_BYTES = 8
 _MADE_BYTES = 512
-"""Memory of a container or a generator that is made, and of what is remembered of it here, without its items."""
+"""Memory of a new container or generator and its record here, without its items."""
 
 _EMPTY: dict[Any, Any] = {}
 CONTAINERS = (list, tuple, dict, type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()))
-"""Types that are compared, hashed and shown by what is in them."""
+"""Types that are compared, hashed and shown by their content."""
 
 _SCALARS = (str, bytes, int, float, bool, type(None))
 
 
 class LimitExceeded(jinja2.TemplateError):
-    """A rendering takes too long or makes too much."""
+    """A rendering takes too long or produces too much."""
 
 
 class Budget:
-    """What one rendering may still use. Values made by it are kept until its end, so that their ids stay theirs."""
+    """Remaining budget of one rendering. Values that it made are kept alive until the end, so that ids stay unique."""
 
     __slots__ = ("_bytes", "_deadline", "_known", "_next_look")
 
@@ -62,10 +62,10 @@ class Budget:
         self._bytes = 0
         self._deadline = time.thread_time() + MAX_RENDER_SECONDS
         self._known: dict[int, tuple[Any, int, int]] = {}
-        """By id of a value: the value, its weight, its depth."""
+        """Value, weight and depth by id of the value."""
 
     def tick(self) -> None:
-        """Take a step, which may be one too many."""
+        """Count a step, and refuse it if there were too many."""
         now = time.perf_counter()
         if now >= self._next_look:
             self._next_look = now + _LOOK_SECONDS
@@ -73,27 +73,27 @@ class Budget:
                 raise LimitExceeded(f"rendering takes more than {MAX_RENDER_SECONDS:g} seconds")
 
     def ticking(self, items: Iterable[Any]) -> Iterator[Any]:
-        """The same items, a step each."""
+        """Yield the same items, counting a step for each."""
         for item in items:
             self.tick()
             yield item
 
     def check(self, num_bytes: int) -> None:
-        """Refuse something so large before it is made."""
+        """Refuse a value of this size before it is made."""
         if num_bytes > MAX_TEXT_BYTES or self._bytes + num_bytes > MAX_PRODUCED_BYTES:
             raise LimitExceeded(f"rendering makes a text or list of more than {MAX_TEXT_BYTES} bytes, or too many")
 
     def make(self, num_bytes: int) -> None:
-        """Account for something that is made."""
+        """Count a value that is made."""
         self.check(num_bytes)
         self._bytes += num_bytes
 
     def make_container(self, num_items: int) -> None:
-        """Account for a container, or something lazy, that is made."""
+        """Count a container, or a lazy value, that is made."""
         self.make(_MADE_BYTES + _POINTER_BYTES * num_items)
 
     def took(self, value: Any, *sources: Any) -> Any:
-        """Account for a value that was made of others; returns it."""
+        """Count a value made from others, and return it."""
         if isinstance(value, (str, bytes)):
             if not any(value is source for source in sources):
                 self.make(sys.getsizeof(value))
@@ -101,14 +101,14 @@ class Budget:
             self.make_container(len(value))
             self.weigh(value)
         elif not isinstance(value, (int, float, type(None))):
-            # What is lazy holds what it is made of: a chain of these must not become deep either.
+            # A lazy value holds its sources: a chain of these must not become deep either.
             self.make_container(0)
             depth = max((self.weigh(source)[1] for source in sources), default=0)
             self.keep(value, _CONTAINER_BYTES, depth + 1)
         return value
 
     def weigh(self, value: Any, level: int = 0) -> tuple[int, int]:
-        """Weight of a value in bytes and its depth; 0 for what is no container."""
+        """Return the weight of a value in bytes, and its depth, which is 0 for a value that is not a container."""
         if isinstance(value, _SCALARS):
             return sys.getsizeof(value), 0
         known = self._known.get(id(value))
@@ -127,7 +127,7 @@ class Budget:
         return self.keep(value, weight, depth + 1)
 
     def keep(self, value: Any, weight: int, depth: int) -> tuple[int, int]:
-        """Remember what a value weighs, if it may exist."""
+        """Record the weight of a value, if it is within the limits."""
         if weight > MAX_WEIGHT:
             raise LimitExceeded(f"a value takes more than {MAX_WEIGHT} bytes with everything in it")
         if depth > MAX_DEPTH:
@@ -144,12 +144,12 @@ _current: ContextVar[Budget] = ContextVar("render_budget")
 
 
 def budget() -> Budget:
-    """The budget of the rendering that is under way, which there is: see :class:`spending`."""
+    """Return the budget of the current rendering, which must be inside :class:`spending`."""
     return _current.get()
 
 
 class spending:
-    """Within it, a new budget is the one that is under way."""
+    """Context manager that makes a new budget the current one."""
 
     def __enter__(self) -> Budget:
         self._token = _current.set(made := Budget())

@@ -1,9 +1,9 @@
-"""A Jinja environment for templates that come with a checkpoint, rendered with data that comes from anybody.
+"""Jinja environment for templates from untrusted checkpoints, rendered with data from untrusted clients.
 
-Jinja's sandbox keeps a template away from the interpreter's insides. It does not keep one from running for hours or
-from filling the memory, and a template that does not mean to may do so with the data of a hostile client. So here a
-rendering also has a budget of CPU time and of bytes (:mod:`bough.tokenization.template_budget`), and what could
-overdraw either in a single step (``'x' * 10**9``) is looked at before it is done.
+Jinja's sandbox keeps a template away from the interpreter's internals. It does not stop one from running for hours or
+filling the memory, and even a harmless template may do so with a hostile client's data. So each
+rendering also has a budget of CPU time and bytes (:mod:`bough.tokenization.template_budget`), and operations that
+could exceed it in a single step (``'x' * 10**9``) are checked before they run.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ from bough.tokenization.template_budget import (
 )
 
 MAX_SOURCE_CHARS = 1 << 20
-"""Longest template; those of models have at most some 60,000 characters."""
+"""Longest template; real ones have at most about 60,000 characters."""
 
 _MAX_WIDTH = 10_000
 """Largest number that is accepted where a text is padded, indented or repeated to a width."""
 
 _MAX_EXPONENT_BITS = 4096
 _MAX_DIGITS = 4096
-"""Longest text that becomes a number."""
+"""Longest text that is converted to a number."""
 
 _MAX_INDENT = 16
 _MAX_LAYOUT = 256
 _MAX_MESSAGE = 4096
 
 _ELEMENT_BYTES = 64
-"""Memory that a text takes for each piece it is cut into, beside the text."""
+"""Memory of each piece that a text is split into, besides the text."""
 
 _WIDE_FORMAT = re.compile(r"\d{5}|%[^%a-zA-Z]*\*")
 _NUMBER = re.compile(r"\d+")
@@ -61,31 +61,31 @@ _PASSES = frozenset(
     {"batch", "groupby", "list", "map", "max", "min", "reject", "rejectattr"}
     | {"select", "selectattr", "slice", "sort", "sum", "unique"}
 )
-"""Filters that go through all items of a value, some of them only when their result is asked for."""
+"""Filters that iterate over all items of a value, some of them lazily."""
 
 _PARTS = frozenset(["attr", "d", "default", "first", "get", "last", "max", "min", "random"])
-"""Filters and methods whose result is a part of the value, not made by them."""
+"""Filters and methods that return an existing part of the value."""
 
 _ITEMS = _PARTS | _PASSES - {"batch", "slice"}
-"""Those whose numbers are no widths."""
+"""Filters whose numeric arguments are not widths."""
 
 _OF_LISTS = frozenset({"count", "dictsort", "format", "items", "join", "length", "reverse", "tojson"})
 _KEEP_STRUCTURE = _PASSES | _PARTS | _OF_LISTS
-"""Filters that make no text of a value that is a list."""
+"""Filters that do not turn a list into text."""
 
 _SLOW = frozenset(["pprint", "striptags", "title", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"])
 """Filters and methods that are written in Python, or take quadratic time."""
 _MAX_SLOW_BYTES = 1 << 16
 
 _COMPARING = frozenset(["lstrip", "rfind", "rindex", "rpartition", "rsplit", "rstrip", "strip", "trim"])
-"""Those that may compare every character with every one of their argument."""
+"""Filters and methods that may compare every character with every character of their argument."""
 _MAX_COMPARISONS = 1 << 30
 
 _CUTTING = frozenset({"split", "rsplit", "splitlines"})
 _WHITE_SPACE = "".join(char for char in map(chr, range(0x3001)) if char.isspace())
 
 _CODECS = frozenset({"utf-8", "utf8", "ascii", "latin-1"})
-"""Other codecs take quadratic time (punycode), or make large things of small ones."""
+"""Allowed codecs. Others take quadratic time (punycode), or inflate their input."""
 
 
 class SandboxedTemplate:
@@ -103,10 +103,10 @@ class SandboxedTemplate:
         if len(source) > MAX_SOURCE_CHARS:
             raise jinja2.TemplateSyntaxError(f"it has more than {MAX_SOURCE_CHARS} characters", 1)
         try:
-            # A template's constant parts are evaluated while it is compiled.
+            # Jinja evaluates a template's constant parts while compiling it.
             with spending():
                 code = _environment.compile(_Bounded().visit(_environment.parse(source)))
-        except (RecursionError, MemoryError, SyntaxError):  # the last two of what Jinja makes of it
+        except (RecursionError, MemoryError, SyntaxError):  # the last two: from Jinja's generated code
             raise jinja2.TemplateSyntaxError("it is nested too deeply", 1) from None
         except (LimitExceeded, ValueError, OverflowError) as error:
             raise jinja2.TemplateSyntaxError(f"it cannot be compiled: {error}", 1) from None
@@ -143,7 +143,7 @@ class _GenerationTag(Extension):
 
 
 class _Bounded(NodeTransformer):
-    """Makes loops, slices, the ``~`` operator and literals of containers pass through functions that see the budget."""
+    """Make loops, slices, the ``~`` operator and container literals use functions that check the budget."""
 
     def visit_For(self, node: nodes.For) -> nodes.Node:
         self.generic_visit(node)
@@ -207,7 +207,7 @@ class _ChatEnvironment(ImmutableSandboxedEnvironment):
     def call(self, context: Context, callee: Any, /, *args: Any, **kwargs: Any) -> Any:
         spent = budget()
         spent.tick()
-        if isinstance(callee, LoopContext) and args:  # a loop that calls itself
+        if isinstance(callee, LoopContext) and args:  # a recursive loop
             args = (spent.ticking(args[0]), *args[1:])
         owner = getattr(callee, "__self__", None)
         if isinstance(owner, type):  # as in (5).from_bytes
@@ -243,9 +243,9 @@ class _ChatEnvironment(ImmutableSandboxedEnvironment):
     def _joined(
         self, context: Context, operator: str, left: Any, right: Any, parts: list[tuple[Sequence[Any], int]]
     ) -> Any:
-        """A list or tuple of others, each so many times.
+        """Return a list or tuple joined from others, each repeated a number of times.
 
-        It is not weighed anew: one that grows by an element in each of many steps would take quadratic time.
+        It is not weighed again: a list that grows by one element in each of many steps would take quadratic time.
         """
         spent = budget()
         weighed = [(spent.weigh(part), times) for part, times in parts]
@@ -305,7 +305,7 @@ def _watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _joinable(separator: str | bytes, items: Any, spent: Budget) -> Any:
-    """Items of which a text is to be made, if that is not too long."""
+    """Return items to be joined into a text, if that is not too long."""
     if isinstance(items, _TEXTS):
         spent.check(_text_bytes(len(items) * (len(separator) + 1), items, separator))
         return items
@@ -315,7 +315,7 @@ def _joinable(separator: str | bytes, items: Any, spent: Budget) -> Any:
 
 
 def _check_arguments(name: str, value: Any, given: Sequence[Any], spent: Budget) -> None:
-    """Refuse a filter or a method that would make something huge of its arguments, or take long for them."""
+    """Refuse a call of a filter or method that would make something huge from its arguments, or take too long."""
     numbers = [abs(each) for each in given if isinstance(each, int)]
     if name not in _ITEMS and any(number > _MAX_WIDTH for number in numbers):
         raise LimitExceeded(f"{name} with a number beyond {_MAX_WIDTH}")
@@ -341,9 +341,9 @@ _USUAL_TAB, _USUAL_INDENT = 8, 4
 
 
 def _growth(name: str, value: Any, texts: Sequence[Any], number: int | None, given: Sequence[Any]) -> int:
-    """Characters, or more, that a filter or a method adds to a text, or memory that it takes to cut it."""
+    """Return an upper bound of the characters that a filter or method adds to a text, or of the memory to split it."""
     if name == "replace" and len(given) >= 2:
-        # Named arguments come in any order.
+        # Named arguments may be in any order.
         one, other = (each if isinstance(each, _TEXTS) else str(_as_text_fits(each)) for each in given[:2])
         return max(_count(value, old) * (len(new) - len(old)) for old, new in ((one, other), (other, one)))
     if name == "indent":
@@ -360,7 +360,7 @@ def _growth(name: str, value: Any, texts: Sequence[Any], number: int | None, giv
 
 
 def _count(value: Any, part: Any) -> int:
-    """Number of times that a part is in a text, either of which may be bytes."""
+    """Return how often a part occurs in a text; either may be bytes."""
     if isinstance(value, bytes) and isinstance(part, str):
         part = part.encode()
     return value.count(part) if isinstance(part, type(value)) or isinstance(value, str) else 0
@@ -395,7 +395,7 @@ def _check_integers(operator: str, left: Any, right: Any) -> None:
 
 
 def _text_bytes(num_chars: int, *made_of: str | bytes) -> int:
-    """Bytes, or more, of a text with so many characters of these texts."""
+    """Return an upper bound of the bytes in a text of this many characters from these texts."""
     return num_chars if all(each.isascii() for each in made_of) else 4 * num_chars
 
 
@@ -425,7 +425,7 @@ def _made(context: Context, value: Any) -> Any:
 
 
 _TEXT_FACTOR = 3
-"""Characters that show a value, for each byte of its weight, at most: escapes of what cannot be printed."""
+"""Most characters shown per byte of a value's weight, because of escapes."""
 
 
 def _as_text_fits(value: Any) -> Any:
@@ -472,7 +472,7 @@ class _ChatNamespace(Namespace):
         super().__setitem__(name, value)
 
     def __repr__(self) -> str:
-        return "<Namespace>"  # it may hold itself
+        return "<Namespace>"  # a namespace may contain itself
 
 
 def _namespace(*args: Any, **kwargs: Any) -> _ChatNamespace:

@@ -1,4 +1,4 @@
-"""Members of a function's description that may be missing, and that a chat template may read all the same."""
+"""Fill in optional members of a function's description that a chat template may read without checking."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Tool = Mapping[str, Any]
 
 
 class Member(NamedTuple):
-    """A member of a description, and what stands in its place if it is missing."""
+    """Member of a description, with the default to use if it is missing."""
 
     owner: str
-    """``function``, ``parameters`` or ``property``."""
+    """Owner of the member: ``function``, ``parameters`` or ``property``."""
     name: str
     empty: Any
 
@@ -38,16 +38,16 @@ WHOLE: Tool = {
         },
     },
 }
-"""A description without gaps."""
+"""A complete description."""
 
 
 def without(member: Member) -> Tool:
-    """The whole description but for one member."""
+    """Return the complete description without one member."""
     return _changed(WHOLE, lambda owner, part: {k: v for k, v in part.items() if (owner, k) != member[:2]})
 
 
 def filled(tool: Tool, members: Collection[Member]) -> Tool:
-    """A description with empty values for those members that it lacks."""
+    """Return a description with empty values for those of the members that it lacks."""
     if not members:
         return tool
 

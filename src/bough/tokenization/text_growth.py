@@ -1,7 +1,7 @@
-"""Bounds of how much longer the steps of a tokenizer make a text.
+"""Limit how much longer a tokenizer's normaliser and other steps can make a text.
 
-They are read off the steps' descriptions. A checkpoint may chain steps each of which doubles a text, so what could make
-one very long is refused; where a bound is too high to be relied on, texts are measured, piece by piece, as they come.
+The limits come from the steps' descriptions. A checkpoint may chain steps that each double a text, so tokenizers
+that could make one very long are refused. If a bound is too high to rely on, each text is measured, piece by piece.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tokenizers import Tokenizer as Backend
 from bough.errors import BadRequest, CheckpointError
 
 MAX_FACTOR = 16
-"""Bytes of normalised text for each byte of a text. Compatibility forms (NFKC) make 11 of one at most."""
+"""Most bytes of normalised text per byte of input. Compatibility forms (NFKC) make at most 11 of one."""
 
 _RELIABLE_FACTOR = 8
 """Bound of a normaliser up to which texts are not measured."""
@@ -26,9 +26,9 @@ _MAX_POSSIBLE_FACTOR = 8192
 
 _MAX_CONSTANT = 1 << 16
 _SLACK_BYTES = 1 << 16
-"""Bytes that a text may become in any case."""
+"""Bytes that a text may always grow to."""
 _PIECE_BYTES = 1 << 22
-"""Length of a piece of text once it is normalised, at most."""
+"""Most bytes of a normalised piece of text."""
 _MAX_PIECE_CHARS = 1 << 16
 
 _UNKNOWN_STEP = 4
@@ -45,20 +45,20 @@ _FACTORS = {
     **dict.fromkeys(("BertPreTokenizer", "CharDelimiterSplit", "FixedLength"), 1),
     **dict.fromkeys(("BertProcessing", "RobertaProcessing"), 1),
 }
-"""By kind of step: bytes that it makes of one; of post-processors, tokens."""
+"""Bytes that each kind of step makes from one byte; for post-processors, tokens."""
 
 _USUAL_REPLACEMENT_BYTES = 40
-"""Longest replacement in SentencePiece's tables, of a character of three bytes."""
+"""Longest replacement in SentencePiece's tables, for a character of three bytes."""
 
 
 class _Growth(NamedTuple):
-    """What becomes of ``n`` bytes: at most ``factor * n + constant``."""
+    """Bound on the growth of ``n`` bytes: at most ``factor * n + constant``."""
 
     factor: int = 1
     constant: int = 0
 
     def then(self, other: _Growth) -> _Growth:
-        """Both steps, this one first."""
+        """Return the bound of both steps, this one first."""
         return _Growth(self.factor * other.factor, self.constant * other.factor + other.constant)
 
 
@@ -71,14 +71,14 @@ _LIMITS = {
 
 
 class TextGrowth:
-    """Keeps the text that a tokenizer's normaliser makes within :data:`MAX_FACTOR` times what it is given.
+    """Keeps the output of a tokenizer's normaliser within :data:`MAX_FACTOR` times its input.
 
     Args:
-        backend: of the tokenizer; it may get another normaliser later only if that does no more.
+        backend: the tokenizer; its normaliser may be replaced later only by one that does no more.
         source: the tokenizer's file or directory, for errors.
 
     Raises:
-        CheckpointError: if one of its parts can make a text, or tokens, so much longer that this cannot be measured.
+        CheckpointError: if a part can make a text, or tokens, so much longer that it cannot be measured.
     """
 
     def __init__(self, backend: Backend, source: object) -> None:
@@ -96,10 +96,10 @@ class TextGrowth:
                 self._bound = growth
 
     def check(self, text: str, param: str | None) -> None:
-        """Refuse a text that the normaliser makes too long; no more than a piece of it is normalised at a time.
+        """Refuse a text that the normaliser makes too long. Only a piece of it is normalised at a time.
 
         Raises:
-            BadRequest: naming ``param``.
+            BadRequest: the error names ``param``.
         """
         if self._bound.factor <= _RELIABLE_FACTOR or self._normalizer is None:
             return
@@ -117,7 +117,7 @@ class TextGrowth:
 
 
 def _growth(step: dict[str, Any]) -> _Growth:
-    """Bound of one step, whatever part of the tokenizer it belongs to."""
+    """Return the bound of one step, for any part of the tokenizer."""
     kind = step["type"]
     match kind:
         case "Sequence":
@@ -154,6 +154,6 @@ def _template_growth(step: dict[str, Any], pieces: list[dict[str, Any]]) -> _Gro
 
 
 def _longest_replacement(table: bytes) -> int:
-    """Bytes of the longest text in SentencePiece's table: a trie, after its length, and texts that end with a null."""
+    """Return the length of the longest text in SentencePiece's table: its size, a trie, then null-terminated texts."""
     (size,) = struct.unpack_from("<I", table) if len(table) >= 4 else (0,)
     return max(map(len, table[4 + size :].split(b"\0")))

@@ -1,8 +1,8 @@
-"""Tries a checkpoint's tokenizer and chat templates out in a process of its own, before others read them.
+"""Try a checkpoint's tokenizer and chat templates in a separate process before other code reads them.
 
-Both are programs of sorts, which a checkpoint may have written to take all time or memory; the library that runs the
-former cannot be stopped, and ends its process where there is no memory. The child (``text_trial_child.py``) can be: it
-has a limit of either.
+Both are programs of a kind, and a hostile checkpoint may use them to exhaust time or memory. The tokenizer library
+cannot be interrupted, and aborts the process if it runs out of memory. The child (``text_trial_child.py``) has a limit
+on both.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ CPU_SECONDS = 20
 """CPU time of the child; a large tokenizer takes two seconds."""
 
 MEMORY_BYTES = 2**30
-"""Address space of the child beyond what it has once it has started, without what a large file takes."""
+"""Address space of the child beyond what it starts with, without the share of a large file."""
 
 _BYTES_PER_SECOND = 2 * 2**20
-"""Of a tokenizer's files, for which the child gets more time."""
+"""Size of tokenizer files per extra second of CPU time."""
 _MEMORY_PER_BYTE = 24
-"""The same for memory: JSON text becomes a vocabulary, twice."""
+"""Extra address space per byte of tokenizer files: JSON text becomes a vocabulary, twice."""
 
 _CONVERSION_SECONDS = 300
 _CONVERSION_BYTES = 16 * 2**30
-"""Time and address space where transformers converts the tokenizer, with torch."""
+"""Time and address space if transformers converts the tokenizer, with torch."""
 
 _PATIENCE = 6
-"""Seconds that may pass for a second of CPU time."""
+"""Wall-clock seconds allowed per second of CPU time."""
 
 Step: TypeAlias = Literal["tokenizer", "chat template"]
 STEPS: tuple[Step, ...] = ("tokenizer", "chat template")
@@ -43,7 +43,7 @@ _COMMAND = module_command("bough.tokenization.text_trial_child")
 
 
 class TrialSetup(msgspec.Struct, array_like=True):
-    """What the child has to know: local path of the tokenizer, ``--chat-template``, seconds of CPU time."""
+    """Setup of the child: local path of the tokenizer, ``--chat-template``, seconds of CPU time."""
 
     path: bytes
     chat_template: bytes | None
@@ -51,11 +51,11 @@ class TrialSetup(msgspec.Struct, array_like=True):
 
 
 class TextTrial:
-    """A trial of the tokenizer at a path and of its chat templates, which begins immediately.
+    """Trial of the tokenizer at a path and of its chat templates, which starts immediately.
 
     Args:
         path: local path of the tokenizer.
-        chat_template: option of that name.
+        chat_template: value of ``--chat-template``.
 
     Raises:
         TrialUnavailable: if the process cannot be started.
@@ -76,10 +76,10 @@ class TextTrial:
         self._child.kill()
 
     def finish(self) -> None:
-        """Wait for what comes of it.
+        """Wait for the result.
 
         Raises:
-            CheckpointError: if one of them is wrong, or takes too much.
+            CheckpointError: if the tokenizer or a template is invalid, or takes too much time or memory.
             TrialUnavailable: if the process does not start.
         """
         self._child.wait_until_started()
@@ -89,7 +89,7 @@ class TextTrial:
                 raise CheckpointError(problem, param="tokenizer_path")
 
     def _ask(self, step: Step) -> str:
-        """Problem with the one or the other; empty if there is none."""
+        """Return the problem with the tokenizer or the templates; empty if there is none."""
         try:
             return self._child.ask(step, str, self._seconds * _PATIENCE)
         except TimeoutError:
@@ -101,8 +101,8 @@ class TextTrial:
 
 
 def _limits(path: Path) -> tuple[int, int]:
-    """CPU seconds and bytes of address space for a tokenizer."""
-    if path.suffix == GGUF_SUFFIX:  # mapped as a whole, and its parts
+    """Return CPU seconds and bytes of address space for a tokenizer."""
+    if path.suffix == GGUF_SUFFIX:  # counts the mapped file and its parts
         mapped = sum(file.stat().st_size for file in path.parent.glob(f"*{GGUF_SUFFIX}"))
         return 2 * CPU_SECONDS, 2 * MEMORY_BYTES + mapped
     file = path / "tokenizer.json" if path.is_dir() else path

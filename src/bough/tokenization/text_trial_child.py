@@ -1,4 +1,4 @@
-"""``python -m bough.tokenization.text_trial_child MEMORY_BYTES``: the child of :mod:`bough.tokenization.text_trial`."""
+"""Child process of :mod:`bough.tokenization.text_trial`, started with ``python -m`` and its extra memory in bytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SLACK = 4096
 
 
 def main() -> int:
-    """Answer what is wrong with a tokenizer, then with its chat templates; nothing if nothing is."""
+    """Report problems with a tokenizer, then with its chat templates; an empty answer means none."""
     return answer_parent(TrialSetup, str, _Trial, memory_bytes=int(sys.argv[1]))
 
 
@@ -37,12 +37,12 @@ class _Trial:
     def __init__(self, setup: TrialSetup) -> None:
         self._path = os.fsdecode(setup.path)
         self._option = None if setup.chat_template is None else os.fsdecode(setup.chat_template)
-        # The second one kills, should a library ignore the first.
+        # The hard limit kills, should a library ignore the signal of the soft one.
         resource.setrlimit(resource.RLIMIT_CPU, (setup.cpu_seconds, setup.cpu_seconds + 2))
         self._tokenizer: Tokenizer | None = None
 
     def __call__(self, step: str) -> str:
-        return self._problem(step).encode(errors="replace").decode()  # it may name a path that is not UTF-8
+        return self._problem(step).encode(errors="replace").decode()  # it may contain a path that is not UTF-8
 
     def _problem(self, step: str) -> str:
         try:
@@ -53,7 +53,7 @@ class _Trial:
                 return problem
         except MemoryError:
             problem = f"the {step} takes too much memory"
-        except BaseException as error:  # the library's panics are no exceptions
+        except BaseException as error:  # panics of the library are not subclasses of Exception
             problem = f"the {step} cannot be used: {type(error).__name__}: {error}"
         return problem and f"{self._path}: {' '.join(problem.split())[:500]}"
 
@@ -85,8 +85,8 @@ class _Trial:
         assert self._tokenizer is not None
         sources = self._tokenizer.chat_templates
         if self._option is None:
-            # First, so that one without end is found by its first rendering: the others are many.
-            with contextlib.suppress(jinja2.TemplateSyntaxError):  # which is said below
+            # Render the default form first, so that an endless template is found before the many other renderings.
+            with contextlib.suppress(jinja2.TemplateSyntaxError):  # reported below
                 yield from self._beyond_limits({name: SandboxedTemplate(text) for name, text in sources.items()})
         template = load_chat_template(self._tokenizer, self._option)
         if template is not None:

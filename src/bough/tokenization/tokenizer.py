@@ -74,7 +74,7 @@ class Tokenizer:
     """
 
     _growth: TextGrowth | None = None
-    """Watches what the normaliser makes of texts, where it is one of the library."""
+    """Limits the growth of texts in the normaliser, for backends of the tokenizers library."""
 
     def __init__(
         self,
@@ -104,8 +104,8 @@ class Tokenizer:
             for token_id, token in added.items()
             if backend.id_to_token(token_id) != token.content
         }
-        """Texts of the added tokens that the library (0.23) names by what the normaliser makes of them. It also fails
-        to recognise the special ones among them when it decodes."""
+        """Added tokens with a text that the library (0.23) reports in normalised form. It also misses the special
+        ones among them when it decodes."""
         decoder = backend.decoder
         self._decoder_config: dict[str, Any] | None = None if decoder is None else json.loads(decoder.__getstate__())
         self.decoder_kind = decoder_kind(self._decoder_config)
@@ -140,7 +140,7 @@ class Tokenizer:
 
             return load_with_transformers(files)
         try:
-            # Its own from_file takes no path that is not UTF-8.
+            # The library's own from_file accepts only UTF-8 paths.
             backend = Backend.from_buffer(files.tokenizer_json.read_bytes())
         except Exception as error:  # the library raises bare ``Exception``
             what = but_is(files.tokenizer_json) or f": {error}"
@@ -165,12 +165,12 @@ class Tokenizer:
     # --- text to ids ----------------------------------------------------------------------------------------------
 
     def encode(self, text: str, add_special_tokens: bool = True, *, param: str | None = None) -> TokenIds:
-        """Ids of a text.
+        """Return the ids of a text.
 
         Args:
             text: any text that can be written as UTF-8.
-            add_special_tokens: whether the tokenizer's post-processor runs, which adds BOS for many models.
-            param: name of the request field that ``text`` comes from, for the error message.
+            add_special_tokens: run the tokenizer's post-processor, which adds BOS for many models.
+            param: request field that ``text`` comes from, for the error message.
 
         Raises:
             BadRequest: if the text holds half a surrogate pair, which no UTF-8 text can, or the normaliser makes it too
@@ -205,21 +205,21 @@ class Tokenizer:
         limits: Sequence[int | None],
         params: Sequence[str],
     ) -> list[tuple[TokenIds, bytes | None]]:
-        """Ids of texts and pairs of texts, with special tokens, cut where they are too long.
+        """Return the ids of texts and pairs of texts, with special tokens, truncated to limits.
 
-        What is cut is the end of the second text, or of the only one; special tokens and the first text of a pair
+        Truncation removes the end of the second text, or of the only one; special tokens and the first text of a pair
         stay whole. Releases the GIL.
 
         Args:
-            segments: texts, each with the second one of its pair or ``None``.
-            limits: most tokens of each; ``None``: as they are.
-            params: names of the request fields that the first texts come from, for error messages.
+            segments: texts, each with the second text of its pair or ``None``.
+            limits: most tokens of each; ``None`` for no truncation.
+            params: request fields that the first texts come from, for error messages.
 
         Returns:
-            For each its ids, and for a pair also which text each token belongs to, a byte 0 or 1 per token.
+            For each segment its ids, and for a pair also the text that each token belongs to: one byte, 0 or 1, each.
 
         Raises:
-            BadRequest: if nothing is left of a text that is cut, or the normaliser makes one too long.
+            BadRequest: if truncation leaves nothing of a text, or the normaliser makes one too long.
         """
         for pair, param in zip(segments, params, strict=True):
             for text in pair:
@@ -329,7 +329,7 @@ class Tokenizer:
 
     @property
     def highest_id(self) -> int:
-        """The highest id of a token."""
+        """Highest id of a token."""
         return max(self._backend.get_vocab(with_added_tokens=True).values(), default=-1)
 
     def to_json(self) -> str:

@@ -220,7 +220,7 @@ def _chat_templates(config_file: Path, config: dict[str, Any]) -> dict[str, str]
 
 
 def read_template_file(path: Path) -> str:
-    """Text of a Jinja file.
+    """Return the text of a Jinja file.
 
     Raises:
         CheckpointError: if it cannot be read as UTF-8 text.

@@ -128,7 +128,7 @@ class TransformersTokenizer(Tokenizer):
 
     @property
     def highest_id(self) -> int:
-        """See :attr:`Tokenizer.highest_id`."""
+        """Same as :attr:`Tokenizer.highest_id`."""
         return self.vocab_size - 1
 
     def _max_token_bytes(self) -> int | None:

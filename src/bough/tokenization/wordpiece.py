@@ -23,13 +23,13 @@ _SPECIAL = {
 
 
 def load_wordpiece(directory: Path) -> Backend | None:
-    """The WordPiece tokenizer (Wu et al. 2016) of a ``vocab.txt``, with BERT's rules around it.
+    """Load the WordPiece tokenizer (Wu et al. 2016) of a ``vocab.txt``, with BERT's rules.
 
     Args:
-        directory: of the checkpoint.
+        directory: the checkpoint.
 
     Returns:
-        ``None`` if there is no ``vocab.txt``, or it belongs to another kind of tokenizer.
+        The tokenizer, or ``None`` if there is no ``vocab.txt``, or it belongs to another kind of tokenizer.
 
     Raises:
         CheckpointError: if the vocabulary is not UTF-8 text.

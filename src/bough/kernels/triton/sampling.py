@@ -304,13 +304,13 @@ def _penalise(
 def penalise(
     logits: torch.Tensor, rows: torch.Tensor, table_rows: torch.Tensor, strengths: torch.Tensor, counts: torch.Tensor
 ) -> None:
-    """Penalise tokens by how often they were produced, in place; see :class:`bough.sampling.penalties.PenaltyTable`.
+    """Penalise tokens by how often they were generated, in place; see :class:`bough.sampling.penalties.PenaltyTable`.
 
     Args:
         logits: float32 ``[S, V]``, contiguous.
         rows: int64 ``[p]``, rows of ``logits``.
-        table_rows: int64 ``[p]``, their rows of ``counts``.
-        strengths: float32 ``[4, p]``, contiguous: frequency, presence, repetition, and 1 where rows are scoped.
+        table_rows: int64 ``[p]``, rows of ``counts`` for the same requests.
+        strengths: float32 ``[4, p]``, contiguous: frequency, presence, repetition, and 1 for rows with a scope.
         counts: int32 ``[rows, V]``, contiguous.
     """
     vocab_size = logits.shape[1]
