@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES
 from bough.entrypoints.http.paths import right_path, tidy_path
 from bough.entrypoints.http.routes import ROUTES
@@ -29,6 +30,9 @@ def test_slashes_too_many_change_nothing(client: httpx.Client, info: Any) -> Non
         if "{model" in info.path and not spelt.startswith(path):
             continue  # slashes are part of a model's name
         answer = client.request(method, f"{url}{spelt}?nonsense=1")
+        if info.access is Access.CONTROL:  # a proxy that closes it may compare exact paths
+            assert answer.status_code == 404, spelt
+            continue
         assert (answer.status_code, set(answer.headers)) == (usual.status_code, set(usual.headers)), spelt
 
 

@@ -68,11 +68,17 @@ class Application(FastAPI):
         await app(scope, receive, send)
 
     def _tidied(self, scope: Any) -> Endpoint | None:
-        """The endpoint of a path that has slashes too many, which are removed from it."""
+        """Return the endpoint of a path that has slashes too many, and remove them from the path.
+
+        Control routes are left out: a proxy that keeps clients from them compares exact paths.
+        """
         path = tidy_path(scope["path"])
+        endpoint = self._endpoints.get((path, scope["method"]))
+        if endpoint is not None and endpoint.is_control:
+            return None
         # The name of a model may have any slashes, but at its end.
         scope["path"] = scope["path"].rstrip("/") if path.startswith(_ONE_MODEL) else path
-        return self._endpoints.get((path, scope["method"]))
+        return endpoint
 
     @property
     def paths(self) -> list[str]:

@@ -342,6 +342,11 @@ class Endpoint:
         self._is_limited = is_limited
         self._query = query
 
+    @property
+    def is_control(self) -> bool:
+        """True if the route acts on everybody's requests."""
+        return self._access is Access.CONTROL
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
         metrics, tracer, method, headers = self._metrics, self._tracer, scope["method"], scope["headers"]
