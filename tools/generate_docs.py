@@ -114,18 +114,18 @@ def metrics_page() -> str:
 
 
 def schemas_page() -> str:
-    """What becomes of each keyword of JSON Schema."""
+    """Return the page on the support for each keyword of JSON Schema."""
     names: dict[Fate, list[str]] = {}
     for name, keyword in KEYWORDS.items():
         names.setdefault(keyword.fate, []).append(f"`{name}`")
     rows = [f"| `{name}` | {known.limits} |" for name, known in KEYWORDS.items() if known.fate == "in part"]
     formats = ", ".join(f"`{name}`" for name in sorted(ENFORCED_FORMATS))
     sections = [
-        ("Kept", ", ".join(names["kept"]) + "."),
-        ("Kept in part", "\n".join(["| Keyword | Not kept |\n|---|---|", *rows])),
-        ("Left out", ", ".join(names["left out"]) + "."),
-        ("Nothing to keep", ", ".join(names["annotation"]) + ", and keywords that are not listed here."),
-        ("Formats", f"Kept are {formats}; others are annotations."),
+        ("Enforced", ", ".join(names["kept"]) + "."),
+        ("Enforced in part", "\n".join(["| Keyword | Not enforced |\n|---|---|", *rows])),
+        ("Not enforced", ", ".join(names["left out"]) + "."),
+        ("Without effect", ", ".join(names["annotation"]) + ", and keywords not listed here."),
+        ("Formats", f"Enforced are {formats}; others are annotations."),
     ]
     return "\n".join([NOTE, SCHEMAS, *(f"## {title}\n\n{text}\n" for title, text in sections)])
 
@@ -133,19 +133,20 @@ def schemas_page() -> str:
 SCHEMAS = """\
 # JSON schemas
 
-Output that follows a schema has all that is kept of it. Without `strict` the rest is left out: the model may write more
-than the schema allows, and nothing that is a schema is refused. With `strict`, and in `/generate` and `Engine`, a
-schema with something that cannot be kept gets a 400 that names the keyword and its place;
-`"x-guidance": {"lenient": true}` at the top of the schema asks for the former there. Without `strict`, a null says
-nothing, nor does an empty list in the place of an object, as serialisers, PHP and Lua write them, and types may have
-the names that other languages give them (`int`, `STRING`, `any`).
+Output follows the enforced part of a schema. Without `strict` the rest of the schema is ignored: the output may contain
+more than the schema allows, and every valid schema is accepted. With `strict`, and in `/generate` and `Engine`, a
+schema with anything that cannot be enforced gets a 400 that names the keyword and its position; there, `"x-guidance":
+{"lenient": true}` at the top of the schema has the effect of leaving out `strict`. Without `strict`, a keyword that is
+null is ignored, and so is an empty list instead of an object (serialisers, PHP and Lua write these), and types may have
+the names of other languages (`int`, `STRING`, `any`).
 
-All drafts from 4 to 2020-12 are read. `$schema` counts where they differ: up to draft 7 nothing beside a `$ref` counts,
-up to 2019-09 `items` may be a list. References reach whatever the schema itself has, by pointer, `$id` or anchor. Where
-a schema that is not strict is too large to be enforced, or nothing fits it, types and members are kept, or less.
+All drafts from 4 to 2020-12 are accepted. `$schema` decides where they differ: up to draft 7, keywords beside a `$ref`
+are ignored; up to 2019-09, `items` may be a list. References may point anywhere within the schema, by pointer, `$id` or
+anchor. If a schema without `strict` is too large, or no value can satisfy it, only its types and members are enforced,
+or only its type.
 
-Properties come in the order of the schema. Whole numbers are written without a point, numbers with bounds without an
-exponent. Patterns are those of ECMA-262 and match anywhere unless they have `^` and `$`.
+Properties are written in the order of the schema, integers without a decimal point, numbers with bounds without an
+exponent. Patterns follow ECMA-262 and match anywhere in a string unless they contain `^` and `$`.
 """
 
 LOADS_GAUGES = """\

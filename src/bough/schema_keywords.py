@@ -42,12 +42,12 @@ class Keyword(NamedTuple):
     """values with which the keyword has no effect"""
 
 
-_LARGE = "numbers beyond 10^17, or nearer to 0 than 10^-30"
-_INEXACT = "whole numbers beyond 2^53 that a 64-bit float cannot hold; make such ids strings"
+_LARGE = "numbers beyond 10^17, or closer to 0 than 10^-30"
+_INEXACT = "integers beyond 2^53 that a 64-bit float cannot hold; use strings for such ids"
 _PATTERN = r"look-around, `\b`, back-references, `^` and `$` in the middle"
 _COUNTED = (
-    "bounds where optional properties are listed, unless there can be no others and the bound is about one of these; "
-    "bounds in schemas that are combined"
+    "bounds beside optional properties, unless no others are allowed and the bound concerns one of them; "
+    "bounds in combined schemas"
 )
 
 KEYWORDS: dict[str, Keyword] = {
@@ -60,10 +60,13 @@ KEYWORDS: dict[str, Keyword] = {
     "patternProperties": Keyword(
         "in part",
         "map",
-        f"{_PATTERN}; of patterns that overlap, which one a name has; more than 100 times `.`, where names are free",
+        f"{_PATTERN}; which of several overlapping patterns applies; more than 100 times `.`, if any name is allowed",
     ),
     "minProperties": Keyword(
-        "in part", "count", f"{_COUNTED}; more than one name besides those required, where names are free", (0,)
+        "in part",
+        "count",
+        f"{_COUNTED}; more than one property besides the required ones, if any name is allowed",
+        (0,),
     ),
     "maxProperties": Keyword("in part", "count", _COUNTED),
     "items": Keyword("kept", "schema or schemas"),
@@ -74,7 +77,7 @@ KEYWORDS: dict[str, Keyword] = {
     "minLength": Keyword("kept", "count"),
     "maxLength": Keyword("kept", "count"),
     "pattern": Keyword("in part", "string", _PATTERN),
-    "format": Keyword("in part", "string", "formats that are not named below, which are annotations"),
+    "format": Keyword("in part", "string", "formats not listed below, which are annotations"),
     "minimum": Keyword("in part", "number", _LARGE),
     "maximum": Keyword("in part", "number", _LARGE),
     "exclusiveMinimum": Keyword("in part", "number", _LARGE, (False,)),
@@ -82,7 +85,7 @@ KEYWORDS: dict[str, Keyword] = {
     "multipleOf": Keyword("in part", "number", "more than nine digits"),
     "allOf": Keyword("kept", "schemas"),
     "anyOf": Keyword("kept", "schemas"),
-    "oneOf": Keyword("in part", "schemas", "the exclusion, where alternatives may overlap"),
+    "oneOf": Keyword("in part", "schemas", "exclusion between alternatives that may overlap"),
     "$ref": Keyword("in part", "string", "references to other documents, or to nothing"),
     "$dynamicRef": Keyword("left out", "string"),
     "$recursiveRef": Keyword("left out", "string"),

@@ -42,7 +42,7 @@ _SETS = {
     for small, has in (("d", _DIGITS), ("w", _WORD), ("s", _SPACES))
     for name, each in ((small, has), (small.upper(), ~has))
 }
-"""Members of class escapes such as ``\d``, up to the backslash, as bits."""
+r"""Members of class escapes such as ``\d``, up to the backslash, as bits."""
 
 
 def ecma_classes(pattern: str) -> str:
