@@ -1,4 +1,4 @@
-"""What may be in the place of a checkpoint's file: a regular one, of its own."""
+"""Checkpoint files must be regular files of the checkpoint itself."""
 
 from __future__ import annotations
 

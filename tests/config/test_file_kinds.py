@@ -40,7 +40,7 @@ def checkpoint(tmp_path: Path) -> Path:
 
 
 def refusal(path: Path) -> str:
-    """What is said about a checkpoint; nothing if all of it can be opened."""
+    """Return the error for a checkpoint; empty if all of its files can be opened."""
     try:
         config = ModelConfig.from_path(str(path))
         Tokenizer.from_pretrained(path)

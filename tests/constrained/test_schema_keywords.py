@@ -1,4 +1,4 @@
-"""What the table of keywords says is what comes of each."""
+"""Outputs follow each keyword as the table of keywords says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a page that opens later is shown of the time before."""
+"""History of load and latencies for pages that are opened later."""
 
 from __future__ import annotations
 

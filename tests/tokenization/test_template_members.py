@@ -1,4 +1,4 @@
-"""What templates read of tools and earlier thoughts, found by trying."""
+"""Detection of the members of tools and the names of earlier thoughts that templates read."""
 
 from __future__ import annotations
 

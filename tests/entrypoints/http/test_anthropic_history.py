@@ -1,4 +1,4 @@
-"""What programs send to ``/v1/messages`` besides messages of text: blocks of other servers' tools, notes, betas."""
+"""Requests to ``/v1/messages`` with more than text: blocks of other servers' tools, notes, betas."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def post(http: httpx.Client, *messages: Any, **fields: Any) -> httpx.Response:
 
 
 def turns_of(prompt: str) -> list[str]:
-    """What stands between the first message and the last, without empty thoughts."""
+    """Return the messages between the first and the last, without empty thoughts."""
     turns = re.findall(r"<\|im_start\|>(.*?)<\|im_end\|>", prompt, re.DOTALL)
     assert turns[0].endswith("user\nHi")
     assert turns[-1] == "user\nGo on."

@@ -1,4 +1,4 @@
-"""What answers with logprobs take, and what clients leave unread, is bounded for all clients together."""
+"""Memory of answers with logprobs, and of unread answers, is limited for all clients together."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ IMAGE = "data:image/png;base64,iVBORw0KGgo="
 
 
 def turns_of(prompt: str) -> list[str]:
-    """What stands between the first message and the last."""
+    """Return the messages between the first and the last."""
     turns = re.findall(r"<\|im_start\|>(.*?)<\|im_end\|>", prompt, re.DOTALL)
     assert turns[0].endswith("user\nHi")
     assert turns[-1] == "user\nGo on."
