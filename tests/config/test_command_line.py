@@ -53,6 +53,7 @@ def test_every_option_is_a_flag_and_a_key(config):
         "otlp_traces_endpoint": "http://localhost:4318/v1/traces",
         "tool_call_parser": "hermes",
         "reasoning_parser": "qwen3",
+        "root_path": "/llm",
         "max_sessions": "7",
         "max_stored_responses": "7",
         "watchdog_timeout": "7",

@@ -121,28 +121,35 @@ for _ in range(50):
 """
 
 
-def test_what_killed_servers_have_left_is_removed_and_nothing_else(tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+@pytest.fixture
+def short_path():
+    """A directory whose path leaves room for the names of sockets, as that of ``tmp_path`` may not."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as directory:
+        yield Path(directory)
+
+
+def test_what_killed_servers_have_left_is_removed_and_nothing_else(short_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(short_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(short_path))
     others = [subprocess.Popen([sys.executable, "-c", CREATE], stdout=subprocess.PIPE, text=True) for _ in range(2)]
     try:
         killed, alive = (Path(each.stdout.readline().strip()) for each in others)
         for name in ("bough-profile-x", "bough-", "boughs"):
-            (tmp_path / name).mkdir()
-            (tmp_path / name / "kept").touch()
-        (tmp_path / "bough-file").touch()
-        (tmp_path / "bough-link").symlink_to(alive)
+            (short_path / name).mkdir()
+            (short_path / name / "kept").touch()
+        (short_path / "bough-file").touch()
+        (short_path / "bough-link").symlink_to(alive)
         (killed / "scheduler-x").touch()
         others[0].kill()
         others[0].wait()
-        before = set(tmp_path.iterdir())
+        before = set(short_path.iterdir())
         ports = PortArgs.create()
-        assert set(tmp_path.iterdir()) == before - {killed} | {Path(ports.directory)}
+        assert set(short_path.iterdir()) == before - {killed} | {Path(ports.directory)}
         again = PortArgs.create()
         assert Path(ports.directory).exists(), "it is this process's own"
         for each in (ports, again):
             each.cleanup()
-        assert set(tmp_path.iterdir()) == before - {killed}
+        assert set(short_path.iterdir()) == before - {killed}
     finally:
         for each in others:
             each.kill()
@@ -150,11 +157,11 @@ def test_what_killed_servers_have_left_is_removed_and_nothing_else(tmp_path, mon
             each.stdout.close()
 
 
-def test_many_that_start_at_once_remove_nothing_of_each_other(tmp_path):
-    env = {**os.environ, "TMPDIR": str(tmp_path)}
+def test_many_that_start_at_once_remove_nothing_of_each_other(short_path):
+    env = {**os.environ, "TMPDIR": str(short_path)}
     running = [subprocess.Popen([sys.executable, "-c", CREATE_OFTEN], env=env) for _ in range(4)]
     assert [each.wait() for each in running] == [0] * 4
-    assert list(tmp_path.iterdir()) == []
+    assert list(short_path.iterdir()) == []
 
 
 def test_a_temporary_directory_that_is_not_utf8_is_avoided(tmp_path, monkeypatch):

@@ -109,7 +109,6 @@ def test_models(client: ollama.Client) -> None:
     "fields",
     [
         {"options": {"temperature": -1}},
-        {"options": {"no_such_option": 1}},
         {"messages": [{"role": "user", "content": TOO_LONG}]},
     ],
     ids=["range", "too long"],

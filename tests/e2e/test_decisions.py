@@ -79,7 +79,7 @@ def test_temperature_flattens_and_the_order_of_questions_does_not_matter(server:
         ({"prompt_format_version": 2}, "prompt_format_version"),
         ({"images": ["x"]}, "images"),
         ({"input": "word " * 200_000}, "input"),
-        ({"nonsense": 1}, "nonsense"),
+        ({"temperatur": 1}, "temperatur"),
     ],
 )
 def test_bad_questions_are_refused_by_name(server: Server, changed: dict[str, Any], param: str) -> None:
