@@ -14,8 +14,10 @@ from bough.errors import CheckpointError
 
 
 def bind_socket(path: Path) -> None:
+    directory = os.open(path.parent, os.O_PATH)  # the path itself may be too long for a socket
     with socket.socket(socket.AF_UNIX) as made:
-        made.bind(str(path))
+        made.bind(f"/proc/self/fd/{directory}/{path.name}")
+    os.close(directory)
 
 
 NO_FILES: dict[str, Callable[[Path], object]] = {
