@@ -152,3 +152,27 @@ def test_work_that_is_not_looked_at_counts_like_what_is(monkeypatch: pytest.Monk
         if before is not None:
             counted += meter.grown(before)
     assert counted == 400_000
+
+
+def test_destructors_start_no_thread_and_take_no_lock(
+    backend: LLGuidanceBackend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The garbage collector runs them anywhere, also while another thread is started or the memory is counted."""
+    grammar = backend.build("regex", Translator().translate(GROWS), llguidance_backend.LARGE_BYTES)
+    matcher = follow(grammar, 8)
+    started: list[threading.Thread] = []
+    monkeypatch.setattr(threading.Thread, "start", started.append)
+    del matcher
+    grammar = None  # type: ignore[assignment]
+    monkeypatch.undo()
+    assert not started
+    assert backend.held.total == 0
+
+
+def test_the_thread_that_frees_ends_with_its_owner() -> None:
+    held = HeldBytes()
+    held.add(1)
+    (thread,) = [each for each in threading.enumerate() if each.name == "grammar-memory"][-1:]
+    del held
+    thread.join(5)
+    assert not thread.is_alive()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 from bough.constrained.grammar_bounds import MAX_HELD_BYTES
 from bough.errors import Overloaded
-from bough.observability.process_usage import allocated_bytes
+from bough.observability.process_usage import allocated_bytes, give_back_freed_memory
 
 ROOM_SECONDS = 5.0
 """Time that a new grammar waits for memory before its request is refused."""
@@ -26,17 +29,29 @@ longer the more free blocks the allocator has, so only one piece in several is m
 class HeldBytes:
     """Bytes of all grammars together. Thread-safe.
 
+    Destructors call :meth:`release`, and the garbage collector may run them in any thread, inside any lock. So they
+    only put what they release into queues, which take no lock; a thread does the rest.
+
     Attributes:
-        total: bytes in use.
         wanted: bytes that new grammars wait for.
     """
 
     def __init__(self, max_bytes: int = MAX_HELD_BYTES) -> None:
         self._max_bytes = max_bytes
         self._changed = threading.Condition()
+        self._total = 0
         self._freed = 0
-        self.total = 0
+        self._released: SimpleQueue[int] = SimpleQueue()
+        self._work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._is_started = False
         self.wanted = 0
+
+    @property
+    def total(self) -> int:
+        """Bytes in use."""
+        with self._changed:
+            self._settle()
+            return self._total
 
     @property
     def lacking(self) -> int:
@@ -46,19 +61,41 @@ class HeldBytes:
     def add(self, num_bytes: int) -> None:
         """Add the size of a grammar, or a negative number for memory that it has freed."""
         with self._changed:
-            self.total += num_bytes
+            self._total += num_bytes
             if num_bytes < 0:
                 self._changed.notify_all()
+            if not self._is_started:
+                self._is_started = True
+                Thread(target=_run, args=(self._work, weakref.ref(self)), name="grammar-memory", daemon=True).start()
+                weakref.finalize(self, self._work.put, None).atexit = False
 
-    def release(self, num_bytes: int) -> bool:
-        """Subtract the size of a grammar; return true, once, when enough has been freed since the last time."""
-        self.add(-num_bytes)
+    def release(self, num_bytes: int, free: Callable[[], None] = lambda: None) -> None:
+        """Subtract the size of something that was added, from its destructor.
+
+        Args:
+            num_bytes: its size.
+            free: frees it; runs in a thread.
+        """
+        self._released.put(num_bytes)
+        self._work.put(free)
+
+    def settle(self) -> None:
+        """Subtract what was released, notify those who wait for room, and return memory to the system now and then."""
         with self._changed:
-            self._freed += num_bytes
-            if self._freed < TRIM_BYTES:
-                return False
-            self._freed = 0
-            return True
+            self._settle()
+            trims = self._freed >= TRIM_BYTES
+            if trims:
+                self._freed = 0
+            self._changed.notify_all()
+        if trims:
+            give_back_freed_memory()
+
+    def _settle(self) -> None:
+        while not self._released.empty():
+            with suppress(Empty):
+                num_bytes = self._released.get_nowait()
+                self._total -= num_bytes
+                self._freed += num_bytes
 
     @contextmanager
     def room(self, num_bytes: int) -> Iterator[None]:
@@ -77,11 +114,21 @@ class HeldBytes:
                 raise Overloaded(
                     "the grammars of other requests take all the memory there is for them; try again later"
                 )
-            self.total += num_bytes
+            self._total += num_bytes
         try:
             yield
         finally:
             self.add(-num_bytes)
+
+
+def _run(work: SimpleQueue[Callable[[], None] | None], owner: weakref.ref[HeldBytes]) -> None:
+    """Free what was released, until ``None`` comes."""
+    while (free := work.get()) is not None:
+        free()
+        del free  # it may hold the last reference
+        if (held := owner()) is not None:
+            held.settle()
+            del held
 
 
 class GrowthMeter:

@@ -10,9 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache, lru_cache
-from threading import Thread
+from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 from llguidance import LLExecutor, LLMatcher, LLParserLimits, LLTokenizer
@@ -32,7 +30,7 @@ from bough.constrained.engine_errors import OF_THE_WHOLE, TOO_LARGE, readable
 from bough.constrained.grammar_bounds import MAX_GROWN_BYTES
 from bough.constrained.held_memory import GrowthMeter, HeldBytes
 from bough.constrained.translate import Translator
-from bough.observability.process_usage import allocated_bytes, give_back_freed_memory
+from bough.observability.process_usage import allocated_bytes
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 
 MAX_LEXER_STATES = 64_000
@@ -247,10 +245,10 @@ class LLGuidanceGrammar:
             self.fail(TOO_LARGE)
 
     def __del__(self) -> None:
-        trims = self.held.release(self.num_bytes)
-        if trims or self.num_bytes >= LARGE_BYTES:
-            with suppress(RuntimeError):  # no thread can be started any more: then it is freed here
-                Thread(target=_free, args=(self._prototype, self._tokenizer, trims), daemon=True).start()
+        if self.num_bytes >= LARGE_BYTES:
+            self.held.release(self.num_bytes, partial(_free, self._prototype, self._tokenizer))
+        else:
+            self.held.release(self.num_bytes)
 
 
 class LLGuidanceMatcher:
@@ -263,7 +261,7 @@ class LLGuidanceMatcher:
         grammar.held.add(grammar.matcher_bytes)
 
     def __del__(self) -> None:
-        self._grammar.held.add(-self._grammar.matcher_bytes)
+        self._grammar.held.release(self._grammar.matcher_bytes)
 
     @property
     def error(self) -> str | None:
@@ -395,15 +393,13 @@ def _fill_together(
             grammar.is_restless = True
 
 
-def _free(engine: LLMatcher, tokenizer: LLTokenizer, trims: bool) -> None:
+def _free(engine: LLMatcher, tokenizer: LLTokenizer) -> None:
     """Free a grammar without holding the GIL.
 
     A matcher frees its memory at its first error, and accepting tokens in several matchers releases the GIL.
     """
     other = LLMatcher(tokenizer, "start: /a/", log_level=0)
     _executor().consume_token_par([(engine, _NO_TOKEN), (other, _NO_TOKEN)])
-    if trims:
-        give_back_freed_memory()
 
 
 @cache
