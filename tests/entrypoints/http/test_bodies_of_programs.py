@@ -79,6 +79,14 @@ PASS: dict[str, dict[str, Any]] = {
         "snippy": {"enabled": False},
     },
     "Cursor": {"messages": [USER], "user": "google-oauth2|1", "stream": True, "tools": [], "tool_choice": "auto"},
+    "Cursor with tools as Responses and Messages have them": {
+        "messages": [USER],
+        "tools": [
+            {"type": "function", **WEATHER["function"], "strict": False},  # type: ignore[dict-item]
+            {"name": "read", "description": "", "input_schema": {"type": "object", "properties": {}}},
+        ],
+        "tool_choice": {"type": "function", "name": "read"},
+    },
     "Open WebUI": {
         "messages": [USER],
         "stream": True,

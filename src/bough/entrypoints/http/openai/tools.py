@@ -12,6 +12,7 @@ from bough.parsers.base import ToolSpec
 
 _TOOL_MEMBERS = frozenset({"type", "function", "cache_control"})
 _FUNCTION_MEMBERS = frozenset({"name", "description", "parameters", "strict"})
+_FLAT_MEMBERS = frozenset({"type", "name", "description", "strict", "cache_control"})
 _FUNCTION_NOTES = frozenset({"return", "requires_confirmation", "external_execution", "approval_type"})
 """What the makers of tools note for themselves: transformers' description of results, and Agno's rules for calls."""
 _MODES = {"": None, "any": "required", **{each: each for each in ("auto", "none", "required")}}
@@ -59,6 +60,8 @@ def chosen(choice: str | Mapping[str, Any] | None, unknown: dict[str, None] | No
 
 
 def _tool(tool: Any, where: str, unknown: dict[str, None] | None) -> ToolSpec:
+    if isinstance(tool, dict) and "function" not in tool and "name" in tool:
+        return _flat_tool(tool, where, unknown)
     if isinstance(tool, dict):
         function = tool.get("function")
         if isinstance(function, dict):
@@ -66,3 +69,17 @@ def _tool(tool: Any, where: str, unknown: dict[str, None] | None) -> ToolSpec:
         if tool.get("type", "function") == "function":
             known_members(tool, _TOOL_MEMBERS, where, unknown, check_typos=True)
     return ToolSpec.from_openai(tool, where)
+
+
+def _flat_tool(tool: dict[str, Any], where: str, unknown: dict[str, None] | None) -> ToolSpec:
+    """Read a function without an object around it, as Responses and Anthropic's Messages have it.
+
+    Cursor and other editors send both forms to chat completions.
+    """
+    schema, kinds = "parameters", ["function"]
+    if "input_schema" in tool:
+        schema, kinds = "input_schema", ["function", "custom"]
+    if tool.get("type", "function") not in kinds:
+        return ToolSpec.from_openai(tool, where)  # refuses it
+    known_members(tool, _FLAT_MEMBERS | {schema}, where, unknown, check_typos=True)
+    return ToolSpec.from_function(tool, where, schema=schema)
