@@ -65,7 +65,7 @@ def test_a_directory_of_somebody_else_is_refused(ports):
 
 
 def test_endpoints_are_distinct_and_can_be_bound(ports):
-    assert len(set(endpoints(ports))) == 4
+    assert len(set(endpoints(ports))) == 3
     with zmq.Context() as context:
         for endpoint in endpoints(ports):
             with context.socket(zmq.PULL) as socket:

@@ -273,6 +273,8 @@ def test_information_about_engine_and_model(engine):
     assert len(engine.get_all_child_pids()) == 2
     with pytest.raises(RequestFailed, match="unknown method no_such_method"):
         engine.collective_rpc("no_such_method", a=1)
+    with pytest.raises(BadRequest):
+        engine.collective_rpc("flush_cache", timeout=object())
 
 
 def test_the_detokenizer_does_not_load_torch(engine):

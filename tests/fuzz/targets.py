@@ -13,7 +13,7 @@ from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BoughError
 from bough.ipc.codec import MessageDecoder, encode
-from bough.ipc.messages import RpcReqInput, ToDetokenizer, ToScheduler, ToTokenizer
+from bough.ipc.messages import ToDetokenizer, ToScheduler, ToTokenizer
 from bough.managers.io_struct import GenerateReqInput
 from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolCallStart
 from bough.parsers.dialect import Dialect
@@ -27,7 +27,7 @@ from tests.fuzz.dialects import conversations, dialects
 from tests.parsers.parsing import calls, dialect, parser, run
 
 _DECODERS: list[MessageDecoder[Any]] = [
-    MessageDecoder(kind, "fuzzing") for kind in (ToScheduler, ToDetokenizer, ToTokenizer, RpcReqInput)
+    MessageDecoder(kind, "fuzzing") for kind in (ToScheduler, ToDetokenizer, ToTokenizer)
 ]
 _BODIES: dict[str, BodySpec[Any]] = {info.path: info.body for info in ROUTES if info.body is not None}
 _PATHS = sorted(_BODIES)

@@ -7,7 +7,6 @@ import select
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -15,15 +14,14 @@ import uvloop
 import zmq
 
 from bough.config.port_args import PortArgs
-from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc import channels as channels_module
-from bough.ipc.channels import DetokenizerChannels, RpcClient, SchedulerChannels, TokenizerChannels
+from bough.ipc.channels import DetokenizerChannels, SchedulerChannels, TokenizerChannels
 from bough.ipc.messages import (
     AbortReq,
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
-    ControlReq,
     FinishReason,
     Heartbeat,
     OutputDelta,
@@ -51,9 +49,6 @@ class Ends:
 
     def main(self) -> TokenizerChannels:
         return self._keep(TokenizerChannels(self.ports))
-
-    def rpc(self) -> RpcClient:
-        return self._keep(RpcClient(self.ports))
 
     def _keep(self, end):
         self._opened.append(end)
@@ -102,7 +97,7 @@ def test_requests_arrive_in_order(ends, loop):
 
 
 def test_descriptors_can_be_read_from_once_something_arrives(ends, loop):
-    scheduler, main, rpc = ends.scheduler(), ends.main(), ends.rpc()
+    scheduler, main = ends.scheduler(), ends.main()
 
     def news(timeout: float) -> bool:
         return bool(select.select(scheduler.descriptors, [], [], timeout)[0])
@@ -120,13 +115,6 @@ def test_descriptors_can_be_read_from_once_something_arrives(ends, loop):
         assert receive(scheduler, 1) == [REQUEST]
         assert scheduler.recv() == []
         assert not news(0.0)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(rpc.call, "nothing", {}, timeout_s=1.0)
-        assert news(5.0)
-        assert [call.method for call in receive(scheduler, 1)] == ["nothing"]
-        assert not news(0.0)
-        with pytest.raises(RequestFailed):
-            answer.result()
 
 
 def test_what_was_sent_before_the_scheduler_exists_arrives(ends, loop):
@@ -295,10 +283,6 @@ def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):
             socket.connect(endpoint)
             socket.send_multipart(list(frames))
 
-    rpc = context.socket(zmq.DEALER)
-    rpc.connect(ends.ports.rpc_ipc_name)
-    for frames in ([b"\xc1"], [b"a", b"b"], []):
-        rpc.send_multipart([*frames, b""])
     for endpoint in (
         ends.ports.scheduler_input_ipc_name,
         ends.ports.detokenizer_ipc_name,
@@ -307,9 +291,9 @@ def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):
         send(endpoint, b"\xc1junk")
         send(endpoint, b"two", b"frames")
     deadline = time.monotonic() + 5
-    while scheduler.malformed_total < 5 and time.monotonic() < deadline:
+    while scheduler.malformed_total < 2 and time.monotonic() < deadline:
         assert scheduler.recv(0.1) == []
-    assert scheduler.malformed_total == 5
+    assert scheduler.malformed_total == 2
     assert [detokenizer.recv(1) for _ in range(2)] == [None, None]
     scheduler.send(Heartbeat("scheduler"))
 
@@ -324,8 +308,7 @@ def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):
 
     received = loop.run_until_complete(collect())
     assert all(isinstance(message, Heartbeat) for message in received)
-    assert received[-1].malformed_total == 5
-    rpc.close(0)
+    assert received[-1].malformed_total == 2
     context.term()
 
 
@@ -401,44 +384,6 @@ def test_the_detokenizer_is_told_of_the_end_though_the_last_result_takes_the_las
     closer.join(20)
     assert not closer.is_alive()
     assert [t for batch in received[:-1] for delta in batch.deltas for t in delta.token_ids] == list(range(num_sent))
-
-
-def test_calls_over_rpc_are_answered_to_their_callers(ends):
-    scheduler, client = ends.scheduler(), ends.rpc()
-    done = threading.Event()
-
-    def serve() -> None:
-        while not done.is_set():
-            for message in scheduler.recv(0.05):
-                assert isinstance(message, ControlReq)
-                ok = message.method == "double"
-                data = {"result": message.params["x"] * 2} if ok else {}
-                scheduler.send(ControlReply(message.call_id, 0, ok, "" if ok else "no such method", data))
-
-    server = threading.Thread(target=serve)
-    server.start()
-    answers: dict[int, dict] = {}
-
-    def call(x: int) -> None:
-        answers[x] = client.call("double", {"x": x}, timeout_s=5).data
-
-    callers = [threading.Thread(target=call, args=(x,)) for x in range(8)]
-    for each in callers:
-        each.start()
-    for each in callers:
-        each.join()
-    assert answers == {x: {"result": 2 * x} for x in range(8)}
-    failed = client.call("halve", {}, timeout_s=5)
-    assert (failed.success, failed.message) == (False, "no such method")
-    with pytest.raises(BadRequest):
-        client.call("double", {"x": object()}, timeout_s=5)
-    done.set()
-    server.join()
-    with pytest.raises(RequestFailed, match="did not answer double within"):
-        client.call("double", {"x": 1}, timeout_s=0.1)
-    client.fail(EngineDead("gone"))
-    with pytest.raises(EngineDead, match="gone"):
-        client.call("double", {"x": 1}, timeout_s=5)
 
 
 def test_closed_channels_leave_no_descriptor_or_thread():

@@ -43,8 +43,6 @@ class PortArgs:
     """Token ids, Scheduler to DetokenizerManager."""
     tokenizer_ipc_name: str
     """Text and replies, back to the TokenizerManager."""
-    rpc_ipc_name: str
-    """Calls of named scheduler methods, Engine to Scheduler."""
     owner: BinaryIO | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Lock that keeps other servers from removing the directory; set only in the process that created it."""
 
@@ -69,7 +67,7 @@ class PortArgs:
             except OSError as error:
                 failures.append(f"{base}: {error.strerror}")
                 continue
-            names = [f"{name}-{secrets.token_hex(8)}" for name in ("scheduler", "detokenizer", "tokenizer", "rpc")]
+            names = [f"{name}-{secrets.token_hex(8)}" for name in ("scheduler", "detokenizer", "tokenizer")]
             paths = [os.path.join(directory, name) for name in names]
             if all(len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES for path in paths):
                 return cls(directory, *(f"ipc://{path}" for path in paths), owner=_own(directory))

@@ -389,7 +389,7 @@ class Engine(WeightMethods):
             RequestFailed: if the method failed, or did not answer in time.
             EngineDead: if the engine is or becomes dead.
         """
-        reply = self._parts.rpc.call(method, parameters, timeout_s=RPC_TIMEOUT_SECONDS)
+        reply = self._parts.loop.call(self._parts.manager.control(method, parameters, RPC_TIMEOUT_SECONDS))
         if not reply.success:
             raise RequestFailed(f"{method}: {reply.message}")
         return reply.data

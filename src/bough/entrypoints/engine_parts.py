@@ -16,7 +16,7 @@ from bough.entrypoints.loop_thread import LoopThread
 from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.entrypoints.vector_arguments import rerank_native
 from bough.errors import EngineDead
-from bough.ipc.channels import RpcClient, TokenizerChannels
+from bough.ipc.channels import TokenizerChannels
 from bough.managers.embedding import encode_native
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
@@ -50,7 +50,6 @@ class EngineParts:
         self._health_check: asyncio.Task[None] | None = None
         self._streams: set[AsyncGenerator[Any, None]] = set()
         self._port_args = PortArgs.create()
-        self.rpc = RpcClient(self._port_args)
         try:
             self._supervisor = _launch_subprocesses(plan, self._port_args)
             tokenizer = chat_template = None
@@ -109,13 +108,11 @@ class EngineParts:
             if self._closed:
                 return
             self._closed = True
-            self.rpc.fail(EngineDead("the engine was shut down"))
             try:
                 self._end_loop()
             finally:  # whoever interrupts the wait leaves no process behind
                 if self._supervisor is not None:
                     self._supervisor.stop()
-                self.rpc.close()
                 self._port_args.cleanup()
 
     def _end_loop(self) -> None:
@@ -191,14 +188,12 @@ class EngineParts:
     def _on_death(self, message: str) -> None:
         """A child has died; called on the supervisor's thread, which ends the others."""
         error = EngineDead(message)
-        self.rpc.fail(error)
         with contextlib.suppress(EngineDead):
             self.loop.submit(_fail_all(self.manager, error))
 
     def _on_hang(self, message: str) -> None:
         """A child does nothing any more; called on the engine's loop."""
         error = EngineDead(message)
-        self.rpc.fail(error)
         self.manager.fail_all(error)
         assert self._supervisor is not None
         threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()

@@ -4,7 +4,7 @@
 process            receives                               sends
 =================  =====================================  =======================================================
 main               results, control replies, heartbeats   requests and control, to the scheduler
-scheduler          requests and control, RPC calls        results to the detokenizer (to the main process where
+scheduler          requests and control                   results to the detokenizer (to the main process where
                                                           there is none), the rest to the main process
 detokenizer        results as token ids                   results as text, heartbeats
 =================  =====================================  =======================================================
@@ -14,28 +14,21 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
-import threading
 import time
 from collections import deque
-from typing import Any
 
-import msgspec
 import zmq
 
 from bough.config.port_args import PortArgs
-from bough.errors import NOT_IN_A_FORK, BadRequest, EngineDead, Overloaded, RequestFailed
+from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc.codec import MessageDecoder, encode
 from bough.ipc.messages import (
     BatchEmbeddingOutput,
     BatchStrOutput,
     BatchTokenIDOutput,
     ControlReply,
-    ControlReq,
     Heartbeat,
     OutputDelta,
-    RpcReqInput,
-    RpcReqOutput,
     ShutdownReq,
     ToDetokenizer,
     TokenizedEmbeddingReqInput,
@@ -44,7 +37,6 @@ from bough.ipc.messages import (
     ToTokenizer,
 )
 from bough.ipc.sockets import (
-    MAX_MESSAGE_BYTES,
     REQUESTS_HWM,
     RESULTS_HWM,
     ResultsSender,
@@ -65,11 +57,7 @@ FINISH_TIMEOUT_S = 2.0
 MAX_MESSAGES = 64
 """Most messages that the scheduler gets at once, so that it can stop when taking them in has taken long enough."""
 
-_RPC_CALL = "rpc:"
-"""Marks control calls that came over the RPC channel, and are answered there."""
-
 _RETRY_INTERVAL_S = 0.02
-_RPC_POLL_MS = 50
 
 
 class SchedulerChannels:
@@ -90,11 +78,6 @@ class SchedulerChannels:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._input = receiver(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
         self._decoder: MessageDecoder[ToScheduler] = MessageDecoder(ToScheduler, "scheduler input")
-        self._rpc: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
-        self._rpc.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
-        self._rpc.setsockopt(zmq.LINGER, int(FINISH_TIMEOUT_S * 1000))
-        self._rpc.bind(port_args.rpc_ipc_name)
-        self._rpc_decoder: MessageDecoder[RpcReqInput] = MessageDecoder(RpcReqInput, "RPC")
         to_main = sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
         self._to_main = ResultsSender(to_main, BatchEmbeddingOutput if has_embeddings else BatchTokenIDOutput)
         self._results = self._to_main
@@ -113,7 +96,7 @@ class SchedulerChannels:
     @property
     def malformed_total(self) -> int:
         """Messages dropped because they did not fit the schema."""
-        return self._decoder.num_malformed + self._rpc_decoder.num_malformed
+        return self._decoder.num_malformed
 
     @property
     def heartbeat_due(self) -> bool:
@@ -123,12 +106,10 @@ class SchedulerChannels:
     @property
     def descriptors(self) -> list[int]:
         """Can be read from once messages have arrived after :meth:`recv` found none; also without any."""
-        return [self._input.fileno(), self._rpc.fileno()]
+        return [self._input.fileno()]
 
     def recv(self, timeout_s: float = 0.0) -> list[ToScheduler]:
-        """Messages that have arrived, oldest first; calls over the RPC channel come as :class:`ControlReq`.
-
-        Also sends what could not be sent before.
+        """Messages that have arrived, oldest first. Also sends what could not be sent before.
 
         Args:
             timeout_s: seconds to wait for the first message if there is none; 0 does not wait.
@@ -154,9 +135,6 @@ class SchedulerChannels:
             message.lag_total = self.lag_total
             message.malformed_total = self.malformed_total
             _add_usage(message)
-        elif message.call_id.startswith(_RPC_CALL):
-            self._answer_rpc(message)
-            return
         self._to_main.send(message)
 
     def close(self) -> None:
@@ -166,43 +144,19 @@ class SchedulerChannels:
         if self._has_detokenizer and self._results.finish(FINISH_TIMEOUT_S):
             self._results.send_last(ShutdownReq(), FINISH_TIMEOUT_S)
         self._to_main.finish(FINISH_TIMEOUT_S)
-        for socket in (self._input, self._rpc, *(each.socket for each in self._outputs)):
+        for socket in (self._input, *(each.socket for each in self._outputs)):
             socket.close()
         self._context.term()
 
     def _drain(self) -> list[ToScheduler]:
-        messages: list[ToScheduler] = []
-        if readable(self._input):
-            for message in map(self._decoder.decode, receive_all(self._input, MAX_MESSAGES)):
-                if isinstance(message, ControlReq) and message.call_id.startswith(_RPC_CALL):
-                    self._decoder.reject("a call that claims to have come over RPC")
-                elif message is not None:
-                    messages.append(message)
-        if readable(self._rpc):
-            messages += self._drain_rpc()
-        return messages
-
-    def _drain_rpc(self) -> list[ControlReq]:
-        calls: list[ControlReq] = []
-        while readable(self._rpc) and len(calls) < MAX_MESSAGES:
-            caller, *frames = self._rpc.recv_multipart(zmq.NOBLOCK)
-            if len(frames) != 1:
-                self._rpc_decoder.reject(f"{len(frames)} frames")
-                continue
-            call = self._rpc_decoder.decode(frames[0])
-            if call is not None:
-                calls.append(ControlReq(_RPC_CALL + caller.hex(), call.method, call.parameters))
-        return calls
-
-    def _answer_rpc(self, reply: ControlReply) -> None:
-        caller = bytes.fromhex(reply.call_id[len(_RPC_CALL) :])
-        # A ROUTER drops what is meant for a caller that has gone, and so never blocks.
-        self._rpc.send_multipart([caller, encode(RpcReqOutput(reply.success, reply.message, reply.data))])
+        if not readable(self._input):
+            return []
+        decoded = map(self._decoder.decode, receive_all(self._input, MAX_MESSAGES))
+        return [message for message in decoded if message is not None]
 
     def _wait(self, timeout_s: float) -> None:
         poller = zmq.Poller()
         poller.register(self._input, zmq.POLLIN)
-        poller.register(self._rpc, zmq.POLLIN)
         for output in self._outputs:
             if output.lagging:
                 poller.register(output.socket, zmq.POLLOUT)
@@ -323,7 +277,7 @@ class TokenizerChannels:
         """Hand a message to the scheduler. Never blocks.
 
         Raises:
-            BadRequest: if a string in it is not valid Unicode.
+            BadRequest: if a string in it is not valid Unicode, or a value has no place in MessagePack.
             Overloaded: if it is a request and the scheduler is very far behind. Other messages wait their turn.
             EngineDead: if the channels are closed.
         """
@@ -333,6 +287,8 @@ class TokenizerChannels:
             frame = encode(message)
         except UnicodeEncodeError:
             raise BadRequest("a string in the request holds a lone surrogate, which is not valid Unicode") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise BadRequest(f"a value in the request cannot be sent: {error}") from None
         if not self._unsent and try_send(self._to_scheduler, frame):
             return
         if isinstance(message, (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput)):
@@ -383,82 +339,3 @@ class TokenizerChannels:
             self._unsent.popleft()
         if self._unsent:
             self._schedule_retry()
-
-
-class RpcClient:
-    """Calls named methods of the scheduler from any thread, one socket per call.
-
-    Args:
-        port_args: endpoints.
-    """
-
-    def __init__(self, port_args: PortArgs) -> None:
-        port_args.check_private()
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._endpoint = port_args.rpc_ipc_name
-        self._dead: EngineDead | None = None
-        self._lock = threading.RLock()  # a signal handler may close what its own thread calls
-        self._open_calls = 0
-        self._closing = False
-        self._owner_pid = os.getpid()
-
-    def call(self, method: str, parameters: dict[str, Any], *, timeout_s: float) -> RpcReqOutput:
-        """Call ``method`` of the scheduler and wait for the answer.
-
-        Raises:
-            BadRequest: if the parameters cannot be sent.
-            RequestFailed: if no answer came within ``timeout_s`` seconds.
-            EngineDead: if the engine dies meanwhile, or this is a fork of its host.
-        """
-        if os.getpid() != self._owner_pid:
-            raise EngineDead(NOT_IN_A_FORK)
-        try:
-            frame = encode(RpcReqInput(method, parameters))
-        except (TypeError, ValueError, OverflowError) as error:
-            raise BadRequest(f"the parameters of {method} cannot be sent: {error}") from None
-        with self._lock:
-            self._open_calls += 1
-        try:
-            self._check()
-            return self._exchange(method, frame, timeout_s)
-        finally:
-            with self._lock:
-                self._open_calls -= 1
-            self._end_if_idle()
-
-    def _exchange(self, method: str, frame: bytes, timeout_s: float) -> RpcReqOutput:
-        decoder: msgspec.msgpack.Decoder[RpcReqOutput] = msgspec.msgpack.Decoder(RpcReqOutput)
-        deadline = time.monotonic() + timeout_s
-        with self._context.socket(zmq.DEALER) as socket:
-            socket.setsockopt(zmq.LINGER, 0)
-            socket.connect(self._endpoint)
-            socket.send(frame, zmq.NOBLOCK)
-            while not socket.poll(_RPC_POLL_MS):
-                self._check()
-                if time.monotonic() > deadline:
-                    raise RequestFailed(
-                        f"the scheduler did not answer {method} within {timeout_s:g} s", status_code=504
-                    )
-            return decoder.decode(socket.recv())
-
-    def fail(self, error: EngineDead) -> None:
-        """The engine is gone: running and later calls raise ``error``."""
-        self._dead = error
-
-    def close(self) -> None:
-        """Free what is held, at the latest when the last call ends; :meth:`fail` ends them.
-
-        Does not wait for calls: in a signal handler the thread that waits would be the one that calls.
-        """
-        self._closing = True
-        self._end_if_idle()
-
-    def _end_if_idle(self) -> None:
-        with self._lock:
-            idle = self._closing and self._open_calls == 0
-        if idle:
-            self._context.term()
-
-    def _check(self) -> None:
-        if self._dead is not None:
-            raise EngineDead(self._dead.message)

@@ -289,24 +289,6 @@ class Heartbeat(Message):
     """Seconds that what is computed now may take until the loop turns again, where that is long."""
 
 
-# --- RPC (Engine <-> scheduler, DEALER) ---------------------------------------------------------------------------
-
-
-class RpcReqInput(Message):
-    """Call a named method of the scheduler."""
-
-    method: str
-    parameters: dict[str, Any] = {}
-
-
-class RpcReqOutput(Message):
-    """Answer to :class:`RpcReqInput`."""
-
-    success: bool
-    message: str = ""
-    data: dict[str, Any] = {}
-
-
 ToScheduler = Union[TokenizedGenerateReqInput, TokenizedEmbeddingReqInput, AbortReq, ControlReq, ShutdownReq]  # noqa: UP007
 ToDetokenizer = Union[BatchTokenIDOutput, ShutdownReq]  # noqa: UP007
 ToTokenizer = Union[BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput, ControlReply, Heartbeat]  # noqa: UP007
