@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import statistics
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,10 +22,12 @@ import numpy as np
 
 from bough.config.server_args import ServerArgs, resolve
 from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerateReqInput
-from bough.model_executor.fake_model_runner import FakeWorker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
 from bough.step_plan import StepPlan, StepResult
+
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "fake_model"))
+from bough_fake.worker import FakeWorker
 
 STEPS = 200
 PROMPT_TOKENS = 32

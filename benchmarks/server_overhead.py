@@ -12,6 +12,7 @@ for one each.
 from __future__ import annotations
 
 import json
+import os
 import random
 import sys
 import tempfile
@@ -27,9 +28,10 @@ from bough.bench.report import write_json
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
-from bough.models.registry import FAKE_ARCHITECTURE
 from run_all import running_server, serve, warm_up
 
+FAKE_PACKAGE = Path(__file__).parents[1] / "tests" / "fake_model"
+FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
 VOCAB_SIZE = 8192
 CONFIG = {
     "architectures": ["LlamaForCausalLM"],
@@ -118,6 +120,8 @@ def main(argv: list[str]) -> None:
     add_config_option(parser)
     namespace = parser.parse_args(argv)
     args = OverheadArgs(**given_options(namespace, OverheadArgs))
+    if args.fake:
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(FAKE_PACKAGE), os.environ.get("PYTHONPATH"))))
     results = []
     with tempfile.TemporaryDirectory() as directory:
         make_checkpoint(Path(directory), {**CONFIG, "architectures": [FAKE_ARCHITECTURE]} if args.fake else CONFIG)

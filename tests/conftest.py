@@ -18,6 +18,10 @@ if not Path("/dev/nvidiactl").exists():
 # take the time of those.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
+# For processes that tests start; pytest itself has it from pyproject.toml.
+_FAKE_MODEL = str(Path(__file__).parent / "fake_model")
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_FAKE_MODEL, os.environ.get("PYTHONPATH"))))
+
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, max_examples=40)
 settings.load_profile("untimed")

@@ -19,6 +19,9 @@ MODELS = "bough.models"
 MODEL_CONFIGS = "bough.model_configs"
 """The same names to a :class:`~bough.models.family_reader.FamilyReader`, without torch; for models that need one."""
 
+WORKERS = "bough.workers"
+"""The same names to a :class:`~bough.model_executor.worker_info.Worker` that runs such checkpoints by itself."""
+
 TOOL_PARSERS = "bough.tool_parsers"
 """A name for ``--tool-call-parser`` to a :class:`~bough.parsers.tool_format.ToolFormat`."""
 

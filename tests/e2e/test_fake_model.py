@@ -8,8 +8,8 @@ from pathlib import Path
 
 import aiohttp
 
-from bough.model_executor.fake_model_runner import expected_tokens
-from bough.models.registry import FAKE_ARCHITECTURE
+from bough_fake.model import expected_tokens
+from bough_fake.worker import FAKE_ARCHITECTURE
 from tests.e2e.server import running_server
 from tests.scheduler.harness import prompt_of
 from tests.tokenization.small_tokenizers import byte_level_bpe

@@ -12,7 +12,6 @@ import numpy as np
 from bough.config.server_args import ServerArgs, resolve
 from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
-from bough.model_executor.fake_model_runner import FakeWorker, StepDuration, expected_tokens
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
@@ -20,6 +19,9 @@ from bough.scheduler.executor import AheadExecutor, InlineExecutor, Launched, St
 from bough.scheduler.scheduler import Scheduler
 from bough.scheduler.step_builder import Planned
 from bough.step_plan import StepPlan, StepResult
+from bough_fake.model import expected_tokens
+from bough_fake.runner import StepDuration
+from bough_fake.worker import FakeWorker
 
 VOCAB_SIZE = 1000
 SHORT_STEPS = StepDuration(per_step=1e-4, clock="virtual")

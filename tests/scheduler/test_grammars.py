@@ -19,10 +19,10 @@ from bough.constrained.base import GOES_ON, REFUSED, Judgement
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.masks import MIN_LATE_VOCAB, PendingMasks, TokenMasks, _MaskThread, are_masks_late
 from bough.ipc.messages import ControlReq, FinishReason
-from bough.model_executor.fake_model_runner import FakeModel
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
 from bough.step_plan import StepPlan, StepResult
+from bough_fake.model import FakeModel
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_backend, bundled_tokenizer, with_special_tokens
 from tests.scheduler.harness import Harness, Output, prompt_of
 

@@ -21,12 +21,12 @@ from bough.config.port_args import PortArgs
 from bough.errors import ConfigError
 from bough.ipc.channels import SchedulerChannels, TokenizerChannels
 from bough.ipc.messages import AbortReq, PositionLogprobs, ShutdownReq, TokenizedGenerateReqInput
-from bough.model_executor.fake_model_runner import StepDuration
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import output_processor
 from bough.scheduler.req import Req
 from bough.scheduler.step_budget import LOGPROBS_AT_ONCE
 from bough.step_plan import RowLogprobResult, StepResult
+from bough_fake.runner import StepDuration
 from tests.entrypoints.leftovers import eventually
 from tests.scheduler.harness import Harness, Output, prompt_of
 from tests.thoroughness import examples

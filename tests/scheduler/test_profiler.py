@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from bough.ipc.messages import ControlReply, ControlReq
-from bough.model_executor.fake_model_runner import StepDuration
 from bough.scheduler.profiler import _SPANS, MAX_STEPS, Timeline
+from bough_fake.runner import StepDuration
 from tests.scheduler.harness import Harness
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from bough.model_executor.fake_model_runner import StepDuration
 from bough.scheduler.cost_model import CostModel, StepCost
 from bough.step_plan import StepPlan
+from bough_fake.runner import StepDuration
 from tests.scheduler.harness import Harness, prompt_of
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bough.model_executor.fake_model_runner import FakeWorker
 from bough.scheduler import warmup
 from bough.scheduler.warmup import measure_step_costs
 from bough.step_plan import FUTURE_TOKEN, StepPlan
+from bough_fake.worker import FakeWorker
 
 
 def test_probed_decode_steps_are_such_as_the_scheduler_plans(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from bough.errors import BadRequest, EngineDead
 from bough.ipc.messages import ControlReply, ControlReq, Heartbeat, ToScheduler
-from bough.model_executor.fake_model_runner import FakeWorker
 from bough.scheduler.weights import Weights
+from bough_fake.worker import FakeWorker
 from tests.scheduler.harness import Harness, prompt_of
 
 UPDATE = {

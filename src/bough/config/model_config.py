@@ -18,7 +18,7 @@ from bough.config.stored_quantization import StoredQuantization, quantization_en
 from bough.config.user_paths import path_kind
 from bough.errors import CheckpointError, ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
-from bough.models.registry import FAKE_ARCHITECTURE, load_reader, supported_architectures
+from bough.models.registry import load_reader, supported_architectures
 
 DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
@@ -176,7 +176,7 @@ def _architecture(values: CheckedValues) -> str:
         raise values.error("architectures", "must name the model's class", architectures)
     architecture = architectures[0]
     supported = supported_architectures()
-    if architecture not in supported and architecture != FAKE_ARCHITECTURE:
+    if architecture not in supported:
         raise values.refusal(f"architecture {architecture} is not supported; supported are {', '.join(supported)}")
     return architecture
 

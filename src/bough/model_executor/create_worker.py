@@ -6,10 +6,10 @@ import os
 import sys
 from collections.abc import Callable
 
+from bough import plugins
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.model_executor.worker_info import Worker
-from bough.models.registry import FAKE_ARCHITECTURE
 
 _WAIT_POLICY = "OMP_WAIT_POLICY"
 """How torch's threads wait for their turn. One that spins takes a core from whoever has work to do, and on a busy
@@ -19,14 +19,13 @@ WorkerFactory = Callable[[ServerArgs, ModelConfig], Worker]
 
 
 def worker_factory(model_config: ModelConfig) -> WorkerFactory:
-    """Import what runs the checkpoint, which means torch unless it is fake; calling the result loads the model.
+    """Import what runs the checkpoint: torch, or another package. Calling the result loads the model.
 
     torch's threads do not spin while they wait, unless it is imported already or the environment says how they wait.
     """
-    if model_config.architecture == FAKE_ARCHITECTURE:
-        from bough.model_executor.fake_model_runner import create_fake_worker
-
-        return create_fake_worker
+    if model_config.architecture in plugins.declared(plugins.WORKERS):
+        factory: WorkerFactory = plugins.load(plugins.WORKERS, model_config.architecture, Worker)
+        return factory
     _import_torch()
     if model_config.is_encoder:
         from bough.model_executor.encoder_worker import EncoderWorker

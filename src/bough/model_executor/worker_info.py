@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from bough.step_plan import StepPlan, StepResult
 
@@ -46,6 +46,7 @@ class WorkerInfo:
     """Whether the result for a prompt can be had without computing tokens whose KV is there already."""
 
 
+@runtime_checkable
 class Worker(Protocol):
     """What the scheduler needs of a model worker."""
 

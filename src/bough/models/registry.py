@@ -60,14 +60,11 @@ READERS: dict[str, str] = {
 """A family's module to the class that reads what config.json says of its models, without torch: that of
 ``bough.models.llama`` is in ``bough.models.llama_config``, and so on."""
 
-FAKE_ARCHITECTURE = "BoughFakeForCausalLM"
-"""What a config.json names to have everything real but the device's compute: see
-:mod:`bough.model_executor.fake_model_runner`."""
-
 
 def supported_architectures() -> list[str]:
     """All that can be served, also thanks to other packages, sorted."""
-    return sorted({*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES, *plugins.declared(plugins.MODELS)})
+    others = (*plugins.declared(plugins.MODELS), *plugins.declared(plugins.WORKERS))
+    return sorted({*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES, *others})
 
 
 def makes_vectors(architecture: str) -> bool:
@@ -79,7 +76,7 @@ def load_reader(architecture: str) -> type[FamilyReader]:
     """Import the class that reads a model's config.json; for models of other packages that have none, the common one.
 
     Args:
-        architecture: one of :func:`supported_architectures`, or :data:`FAKE_ARCHITECTURE`.
+        architecture: one of :func:`supported_architectures`.
 
     Raises:
         ConfigError: if the class of another package cannot be had.

@@ -1,28 +1,17 @@
-"""A model runner without a model, for tests of everything around it and for measuring what that costs.
-
-It runs real step plans on a real request table and a KV pool of one number per slot, and it answers with tokens that
-follow from a request's whole history. A plan that reads a slot which holds something else, because it was shared
-wrongly, overwritten or left over, gets other tokens than :func:`expected_tokens` says. No torch here.
-"""
+"""Runs step plans as ``ModelRunner`` does, without a device."""
 
 from __future__ import annotations
 
-import math
-import select
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from bough.config.model_config import ModelConfig
-from bough.config.server_args import ServerArgs
 from bough.constrained.masks import unpack
-from bough.errors import ConfigError
-from bough.model_executor.worker_info import WorkerInfo
-from bough.sampling.random_stream import mix64, stream_key, uniforms
+from bough.sampling.random_stream import stream_key
 from bough.step_plan import (
     FUTURE_TOKEN,
     FurtherSteps,
@@ -33,146 +22,9 @@ from bough.step_plan import (
     StepPlan,
     StepResult,
 )
+from bough_fake.model import NO_TOKEN, FakeModel, UintArray, sampled_ranks
 
-UintArray = npt.NDArray[np.uint64]
-
-_TOKEN_FACTOR = np.uint64(0xD1342543DE82EF95)
-_TOKEN_OFFSET = np.uint64(0x2545F4914F6CDD1D)
-_POSITION_BASE = 0x9E6C63D0876A9A35  # odd, so that no power of it is 0
-_LOG_2 = math.log(2.0)
 _UNSET = -1
-_NO_TOKEN = -1
-
-
-@dataclass(frozen=True)
-class FakeModel:
-    """The function from histories to tokens that stands for a model.
-
-    The state after the tokens ``t_0 … t_p`` is the polynomial hash ``sum(value(t_i) * BASE**i)`` modulo 2**64, so it
-    follows from the state at ``p - 1`` and the new token alone, as KV does. Scrambled, it names the likeliest next
-    token; the tokens after that one, in cyclic order of id, are each half as likely as the one before.
-
-    Attributes:
-        vocab_size: number of token ids.
-        eos_token_ids: ids that never come up but as the end of sequence; may be empty.
-        eos_probability: how often the next token is the first of them.
-    """
-
-    vocab_size: int
-    eos_token_ids: tuple[int, ...] = ()
-    eos_probability: float = 0.0
-    # The ids that may come up, and where in this list an id is
-    _ordinary: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
-    _place: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        ordinary = np.setdiff1d(np.arange(self.vocab_size), np.array(self.eos_token_ids, dtype=np.int64))
-        if not ordinary.size:
-            raise ValueError(f"no ordinary token among {self.vocab_size}")
-        if self.eos_probability and not self.eos_token_ids:
-            raise ValueError("eos_probability needs an end-of-sequence id")
-        place = np.full(self.vocab_size, _UNSET, dtype=np.int64)
-        place[ordinary] = np.arange(len(ordinary))
-        object.__setattr__(self, "_ordinary", ordinary)
-        object.__setattr__(self, "_place", place)
-
-    @staticmethod
-    def powers(count: int) -> UintArray:
-        """``BASE**i`` for the positions ``i < count``."""
-        factors = np.full(count, _POSITION_BASE, dtype=np.uint64)
-        factors[:1] = 1
-        return np.cumprod(factors)
-
-    @staticmethod
-    def terms(tokens: npt.NDArray[Any], powers: UintArray) -> UintArray:
-        """What tokens add to the state at the positions that ``powers`` belong to; shapes agree."""
-        terms = tokens.astype(np.uint64)
-        terms *= _TOKEN_FACTOR
-        terms += _TOKEN_OFFSET
-        terms *= powers
-        return terms
-
-    def next_tokens(self, states: UintArray, ranks: npt.NDArray[np.int64] | int = 0) -> npt.NDArray[np.int64]:
-        """The token of each rank, 0 for the likeliest, after each state ``[n]``."""
-        tokens: npt.NDArray[np.int64] = self._ordinary[self._places(states, ranks)]
-        if self.eos_probability:
-            tokens[self._ends(states)] = self.eos_token_ids[0]
-        return tokens
-
-    def allowed_tokens(
-        self, states: UintArray, allowed: npt.NDArray[np.bool_], ranks: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
-        """The token of each rank, or the least likely one, among those allowed, ``[n, vocab_size]``; -1 if none is.
-
-        End-of-sequence ids are the least likely ones.
-        """
-        tokens = np.full(len(states), _NO_TOKEN, dtype=np.int64)
-        for i, first in enumerate(self._places(states, 0).tolist()):
-            in_order = np.concatenate((np.roll(self._ordinary, -first), np.array(self.eos_token_ids, dtype=np.int64)))
-            able = in_order[allowed[i, in_order]]
-            if able.size:
-                tokens[i] = able[min(int(ranks[i]), able.size - 1)]
-        return tokens
-
-    def logprobs(self, states: UintArray, tokens: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
-        """Natural logarithms of the probabilities of ``tokens`` ``[n]`` or ``[n, k]`` after ``states`` ``[n]``."""
-        count = len(self._ordinary)
-        first = self._places(states, 0)
-        if tokens.ndim > first.ndim:
-            first = first[:, np.newaxis]
-        ranks = np.where(self._place[tokens] == _UNSET, count, (self._place[tokens] - first) % count)
-        return (-_LOG_2 * (ranks + 1)).astype(np.float32)
-
-    def top_tokens(self, states: UintArray, top_n: int) -> npt.NDArray[np.int64]:
-        """The likeliest ordinary tokens after each state, ``[n, top_n]``, likeliest first."""
-        places = self._places(states, 0)[:, np.newaxis] + np.arange(top_n)
-        tops: npt.NDArray[np.int64] = self._ordinary[places % len(self._ordinary)]
-        return tops
-
-    def expected_tokens(self, prompt: Sequence[int], n: int, *, seed: int | None = None) -> list[int]:
-        """What a request with this prompt must answer with, ``n`` tokens, ended by nothing.
-
-        Args:
-            prompt: token ids, at least one.
-            n: number of tokens.
-            seed: of a request that is not greedy.
-        """
-        powers = self.powers(len(prompt) + n)
-        state = self.terms(np.array(prompt), powers[: len(prompt)]).sum(keepdims=True)
-        keys = np.array([0 if seed is None else stream_key(seed)], dtype=np.uint64)
-        output: list[int] = []
-        for position in range(len(prompt), len(prompt) + n):
-            ranks = 0 if seed is None else sampled_ranks(keys, np.array([len(output)]))
-            token = self.next_tokens(state, ranks)
-            output.append(int(token[0]))
-            state = state + self.terms(token, powers[position])
-        return output
-
-    def _places(self, states: UintArray, ranks: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
-        scrambled = mix64(states.copy())
-        scrambled %= np.uint64(len(self._ordinary))
-        places: npt.NDArray[np.int64] = (scrambled.astype(np.int64) + ranks) % len(self._ordinary)
-        return places
-
-    def _ends(self, states: UintArray) -> npt.NDArray[np.bool_]:
-        chance = mix64(states + _TOKEN_OFFSET) >> np.uint64(11)
-        ends: npt.NDArray[np.bool_] = chance < np.uint64(self.eos_probability * 2**53)
-        return ends
-
-
-def sampled_ranks(keys: UintArray, num_outputs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Which rank requests draw for their next token: ``r`` with probability ``2**-(r + 1)``.
-
-    Args:
-        keys: ``[n]``, of the requests' random streams.
-        num_outputs: ``[n]``, tokens that they have.
-    """
-    return np.floor(-np.log2(1.0 - uniforms(keys, num_outputs))).astype(np.int64)
-
-
-def expected_tokens(prompt: Sequence[int], n: int, vocab: int) -> list[int]:
-    """What a greedy request must answer with on a fake model without end-of-sequence ids."""
-    return FakeModel(vocab).expected_tokens(prompt, n)
 
 
 @dataclass(frozen=True)
@@ -250,13 +102,13 @@ class FakeModelRunner:
         num_slots = max_total_num_tokens + page_size
         self._state = np.zeros(num_slots, dtype=np.uint64)
         self._req_to_token = np.full((max_running_requests, max_req_len), _UNSET, dtype=np.int32)
-        self._last_token = np.full(max_running_requests, _NO_TOKEN, dtype=np.int64)
+        self._last_token = np.full(max_running_requests, NO_TOKEN, dtype=np.int64)
         self._draws = np.zeros(max_running_requests, dtype=np.bool_)
         self._stream_key = np.zeros(max_running_requests, dtype=np.uint64)
         self._num_outputs = np.zeros(max_running_requests, dtype=np.int64)
         self._verify = verify
         # What the checks need: the token of each KV slot, and how many of a request's table entries are set.
-        self._token_of = np.full(num_slots if verify else 0, _NO_TOKEN, dtype=np.int64)
+        self._token_of = np.full(num_slots if verify else 0, NO_TOKEN, dtype=np.int64)
         self._length = np.zeros(max_running_requests, dtype=np.int64)
 
     def forward_step(self, plan: StepPlan) -> StepResult:
@@ -333,7 +185,7 @@ class FakeModelRunner:
         self._draws[slot] = not new.sampling_params.is_greedy
         self._stream_key[slot] = stream_key(new.seed)
         self._num_outputs[slot] = len(new.output_ids)
-        self._last_token[slot] = new.output_ids[-1] if len(new.output_ids) else _NO_TOKEN
+        self._last_token[slot] = new.output_ids[-1] if len(new.output_ids) else NO_TOKEN
         self._length[slot] = 0
         if self._verify:
             self._req_to_token[slot] = _UNSET
@@ -396,7 +248,7 @@ class FakeModelRunner:
             at = np.searchsorted(sampling_rows, plan.masks.rows)
             ranks_at = np.broadcast_to(np.asarray(ranks), tokens.shape)[at]
             chosen = self.model.allowed_tokens(states[at], unpack(plan.masks.bits, self.model.vocab_size), ranks_at)
-            failed = tuple(plan.masks.rows[chosen == _NO_TOKEN].tolist())
+            failed = tuple(plan.masks.rows[chosen == NO_TOKEN].tolist())
             tokens[at] = np.maximum(chosen, 0)
         self._last_token[req_slots] = tokens
         self._num_outputs[req_slots] += 1
@@ -479,7 +331,7 @@ class FakeModelRunner:
             )
             _require(prefix_len + count <= self.max_req_len, f"{row}: longer than the request table")
             _require(
-                bool((ids != FUTURE_TOKEN).all()) or self._last_token[req_slot] != _NO_TOKEN,
+                bool((ids != FUTURE_TOKEN).all()) or self._last_token[req_slot] != NO_TOKEN,
                 f"{row}: no token was sampled yet",
             )
             slots = np.concatenate((self._req_to_token[req_slot, :prefix_len], new_slots))
@@ -507,111 +359,3 @@ class FakeModelRunner:
 def _require(holds: bool, rule: str) -> None:
     if not holds:
         raise RuntimeError(f"wrong plan: {rule}")
-
-
-class FakeWorker:
-    """A :class:`FakeModelRunner` with the face of ``TpModelWorker``."""
-
-    def __init__(
-        self,
-        *,
-        vocab_size: int,
-        max_total_num_tokens: int,
-        max_running_requests: int,
-        context_len: int,
-        page_size: int = 1,
-        verify: bool = False,
-        eos_token_ids: tuple[int, ...] = (),
-        eos_probability: float = 0.0,
-        duration: StepDuration | None = None,
-        max_steps: int = 1,
-    ) -> None:
-        """Make the runner; arguments as of :class:`FakeModel`, :class:`FakeModelRunner` and :class:`WorkerInfo`."""
-        self.context_len = context_len
-        self.max_steps = max_steps
-        self.model_runner = FakeModelRunner(
-            FakeModel(vocab_size, eos_token_ids, eos_probability),
-            max_running_requests=max_running_requests,
-            max_total_num_tokens=max_total_num_tokens,
-            max_req_len=min(context_len, max_total_num_tokens),
-            page_size=page_size,
-            verify=verify,
-            duration=duration,
-        )
-
-    def get_worker_info(self) -> WorkerInfo:
-        """Limits of the fake."""
-        runner = self.model_runner
-        return WorkerInfo(
-            max_total_num_tokens=runner.max_total_num_tokens,
-            max_running_requests=runner.max_running_requests,
-            max_req_len=runner.max_req_len,
-            max_req_input_len=runner.max_req_len - 1,
-            page_size=runner.page_size,
-            vocab_size=runner.model.vocab_size,
-            context_len=self.context_len,
-            device="cpu",
-            dtype="float32",
-            max_steps=self.max_steps,
-        )
-
-    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
-        """Run one step."""
-        return self.model_runner.forward_step(plan)
-
-    def forward_further(self) -> StepResult:
-        """Run the next step of the plan whose last result goes on."""
-        return self.model_runner.forward_further()
-
-    def interrupt_on(self, descriptors: Sequence[int]) -> None:
-        """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
-        self.model_runner.stops_early = lambda: bool(select.select(descriptors, [], [], 0)[0])
-
-
-_CONFIG_KEY = "bough_fake"
-_CONFIG_DEFAULTS = {
-    "eos_probability": 0.0,
-    "seconds_per_step": 0.0,
-    "seconds_per_token": 0.0,
-    "seconds_per_token_context": 0.0,
-}
-_DEFAULT_RUNNING_REQUESTS = 256
-_DEFAULT_TOTAL_TOKENS = 1 << 20
-
-
-def create_fake_worker(server_args: ServerArgs, model_config: ModelConfig) -> FakeWorker:
-    """The worker for a checkpoint whose architecture is ``BoughFakeForCausalLM``, in place of ``TpModelWorker``.
-
-    Such a checkpoint needs no weights. Its config.json may say how it behaves under ``bough_fake``: an object with
-    numbers under ``eos_probability``, ``seconds_per_step``, ``seconds_per_token`` and ``seconds_per_token_context``.
-    Pool and table sizes are those of the options, or else 2**20 tokens and 256 requests.
-
-    Raises:
-        ConfigError: that object is wrong.
-    """
-    settings = model_config.hf_config.get(_CONFIG_KEY, {})
-    if not isinstance(settings, dict) or not settings.keys() <= _CONFIG_DEFAULTS.keys():
-        raise ConfigError(f"{_CONFIG_KEY} in config.json may have {', '.join(_CONFIG_DEFAULTS)}", param="model_path")
-    values = {**_CONFIG_DEFAULTS, **settings}
-    for name, value in values.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0.0 <= value < math.inf:
-            raise ConfigError(
-                f"{_CONFIG_KEY}.{name} in config.json must be a number, got {value!r}", param="model_path"
-            )
-    if values["eos_probability"] and not model_config.eos_token_ids:
-        raise ConfigError(f"{_CONFIG_KEY}.eos_probability needs an eos_token_id", param="model_path")
-    page_size = server_args.page_size or 1
-    max_total_tokens = max(server_args.max_total_tokens or _DEFAULT_TOTAL_TOKENS, page_size)
-    duration = StepDuration(
-        values["seconds_per_step"], values["seconds_per_token"], values["seconds_per_token_context"]
-    )
-    return FakeWorker(
-        vocab_size=model_config.vocab_size,
-        max_total_num_tokens=max_total_tokens // page_size * page_size,
-        max_running_requests=server_args.max_running_requests or _DEFAULT_RUNNING_REQUESTS,
-        context_len=model_config.context_len,
-        page_size=page_size,
-        eos_token_ids=model_config.eos_token_ids,
-        eos_probability=values["eos_probability"],
-        duration=duration if duration != StepDuration() else None,
-    )

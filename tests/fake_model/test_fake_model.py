@@ -11,14 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.thoroughness import examples
 
-from bough.model_executor.fake_model_runner import (
-    FakeModel,
-    FakeModelRunner,
-    FakeWorker,
-    StepDuration,
-    expected_tokens,
-)
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import (
     FUTURE_TOKEN,
@@ -30,7 +24,9 @@ from bough.step_plan import (
     StepPlan,
     TableWrite,
 )
-from tests.thoroughness import examples
+from bough_fake.model import FakeModel, expected_tokens
+from bough_fake.runner import FakeModelRunner, StepDuration
+from bough_fake.worker import FakeWorker
 
 VOCAB_SIZE = 1000
 GREEDY = SamplingParams(temperature=0.0)
