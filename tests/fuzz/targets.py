@@ -55,7 +55,7 @@ def requests(data: bytes) -> None:
         return
     path, is_lenient = _PATHS[data[0] % len(_PATHS)], data[0] // len(_PATHS) % 2 == 1
     try:
-        body = asyncio.run(_BODIES[path].parse(data[1:], allow_unknown=is_lenient, max_tokens=_MAX_TOKENS))
+        body, _ = asyncio.run(_BODIES[path].parse(data[1:], unknown={} if is_lenient else None, max_tokens=_MAX_TOKENS))
         if isinstance(body, GenerateReqInput):
             body.expand(max_outputs=64)
     except BoughError as error:

@@ -102,7 +102,12 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
     """
     handlers = make_handlers(manager)
     args = manager.server_args
-    intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
+    intake = BodyIntake(
+        args.max_body_size,
+        args.max_pending_body_size,
+        allow_unknown=not args.strict_fields,
+        max_tokens=manager.limits.max_prompt_tokens,
+    )
     answers = HeldAnswers(args.max_pending_answer_size)
     gate = gate or Gate(args)
     app = Application(intake, CrossOrigin(args), answers)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Set
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Protocol
 from urllib.parse import parse_qsl
@@ -18,8 +19,9 @@ import msgspec
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
+from bough.entrypoints.http.fields import Body, BodySpec
 from bough.entrypoints.http.json_body import RawValue
-from bough.entrypoints.http.unknown_fields import log_unknown
+from bough.entrypoints.http.unknown_fields import Unknown, log_unknown, note_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.managers.held_answers import HeldAnswer, HeldAnswers
 from bough.observability.metrics import Metrics
@@ -154,6 +156,8 @@ class Call:
         self._body = b""
         """What there was no need to receive."""
         self._members: Mapping[str, RawValue] | None = None
+        self.unknown: Unknown | None = {} if intake.allow_unknown else None
+        """Names of fields that are ignored; ``None`` if fields that are not known are refused."""
         self.client_left = False
         self.writer: BodyWriter | None = scope.get("extensions", {}).get(BODY_WRITER, {}).get("writer")
         """Writes parts of a streamed answer, if the server can do that."""
@@ -244,6 +248,23 @@ class Call:
             body = self._upload.take()
         return body if members is None else members
 
+    async def parse(self, spec: BodySpec[Body]) -> Body:
+        """Decode the body; see :meth:`parse_given`."""
+        return (await self.parse_given(spec))[0]
+
+    async def parse_given(self, spec: BodySpec[Body], max_tokens: int | None = None) -> tuple[Body, Set[str]]:
+        """Decode the body, which is held here no longer, and return it with the names of the fields that were given.
+
+        Args:
+            spec: what may be in it.
+            max_tokens: longest prompt that can be served, if it is not that of other routes.
+
+        Raises:
+            BadRequest: naming the field at fault.
+        """
+        longest = self._intake.max_tokens if max_tokens is None else max_tokens
+        return await spec.parse(self.take_body(), unknown=self.unknown, max_tokens=longest)
+
     def keep(self, num_bytes: int | None = None) -> None:
         """So many bytes of the body, or all of it, are needed until the answer is complete, and count until then; else
         they do until what it asks for waits, and counts itself.
@@ -292,10 +313,11 @@ class Call:
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
 
 
+@dataclass(frozen=True, eq=False)
 class Endpoint:
     """One route: an ASGI application that runs a handler, renders its errors and ends it when the client leaves.
 
-    Args:
+    Attributes:
         handler: makes the answer.
         path: the route, for metrics.
         dialect: how errors look.
@@ -311,96 +333,84 @@ class Endpoint:
         answers: counts what answers take until they are read, those of the other routes too; ``None`` not to.
     """
 
-    def __init__(
-        self,
-        handler: Handler,
-        path: str,
-        *,
-        dialect: ErrorDialect,
-        metrics: Metrics | None,
-        intake: BodyIntake,
-        takes_body: bool,
-        gate: Gate,
-        needs_json: bool = False,
-        is_limited: bool = False,
-        access: Access = Access.CLIENT,
-        query: Collection[str] = (),
-        tracer: Tracer | None = None,
-        answers: HeldAnswers | None = None,
-    ) -> None:
-        self._tracer = tracer
-        self._answers = answers
-        self._gate = gate
-        self._access = access
-        self._handler = handler
-        self._path = path
-        self._dialect = dialect
-        self._metrics = metrics
-        self._intake = intake
-        self._takes_body = takes_body
-        self._needs_json = needs_json
-        self._is_limited = is_limited
-        self._query = query
+    handler: Handler
+    path: str
+    _: KW_ONLY
+    dialect: ErrorDialect
+    metrics: Metrics | None
+    intake: BodyIntake
+    takes_body: bool
+    gate: Gate
+    needs_json: bool = False
+    is_limited: bool = False
+    access: Access = Access.CLIENT
+    query: Collection[str] = ()
+    tracer: Tracer | None = None
+    answers: HeldAnswers | None = None
 
     @property
     def is_control(self) -> bool:
         """True if the route acts on everybody's requests."""
-        return self._access is Access.CONTROL
+        return self.access is Access.CONTROL
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        metrics, tracer, method, headers = self._metrics, self._tracer, scope["method"], scope["headers"]
+        metrics, tracer, method, headers = self.metrics, self.tracer, scope["method"], scope["headers"]
         if metrics is None:
             await self._answer(scope, receive, send, RequestContext(request_id_of(headers)))
             return
         span = None
         if tracer is not None:
-            attributes = {"http.request.method": method, "http.route": self._path}
-            span = tracer.begin(f"{method} {self._path}", headers, attributes)
-        metrics.http_requests[self._path, method] += 1
+            attributes = {"http.request.method": method, "http.route": self.path}
+            span = tracer.begin(f"{method} {self.path}", headers, attributes)
+        metrics.http_requests[self.path, method] += 1
         metrics.http_requests_active += 1
         status = 500
         try:
             status = await self._answer(scope, receive, send, RequestContext(request_id_of(headers), span))
         finally:
             metrics.http_requests_active -= 1
-            metrics.http_responses[self._path, method, status] += 1
+            metrics.http_responses[self.path, method, status] += 1
             if span is not None:
                 span.end(status)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> int:
         """Run the handler and send what it makes; returns the status."""
-        call = Call(scope, receive, self._intake)
-        held = None if self._answers is None else HeldAnswer(self._answers)
+        call = Call(scope, receive, self.intake)
+        held = None if self.answers is None else HeldAnswer(self.answers)
         context.answer = held
         CURRENT.set(context)
         unwatch: Callable[[], object] | None = None
         try:
             try:
-                key = self._gate.check(self._access, call.headers)
-                if self._is_limited:
-                    call.on_over = self._gate.begin(key)
+                key = self.gate.check(self.access, call.headers)
+                if self.is_limited:
+                    call.on_over = self.gate.begin(key)
                 if scope["query_string"]:
                     self._check_query(call)
-                if self._takes_body:
+                if self.takes_body:
                     context.on_taken = await call.read_body()
-                if self._needs_json:
+                if self.needs_json:
                     call.require_json()
                 task = asyncio.current_task()
                 assert task is not None
                 unwatch = call.watch_client(task)
-                answer = await self._handler(call)
+                try:
+                    answer = await self.handler(call)
+                finally:
+                    if call.unknown:
+                        note_unknown(call.unknown)
                 if isinstance(answer, EventStream):
-                    return await self._send_events(answer, send, call.dialect or self._dialect, context.headers)
+                    return await self._send_events(answer, send, call.dialect or self.dialect, context.headers)
                 if held is not None and len(answer.body) > SLICE_BYTES:
                     failure = held.read(len(answer.body), partial(call.cut_off, task))
                     if failure is not None:
                         raise failure
             except BoughError as error:
-                answer = _error(error, call.dialect or self._dialect)
+                answer = _error(error, call.dialect or self.dialect)
             except Exception:
-                logger.exception("A request to %s failed", self._path)
-                answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or self._dialect)
+                logger.exception("A request to %s failed", self.path)
+                answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or self.dialect)
             await answer.send(send, call.writer, context.headers)
             return answer.status
         except asyncio.CancelledError:
@@ -422,16 +432,16 @@ class Endpoint:
             BadRequest: if there are any, on a route for control, or if one that is known comes again.
         """
         names = [name for name, _ in call.query_items]
-        for name in self._query:
+        for name in self.query:
             if names.count(name) > 1:
                 raise BadRequest(f"query parameter {name} is given more than once", param=name)
-        unknown = [name for name in dict.fromkeys(names) if name not in self._query]
-        if not unknown or self._access is Access.OPEN:
+        unknown = [name for name in dict.fromkeys(names) if name not in self.query]
+        if not unknown or self.access is Access.OPEN:
             return
-        if self._access is Access.CONTROL:
+        if self.access is Access.CONTROL:
             shown = unknown[0][:64]
             raise BadRequest(f"unknown query parameter: {shown}", param=shown, code="unknown_parameter")
-        log_unknown(unknown, f"unknown query parameters of {self._path}")
+        log_unknown(unknown, f"unknown query parameters of {self.path}")
 
     async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect, more_headers: Headers) -> int:
         events = stream.events
@@ -449,7 +459,7 @@ class Endpoint:
             except BoughError as error:
                 last = dialect.event(error) + stream.end
             except Exception:
-                logger.exception("A stream from %s failed", self._path)
+                logger.exception("A stream from %s failed", self.path)
                 last = dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + stream.end
             await send({"type": "http.response.body", "body": last, "more_body": False})
             return 200

@@ -4,6 +4,7 @@ what they ask for is taken, or answered where some of them is needed until then.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -37,9 +38,15 @@ class BodyIntake:
     Args:
         max_body_size: bytes of one body.
         max_pending_size: bytes of all bodies larger than :data:`SMALL_BODY_BYTES`.
+        allow_unknown: read them with fields that are not known, which are ignored.
+        max_tokens: longest prompt that is read.
     """
 
-    def __init__(self, max_body_size: int, max_pending_size: int) -> None:
+    def __init__(
+        self, max_body_size: int, max_pending_size: int, *, allow_unknown: bool = True, max_tokens: int = sys.maxsize
+    ) -> None:
+        self.allow_unknown = allow_unknown
+        self.max_tokens = max_tokens
         self._max_body_size = max_body_size
         self.small_body_size = min(max_body_size, SMALL_BODY_BYTES)
         """Bytes of a body that need not be received here if it is complete."""

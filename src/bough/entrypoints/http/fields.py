@@ -20,7 +20,7 @@ from msgspec import inspect
 
 from bough.config import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
-from bough.entrypoints.http.unknown_fields import MAX_NAMES_COLLECTED, Unknown, note_unknown, typo_of, unknown_field
+from bough.entrypoints.http.unknown_fields import MAX_NAMES_COLLECTED, Unknown, typo_of, unknown_field
 from bough.errors import BadRequest
 from bough.json_words import fault_in_json, problem_with, problem_with_name, split_place, wrong_choice, wrong_field
 
@@ -129,6 +129,8 @@ class BodySpec(Generic[Body]):
         schemas: JSON schemas of fields whose annotation does not say it all.
         max_elements: how many elements a field may have in a large body, where not :data:`MAX_ELEMENTS`.
         excludes: fields of ``no_effect`` that cannot stand beside another field, with the name of that.
+        is_strict: refuse unknown fields whatever the server's option, as what acts on a server does.
+        may_be_empty: take an empty body for an empty object.
         tidy: second chances: what to do to the value of a field that does not have the right form as it stands.
     """
 
@@ -142,6 +144,8 @@ class BodySpec(Generic[Body]):
     max_elements: Mapping[str, int] = field(default_factory=dict)
     tidy: Mapping[str, Tidy] = field(default_factory=dict)
     excludes: Mapping[str, str] = field(default_factory=dict)
+    is_strict: bool = False
+    may_be_empty: bool = False
     _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _ineffective: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
     _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -160,18 +164,14 @@ class BodySpec(Generic[Body]):
         object.__setattr__(self, "names", names)
         object.__setattr__(self, "_known", frozenset(names))
 
-    async def parse(self, body: bytes | Mapping[str, RawValue], *, allow_unknown: bool, max_tokens: int) -> Body:
-        """Decode a body; see :meth:`parse_given`."""
-        return (await self.parse_given(body, allow_unknown=allow_unknown, max_tokens=max_tokens))[0]
-
-    async def parse_given(
-        self, body: bytes | Mapping[str, RawValue], *, allow_unknown: bool, max_tokens: int
+    async def parse(
+        self, body: bytes | Mapping[str, RawValue], *, unknown: Unknown | None, max_tokens: int
     ) -> tuple[Body, Set[str]]:
         """Decode a body. ``null`` for any field is the same as its absence.
 
         Args:
             body: JSON, or the members of such an object, split with regard to :meth:`element_limit`.
-            allow_unknown: ignore unknown fields, but for typos, instead of refusing them.
+            unknown: collects unknown fields, but for typos, which are ignored; ``None`` to refuse them.
             max_tokens: longest prompt that can be served; it bounds none that is to be cut.
 
         Returns:
@@ -181,8 +181,11 @@ class BodySpec(Generic[Body]):
             BadRequest: naming the field at fault.
         """
         values: dict[str, Any] = {}
-        unknown: Unknown = {}
         translated: dict[str, RawValue] = {}
+        if self.is_strict:
+            unknown = None
+        if not body and self.may_be_empty:
+            body = {}
         members = await split_object(body, self.element_limit) if isinstance(body, bytes) else body
         if _TRUNCATION in self._decoders and bytes(members.get(_TRUNCATION, b"null")) != b"null":
             max_tokens = sys.maxsize
@@ -191,8 +194,8 @@ class BodySpec(Generic[Body]):
             decoder = self._decoders.get(target)
             is_null = len(raw) == 4 and bytes(raw) == b"null"
             if decoder is None:
-                if name not in self._known or (name in self.translated and not allow_unknown):
-                    self._pass_over(name, unknown if allow_unknown else None, is_null=is_null)
+                if name not in self._known or (name in self.translated and unknown is None):
+                    self._pass_over(name, unknown, is_null=is_null)
                 elif is_null:
                     continue
                 elif name in self.translated:
@@ -202,12 +205,9 @@ class BodySpec(Generic[Body]):
             elif not is_null:
                 if target in values:
                     raise BadRequest(f"give either {target} or {name}, not both", param=name)
-                values[target] = await self._decode(
-                    decoder, target, name, raw, max_tokens, unknown if allow_unknown else None
-                )
-        if translated:
+                values[target] = await self._decode(decoder, target, name, raw, max_tokens, unknown)
+        if translated and unknown is not None:
             self._translate(translated, values, unknown)
-        note_unknown(unknown)
         for name in self._required:
             if name not in values:
                 raise BadRequest(f"{name} is required", param=name, code="missing_required_parameter")

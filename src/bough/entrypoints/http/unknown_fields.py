@@ -6,8 +6,7 @@ import difflib
 import functools
 import logging
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -170,14 +169,6 @@ def drop_extras(
                 unknown[f"{place}.{name}"] = None
             del kept[name]
     return kept
-
-
-@contextmanager
-def unknown_members(*, allowed: bool) -> Iterator[Unknown | None]:
-    """Collect what :func:`known_members` drops, to be named at the end; ``None`` if nothing unknown may be."""
-    unknown: Unknown = {}
-    yield unknown if allowed else None
-    note_unknown(unknown)
 
 
 def known_members(

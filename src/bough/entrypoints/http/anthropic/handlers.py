@@ -13,7 +13,7 @@ from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, Co
 from bough.entrypoints.http.anthropic.render import MessageWriter
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
-from bough.entrypoints.http.unknown_fields import note_unknown, unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -47,12 +47,7 @@ class MessagesHandlers:
     async def _prepare(self, call: Call) -> tuple[ChatRun, MessageWriter]:
         """Read a request, of which nothing is left but what is returned."""
         self._require_tokenizer()
-        manager = self._manager
-        body = await MESSAGES.parse(
-            call.take_body(),
-            allow_unknown=not manager.server_args.strict_fields,
-            max_tokens=manager.limits.max_prompt_tokens,
-        )
+        body = await call.parse(MESSAGES)
         thinking = body.thinking
         if thinking is not None and (thinking.budget_tokens or 0) >= body.max_tokens:
             raise BadRequest(
@@ -60,27 +55,27 @@ class MessagesHandlers:
                 param="thinking.budget_tokens",
             )
         message_id = f"msg_{new_request_id()}"
-        run = await self._core.prepare(self._job(body, self._params(body), message_id, stream=body.stream))
+        run = await self._core.prepare(
+            self._job(body, self._params(body), message_id, call.unknown, stream=body.stream)
+        )
         shows_thinking = thinking is None or thinking.display != "omitted"
         return run, MessageWriter(message_id, body.model, shows_thinking=shows_thinking)
 
     async def count_tokens(self, call: Call) -> Response:
         """``POST /v1/messages/count_tokens``."""
         self._require_tokenizer()
-        manager = self._manager
-        body = await COUNT_TOKENS.parse(
-            call.take_body(),
-            allow_unknown=not manager.server_args.strict_fields,
-            max_tokens=manager.limits.max_prompt_tokens,
+        body = await call.parse(COUNT_TOKENS)
+        prompt = await self._core.prompt(
+            self._job(body, SamplingParams(), "", call.unknown, stream=False), bounded=False
         )
-        prompt = await self._core.prompt(self._job(body, SamplingParams(), "", stream=False), bounded=False)
         return Response(msgspec.json.encode({"input_tokens": len(prompt)}))
 
-    def _job(self, body: CountTokensRequest, params: SamplingParams, rid: str, *, stream: bool) -> ChatJob:
-        with unknown_members(allowed=not self._manager.server_args.strict_fields) as unknown:
-            conversion = convert.Conversion(unknown)
-            messages, tools = conversion.conversation(body), conversion.tool_use(body)
-            note_unknown(conversion.left_out)
+    def _job(
+        self, body: CountTokensRequest, params: SamplingParams, rid: str, unknown: Unknown | None, *, stream: bool
+    ) -> ChatJob:
+        conversion = convert.Conversion(unknown)
+        messages, tools = conversion.conversation(body), conversion.tool_use(body)
+        note_unknown(conversion.left_out)
         return ChatJob(
             messages=messages,
             params=params,

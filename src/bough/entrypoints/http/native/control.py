@@ -47,10 +47,13 @@ class ContinueRequest(msgspec.Struct, kw_only=True):
     """Body of ``/continue_generation``."""
 
 
-ABORT = BodySpec(AbortRequest)
-PAUSE = BodySpec(PauseRequest)
+ABORT = BodySpec(AbortRequest, is_strict=True)
+PAUSE = BodySpec(PauseRequest, is_strict=True, may_be_empty=True)
 CONTINUE = BodySpec(
-    ContinueRequest, no_effect={"torch_empty_cache": "Give unused device memory back: it is set aside at the start."}
+    ContinueRequest,
+    is_strict=True,
+    may_be_empty=True,
+    no_effect={"torch_empty_cache": "Give unused device memory back: it is set aside at the start."},
 )
 
 
@@ -103,19 +106,19 @@ class ControlHandlers:
 
     async def abort_request(self, call: Call) -> Response:
         """``POST /abort_request``: end requests; unknown ids are nobody's error."""
-        body = await ABORT.parse(call.take_body(), allow_unknown=False, max_tokens=0)
+        body = await call.parse(ABORT)
         self._manager.abort_request(body.rid, body.abort_all)
         return Response(content_type=TEXT_TYPE)
 
     async def pause(self, call: Call) -> Response:
         """``POST /pause_generation``: compute nothing for the time being."""
-        body = await PAUSE.parse(call.take_body() or b"{}", allow_unknown=False, max_tokens=0)
+        body = await call.parse(PAUSE)
         await self._manager.pause_generation(body.mode)
         return _done(f"generation is paused ({body.mode})")
 
     async def go_on(self, call: Call) -> Response:
         """``POST /continue_generation``: compute again."""
-        await CONTINUE.parse(call.take_body() or b"{}", allow_unknown=False, max_tokens=0)
+        await call.parse(CONTINUE)
         await self._manager.continue_generation()
         return _done("generation goes on")
 

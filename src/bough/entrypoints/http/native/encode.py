@@ -57,11 +57,7 @@ class EncodeHandler:
         """Answer one request: a JSON object, or an array of them for a batch."""
         manager = self._manager
         call.keep()
-        body = await ENCODE.parse(
-            call.take_body(),
-            allow_unknown=not manager.server_args.strict_fields,
-            max_tokens=manager.limits.max_prompt_tokens,
-        )
+        body = await call.parse(ENCODE)
         turns = number_turns()
         answers: list[bytes] = []
         for result in await embed(manager, body.requests(max_outputs=manager.server_args.max_outputs_per_request)):

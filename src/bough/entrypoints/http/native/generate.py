@@ -10,7 +10,7 @@ from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import direct_sink
 from bough.entrypoints.http.native.protocol import GENERATE, SAMPLING_PARAMS
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
-from bough.entrypoints.http.unknown_fields import known_members, unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown, known_members
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
 from bough.managers.native_output import failure_of
@@ -30,23 +30,22 @@ _NAMES_OF_OTHERS = {
 _PARAMS = SAMPLING_PARAMS.keys() | UNSUPPORTED_SAMPLING_PARAMS.keys()
 
 
-def drop_unknown_params(body: GenerateReqInput) -> None:
+def drop_unknown_params(body: GenerateReqInput, unknown: Unknown) -> None:
     """Take what is not known from the sampling parameters, which stay undeclared until they are needed.
 
     Raises:
         BadRequest: naming what looks like a typo.
     """
     given = body.sampling_params or {}
-    with unknown_members(allowed=True) as unknown:
-        for params in given if isinstance(given, list) else [given]:
-            if params.keys() <= _PARAMS:
-                continue
-            for name, ours in _NAMES_OF_OTHERS.items():
-                if name in params and params.get(ours) is None:
-                    params[ours] = params.pop(name)
-            known_members(params, _PARAMS, "sampling_params", unknown, check_typos=True)
-            for name in params.keys() - _PARAMS:
-                del params[name]
+    for params in given if isinstance(given, list) else [given]:
+        if params.keys() <= _PARAMS:
+            continue
+        for name, ours in _NAMES_OF_OTHERS.items():
+            if name in params and params.get(ours) is None:
+                params[ours] = params.pop(name)
+        known_members(params, _PARAMS, "sampling_params", unknown, check_typos=True)
+        for name in params.keys() - _PARAMS:
+            del params[name]
 
 
 class GenerateHandler:
@@ -69,13 +68,9 @@ class GenerateHandler:
 
     async def _read(self, call: Call) -> tuple[list[GenerateRequest], bool]:
         """What a body asks for, of which nothing else is left, and whether the answer is a list."""
-        body = await GENERATE.parse(
-            call.take_body(),
-            allow_unknown=not self._args.strict_fields,
-            max_tokens=self._manager.limits.max_prompt_tokens,
-        )
-        if not self._args.strict_fields:
-            drop_unknown_params(body)
+        body = await call.parse(GENERATE)
+        if call.unknown is not None:
+            drop_unknown_params(body, call.unknown)
         made = body.requests(
             preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request
         )

@@ -60,7 +60,6 @@ class ParseTextHandlers:
     """
 
     def __init__(self, manager: TokenizerManager) -> None:
-        self._allow_unknown = not manager.server_args.strict_fields
         template = manager.chat_template
         args = manager.server_args
         self._own_format = served_dialects(
@@ -69,7 +68,7 @@ class ParseTextHandlers:
 
     async def parse_function_call(self, call: Call) -> Response:
         """``POST /parse_function_call``: the calls in a text, and what else is in it."""
-        body = await PARSE_FUNCTION_CALL.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await call.parse(PARSE_FUNCTION_CALL)
         tools = parse_tools(body.tools)
         if body.tool_call_parser is None and self._own_format is None:
             raise BadRequest(
@@ -95,7 +94,7 @@ class ParseTextHandlers:
 
     async def separate_reasoning(self, call: Call) -> Response:
         """``POST /separate_reasoning``: thoughts and answer."""
-        body = await SEPARATE_REASONING.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await call.parse(SEPARATE_REASONING)
         format_ = _named(find_reasoning_format, body.reasoning_parser, "reasoning_parser", reasoning_format_names())
         blocks: list[tuple[str, list[str]]] = []
         for event in await _events(Dialect(None, format_), body.text, (), thinking=format_.always):

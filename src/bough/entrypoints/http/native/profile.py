@@ -55,6 +55,8 @@ def _number(value: Any, unknown: object) -> Any:
 
 START_PROFILE = BodySpec(
     StartProfileRequest,
+    is_strict=True,
+    may_be_empty=True,
     tidy={"num_steps": _number},
     refused={
         "start_step": Refused("a later step to begin with"),
@@ -80,7 +82,7 @@ class ProfileHandlers:
 
     async def start(self, call: Call) -> Response:
         """``POST /start_profile``: begin; 400 if a profile is being recorded already."""
-        body = await START_PROFILE.parse(call.take_body() or b"{}", allow_unknown=False, max_tokens=0)
+        body = await call.parse(START_PROFILE)
         name = body.profile_id or time.strftime("%Y%m%d-%H%M%S") + f"-{time.time_ns() % 1_000_000_000:09d}"
         if body.profile_prefix is not None:
             name = f"{body.profile_prefix}-{name}"

@@ -43,8 +43,8 @@ class CloseSessionRequest(msgspec.Struct, kw_only=True):
     session_id: Annotated[SessionId, Meta(description="The session; nothing happens if there is none of that name.")]
 
 
-OPEN_SESSION = BodySpec(OpenSessionRequest)
-CLOSE_SESSION = BodySpec(CloseSessionRequest)
+OPEN_SESSION = BodySpec(OpenSessionRequest, is_strict=True)
+CLOSE_SESSION = BodySpec(CloseSessionRequest, is_strict=True)
 
 
 class SessionHandlers:
@@ -59,7 +59,7 @@ class SessionHandlers:
 
     async def open(self, call: Call) -> Response:
         """``POST /open_session``: the id of a new session, as a JSON string."""
-        body = await OPEN_SESSION.parse(call.take_body(), allow_unknown=False, max_tokens=0)
+        body = await call.parse(OPEN_SESSION)
         session_id = self._sessions.open(
             body.capacity_of_str_len, body.session_id, is_linear=body.streaming, timeout=body.timeout
         )
@@ -67,6 +67,6 @@ class SessionHandlers:
 
     async def close(self, call: Call) -> Response:
         """``POST /close_session``: forget a session and abort what runs in it."""
-        body = await CLOSE_SESSION.parse(call.take_body(), allow_unknown=False, max_tokens=0)
+        body = await call.parse(CLOSE_SESSION)
         self._sessions.close(body.session_id)
         return Response(content_type=TEXT_TYPE)

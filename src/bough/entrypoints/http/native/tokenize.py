@@ -16,7 +16,7 @@ from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.openai.chat import prompt_job
 from bough.entrypoints.http.openai.messages import ChatMessage
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES
-from bough.entrypoints.http.unknown_fields import unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
@@ -116,16 +116,15 @@ class TokenizeHandlers:
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         self._core = core
         self._manager = manager
-        self._allow_unknown = not manager.server_args.strict_fields
 
     async def tokenize(self, call: Call) -> Response:
         """``POST /tokenize``: ids of a text, of each of several texts, or of a conversation."""
-        body, given = await TOKENIZE.parse_given(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body, given = await call.parse_given(TOKENIZE)
         if (body.prompt is None) == (body.messages is None):
             raise BadRequest("give either prompt or messages", param="prompt", code="missing_required_parameter")
         tokenizer, encoder = self._tools("prompt" if body.messages is None else "messages")
         if body.messages is not None:
-            ids = await self._of_conversation(body, given)
+            ids = await self._of_conversation(body, given, call.unknown)
             return Response(await encoder.run(_CHARS_PER_TOKEN * len(ids), lambda: self._json(body, tokenizer, [ids])))
         for name in _FOR_MESSAGES:
             if name in given:
@@ -139,9 +138,7 @@ class TokenizeHandlers:
     async def detokenize(self, call: Call) -> Response:
         """``POST /detokenize``: text of token ids."""
         limits = self._manager.limits
-        body = await DETOKENIZE.parse(
-            call.take_body(), allow_unknown=self._allow_unknown, max_tokens=limits.context_len
-        )
+        body, _ = await call.parse_given(DETOKENIZE, max_tokens=limits.context_len)
         tokenizer, encoder = self._tools("tokens")
         is_nested = isinstance(body.tokens, list) and len(body.tokens) > 0 and isinstance(body.tokens[0], (list, array))
         given = body.tokens if is_nested else [body.tokens]
@@ -160,13 +157,11 @@ class TokenizeHandlers:
 
         return Response(await encoder.run(_CHARS_PER_TOKEN * sum(map(len, lists)), work))
 
-    async def _of_conversation(self, body: TokenizeRequest, given: Set[str]) -> TokenIds:
+    async def _of_conversation(self, body: TokenizeRequest, given: Set[str], unknown: Unknown | None) -> TokenIds:
         assert body.messages is not None, "checked"
         if not body.add_special_tokens:
             raise BadRequest("add_special_tokens needs prompt; a template writes its own", param="add_special_tokens")
-        with unknown_members(allowed=self._allow_unknown) as unknown:
-            job = prompt_job(body, given, unknown)
-        return await self._core.prompt(job, bounded=False)
+        return await self._core.prompt(prompt_job(body, given, unknown), bounded=False)
 
     def _json(self, body: TokenizeRequest, tokenizer: Tokenizer, encoded: Sequence[TokenIds]) -> bytes:
         """The answer to ``/tokenize``: lists of lists if the prompt is a list."""

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -149,6 +149,7 @@ _REFUSED = {
 
 UPDATE_FROM_DISK = BodySpec(
     UpdateWeightsFromDisk,
+    is_strict=True,
     no_effect={
         **_NO_EFFECT,
         "keep_pause": "Keep generation paused: it stays so until `/continue_generation` anyway.",
@@ -160,12 +161,12 @@ UPDATE_FROM_DISK = BodySpec(
         "manifest": Refused("checking tensors against a list"),
     },
 )
-UPDATE_FROM_TENSOR = BodySpec(UpdateWeightsFromTensor, no_effect=_NO_EFFECT, refused=_REFUSED)
-UPDATE_FROM_DISTRIBUTED = BodySpec(UpdateWeightsFromDistributed, no_effect=_NO_EFFECT, refused=_REFUSED)
-INIT_GROUP = BodySpec(InitWeightsUpdateGroup)
-DESTROY_GROUP = BodySpec(DestroyWeightsUpdateGroup)
-UPDATE_VERSION = BodySpec(UpdateWeightVersion)
-GET_BY_NAME = BodySpec(GetWeightsByName)
+UPDATE_FROM_TENSOR = BodySpec(UpdateWeightsFromTensor, no_effect=_NO_EFFECT, refused=_REFUSED, is_strict=True)
+UPDATE_FROM_DISTRIBUTED = BodySpec(UpdateWeightsFromDistributed, no_effect=_NO_EFFECT, refused=_REFUSED, is_strict=True)
+INIT_GROUP = BodySpec(InitWeightsUpdateGroup, is_strict=True)
+DESTROY_GROUP = BodySpec(DestroyWeightsUpdateGroup, is_strict=True)
+UPDATE_VERSION = BodySpec(UpdateWeightVersion, is_strict=True)
+GET_BY_NAME = BodySpec(GetWeightsByName, is_strict=True)
 
 
 class WeightHandlers:
@@ -182,12 +183,12 @@ class WeightHandlers:
 
     async def update_from_disk(self, call: Call) -> Response:
         """``POST /update_weights_from_disk``: serve another checkpoint of the same model; 400 if that cannot be."""
-        body = await self._parse(UPDATE_FROM_DISK, call)
+        body = await call.parse(UPDATE_FROM_DISK)
         return _told(await self._weights.update_from_disk(body.model_path, body.load_format, body.options))
 
     async def update_from_tensor(self, call: Call) -> Response:
         """``POST /update_weights_from_tensor``: take some weights from the request; 400 if that cannot be."""
-        body = await self._parse(UPDATE_FROM_TENSOR, call)
+        body = await call.parse(UPDATE_FROM_TENSOR)
         if self._takes_tensors:
             raise Overloaded("the tensors of another request have not been taken yet")
         self._takes_tensors = True
@@ -207,7 +208,7 @@ class WeightHandlers:
 
     async def update_from_distributed(self, call: Call) -> Response:
         """``POST /update_weights_from_distributed``: take some weights that a trainer broadcasts; 400 if that fails."""
-        body = await self._parse(UPDATE_FROM_DISTRIBUTED, call)
+        body = await call.parse(UPDATE_FROM_DISTRIBUTED)
         update = await self._weights.update_from_group(
             body.names, body.dtypes, body.shapes, body.group_name, body.options
         )
@@ -215,7 +216,7 @@ class WeightHandlers:
 
     async def init_group(self, call: Call) -> Response:
         """``POST /init_weights_update_group``: become part of a trainer's group; 400 if that fails."""
-        body = await self._parse(INIT_GROUP, call)
+        body = await call.parse(INIT_GROUP)
         return _told(
             await self._weights.join_group(
                 body.master_address,
@@ -229,12 +230,12 @@ class WeightHandlers:
 
     async def destroy_group(self, call: Call) -> Response:
         """``POST /destroy_weights_update_group``: leave such a group; 400 if there is none."""
-        body = await self._parse(DESTROY_GROUP, call)
+        body = await call.parse(DESTROY_GROUP)
         return _told(await self._weights.leave_group(body.group_name))
 
     async def update_version(self, call: Call) -> Response:
         """``POST /update_weight_version``: call the weights by another name."""
-        body = await self._parse(UPDATE_VERSION, call)
+        body = await call.parse(UPDATE_VERSION)
         await self._weights.set_version(body.new_version, abort_all_requests=body.abort_all_requests)
         done = {
             "success": True,
@@ -245,11 +246,8 @@ class WeightHandlers:
 
     async def get_by_name(self, call: Call) -> Response:
         """``GET`` or ``POST /get_weights_by_name``: the first rows of a weight, as the model has it."""
-        body = await self._parse(GET_BY_NAME, call)
+        body = await call.parse(GET_BY_NAME)
         return Response(msgspec.json.encode(await self._weights.rows(body.name, body.truncate_size)))
-
-    async def _parse(self, spec: BodySpec[Any], call: Call) -> Any:
-        return await spec.parse(call.take_body(), allow_unknown=False, max_tokens=0)
 
 
 def _told(outcome: UpdateOutcome) -> Response:

@@ -64,8 +64,7 @@ class OllamaEmbedHandlers:
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
         require_embeddings(self._manager)
         call.keep()
-        allow_unknown = not self._manager.server_args.strict_fields
-        return await spec.parse(call.take_body(), allow_unknown=allow_unknown, max_tokens=0)
+        return await call.parse(spec)
 
     async def _results(
         self, texts: Sequence[str], param: str, dimensions: int | None, *, truncate: bool

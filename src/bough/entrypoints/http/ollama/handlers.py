@@ -29,7 +29,7 @@ from bough.entrypoints.http.ollama.protocol import (
 from bough.entrypoints.http.ollama.render import OllamaWriter, timestamp
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.tools import tool_use
-from bough.entrypoints.http.unknown_fields import unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -75,12 +75,10 @@ class OllamaHandlers:
     async def _prepare_chat(self, call: Call) -> _Prepared | Response:
         """Read a request, of which nothing is left but what is returned; or what it is answered with at once."""
         started = time.monotonic()
-        body = await OLLAMA_CHAT.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await call.parse(OLLAMA_CHAT)
         self._require_tokenizer()
         messages = [_to_template(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
-        with unknown_members(allowed=self._allow_unknown) as unknown:
-            tools = tool_use(body.tools, None, unknown)
-        job = self._job(body, messages=messages, tools=tools)
+        job = self._job(body, call.unknown, messages=messages, tools=tool_use(body.tools, None, call.unknown))
         if not messages:
             return _loaded({"message": {"role": "assistant", "content": ""}}, body)
         run = await self._core.prepare(job)
@@ -93,10 +91,10 @@ class OllamaHandlers:
     async def _prepare_text(self, call: Call) -> _Prepared | Response:
         """The same for a prompt."""
         started = time.monotonic()
-        body = await OLLAMA_GENERATE.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        body = await call.parse(OLLAMA_GENERATE)
         self._require_tokenizer()
         if not body.prompt and not body.suffix:
-            self._job(body, messages=[])  # which checks the other fields
+            self._job(body, call.unknown, messages=[])  # which checks the other fields
             return _loaded({"response": ""}, body)
         messages: list[Message] = []
         ids: TokenIds | None = None
@@ -106,7 +104,7 @@ class OllamaHandlers:
             if body.system:
                 messages.append({"role": "system", "content": body.system})
             messages.append({"role": "user", "content": body.prompt})
-        run = await self._core.prepare(self._job(body, messages=messages, input_ids=ids))
+        run = await self._core.prepare(self._job(body, call.unknown, messages=messages, input_ids=ids))
         return _Prepared(run, self._writer(body, run, started, is_chat=False), with_logprobs=body.logprobs)
 
     async def tags(self, call: Call) -> Response:
@@ -119,16 +117,12 @@ class OllamaHandlers:
 
     async def show(self, call: Call) -> Response:
         """``POST /api/show``."""
-        await OLLAMA_SHOW.parse(call.take_body(), allow_unknown=self._allow_unknown, max_tokens=0)
+        await call.parse(OLLAMA_SHOW)
         return Response(msgspec.json.encode(self._card.shown()))
 
     async def version(self, call: Call) -> Response:
         """``GET /api/version``: whose interface this is."""
         return Response(msgspec.json.encode({"version": API_VERSION}))
-
-    @property
-    def _allow_unknown(self) -> bool:
-        return not self._manager.server_args.strict_fields
 
     def _require_tokenizer(self) -> None:
         if self._names is None:
@@ -148,6 +142,7 @@ class OllamaHandlers:
     def _job(
         self,
         body: OllamaShared,
+        unknown: Unknown | None,
         *,
         messages: list[Message],
         tools: ToolUse = NO_TOOLS,
@@ -158,7 +153,7 @@ class OllamaHandlers:
         effort = body.think if isinstance(body.think, str) else None
         return ChatJob(
             messages=messages,
-            params=self._params(body),
+            params=self._params(body, unknown),
             constraint_param="format" if body.format else None,
             rids=[new_request_id()],
             tools=tools,
@@ -172,8 +167,8 @@ class OllamaHandlers:
             top_logprobs=body.top_logprobs,
         )
 
-    def _params(self, body: OllamaShared) -> SamplingParams:
-        values = sampling_values(body.options, allow_unknown=self._allow_unknown)
+    def _params(self, body: OllamaShared, unknown: Unknown | None) -> SamplingParams:
+        values = sampling_values(body.options, unknown)
         constraint = None
         if body.format:
             if isinstance(body.format, str) and body.format != "json":

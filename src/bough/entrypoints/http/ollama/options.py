@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bough.entrypoints.http.fields import is_neutral
-from bough.entrypoints.http.unknown_fields import note_unknown, unknown_field
+from bough.entrypoints.http.unknown_fields import Unknown, unknown_field
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import ALL_OF_CONTEXT, ALL_TOKENS, MAX_REPETITION_WINDOW
 
@@ -50,31 +50,30 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 """Options that do not work, and the values of them that ask for nothing."""
 
 
-def sampling_values(options: Mapping[str, Any] | None, *, allow_unknown: bool) -> dict[str, Any]:
+def sampling_values(options: Mapping[str, Any] | None, unknown: Unknown | None) -> dict[str, Any]:
     """Sampling parameters, by the engine's names, out of ``options``.
 
     Args:
         options: decoded JSON.
-        allow_unknown: ignore options that are unknown or do not work, as Ollama does, instead of refusing them.
+        unknown: collects options that are unknown or do not work, which are ignored, as at Ollama; ``None`` to refuse
+            them.
 
     Raises:
         BadRequest: naming an option that is refused.
     """
     values: dict[str, Any] = {}
-    ignored: dict[str, None] = {}
     for name, value in (options or {}).items():
         param = f"options.{name[:64]}"
         if value is None or name in _OF_THE_START or is_neutral(value, _NEUTRAL.get(name, ())):
             continue
         if name in SAMPLING_OPTIONS:
             values[SAMPLING_OPTIONS[name]] = _integer(name, value, param) if name in _INTEGERS else value
-        elif allow_unknown:
-            ignored[param] = None
+        elif unknown is not None:
+            unknown[param] = None
         elif name in _NEUTRAL:
             raise BadRequest(f"{param} is not supported", param=param, code="unsupported_parameter")
         else:
             raise unknown_field(param, name, (*SAMPLING_OPTIONS, *_NEUTRAL, *_OF_THE_START))
-    note_unknown(ignored)
     return values
 
 

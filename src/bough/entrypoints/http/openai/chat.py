@@ -29,7 +29,7 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.tools import tool_use
 from bough.entrypoints.http.pacing import compile_patterns
-from bough.entrypoints.http.unknown_fields import Unknown, unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -55,17 +55,12 @@ class ChatHandler(OpenAIHandler):
         """Read a request, of which nothing is left but what is returned."""
         manager = self.manager
         check_headers(call.headers)
-        body, given = await CHAT.parse_given(
-            call.take_body(),
-            allow_unknown=not manager.server_args.strict_fields,
-            max_tokens=manager.limits.max_prompt_tokens,
-        )
+        body, given = await call.parse_given(CHAT)
         check_stream_options(body)
         check_session(body, body.n)
         self.require_tokenizer("messages")
-        with unknown_members(allowed=not manager.server_args.strict_fields) as unknown:
-            body, given = self._with_budget(body, given, unknown)
-            job = self._job(body, given, unknown)
+        body, given = self._with_budget(body, given, call.unknown)
+        job = self._job(body, given, call.unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
         answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body), body)

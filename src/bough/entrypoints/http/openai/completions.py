@@ -30,7 +30,7 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.vector_protocol import check_batch
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
-from bough.entrypoints.http.unknown_fields import unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
@@ -60,11 +60,7 @@ class CompletionHandler(OpenAIHandler):
         """Read a request, of which nothing is left but what is returned."""
         manager = self.manager
         check_headers(call.headers)
-        body, given = await COMPLETIONS.parse_given(
-            call.take_body(),
-            allow_unknown=not manager.server_args.strict_fields,
-            max_tokens=manager.limits.max_prompt_tokens,
-        )
+        body, given = await call.parse_given(COMPLETIONS)
         check_stream_options(body)
         if manager.tokenizer is None:  # the ids are all that there is to an answer
             body = msgspec.structs.replace(body, return_token_ids=True)
@@ -73,7 +69,7 @@ class CompletionHandler(OpenAIHandler):
         prompts = self._with_gaps(split_prompts(body.prompt), body)
         n = _samples(body)
         self._check_choices(len(prompts), n, body)
-        asked = await self._asked(body, given, n)
+        asked = await self._asked(body, given, n, call.unknown)
         if body.echo and asked.keep is not None:
             prompts = [await self._last_tokens(prompt, asked.keep, body) for prompt in prompts]
         rids = request_ids(body.rid, len(prompts) * n)
@@ -106,15 +102,14 @@ class CompletionHandler(OpenAIHandler):
             )
         check_session(body, num_prompts * n)
 
-    async def _asked(self, body: CompletionRequest, given: AbstractSet[str], n: int) -> _Asked:
+    async def _asked(self, body: CompletionRequest, given: AbstractSet[str], n: int, unknown: Unknown | None) -> _Asked:
         """What is asked of every prompt, for each of which ``n`` outputs are made."""
         manager = self.manager
         given_max = body.max_tokens if "max_tokens" in given else None
         max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens, until_full=MAX_TOKENS)
         if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
             max_tokens = body.max_tokens
-        with unknown_members(allowed=not manager.server_args.strict_fields) as unknown:
-            constraint = find_constraint(body, given, unknown)
+        constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
             body, given, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits, constraint
         )

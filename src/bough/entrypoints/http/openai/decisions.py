@@ -142,9 +142,7 @@ class DecisionsHandler:
         """``POST /v1/decisions``."""
         manager = self._manager
         call.keep()
-        body = await DECISIONS.parse(
-            call.take_body(), allow_unknown=not manager.server_args.strict_fields, max_tokens=0
-        )
+        body = await call.parse(DECISIONS)
         manager.limits.require_generation()
         if manager.tokenizer is None:
             raise BadRequest("this server has no tokenizer; use /v1/score with token ids", param="model")

@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import Body, BodySpec
 from bough.entrypoints.http.openai.completions import split_prompts
 from bough.entrypoints.http.openai.vector_protocol import (
     CLASSIFY,
@@ -46,7 +45,8 @@ class VectorHandlers:
 
     async def embeddings(self, call: Call) -> Response:
         """``POST /v1/embeddings``: a vector per input, in their order."""
-        body = await self._parse(EMBEDDINGS, call)
+        call.keep()
+        body = await call.parse(EMBEDDINGS)
         require_embeddings(self._manager)
         requests = self._input_requests(body, dimensions=body.dimensions, truncate_to=body.truncate_prompt_tokens)
         results = await embed(self._manager, requests)
@@ -66,7 +66,8 @@ class VectorHandlers:
 
     async def classify(self, call: Call) -> Response:
         """``POST /v1/classify``: probabilities of the classes per input, in their order."""
-        body = await self._parse(CLASSIFY, call)
+        call.keep()
+        body = await call.parse(CLASSIFY)
         pooling = require_classifier(self._manager)
         results = await embed(self._manager, self._input_requests(body, truncate_to=body.truncate_prompt_tokens))
         labels = pooling.labels or ()
@@ -91,7 +92,8 @@ class VectorHandlers:
 
     async def rerank(self, call: Call) -> Response:
         """``POST /v1/rerank``: an array of the documents, the most relevant one first."""
-        body = await self._parse(RERANK, call)
+        call.keep()
+        body = await call.parse(RERANK)
         ranked, _ = await self._ranked(body)
         answers = []
         for index, judged in ranked:
@@ -103,7 +105,8 @@ class VectorHandlers:
 
     async def rerank_results(self, call: Call) -> Response:
         """``POST /rerank``: the same as an object with ``results``, as Jina, Cohere and vLLM have it."""
-        body = await self._parse(RERANK, call)
+        call.keep()
+        body = await call.parse(RERANK)
         ranked, usage = await self._ranked(body)
         results = []
         for index, judged in ranked:
@@ -116,7 +119,8 @@ class VectorHandlers:
 
     async def score(self, call: Call) -> Response:
         """``POST /v1/score``: a list of scores per item, in their order."""
-        body = await self._parse(SCORE, call)
+        call.keep()
+        body = await call.parse(SCORE)
         if body.text_1 is not None or body.text_2 is not None:
             return await self._score_texts(body)
         for name in ("query", "items"):
@@ -186,15 +190,6 @@ class VectorHandlers:
             "usage": _usage(judged),
         }
         return Response(_encode(answer))
-
-    async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
-        manager = self._manager
-        call.keep()
-        return await spec.parse(
-            call.take_body(),
-            allow_unknown=not manager.server_args.strict_fields,
-            max_tokens=manager.limits.max_prompt_tokens,
-        )
 
     async def _ranked(self, body: RerankBody) -> tuple[list[tuple[int, Judged]], dict[str, int]]:
         """The documents to return by number, the most relevant one first, and the usage."""

@@ -29,7 +29,7 @@ from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, 
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.entrypoints.http.responses.tools import OfferedTools, offered_tools
 from bough.entrypoints.http.shared_fields import check_obfuscation
-from bough.entrypoints.http.unknown_fields import Unknown, note_unknown, unknown_members
+from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.ipc.messages import PositionLogprobs
 from bough.managers.conversations import text_size
@@ -99,11 +99,7 @@ class ResponsesHandlers:
         encoder = self._manager.prompt_encoder
         if self._names is None or encoder is None:
             raise BadRequest("responses need a tokenizer, and this server has none; use /generate", param="input")
-        body = await RESPONSES.parse(
-            call.take_body(),
-            allow_unknown=not self._manager.server_args.strict_fields,
-            max_tokens=self._manager.limits.max_prompt_tokens,
-        )
+        body = await call.parse(RESPONSES)
         if body.background and not (body.store and self.store.is_enabled):
             raise BadRequest("background needs a response that is stored", param="background")
         if body.stream_options is not None:
@@ -120,16 +116,15 @@ class ResponsesHandlers:
                 _when_over(call, give_back)
             else:
                 give_back()
-        with unknown_members(allowed=not self._manager.server_args.strict_fields) as unknown:
-            num_chars = self.store.size_of(convert.referred_ids(body)) + text_size(body.input)
-            left_out: Unknown = {}
-            read = partial(convert.input_items, body, self.store.finder(), unknown, left_out)
-            items = await encoder.run(num_chars, read)
-            tools = offered_tools(body, unknown, left_out)
-            if body.text is not None and body.text.verbosity not in (None, "medium"):
-                left_out["text.verbosity"] = None
-            note_unknown(left_out)
-            constraint = convert.constraint(body, unknown)
+        num_chars = self.store.size_of(convert.referred_ids(body)) + text_size(body.input)
+        left_out: Unknown = {}
+        read = partial(convert.input_items, body, self.store.finder(), call.unknown, left_out)
+        items = await encoder.run(num_chars, read)
+        tools = offered_tools(body, call.unknown, left_out)
+        if body.text is not None and body.text.verbosity not in (None, "medium"):
+            left_out["text.verbosity"] = None
+        note_unknown(left_out)
+        constraint = convert.constraint(body, call.unknown)
         earlier: list[convert.Item] = []
         if previous is not None:
             earlier = await encoder.run(sum(part.size for part in previous.chain()), previous.conversation)
