@@ -10,7 +10,7 @@ from bough.cli_commands.serve import parse_server_args
 from bough.entrypoints import launch
 from bough.entrypoints.server_run import ServerRun
 from bough.ipc.channels import TokenizerChannels
-from bough.managers.tokenizer_manager import TokenizerManager
+from bough.managers.output_handler import OutputHandler
 from tests.faults.injection import armed, before, directory, run_out_of_memory, strike
 
 POLL_SECONDS = 0.02
@@ -39,7 +39,7 @@ def main(argv: list[str]) -> int:
     launch.DETOKENIZER_MODULE = "tests.faults.detokenizer"
     ServerRun._start = start
     before(TokenizerChannels, "recv", lambda: strike("main"))
-    before(TokenizerManager, "_handle_delta", lambda: run_out_of_memory("main"))
+    before(OutputHandler, "_handle_delta", lambda: run_out_of_memory("main"))
     return launch.launch_server(parse_server_args(argv, prog="serve"), scheduler_module="tests.faults.scheduler")
 
 

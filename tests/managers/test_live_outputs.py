@@ -17,7 +17,7 @@ from bough.managers.live_outputs import LiveOutputs
 from bough.managers.req_state import ReadySignal, ReqState
 from bough.managers.request_log import RequestLog
 from bough.managers.request_records import RequestRecords
-from bough.managers.scheduler_places import SchedulerPlaces
+from bough.managers.scheduler_queue import SchedulerQueue
 from bough.managers.waiting_prompts import WaitingPrompts
 from bough.observability.metrics import Metrics
 from bough.sampling.sampling_params import SamplingParams
@@ -32,13 +32,14 @@ class Life:
         self.sent: list[Any] = []
         self.metrics = Metrics("model")
         records = RequestRecords(self.metrics, RequestLog(None))
-        self.outputs = LiveOutputs(self.sent.append, records, WaitingPrompts(limit, 1000), SchedulerPlaces(8))
+        queue = SchedulerQueue(8)
+        self.outputs = LiveOutputs(self.sent.append, records, WaitingPrompts(limit, 1000, queue), queue)
 
     def add(self, *rids: str) -> list[ReqState]:
         """The outputs of one request, which waits."""
         params = SamplingParams(n=len(rids))
         request = GenerateRequest(rids=list(rids), input_ids=[1, 2, 3], sampling_params=params)
-        return self.outputs.add([request], ReadySignal(), retry_after=1.0)
+        return self.outputs.add([request], ReadySignal())
 
     def send(self, states: list[ReqState]) -> int:
         """Send their request; how many ended instead."""
@@ -60,7 +61,7 @@ def test_output_that_nobody_waits_for_keeps_its_id_until_the_last_word_on_it() -
     life.send(states)
     life.outputs.leave(states)
     assert life.aborts == ["a"]
-    assert life.outputs.places.num_taken == 0, "its place is free at once"
+    assert life.outputs.queue.num_taken == 0, "its place is free at once"
     assert "a" in life.outputs.by_id
 
     async def reuse() -> None:
@@ -90,7 +91,7 @@ def test_call_that_waits_for_its_id_can_be_aborted() -> None:
     aborted = asyncio.run(wait())
     assert aborted == {"a"}
     request = GenerateRequest(rids=["a"], input_ids=[1], sampling_params=SamplingParams())
-    again = life.outputs.add([request], ReadySignal(), 1.0, aborted)
+    again = life.outputs.add([request], ReadySignal(), aborted)
     num_sent = len(life.sent)
     assert life.send(again) == 1
     assert len(life.sent) == num_sent
@@ -120,7 +121,7 @@ def test_request_is_sent_unless_all_of_it_was_aborted() -> None:
     assert life.sent == [], "the scheduler never hears of them"
     assert life.send(one) == 0
     assert life.aborts == ["d"]
-    assert life.outputs.places.num_taken == 2
+    assert life.outputs.queue.num_taken == 2
 
 
 def test_call_for_which_there_is_no_memory_leaves_nothing_behind() -> None:
@@ -147,7 +148,7 @@ def test_dead_engine_is_told_nothing() -> None:
     life.outputs.refuse([later[0].obj], later, EngineDead("gone"))
     assert len(life.sent) == num_sent
     assert not life.outputs.by_id
-    assert life.outputs.places.num_taken == life.outputs.waiting.num_bytes == 0
+    assert life.outputs.queue.num_taken == life.outputs.waiting.num_bytes == 0
 
 
 EVENTS = st.sampled_from(["add", "send", "result", "abort", "leave", "refuse", "last"])
@@ -184,12 +185,12 @@ def test_what_outputs_take_is_given_back_once(events: list[tuple[str, int]], die
             alive[0].finished = True
             outputs.forget(alive[0])
         counted = [s for s in outputs.by_id.values() if s.sent and not s.abandoned]
-        assert outputs.places.num_taken == len(counted)
+        assert outputs.queue.num_taken == len(counted)
         assert outputs.waiting.num_bytes == sum(state.waiting_bytes for state in outputs.by_id.values())
     if dies:
         outputs.fail_all(EngineDead("gone"))
         assert not outputs.by_id
-        assert outputs.places.num_taken == outputs.waiting.num_bytes == 0
+        assert outputs.queue.num_taken == outputs.waiting.num_bytes == 0
     # Every end is recorded once, but for last words, which the manager tells itself.
     told_here = sum(s.abandoned or (dies and not s.finished) for states in calls for s in states)
     assert life.metrics.num_requests == told_here

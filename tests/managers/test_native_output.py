@@ -12,6 +12,7 @@ from bough.managers.io_struct import GenerateRequest, pack_token_ids
 from bough.managers.native_output import NativeOutput
 from bough.managers.req_state import ReadySignal, ReqState
 from bough.sampling.sampling_params import SamplingParams
+from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
 
 
 def make_output(*, incremental: bool, has_text: bool, logprobs: bool) -> NativeOutput:
@@ -26,10 +27,9 @@ def make_output(*, incremental: bool, has_text: bool, logprobs: bool) -> NativeO
     )
     return NativeOutput(
         ReqState(request.rids[0], 3, request, ReadySignal(), 0.0),
-        token_text=None,
+        tokenizer=tiny_tokenizer() if has_text else None,
         reasoning=None,
         incremental=incremental,
-        has_text=has_text,
         with_index=True,
         as_json=True,
     )

@@ -15,6 +15,7 @@ from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.generation import Generation
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import Outbox, ReadySignal, ReqState, write_all
+from bough.managers.scheduler_queue import SchedulerQueue
 from bough.observability.metrics import STAGES
 from bough.sampling.sampling_params import SamplingParams
 
@@ -31,7 +32,7 @@ def make_generation(outputs: int = 1) -> tuple[Generation, ReadySignal]:
     signal = ReadySignal()
     states = [ReqState(rid, index, request, signal, 0.0) for index, rid in enumerate(request.rids)]
     signal.expect(outputs, lambda: None)
-    return Generation(states, signal), signal
+    return Generation(states, signal, SchedulerQueue(None)), signal
 
 
 def push(state: ReqState, token: int, *, last: bool = False, may_sink: bool = True) -> None:

@@ -51,7 +51,7 @@ def run(tmp_path: Path) -> Callable[..., None]:
                 await asyncio.sleep(0.001)
             async with manager.model_update_lock.writer_lock():
                 pass
-            assert manager.outputs.places.num_taken == 0
+            assert manager.outputs.queue.num_taken == 0
             await manager.close()
             assert asyncio.all_tasks() == {asyncio.current_task()}
 
@@ -198,14 +198,14 @@ class TestFailures:
 
     def test_result_that_cannot_be_handled_ends_its_call_and_nobody_elses(self, run: Any) -> None:
         async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
-            on_tokens = manager._records.on_tokens
+            on_tokens = manager.outputs.records.on_tokens
 
             def fail_for_one(state: ReqState, *rest: Any) -> None:
                 if state.rid == "unlucky":
                     raise ZeroDivisionError
                 on_tokens(state, *rest)
 
-            manager._records.on_tokens = fail_for_one  # type: ignore[method-assign]
+            manager.outputs.records.on_tokens = fail_for_one  # type: ignore[method-assign]
             engine.gate.clear()
             unlucky = asyncio.create_task(results_of(manager, text="Hi", rid="unlucky", sampling_params=LONG))
             others = [asyncio.create_task(results_of(manager, text="Hi", sampling_params=LONG)) for _ in range(3)]
@@ -226,8 +226,8 @@ class TestFailures:
             def fail(*_: Any) -> None:
                 raise ZeroDivisionError
 
-            on_tokens = manager._records.on_tokens
-            manager._records.on_tokens = fail  # type: ignore[method-assign]
+            on_tokens = manager.outputs.records.on_tokens
+            manager.outputs.records.on_tokens = fail  # type: ignore[method-assign]
             manager.sessions.open(session_id="s", is_linear=True)
             turn = SessionParams(id="s")
             engine.gate.clear()
@@ -238,7 +238,7 @@ class TestFailures:
             with pytest.raises(RequestFailed, match="internal error"):
                 await waiting
             engine.gate.set()
-            manager._records.on_tokens = on_tokens  # type: ignore[method-assign]
+            manager.outputs.records.on_tokens = on_tokens  # type: ignore[method-assign]
             (result,) = await results_of(manager, text="Hi", session_params=turn, sampling_params={"max_new_tokens": 4})
             assert len(result["output_ids"]) == 4, "the session is not busy"
 
@@ -418,7 +418,7 @@ class TestPlaces:
             else:
                 engine.gate.set()
                 await calls[0]
-            assert manager.outputs.places.num_taken < 3, "there is room at once"
+            assert manager.outputs.queue.num_taken < 3, "there is room at once"
             engine.gate.set()
             await results_of(manager, text="Hi", sampling_params=params)
             await asyncio.gather(*calls, return_exceptions=True)
@@ -799,7 +799,7 @@ def test_control_call_without_answer_times_out(run: Any) -> None:
         answer = engine._control
         engine._control = lambda message: ControlReply("of somebody else", 0, True)  # type: ignore[method-assign]
         with pytest.raises(RequestFailed, match="did not answer flush_cache") as raised:
-            await manager.control("flush_cache", timeout=0.02)
+            await manager.control.call("flush_cache", timeout=0.02)
         assert raised.value.status_code == 504
         engine._control = answer  # type: ignore[method-assign]
         assert (await manager.flush_cache()).success

@@ -16,6 +16,7 @@ from bough.ipc.codec import encode
 from bough.ipc.messages import TokenizedGenerateReqInput
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReadySignal, ReqState
+from bough.managers.scheduler_queue import SchedulerQueue
 from bough.managers.waiting_prompts import MIN_BYTES, WaitingPrompts
 from bough.observability.request_context import CURRENT, RequestContext
 from bough.sampling.sampling_params import SamplingParams
@@ -51,7 +52,7 @@ def requests_of(count: int, *, n: int = 1, sampling_params: SamplingParams | Non
 
 def counted(params: SamplingParams, **fields: Any) -> int:
     """What the outputs of a prompt count."""
-    waiting = WaitingPrompts(UNLIMITED, VOCAB_SIZE)
+    waiting = WaitingPrompts(UNLIMITED, VOCAB_SIZE, SchedulerQueue(None))
     waiting.add(*requests_of(1, sampling_params=params, **fields))
     return waiting.num_bytes
 
@@ -109,7 +110,7 @@ class TestWhatParametersCount:
 
     def test_each_prompt_counts_its_copy(self) -> None:
         params = SamplingParams(allowed_token_ids=tuple(IDS))
-        waiting = WaitingPrompts(UNLIMITED, VOCAB_SIZE)
+        waiting = WaitingPrompts(UNLIMITED, VOCAB_SIZE, SchedulerQueue(None))
         waiting.add(*requests_of(100, sampling_params=params))
         assert waiting.num_bytes == 100 * counted(params)
 
@@ -144,7 +145,7 @@ class TestBound:
     LIMIT = 128 << 20
 
     def test_copies_of_parameters_are_refused_that_could_never_wait(self) -> None:
-        waiting = WaitingPrompts(self.LIMIT, VOCAB_SIZE)
+        waiting = WaitingPrompts(self.LIMIT, VOCAB_SIZE, SchedulerQueue(None))
         token = CURRENT.set(RequestContext("r"))
         try:
             with pytest.raises(PayloadTooLarge, match="max-queued-bytes") as raised:
@@ -156,7 +157,7 @@ class TestBound:
             CURRENT.reset(token)
 
     def test_the_owner_of_an_engine_may_have_them(self) -> None:
-        waiting = WaitingPrompts(self.LIMIT, VOCAB_SIZE)
+        waiting = WaitingPrompts(self.LIMIT, VOCAB_SIZE, SchedulerQueue(None))
         _, states = call = requests_of(2048, sampling_params=self.PARAMS)
         waiting.add(*call)
         assert waiting.num_bytes > 1 << 30
@@ -165,7 +166,7 @@ class TestBound:
         assert waiting.num_bytes == 0
 
     def test_an_output_on_its_own_is_always_taken(self) -> None:
-        waiting = WaitingPrompts(MIN_BYTES, VOCAB_SIZE)
+        waiting = WaitingPrompts(MIN_BYTES, VOCAB_SIZE, SchedulerQueue(None))
         token = CURRENT.set(RequestContext("r"))
         try:
             waiting.add(*requests_of(1, sampling_params=self.PARAMS))
@@ -174,7 +175,7 @@ class TestBound:
             CURRENT.reset(token)
 
     def test_parameters_of_several_calls_wait_together_up_to_the_bound(self) -> None:
-        waiting = WaitingPrompts(self.LIMIT, VOCAB_SIZE)
+        waiting = WaitingPrompts(self.LIMIT, VOCAB_SIZE, SchedulerQueue(None))
         first, second, third = (requests_of(80, sampling_params=self.PARAMS) for _ in range(3))  # 54 MB each
         waiting.add(*first)
         waiting.add(*second)

@@ -18,6 +18,7 @@ from bough.errors import ConfigError, RequestFailed
 from bough.ipc.messages import ControlReply, PauseMode
 from bough.managers.io_struct import GenerateReqInput
 from bough.managers.scoring import ScoreResult
+from bough.managers.server_info import model_info, server_info
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 
@@ -364,12 +365,12 @@ class Engine(WeightMethods):
 
     def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at its start, and its state now."""
-        info = self._parts.loop.call(self._parts.manager.get_server_info())
+        info = self._parts.loop.call(server_info(self._parts.manager))
         return {**info, "startup_time": self._parts.startup_seconds}
 
     def get_model_info(self) -> dict[str, Any]:
         """What model this is."""
-        return self._parts.manager.get_model_info()
+        return model_info(self._parts.manager)
 
     def get_all_child_pids(self) -> list[int]:
         """Process ids of scheduler and detokenizer."""
@@ -389,7 +390,7 @@ class Engine(WeightMethods):
             RequestFailed: if the method failed, or did not answer in time.
             EngineDead: if the engine is or becomes dead.
         """
-        reply = self._parts.loop.call(self._parts.manager.control(method, parameters, RPC_TIMEOUT_SECONDS))
+        reply = self._parts.loop.call(self._parts.manager.control.call(method, parameters, RPC_TIMEOUT_SECONDS))
         if not reply.success:
             raise RequestFailed(f"{method}: {reply.message}")
         return reply.data

@@ -194,10 +194,9 @@ class EngineParts:
     def _on_hang(self, message: str) -> None:
         """A child does nothing any more; called on the engine's loop."""
         error = EngineDead(message)
-        self.manager.fail_all(error)
+        self.manager.fail_all(error, crashed=True)
         assert self._supervisor is not None
         threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()
-        self.manager.dump_requests(message)
 
 
 async def _whole(manager: TokenizerManager, request: GenerateReqInput) -> Any:
@@ -213,5 +212,4 @@ async def _next(events: AsyncIterator[Any]) -> Any:
 
 
 async def _fail_all(manager: TokenizerManager, error: EngineDead) -> None:
-    manager.fail_all(error)
-    manager.dump_requests(error.message)
+    manager.fail_all(error, crashed=True)

@@ -240,9 +240,7 @@ class ServerRun:
         manager = self._manager
         if manager is not None:
             with _logged("telling clients"):
-                manager.fail_all(EngineDead(message))
-            with _logged("the crash dump"):
-                manager.dump_requests(message)
+                manager.fail_all(EngineDead(message), crashed=True)
 
     def _on_task_over(self, what: str, task: asyncio.Task[None]) -> None:
         """What should go on as long as the server does has ended."""

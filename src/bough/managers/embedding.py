@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bough.errors import BadRequest, RequestFailed
 from bough.ipc.messages import OutputDelta
-from bough.managers.native_output import failure_of, meta_info
+from bough.managers.native_output import meta_info
 from bough.managers.turns import Turns, collect
 
 if TYPE_CHECKING:
@@ -82,14 +82,10 @@ async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> 
     requests = await collect(made)
     results: list[Embedded | None] = [None] * len(requests)
     async with manager.generation(requests) as generation:
-        while generation.unfinished:
-            for state, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, manager.queue_wait)
-                if failure is not None:
-                    raise failure
-                if delta.embedding is None:
-                    raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
-                results[state.index] = Embedded(state, delta)
+        async for state, delta in generation.results():
+            if delta.embedding is None:
+                raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
+            results[state.index] = Embedded(state, delta)
     return [result for result in results if result is not None]
 
 

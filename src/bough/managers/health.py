@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 from enum import Enum
 
+from bough.errors import EngineDead, Overloaded
 from bough.ipc.messages import Heartbeat
 
 MAX_COUNTED_SILENCE = 1.0
@@ -29,6 +30,9 @@ class ServerState(Enum):
     READY = "ready"
     DRAINING = "draining"
     DEAD = "dead"
+
+
+_CLOSED = {ServerState.STARTING: "the server is starting", ServerState.DRAINING: "the server is shutting down"}
 
 
 class HealthMonitor:
@@ -138,13 +142,17 @@ class HealthMonitor:
         self.tick()
         return {key: silence for key, silence in self._silence.items() if silence > seconds}
 
+    def check_open(self) -> None:
+        """Raise :class:`EngineDead` or :class:`Overloaded` unless requests are taken now."""
+        if self.state is ServerState.DEAD:
+            raise EngineDead(self._cause_of_death)
+        if self.state is not ServerState.READY:
+            code = "shutting_down" if self.state is ServerState.DRAINING else "overloaded"
+            raise Overloaded(_CLOSED[self.state], code=code)
+
     def why_not_open(self) -> str | None:
         """Why no request can be served, however short the queue, in a few words, or ``None``."""
-        if self.state is ServerState.STARTING:
-            return "the server is starting"
-        if self.state is ServerState.DRAINING:
-            return "the server is shutting down"
-        return self.why_not_alive()
+        return _CLOSED.get(self.state) or self.why_not_alive()
 
     def why_not_ready(self) -> str | None:
         """Why no request should be sent here now, in a few words, or ``None``."""

@@ -17,7 +17,7 @@ from bough.ipc.messages import (
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReadySignal, ReqState, aborted_delta
 from bough.managers.request_records import RequestRecords
-from bough.managers.scheduler_places import SchedulerPlaces
+from bough.managers.scheduler_queue import SchedulerQueue
 from bough.managers.waiting_prompts import WaitingPrompts
 
 REUSE_TIMEOUT = 10.0
@@ -34,11 +34,11 @@ class LiveOutputs:
         send: hands a message to the scheduler; never blocks.
         records: where ends are recorded that the engine does not tell of.
         waiting: the bound on what waits.
-        places: what is known of the scheduler's queue.
+        queue: the scheduler's.
 
     Attributes:
         by_id: every output that is alive.
-        waiting, places: as given.
+        records, waiting, queue: as given.
     """
 
     def __init__(
@@ -46,15 +46,15 @@ class LiveOutputs:
         send: Callable[[ToScheduler], None],
         records: RequestRecords,
         waiting: WaitingPrompts,
-        places: SchedulerPlaces,
+        queue: SchedulerQueue,
     ) -> None:
         self.by_id: dict[str, ReqState] = {}
         self.waiting = waiting
-        self.places = places
+        self.queue = queue
         self._coming: dict[int, dict[str, bool]] = {}
         """Of each call that waits for its ids: whether they were aborted meanwhile."""
         self._send = send
-        self._records = records
+        self.records = records
 
     # --- coming ---------------------------------------------------------------------------------------------------
 
@@ -96,7 +96,6 @@ class LiveOutputs:
         self,
         requests: Sequence[GenerateRequest],
         signal: ReadySignal,
-        retry_after: float,
         aborted: Collection[str] = (),
     ) -> list[ReqState]:
         """The outputs of a call, whose ids are free.
@@ -104,7 +103,6 @@ class LiveOutputs:
         Args:
             requests: of the call.
             signal: of its waiter.
-            retry_after: seconds after which to try again if too much waits.
             aborted: ids of outputs that are aborted already.
 
         Raises:
@@ -117,7 +115,7 @@ class LiveOutputs:
         for state in states:
             if state.rid in aborted:
                 state.abort_reason = "aborted"
-        self.waiting.add(requests, states, retry_after)
+        self.waiting.add(requests, states)
         self.by_id.update((state.rid, state) for state in states)
         return states
 
@@ -138,8 +136,8 @@ class LiveOutputs:
         sent_time = time.monotonic()
         message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
         self._send(message)
-        self._records.on_sent(states[0])
-        self.places.acquire(states)
+        self.records.on_sent(states[0])
+        self.queue.acquire(states)
         for state in states:
             state.sent, state.sent_time = True, sent_time
             if state.abort_reason is not None:
@@ -178,7 +176,7 @@ class LiveOutputs:
             if state.finished or state.abandoned or self.by_id.get(state.rid) is not state:
                 continue
             state.out_list.clear()
-            self._records.on_leave(state)
+            self.records.on_leave(state)
             self.abandon(state)
 
     def refuse(self, requests: Iterable[GenerateRequest], states: Iterable[ReqState], error: Exception) -> None:
@@ -194,15 +192,15 @@ class LiveOutputs:
             for rid in request.rids:
                 state = by_id.get(rid)
                 if state is None:
-                    self._records.on_error(request, rid, error)
+                    self.records.on_error(request, rid, error)
                 elif not state.finished and not state.abandoned and rid in self.by_id:
-                    self._records.on_error(request, rid, error, state)
+                    self.records.on_error(request, rid, error, state)
                     self.abandon(state)
 
     def abandon(self, state: ReqState) -> None:
         """End an output in the scheduler; whatever still comes of it is dropped. Once for each at most."""
         state.abandoned = True
-        self.places.release(state)
+        self.queue.release(state)
         if state.obj.turn is not None:
             state.obj.turn.discard()
         if state.sent:
@@ -214,7 +212,7 @@ class LiveOutputs:
         """An output is gone, here and from the engine: its id is free."""
         del self.by_id[state.rid]
         if not state.abandoned:
-            self.places.release(state)
+            self.queue.release(state)
         self.waiting.remove(state)
         if state.gone is not None and not state.gone.done():
             state.gone.set_result(None)
@@ -223,6 +221,6 @@ class LiveOutputs:
         """The engine is dead: every waiter gets ``error``, and nothing is alive any more."""
         for state in list(self.by_id.values()):
             if not state.abandoned:
-                self._records.on_error(state.obj, state.rid, error, state)
+                self.records.on_error(state.obj, state.rid, error, state)
             state.event.fail(error)
             self.forget(state)

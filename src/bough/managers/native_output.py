@@ -13,13 +13,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
 from bough.ipc.messages import FinishReason, OutputDelta, PositionLogprobs
 from bough.managers.held_answers import ENCODED_SHARE, logprob_bytes
-from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
-from bough.sampling.sampling_params import GRAMMAR_KINDS
+from bough.tokenization.tokenizer import Tokenizer
 
 TokenText = Callable[[int], str]
 """The text of one token on its own."""
@@ -87,10 +85,9 @@ class NativeOutput:
 
     Args:
         state: the output; its prompt is encoded.
-        token_text: gives texts to the tokens in logprobs, if the request wants them; ``None`` leaves them null.
+        tokenizer: the model's; without it there is no text at all.
         reasoning: how thoughts are marked; ``None`` if they are not told apart.
         incremental: whether each answer carries only what is new since the one before.
-        has_text: whether the server has a tokenizer, so that there is text at all.
         with_index: whether answers say which output they belong to.
         as_json: whether answers are to be encoded as JSON; then what grows is :class:`msgspec.Raw` in them.
     """
@@ -118,17 +115,16 @@ class NativeOutput:
         self,
         state: ReqState,
         *,
-        token_text: TokenText | None,
+        tokenizer: Tokenizer | None,
         reasoning: ReasoningMarkers | None,
         incremental: bool,
-        has_text: bool,
         with_index: bool,
         as_json: bool = False,
     ) -> None:
         request = state.obj
         self._state = state
         self._incremental = incremental
-        self._has_text = has_text
+        has_text = self._has_text = tokenizer is not None
         self._text = ""
         self._ids: list[int] = []
         # The same if answers are JSON: the inside of a string and of an array.
@@ -137,7 +133,10 @@ class NativeOutput:
         new_list: Callable[[], GrowingList] = _JsonList if as_json else _ObjectList
         self._logprobs: NativeLogprobs | None = None
         if request.return_logprob:
-            self._logprobs = NativeLogprobs(state, token_text if request.return_text_in_logprobs else None, new_list)
+            token_text = None
+            if tokenizer is not None and request.return_text_in_logprobs:
+                token_text = tokenizer.token_text
+            self._logprobs = NativeLogprobs(state, token_text, new_list)
         self._reasoning = None
         if reasoning is not None and request.input_ids is not None:
             self._reasoning = reasoning.begin(request.input_ids)
@@ -376,33 +375,3 @@ def finish_reason_dict(reason: FinishReason | None) -> dict[str, Any] | None:
     if reason.status_code is not None:
         answer["status_code"] = reason.status_code
     return answer
-
-
-def in_client_terms(reason: FinishReason, grammar_param: str | None) -> FinishReason:
-    """The same reason, where it is about a grammar, under the name by which the client knows that: ``grammar_param``,
-    or a member of ``sampling_params``."""
-    if reason.param not in GRAMMAR_KINDS:
-        return reason
-    grammar_param = grammar_param or f"sampling_params.{reason.param}"
-    problem = (reason.message or "").removeprefix(f"{reason.param}: ")
-    return msgspec.structs.replace(reason, param=grammar_param, message=f"{grammar_param}: {problem}")
-
-
-def failure_of(reason: FinishReason | None, queue_wait: QueueWait) -> BoughError | None:
-    """The error that a finish reason stands for; ``None`` for a normal end and for an abort that a client asked for.
-
-    Args:
-        reason: of a delta.
-        queue_wait: tells after how long to try again if the queue was full, or too slow.
-    """
-    if reason is None or reason.type != "abort" or reason.status_code is None:
-        return None
-    message = reason.message or "the engine could not finish the request"
-    if reason.status_code == Overloaded.status_code:
-        waits = reason.code in ("queue_full", "queue_timeout")
-        return Overloaded(
-            message, retry_after=queue_wait.retry_after if waits else 1.0, code=reason.code or "overloaded"
-        )
-    if reason.status_code == BadRequest.status_code:
-        return BadRequest(message, param=reason.param, code=reason.code)
-    return RequestFailed(message, status_code=reason.status_code, code=reason.code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from bough.ipc.messages import TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
 from bough.managers.embedding_struct import EmbeddingRequest
@@ -17,6 +18,8 @@ from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts, prompt_bytes
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import Tokenizer
+
+TokenizedReqInput: TypeAlias = TokenizedGenerateReqInput | TokenizedEmbeddingReqInput
 
 REQUESTS_PER_TURN = 32
 """Prompts of a batch handled between two turns of the event loop."""
@@ -53,15 +56,12 @@ class RequestPreparer:
         self._waiting = waiting
         self._reasoning = reasoning
 
-    async def prepare(
-        self, requests: Sequence[GenerateRequest], states: Sequence[ReqState], retry_after: float
-    ) -> list[TokenizedGenerateReqInput | TokenizedEmbeddingReqInput]:
+    async def prepare(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> list[TokenizedReqInput]:
         """Messages for the requests of a call, which get their ids, banned sequences and turns of sessions.
 
         Args:
             requests: of the call.
             states: of their outputs, which wait.
-            retry_after: seconds after which to try again if too much waits.
 
         Raises:
             BadRequest: if a prompt cannot be encoded, or goes beyond a limit.
@@ -71,7 +71,7 @@ class RequestPreparer:
         await self._encode_texts(requests)
         await encode_bad_words(self._encoder, requests, self._limits.vocab_size)
         await self._begin_session_turns(requests)
-        self._waiting.recount(requests, states, before, retry_after)
+        self._waiting.recount(requests, states, before)
         await self._put_contexts_before(requests)
         turns = Turns(REQUESTS_PER_TURN)
         checked: list[SamplingParams] = []
@@ -161,9 +161,7 @@ def bound_thoughts(request: GenerateRequest, reasoning: ReasoningMarkers) -> Non
     request.thoughts = reasoning.bounded(begun=begun, triggers=request.call_triggers, hide_stops=hide_stops)
 
 
-def _message(
-    request: GenerateRequest, sampling_params: SamplingParams
-) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
+def _message(request: GenerateRequest, sampling_params: SamplingParams) -> TokenizedReqInput:
     """What the scheduler gets of a request that is checked."""
     if not isinstance(request, EmbeddingRequest):
         return request.to_message(sampling_params)

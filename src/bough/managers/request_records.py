@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
+from collections.abc import Iterable
 
+from bough.config.server_args import ServerArgs
 from bough.errors import BoughError, EngineDead
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
 from bough.managers.request_log import Ending, Outcome, RecentRequests, RequestLog
 from bough.observability.metrics import Metrics
+
+logger = logging.getLogger(__name__)
 
 _ENGINE_DEAD = "engine_dead"
 """What counters say of those who were cut off, or came too late."""
@@ -32,6 +37,25 @@ class RequestRecords:
         self._recent = recent
         self._gaps: defaultdict[float, int] = defaultdict(int)
         """Seconds between tokens of the step that is being handled, and how often each."""
+
+    @classmethod
+    def of_server(cls, args: ServerArgs, metrics: Metrics) -> RequestRecords:
+        """Records as the options want them."""
+        recent = None
+        if args.crash_dump_folder is not None:
+            recent = RecentRequests(args.crash_dump_folder, with_prompts=args.crash_dump_prompts)
+        return cls(metrics, RequestLog(args.log_requests_level if args.log_requests else None), recent)
+
+    def on_crash(self, cause: str, alive: Iterable[ReqState]) -> None:
+        """Write a crash dump, if one is wanted: the latest requests, and ``alive``."""
+        if self._recent is None:
+            return
+        try:
+            path = self._recent.write(cause, alive)
+        except OSError as error:
+            logger.error("Could not write the crash dump: %s", error)
+        else:
+            logger.error("The latest requests are described in %s", path)
 
     def on_sent(self, state: ReqState) -> None:
         """A request goes to the scheduler; the first of its outputs speaks for all."""

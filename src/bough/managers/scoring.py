@@ -15,7 +15,7 @@ from bough.ipc.messages import OutputDelta
 from bough.managers.embedding import ABORTED_STATUS, embed, number_turns
 from bough.managers.embedding_struct import EmbeddingRequest, Prompt, embedding_requests, request_ids
 from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest
-from bough.managers.native_output import failure_of, meta_info
+from bough.managers.native_output import meta_info
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
 from bough.tokenization.tokenizer import TokenIds
@@ -403,12 +403,8 @@ async def _label_logprobs(
     """Run requests made by :func:`_label_request`; what became of each, with the logprobs of its labels."""
     results: list[tuple[ReqState, OutputDelta, list[float]] | None] = [None] * len(requests)
     async with manager.generation(requests) as generation:
-        while generation.unfinished:
-            for state, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, manager.queue_wait)
-                if failure is not None:
-                    raise failure
-                if not delta.logprobs:
-                    raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
-                results[state.index] = (state, delta, [value for value, _ in delta.logprobs[0].chosen or ()])
+        async for state, delta in generation.results():
+            if not delta.logprobs:
+                raise RequestFailed("the request was aborted", status_code=ABORTED_STATUS, code="aborted")
+            results[state.index] = (state, delta, [value for value, _ in delta.logprobs[0].chosen or ()])
     return [result for result in results if result is not None]

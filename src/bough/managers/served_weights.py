@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import math
 import os
 import shutil
 import tempfile
@@ -13,16 +12,18 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from bough.config.checkpoint import resolve_model_path
 from bough.config.engine_args import LoadFormat
+from bough.config.server_args import ServerArgs
 from bough.config.user_paths import shown_path
-from bough.errors import BadRequest, BoughError, Overloaded, RequestFailed
+from bough.errors import BoughError
 from bough.ipc.messages import ControlReply
-
-if TYPE_CHECKING:
-    from bough.managers.tokenizer_manager import TokenizerManager
+from bough.managers.health import HealthMonitor
+from bough.managers.live_outputs import LiveOutputs
+from bough.managers.rw_lock import ReaderWriterLock
+from bough.managers.scheduler_control import SchedulerControl, data_of, error_of
 
 logger = logging.getLogger(__name__)
 
@@ -116,44 +117,34 @@ class ServedWeights:
     """The weights of the scheduler's model, as far as its front must know them.
 
     Args:
-        manager: the front.
+        args: resolved options.
+        control: of the scheduler.
+        outputs: what the weights are being used for.
+        lock: requests hold the reader side.
+        health: of the server.
 
     Attributes:
-        model_path: what they were loaded from, as whoever wanted them has named it.
-        load_format: how.
-        version: what they are called in answers.
-        last_loaded: monotonic time of the end of the last update.
+        model_path: source of the weights, as the client that asked for them has named it.
+        load_format: their format.
+        version: their name in answers.
     """
 
-    def __init__(self, manager: TokenizerManager) -> None:
-        args = manager.server_args
+    def __init__(
+        self,
+        args: ServerArgs,
+        control: SchedulerControl,
+        outputs: LiveOutputs,
+        lock: ReaderWriterLock,
+        health: HealthMonitor,
+    ) -> None:
         self.model_path = shown_path(args.model_path)
         self.load_format: LoadFormat = args.load_format
         self.version = args.weight_version
-        self._manager = manager
-        self.last_loaded = -math.inf
+        self._control = control
+        self._outputs = outputs
+        self._lock = lock
+        self._health = health
         self._turn = asyncio.Lock()
-        self._loaded = asyncio.Event()
-        self._loaded.set()
-
-    @property
-    def is_loading(self) -> bool:
-        """Whether the scheduler is busy with new weights, or about to be."""
-        return not self._loaded.is_set()
-
-    async def wait_until_loaded(self, timeout: float | None = None) -> None:
-        """Wait as long as :attr:`is_loading`.
-
-        Raises:
-            Overloaded: if that takes longer than so many seconds.
-        """
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while self.is_loading:  # the next ones, too, which may have begun before the end of these is heard of
-            try:
-                left = None if deadline is None else deadline - time.monotonic()
-                await asyncio.wait_for(self._loaded.wait(), left)
-            except asyncio.TimeoutError:
-                raise Overloaded("new weights are being loaded") from None
 
     async def update_from_disk(
         self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
@@ -170,8 +161,7 @@ class ServedWeights:
             EngineDead: if the engine is or becomes dead.
             RequestFailed: if the scheduler does not answer.
         """
-        manager = self._manager
-        manager.check_open()
+        self._health.check_open()
         found = load_format or ("auto" if self.load_format == "dummy" else self.load_format)
         try:
             local = await asyncio.to_thread(resolve_model_path, model_path, load_format=found)
@@ -183,7 +173,7 @@ class ServedWeights:
             self.model_path, self.load_format = model_path, found
             return f"the weights are those of {model_path}"
 
-        return await self._update("update_weights_from_disk", params, options, done)
+        return await self._update_weights("update_weights_from_disk", params, options, done)
 
     async def update_from_file(self, path: str, options: UpdateOptions = UPDATE) -> UpdateOutcome:
         """Take some weights from a safetensors file; raises as :meth:`update_from_disk`.
@@ -192,8 +182,8 @@ class ServedWeights:
             path: of a file that this server can read, which may be removed afterwards.
             options: how.
         """
-        self._manager.check_open()
-        return await self._update("update_weights_from_file", {"path": path}, options, _told_count)
+        self._health.check_open()
+        return await self._update_weights("update_weights_from_file", {"path": path}, options, _told_count)
 
     async def update_from_group(
         self,
@@ -212,9 +202,9 @@ class ServedWeights:
             group_name: which group.
             options: how.
         """
-        self._manager.check_open()
+        self._health.check_open()
         params = {"group_name": group_name, "names": names, "dtypes": dtypes, "shapes": shapes}
-        return await self._update("update_weights_from_distributed", params, options, _told_count)
+        return await self._update_weights("update_weights_from_distributed", params, options, _told_count)
 
     async def join_group(
         self,
@@ -237,16 +227,16 @@ class ServedWeights:
         Raises:
             BoughError: as :meth:`update_from_disk`.
         """
-        self._manager.check_open()
+        self._health.check_open()
         params = {"master_address": master_address, "master_port": master_port, "rank_offset": rank_offset}
         params |= {"world_size": world_size, "group_name": group_name, "backend": backend}
-        reply = await self._manager.control("init_weights_update_group", params, JOINING_TIMEOUT)
+        reply = await self._control.call("init_weights_update_group", params, JOINING_TIMEOUT)
         return _outcome(reply, f"in the group {group_name!r} as rank {rank_offset}")
 
     async def leave_group(self, group_name: str = DEFAULT_GROUP) -> UpdateOutcome:
         """Leave a group; raises as :meth:`update_from_disk`."""
-        self._manager.check_open()
-        reply = await self._manager.control("destroy_weights_update_group", {"group_name": group_name})
+        self._health.check_open()
+        reply = await self._control.call("destroy_weights_update_group", {"group_name": group_name})
         return _outcome(reply, f"left the group {group_name!r}")
 
     async def set_version(self, version: str, *, abort_all_requests: bool) -> None:
@@ -259,13 +249,13 @@ class ServedWeights:
         Raises:
             BoughError: as :meth:`update_from_disk`.
         """
-        self._manager.check_open()
+        self._health.check_open()
 
         async def change(while_paused: bool) -> None:
             # What ends while it waits has all of its tokens by then.
-            await self.wait_until_loaded()
+            await self._control.wait_until_loaded()
             begun = time.monotonic()
-            reply = await self._manager.control("get_output_lens")
+            reply = await self._control.call("get_output_lens")
             self._rename(version, reply.data["output_lens"], begun)
 
         if abort_all_requests:
@@ -281,12 +271,9 @@ class ServedWeights:
             BoughError: as :meth:`update_from_disk`.
         """
         params = {"name": name, "truncate_size": truncate_size}
-        reply = await self._manager.control("get_weights_by_name", params)
-        if not reply.success:
-            raise _error_of(reply)
-        return reply.data["rows"]
+        return data_of(await self._control.call("get_weights_by_name", params))["rows"]
 
-    async def _update(
+    async def _update_weights(
         self, method: str, params: dict[str, Any], options: UpdateOptions, done: Callable[[int], str]
     ) -> UpdateOutcome:
         """Have the scheduler change weights; ``done`` says what to tell of so many that have changed.
@@ -299,14 +286,9 @@ class ServedWeights:
             begun = time.monotonic()
             asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
             asked["timeout"] = WAITING_TIMEOUT
-            self._loaded.clear()
-            try:
-                reply = await self._manager.control_at_once(method, asked, LOADING_TIMEOUT)
-            finally:
-                self.last_loaded = time.monotonic()
-                self._loaded.set()
+            reply = await self._control.load(method, asked, LOADING_TIMEOUT)
             if not reply.success:
-                return UpdateOutcome.failed(_error_of(reply))
+                return UpdateOutcome.failed(error_of(reply))
             message = done(reply.data["num_changed"])
             if options.version is not None:
                 self._rename(options.version, reply.data["output_lens"], begun)
@@ -316,27 +298,26 @@ class ServedWeights:
 
     async def _alone(self, change: Callable[[bool], Awaitable[T]], *, abort_all_requests: bool) -> T:
         """Make a change while no request is worked on, or all are paused. Whole, even if the caller leaves."""
-        manager = self._manager
 
         async def make_it() -> T:
             async with self._turn:
                 if abort_all_requests:
-                    manager.abort_request(abort_all=True)
+                    self._outputs.abort(abort_all=True)
                 if not await self._acquire_unless_paused():
                     return await change(True)
                 try:
                     return await change(False)
                 finally:
-                    manager.model_update_lock.release_writer()
+                    self._lock.release_writer()
 
         return await asyncio.shield(asyncio.ensure_future(make_it()))
 
     async def _acquire_unless_paused(self) -> bool:
         """Hold the writer side once nobody holds the other; ``False``, without it, as soon as generation is paused."""
-        health = self._manager.health
+        health = self._health
         if health.paused:
             return False
-        acquiring = asyncio.ensure_future(self._manager.model_update_lock.acquire_writer())
+        acquiring = asyncio.ensure_future(self._lock.acquire_writer())
         while not (await asyncio.wait({acquiring}, timeout=PAUSE_POLL_SECONDS))[0]:
             if health.paused:
                 acquiring.cancel()
@@ -358,7 +339,7 @@ class ServedWeights:
             return
         logger.info("The weights are called %r now", version)
         self.version = version
-        for rid, state in self._manager.rid_to_state.items():
+        for rid, state in self._outputs.by_id.items():
             if state.abort_reason is not None:
                 continue
             if rid in output_lens:
@@ -368,18 +349,7 @@ class ServedWeights:
 
 
 def _outcome(reply: ControlReply, done: str) -> UpdateOutcome:
-    return UpdateOutcome(done) if reply.success else UpdateOutcome.failed(_error_of(reply))
-
-
-def _error_of(reply: ControlReply) -> BoughError:
-    """Why the scheduler has not done something."""
-    told = reply.data
-    if told.get("status_code") == BadRequest.status_code:
-        return BadRequest(reply.message, param=told["param"], code=told["code"])
-    status = told.get("status_code", RequestFailed.status_code)
-    error = RequestFailed(reply.message, status_code=status, code=told.get("code"))
-    error.param = told.get("param")
-    return error
+    return UpdateOutcome(done) if reply.success else UpdateOutcome.failed(error_of(reply))
 
 
 def _told_count(count: int) -> str:

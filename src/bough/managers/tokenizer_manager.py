@@ -9,18 +9,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import shlex
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import Any, Protocol
 
-from bough import __version__
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
-from bough.config.user_paths import shown_path
-from bough.errors import BoughError, EngineDead, Overloaded, RequestFailed
+from bough.errors import BoughError, EngineDead
 from bough.ipc.messages import (
     BatchEmbeddingOutput,
     BatchStrOutput,
@@ -33,23 +28,22 @@ from bough.ipc.messages import (
     ToScheduler,
     ToTokenizer,
 )
-from bough.managers.control_calls import ControlCalls
 from bough.managers.conversations import ConversationEncoder
 from bough.managers.generation import Generation
-from bough.managers.health import HealthMonitor, ServerState
+from bough.managers.health import HealthMonitor
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.live_outputs import LiveOutputs
-from bough.managers.native_output import NativeOutput, failure_of, in_client_terms
+from bough.managers.native_output import NativeOutput
+from bough.managers.output_handler import OutputHandler
 from bough.managers.prompt_encoder import PromptEncoder
-from bough.managers.queue_wait import QueueWait
 from bough.managers.reasoning_span import reasoning_markers
-from bough.managers.req_state import EVENTS_AT_ONCE, Outbox, ReadySignal, ReqState, write_all
+from bough.managers.req_state import Outbox, ReadySignal, ReqState, write_all
 from bough.managers.request_limits import WORK_PER_TURN, RequestLimits
-from bough.managers.request_log import RecentRequests, RequestLog
-from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer
+from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer, TokenizedReqInput
 from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
-from bough.managers.scheduler_places import SchedulerPlaces
+from bough.managers.scheduler_control import CONTROL_TIMEOUT, SchedulerControl, data_of
+from bough.managers.scheduler_queue import SchedulerQueue
 from bough.managers.served_weights import ServedWeights
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
@@ -59,9 +53,6 @@ from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
-
-CONTROL_TIMEOUT = 60.0
-"""Seconds that a control call may take, unless it says otherwise."""
 
 TICK = 1.0
 """Seconds between two looks at whether the other processes still show signs of life."""
@@ -104,13 +95,13 @@ class TokenizerManager:
 
     Attributes:
         outputs: every output that is alive.
-        rid_to_state: those, by id.
+        rid_to_state: the same, by id.
+        control: calls handlers of the scheduler.
         sessions: the conversations that are remembered.
         conversations: makes prompts of messages.
         weights: which are served, and how others take their place.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
         health: state of the server, and heartbeats.
-        queue_wait: how long outputs wait for their first step, of late.
     """
 
     def __init__(
@@ -141,33 +132,25 @@ class TokenizerManager:
             has_tokenizer=tokenizer is not None,
             marks_thoughts=self._reasoning is not None,
         )
-        self._has_detokenizer = tokenizer is not None and model_config.is_generation
         self.metrics = metrics or Metrics(self.served_model_name, server_args.metrics_prefix)
         numbers = {key: value for key, value in scheduler_info.items() if isinstance(value, (int, float))}
         self.metrics.capacities = {**numbers, "context_len": self.limits.context_len}
-        processes = [("scheduler", 0), ("detokenizer", 0)] if self._has_detokenizer else [("scheduler", 0)]
-        self.health = HealthMonitor(
-            processes=processes,
-            max_silence=server_args.watchdog_timeout,
-            max_queued_requests=server_args.max_queued_requests,
-        )
-        self._recent: RecentRequests | None = None
-        if server_args.crash_dump_folder is not None:
-            self._recent = RecentRequests(server_args.crash_dump_folder, with_prompts=server_args.crash_dump_prompts)
-        log_level = server_args.log_requests_level if server_args.log_requests else None
-        self._records = RequestRecords(self.metrics, RequestLog(log_level), self._recent)
+        has_detokenizer = tokenizer is not None and model_config.is_generation
         max_queued = server_args.max_queued_requests
-        max_places = None if max_queued is None else scheduler_info["max_running_requests"] + max_queued
-        self.outputs = LiveOutputs(
-            channels.send,
-            self._records,
-            WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size),
-            SchedulerPlaces(max_places),
+        self.health = HealthMonitor(
+            processes=[("scheduler", 0), ("detokenizer", 0)] if has_detokenizer else [("scheduler", 0)],
+            max_silence=server_args.watchdog_timeout,
+            max_queued_requests=max_queued,
         )
+        records = RequestRecords.of_server(server_args, self.metrics)
+        queue = SchedulerQueue(None if max_queued is None else scheduler_info["max_running_requests"] + max_queued)
+        waiting = WaitingPrompts(server_args.max_queued_bytes, self.limits.vocab_size, queue)
+        self.outputs = LiveOutputs(channels.send, records, waiting, queue)
         self.rid_to_state = self.outputs.by_id
-        self.queue_wait = QueueWait()
+        self._handler = OutputHandler(self.outputs, records, server_args.queue_timeout, has_detokenizer=has_detokenizer)
+        self.control = SchedulerControl(channels.send)
         self.model_update_lock = ReaderWriterLock()
-        self.weights = ServedWeights(self)
+        self.weights = ServedWeights(server_args, self.control, self.outputs, self.model_update_lock, self.health)
         self.sessions = SessionStore(
             max_sessions=server_args.max_sessions,
             max_tokens=server_args.max_session_tokens,
@@ -177,23 +160,15 @@ class TokenizerManager:
         self.prompt_encoder = PromptEncoder(tokenizer, self.limits.max_prompt_tokens) if tokenizer is not None else None
         self.conversations = ConversationEncoder(chat_template, self.prompt_encoder)
         self._preparer = RequestPreparer(
-            self.limits, self.sessions, tokenizer, self.prompt_encoder, self.outputs.waiting, self._reasoning
+            self.limits, self.sessions, tokenizer, self.prompt_encoder, waiting, self._reasoning
         )
         self._channels = channels
-        self._control_calls = ControlCalls(channels.send)
-        self._dead: BoughError | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
-    # --- life -----------------------------------------------------------------------------------------------------
-
-    def auto_create_handle_loop(self) -> None:
-        """Begin to receive, on the running event loop. Calling it again does nothing."""
+    async def start(self) -> None:
+        """Begin to receive, on the running event loop, and take requests from now on."""
         if not self._tasks:
             self._tasks = [asyncio.create_task(self.handle_loop()), asyncio.create_task(self._tick())]
-
-    async def start(self) -> None:
-        """Begin to receive, and take requests from now on."""
-        self.auto_create_handle_loop()
         self.health.set_ready()
 
     async def close(self, reason: str = "the engine was shut down") -> None:
@@ -205,24 +180,18 @@ class TokenizerManager:
         if self.prompt_encoder is not None:
             self.prompt_encoder.close()
 
-    def dump_requests(self, cause: str) -> None:
-        """Write what is known of the latest requests, if that is wanted, those that were failed with the engine too."""
-        if self._recent is None:
-            return
-        try:
-            path = self._recent.write(cause, self.rid_to_state.values())
-        except OSError as error:
-            logger.error("Could not write the crash dump: %s", error)
-        else:
-            logger.error("The latest requests are described in %s", path)
+    def fail_all(self, error: BoughError, *, crashed: bool = False) -> None:
+        """End every call with ``error``, and refuse later ones: the engine is gone.
 
-    def fail_all(self, error: BoughError) -> None:
-        """The engine is gone: every waiter gets ``error``, and so does everyone who comes later."""
-        if self._dead is None:
-            self._dead = error
-            self.health.set_dead(error.message)
+        Args:
+            error: says why.
+            crashed: the latest requests are to be described in a file, if the options want that.
+        """
+        self.health.set_dead(error.message)
         self.outputs.fail_all(error)
-        self._control_calls.fail_all(error)
+        self.control.fail_all(error)
+        if crashed:
+            self.outputs.records.on_crash(error.message, self.rid_to_state.values())
 
     async def handle_loop(self) -> None:
         """Receive for ever. A message that cannot be handled is logged and costs nobody else anything."""
@@ -250,8 +219,6 @@ class TokenizerManager:
             except Exception:
                 logger.exception("Could not close idle sessions")
 
-    # --- generating -----------------------------------------------------------------------------------------------
-
     async def generate_request(self, obj: GenerateReqInput, text_name: str = "text") -> AsyncIterator[Any]:
         """Generate, with results in the native shape.
 
@@ -270,12 +237,25 @@ class TokenizerManager:
         """
         requests = obj.expand(preferred=self.server_args.preferred_sampling_params, text_name=text_name)
         async with self.generation(requests) as generation:
-            if obj.is_batch or len(generation.states) > 1:
-                results = self._handle_batch_request(generation)
-            else:
-                results = self._wait_one_response(generation)
-            async for result in results:
-                yield result
+            is_list = obj.is_batch or len(generation.states) > 1
+            stream = obj.stream
+            outputs = [self.native_output(state, with_index=is_list and stream) for state in generation.states]
+            whole: list[Any] = [None] * len(outputs)
+            started = False
+            while generation.unfinished:
+                for state, delta in await generation.deltas():
+                    if not started:
+                        generation.check(delta)
+                    output = outputs[state.index]
+                    output.add(delta)
+                    result = output.answer(delta)
+                    if stream:
+                        started = True
+                        yield result
+                    else:
+                        whole[state.index] = result
+            if not stream:
+                yield whole if is_list else whole[0]
 
     @asynccontextmanager
     async def generation(
@@ -300,7 +280,7 @@ class TokenizerManager:
             except Exception as error:
                 self.outputs.refuse(requests, states, error)
                 raise
-            yield Generation(states, signal)
+            yield Generation(states, signal, self.outputs.queue)
         finally:
             signal.end()
             self.outputs.leave(states)
@@ -309,92 +289,47 @@ class TokenizerManager:
         self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal, *, all_the_way: bool
     ) -> None:
         """Take the requests of a call and send them; ``states`` gets those of its outputs."""
-        self.check_open()
+        self.health.check_open()
         turns = Turns(WORK_PER_TURN)
         for work in self.limits.check_each(requests):
             await turns.spend(work)
         if not all_the_way:
-            self._check_places(requests)
-        await self._register(requests, states, signal)
+            self.outputs.queue.check_room(requests)
+        aborted = await self.outputs.wait_until_free(rid for request in requests for rid in request.rids)
+        self.health.check_open()  # the engine may have died meanwhile, or begun to drain
+        states += self.outputs.add(requests, signal, aborted)
+        if (context := states[0].context) is not None and context.on_taken is not None:
+            context.on_taken()
+            context.on_taken = None
         await self.model_update_lock.acquire_reader()
         versions = ((self.weights.version, 0),)
         for state in states:
             state.weight_versions = versions
         # An update need not wait for clients to read what is finished.
         signal.expect(len(states), self.model_update_lock.release_reader)
-        messages = await self._preparer.prepare(requests, states, self.queue_wait.retry_after)
+        messages = await self._preparer.prepare(requests, states)
         turns = Turns(REQUESTS_PER_TURN)
         first = 0
         for message, request in zip(messages, requests, strict=True):
-            unsent = self.outputs.send(message, states[first : first + len(request.rids)])
-            if unsent:
-                self._handle_batch_output(unsent)
+            self._send_one_request(message, states[first : first + len(request.rids)])
             first += len(request.rids)
             await turns.spend()
 
-    async def _wait_one_response(self, generation: Generation) -> AsyncIterator[dict[str, Any]]:
-        """Results of the only output of a call."""
-        output = self.native_output(generation.states[0], with_index=False)
-        started = False
-        while generation.unfinished:
-            for _, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, self.queue_wait)
-                if failure is not None and not started:
-                    raise failure
-                started = True
-                output.add(delta)
-                yield output.answer(delta)
-
-    async def _handle_batch_request(self, generation: Generation) -> AsyncIterator[Any]:
-        """Results of several outputs, interleaved while streaming, all at once otherwise."""
-        stream = generation.states[0].obj.stream
-        outputs = [self.native_output(state, with_index=stream) for state in generation.states]
-        whole: list[Any] = [None] * len(outputs)
-        started = False
-        while generation.unfinished:
-            for state, delta in await generation.deltas():
-                failure = failure_of(delta.finish_reason, self.queue_wait)
-                if failure is not None and not started:
-                    raise failure
-                outputs[state.index].add(delta)
-                result = outputs[state.index].answer(delta)
-                if stream:
-                    started = True
-                    yield result
-                else:
-                    whole[state.index] = result
-        if not stream:
-            yield whole
+    def _send_one_request(self, message: TokenizedReqInput, states: Sequence[ReqState]) -> None:
+        """Send a request; one whose outputs were all aborted meanwhile ends here."""
+        if unsent := self.outputs.send(message, states):
+            self._handle_batch_output(unsent)
 
     def native_output(self, state: ReqState, *, with_index: bool, as_json: bool = False) -> NativeOutput:
-        """What puts the answer for ``state`` together, in the native shape; arguments as there."""
-        has_tokenizer = self.tokenizer is not None
+        """Writer of the answer for ``state`` in the native shape; arguments as there."""
         return NativeOutput(
             state,
-            token_text=self.token_text if has_tokenizer else None,
+            tokenizer=self.tokenizer,
             reasoning=self._reasoning,
             incremental=self.server_args.incremental_streaming_output and state.obj.stream,
-            has_text=has_tokenizer,
             with_index=with_index,
             as_json=as_json,
         )
-
-    def token_text(self, token_id: int) -> str:
-        """The text of one token on its own; bytes that are no complete character become U+FFFD."""
-        assert self.tokenizer is not None, "checked before"
-        return self.tokenizer.id_to_piece_bytes(token_id).decode(errors="replace")
-
-    def _check_alive(self) -> None:
-        if self._dead is not None:
-            raise EngineDead(self._dead.message)
-
-    def check_open(self) -> None:
-        """Raise :class:`EngineDead` or :class:`Overloaded` unless requests are taken now."""
-        self._check_alive()
-        if self.health.state is ServerState.STARTING:
-            raise Overloaded("the server is starting")
-        if self.health.state is ServerState.DRAINING:
-            raise Overloaded("the server is shutting down", code="shutting_down")
 
     def check_room(self, request: GenerateRequest) -> None:
         """See to it that no work is done for a request which could not be taken now; records that if it is so.
@@ -405,28 +340,13 @@ class TokenizerManager:
             EngineDead: if the engine has died.
         """
         try:
-            self.check_open()
-            if self.outputs.places.are_taken:
+            self.health.check_open()
+            if self.outputs.queue.is_full:
                 self.limits.check_params_of(request)  # a client's fault comes first
-            self._check_places([request])
+            self.outputs.queue.check_room([request])
         except BoughError as error:
             self.outputs.refuse([request], [], error)
             raise
-
-    def _check_places(self, requests: Sequence[GenerateRequest]) -> None:
-        places = self.outputs.places
-        if places.are_taken:
-            places.refuse(requests, self.queue_wait.retry_after)
-
-    async def _register(self, requests: Sequence[GenerateRequest], states: list[ReqState], signal: ReadySignal) -> None:
-        aborted = await self.outputs.wait_until_free(rid for request in requests for rid in request.rids)
-        self.check_open()  # the engine may have died while we waited, or begun to drain
-        states += self.outputs.add(requests, signal, self.queue_wait.retry_after, aborted)
-        if (context := states[0].context) is not None and context.on_taken is not None:
-            context.on_taken()
-            context.on_taken = None
-
-    # --- what comes back ------------------------------------------------------------------------------------------
 
     def _handle_message(self, message: ToTokenizer) -> None:
         if isinstance(message, (BatchStrOutput, BatchTokenIDOutput, BatchEmbeddingOutput)):
@@ -436,7 +356,7 @@ class TokenizerManager:
                 self.metrics.on_heartbeat(message)
             self.metrics.malformed_messages = self._channels.malformed_total
         else:
-            self._control_calls.on_reply(message)
+            self.control.on_reply(message)
 
     def _handle_batch_output(self, deltas: Sequence[OutputDelta]) -> None:
         """Hand the results of a step to those who wait for them."""
@@ -445,70 +365,10 @@ class TokenizerManager:
         if any(delta.token_ids or delta.embedding for delta in deltas):
             self.health.on_progress()
         try:
-            self._hand_out(deltas, outbox)
+            self._handler.hand_out(deltas, outbox)
         finally:
             if outbox:
                 write_all(outbox)
-
-    def _hand_out(self, deltas: Sequence[OutputDelta], outbox: Outbox | None) -> None:
-        now = time.monotonic()
-        for delta in deltas:
-            state = self.rid_to_state.get(delta.rid)
-            if state is None:
-                continue
-            if state.waiting_bytes:
-                self.outputs.waiting.remove(state)
-            is_last = delta.finish_reason is not None
-            # Without text it is the detokenizer that gives up, and the scheduler goes on unless it is told.
-            given_up = is_last and delta.text is None and self._has_detokenizer
-            try:
-                if given_up:
-                    delta.text = ""
-                if not state.abandoned:
-                    self._handle_delta(state, delta, now, outbox)
-            except Exception as error:
-                logger.exception("Could not handle a result of request %r", delta.rid)
-                state.event.fail(RequestFailed("internal error while handling a result", code="internal_error"))
-                if state.obj.turn is not None:
-                    state.obj.turn.discard()
-                given_up = given_up or not is_last
-                if not is_last:
-                    self._records.on_error(state.obj, state.rid, error, state)
-            if given_up and not state.abandoned:
-                self.outputs.abandon(state)
-            elif is_last and not given_up:
-                self.outputs.forget(state)
-            if outbox and len(outbox) >= EVENTS_AT_ONCE:
-                write_all(outbox)
-        self._records.on_step()
-
-    def _handle_delta(self, state: ReqState, delta: OutputDelta, now: float, outbox: Outbox | None) -> None:
-        if delta.queue_time is not None or delta.first_token_delay is not None:
-            self._records.on_first_delta(state, delta)
-        if delta.queue_time is not None:
-            self.queue_wait.note(delta.queue_time)
-        if delta.token_ids:
-            if state.obj.turn is not None:
-                state.obj.turn.add_output(delta.token_ids)
-            self._records.on_tokens(state, delta, now)
-        if delta.finish_reason is not None:
-            delta.finish_reason = in_client_terms(delta.finish_reason, state.obj.grammar_param)
-            state.finished_time = now
-            self._on_finished(state, delta)
-        state.push(delta, outbox)
-
-    def _on_finished(self, state: ReqState, delta: OutputDelta) -> None:
-        if delta.finish_reason is not None and delta.finish_reason.code == "queue_timeout":
-            self.queue_wait.note(self.server_args.queue_timeout or 0.0)
-        turn = state.obj.turn
-        if turn is not None:
-            if failure_of(delta.finish_reason, self.queue_wait) is None:
-                turn.end()
-            else:
-                turn.discard()
-        self._records.on_last_delta(state, delta)
-
-    # --- control --------------------------------------------------------------------------------------------------
 
     def abort_request(self, rid: str = "", abort_all: bool = False) -> None:
         """End every request whose id starts with ``rid``, or all of them; each still gets its last event.
@@ -518,51 +378,9 @@ class TokenizerManager:
         if rid or abort_all:
             self.outputs.abort(rid, abort_all=abort_all)
 
-    async def control(
-        self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
-    ) -> ControlReply:
-        """Call a named handler of the scheduler, once it has the weights that it may be loading.
-
-        It answers nobody as long, and what it is told then would be done after whoever asked has left.
-
-        Args:
-            method: name of the handler.
-            params: its arguments.
-            timeout: seconds to wait for the reply, after those for the weights.
-
-        Raises:
-            RequestFailed: if no reply came in time.
-            EngineDead: if the engine has died.
-        """
-        await self.weights.wait_until_loaded()
-        return await self.control_at_once(method, params, timeout)
-
-    async def control_at_once(
-        self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
-    ) -> ControlReply:
-        """As :meth:`control`, whatever weights are being loaded."""
-        self._check_alive()
-        return await self._control_calls.call(method, params or {}, timeout)
-
-    async def look(
-        self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
-    ) -> dict[str, Any]:
-        """What a handler tells that changes nothing; as :meth:`control`, but ``timeout`` is for the weights as well.
-
-        Raises:
-            Overloaded: if weights are being loaded all that time.
-            RequestFailed: also if the handler fails.
-        """
-        begun = time.monotonic()
-        await self.weights.wait_until_loaded(timeout)
-        reply = await self.control_at_once(method, params, timeout - (time.monotonic() - begun))
-        if not reply.success:
-            raise RequestFailed(reply.message)
-        return reply.data
-
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
         """Forget all cached prefixes; fails if requests hold memory, after waiting ``timeout`` seconds for them."""
-        return await self.control("flush_cache", {"timeout": timeout}, timeout=timeout + CONTROL_TIMEOUT)
+        return await self.control.call("flush_cache", {"timeout": timeout}, timeout + CONTROL_TIMEOUT)
 
     async def pause_generation(self, mode: PauseMode = "abort") -> None:
         """Compute nothing until :meth:`continue_generation`; requests that come meanwhile wait.
@@ -576,16 +394,17 @@ class TokenizerManager:
             Overloaded: if the server is shutting down, for which requests have to end.
             RequestFailed: if the engine does not answer.
         """
-        self.check_open()
-        # Whole, even if the caller leaves: the scheduler cannot be asked to forget half of it.
-        await asyncio.shield(asyncio.ensure_future(self._pause(mode)))
+        self.health.check_open()
 
-    async def _pause(self, mode: PauseMode) -> None:
-        await self._change("pause_generation", {"mode": mode})
-        if mode == "abort":
-            self.abort_request(abort_all=True)  # those, too, that the scheduler has not heard of
-            async with self.model_update_lock.writer_lock():
-                pass
+        async def pause() -> None:
+            data_of(await self.control.call("pause_generation", {"mode": mode}))
+            if mode == "abort":
+                self.abort_request(abort_all=True)  # includes those that the scheduler has not received yet
+                async with self.model_update_lock.writer_lock():
+                    pass
+
+        # Whole, even if the caller leaves: the scheduler cannot be asked to forget half of it.
+        await asyncio.shield(asyncio.ensure_future(pause()))
 
     async def continue_generation(self) -> None:
         """Go on after :meth:`pause_generation`.
@@ -593,7 +412,7 @@ class TokenizerManager:
         Raises:
             RequestFailed: if the engine does not answer.
         """
-        await self._change("continue_generation", {})
+        data_of(await self.control.call("continue_generation"))
 
     def start_draining(self) -> None:
         """Take no more requests, and let those that are there finish: a pause, even one under way, ends."""
@@ -601,46 +420,10 @@ class TokenizerManager:
         with contextlib.suppress(EngineDead):
             self._channels.send(ControlReq("", "continue_generation"))  # nobody waits for the reply
 
-    async def _change(self, method: str, params: dict[str, Any]) -> None:
-        reply = await self.control(method, params)
-        if not reply.success:
-            raise RequestFailed(reply.message)
-
     async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
-        """What each scheduler has to say about itself; ``timeout`` is in seconds."""
-        return [await self.look("get_internal_state", timeout=timeout)]
+        """State of each scheduler; ``timeout``, in seconds, includes the wait for weights that are being loaded.
 
-    async def get_server_info(self) -> dict[str, Any]:
-        """Resolved options, what the scheduler reported at the start, and its state now."""
-        return {
-            **self.server_args.to_public_dict(),
-            "model_path": self.weights.model_path,
-            "weight_version": self.weights.version,
-            **self.scheduler_info,
-            "launch_command": shlex.join(["bough", "serve", *self.server_args.to_flags()]),
-            "startup_time": self.metrics.startup_time,
-            "internal_states": await self.get_internal_state(),
-            "version": __version__,
-            "frontend": "python",
-        }
-
-    def get_model_info(self) -> dict[str, Any]:
-        """What is being served."""
-        config, args = self.model_config, self.server_args
-        return {
-            "model_path": self.weights.model_path,
-            "served_model_name": self.served_model_name,
-            "tokenizer_path": shown_path(args.tokenizer_path or args.model_path),
-            "is_generation": config.is_generation,
-            "preferred_sampling_params": args.preferred_sampling_params,
-            "weight_version": self.weights.version,
-            "load_format": self.weights.load_format,
-            "reasoning_parser": args.reasoning_parser,
-            "tool_call_parser": args.tool_call_parser,
-            "disaggregation_mode": "null",
-            "has_image_understanding": False,
-            "has_audio_understanding": False,
-            "model_type": config.hf_config.get("model_type"),
-            "architectures": [config.architecture],
-            "embedding": None if config.pooling is None else asdict(config.pooling),
-        }
+        Raises:
+            Overloaded, RequestFailed, EngineDead: as :meth:`SchedulerControl.call`.
+        """
+        return [data_of(await self.control.call("get_internal_state", timeout=timeout, with_loading=True))]

@@ -10,6 +10,7 @@ from bough.errors import Overloaded, PayloadTooLarge
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
+from bough.managers.scheduler_queue import SchedulerQueue
 from bough.sampling.sampling_params import MAX_BAD_WORD_TOKENS, SamplingParams
 
 MIN_BYTES = 1024
@@ -53,20 +54,21 @@ class WaitingPrompts:
         limit: most bytes that may wait. A request that comes when nothing waits is always taken, unless it is a
             client's of a server and its parameters alone are more: a small body can have them copied very often.
         vocab_size: of the model.
+        queue: knows after how long to try again if too much waits.
     """
 
-    def __init__(self, limit: int, vocab_size: int) -> None:
+    def __init__(self, limit: int, vocab_size: int, queue: SchedulerQueue) -> None:
         self._limit = limit
+        self._queue = queue
         self._mask_bytes = vocab_size // 8 + _ARRAY_BYTES
         self.num_bytes = 0
 
-    def add(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState], retry_after: float = 1.0) -> None:
+    def add(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> None:
         """Requests have come.
 
         Args:
             requests: of one call.
             states: of their outputs, in order.
-            retry_after: seconds after which to try again if too much waits.
 
         Raises:
             PayloadTooLarge: if the copies of their parameters are more than may ever wait; then nothing was added.
@@ -89,7 +91,7 @@ class WaitingPrompts:
                 f"the parameters of {len(states)} outputs take {of_parameters} bytes while these wait, and at most "
                 f"{self._limit} may wait (--max-queued-bytes); send fewer prompts at a time"
             )
-        self._check_room(self.num_bytes, sum(sizes), retry_after)
+        self._check_room(self.num_bytes, sum(sizes))
         self.num_bytes += sum(sizes)
         for state, size in zip(states, sizes, strict=True):
             state.waiting_bytes = size
@@ -99,14 +101,12 @@ class WaitingPrompts:
         requests: Sequence[GenerateRequest],
         states: Sequence[ReqState],
         before: Sequence[int],
-        retry_after: float = 1.0,
     ) -> None:
         """The prompts of requests that were added are known now: texts are encoded, the contexts of sessions looked up.
 
         Args:
             requests, states: as they were added.
             before: :func:`prompt_bytes` of each request, then.
-            retry_after: seconds after which to try again if too much waits.
 
         Raises:
             PayloadTooLarge: if the contexts of their sessions are more than may ever wait; then nothing has changed.
@@ -126,18 +126,18 @@ class WaitingPrompts:
                 f"at most {self._limit} may wait (--max-queued-bytes); send fewer prompts at a time"
             )
         if total > counted:
-            self._check_room(self.num_bytes - counted, total, retry_after)
+            self._check_room(self.num_bytes - counted, total)
         self.num_bytes += total - counted
         for state, size in zip(states, sizes, strict=True):
             state.waiting_bytes = size
 
-    def _check_room(self, others: int, arriving: int, retry_after: float) -> None:
+    def _check_room(self, others: int, arriving: int) -> None:
         """Raise :class:`Overloaded` if so many bytes may not wait beside those of others."""
         if others and others + arriving > self._limit:
             raise Overloaded(
                 f"too much waits to be computed: prompts of {others} bytes, these have {arriving}, and at most "
                 f"{self._limit} may wait (--max-queued-bytes); try again later",
-                retry_after=retry_after,
+                retry_after=self._queue.retry_after,
                 code="queue_full",
             )
 

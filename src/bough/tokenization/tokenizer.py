@@ -301,6 +301,10 @@ class Tokenizer:
         """Id of a vocabulary entry; ``None`` if there is no such entry."""
         return self._backend.token_to_id(token)
 
+    def token_text(self, token_id: int) -> str:
+        """Text of one token on its own; bytes that are no complete character become U+FFFD."""
+        return self.id_to_piece_bytes(token_id).decode(errors="replace")
+
     def id_to_piece_bytes(self, token_id: int) -> bytes:
         """What one token contributes to running text, special tokens included; possibly part of a character."""
         if self.decoder_kind is DecoderKind.BYTE_LEVEL:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.ipc.coalescing import FOLD_LENGTH
 from bough.ipc.messages import OutputDelta
-from bough.managers import tokenizer_manager
+from bough.managers import output_handler, tokenizer_manager
 from bough.managers.native_output import NativeOutput
 from bough.managers.req_state import Outbox, write_all
 from bough.managers.request_records import RequestRecords
@@ -46,7 +46,8 @@ class Written:
             self.count += len(outbox)
             write_all(outbox)
 
-        monkeypatch.setattr(tokenizer_manager, "write_all", counted)
+        for module in (tokenizer_manager, output_handler):
+            monkeypatch.setattr(module, "write_all", counted)
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,7 +9,6 @@ import pytest
 
 from bough.entrypoints.http.openai.chat import ChatChoiceWriter
 from bough.ipc.messages import FinishReason
-from bough.managers.queue_wait import QueueWait
 from tests.entrypoints.http.server import RunningServer
 
 BODIES: dict[str, dict[str, Any]] = {
@@ -35,9 +33,10 @@ class TestRefusalsOfTheScheduler:
     def test_how_long_others_have_waited(
         self, server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, stream: bool
     ) -> None:
-        monkeypatch.setattr(server.manager, "queue_wait", QueueWait())
-        monkeypatch.setattr(server.manager, "server_args", replace(server.manager.server_args, queue_timeout=9.0))
-        server.manager.queue_wait.note(7.0)
+        queue = server.manager.outputs.queue
+        monkeypatch.setattr(queue, "_noted_at", -float("inf"))
+        monkeypatch.setattr(server.manager._handler, "_queue_timeout", 9.0)
+        queue.note_wait(7.0)
         for code, told in (("overloaded", "1"), ("queue_full", "7"), ("queue_timeout", "7"), ("queue_full", "7")):
             server.engine.refusal = FinishReason("abort", message="not now", status_code=503, code=code)
             response = client.post(path, json={**BODIES[path], "stream": stream})
@@ -46,8 +45,9 @@ class TestRefusalsOfTheScheduler:
     def test_who_has_waited_too_long_counts(
         self, server: RunningServer, client: httpx.Client, monkeypatch: pytest.MonkeyPatch, path: str, stream: bool
     ) -> None:
-        monkeypatch.setattr(server.manager, "queue_wait", QueueWait())
-        monkeypatch.setattr(server.manager, "server_args", replace(server.manager.server_args, queue_timeout=9.0))
+        queue = server.manager.outputs.queue
+        monkeypatch.setattr(queue, "_noted_at", -float("inf"))
+        monkeypatch.setattr(server.manager._handler, "_queue_timeout", 9.0)
         server.engine.refusal = FinishReason("abort", message="not now", status_code=503, code="queue_timeout")
         response = client.post(path, json={**BODIES[path], "stream": stream})
         assert (response.status_code, response.headers["retry-after"]) == (503, "9")

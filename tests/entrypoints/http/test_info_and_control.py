@@ -169,7 +169,7 @@ class TestPause:
             client.post(path, timeout=0.2)
         server.engine._control = answer  # type: ignore[method-assign]
         assert client.get("/ready").status_code == (503 if path == "/pause_generation" else 200)
-        server.run(lambda: server.manager._control_calls.on_reply(unsent[0]))
+        server.run(lambda: server.manager.control.on_reply(unsent[0]))
         client.post("/continue_generation")
         assert client.get("/ready").status_code == 200
 

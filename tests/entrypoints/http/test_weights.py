@@ -316,7 +316,7 @@ def test_while_weights_are_loaded_other_calls_wait_and_the_server_is_well(
     assert (loads.status_code, loads.json()["error"]["message"]) == (503, "new weights are being loaded")
     assert not pausing.done()
     assert not [call for call in server.engine.control_calls if call.method == "pause_generation"]
-    server.run(lambda: server.manager._control_calls.on_reply(control(held[0])))
+    server.run(lambda: server.manager.control.on_reply(control(held[0])))
     assert updating.result().status_code == 200
     assert pausing.result().status_code == 200
     client.post("/continue_generation")

@@ -17,7 +17,6 @@ from bough.entrypoints.chat.tools import template_variables
 from bough.ipc.messages import OutputDelta
 from bough.managers.conversations import text_size
 from bough.managers.io_struct import GenerateRequest
-from bough.managers.native_output import failure_of
 from bough.managers.prompt_encoder import INLINE_CHARS
 from bough.managers.reasoning_span import ReasoningMarkers, ReasoningSpan
 from bough.managers.req_state import ReqState, Sink
@@ -214,9 +213,7 @@ class ChatCore:
         async with self.manager.generation([run.request]) as generation:
             while generation.unfinished:
                 for state, output in await generation.deltas(sink):
-                    failure = failure_of(output.finish_reason, self.manager.queue_wait)
-                    if failure is not None:
-                        raise failure
+                    generation.check(output)
                     reader = run.readers[state.index]
                     events = reader.read_now(output)
                     if events is None:

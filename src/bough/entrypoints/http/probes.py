@@ -38,7 +38,7 @@ class Probes:
 
     async def ready(self, call: Call) -> Response:
         """200 while requests are welcome: started, alive, not shutting down, room in the queue."""
-        loading = "new weights are being loaded" if self._manager.weights.is_loading else None
+        loading = "new weights are being loaded" if self._manager.control.is_loading else None
         return _verdict(self._manager.health.why_not_ready() or loading)
 
     async def health_generate(self, call: Call) -> Response:
@@ -53,7 +53,7 @@ class Probes:
     async def _generate(self) -> str | None:
         manager = self._manager
         closed = manager.health.why_not_open()
-        if closed is not None or manager.health.paused or manager.weights.is_loading:
+        if closed is not None or manager.health.paused or manager.control.is_loading:
             return closed
         started = time.monotonic()
         request = probe_request(
@@ -66,7 +66,7 @@ class Probes:
                 return None  # tokens of other requests came through meanwhile: busy, not sick
             if manager.health.was_paused_since(started):
                 return None  # nor is it sick because it was told to wait
-            if manager.weights.is_loading or manager.weights.last_loaded >= started:
+            if manager.control.is_loading or manager.control.last_loaded >= started:
                 return None  # or because it gets new weights
             return f"no token within {DEEP_PROBE_TIMEOUT:g} s"
         except Overloaded:

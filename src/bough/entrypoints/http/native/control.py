@@ -13,6 +13,7 @@ from bough.entrypoints.http.fields import BodySpec
 from bough.errors import BadRequest
 from bough.ipc.messages import PauseMode
 from bough.managers.io_struct import MAX_RID_CHARS
+from bough.managers.server_info import model_info, server_info
 from bough.managers.tokenizer_manager import TokenizerManager
 
 METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
@@ -73,11 +74,11 @@ class ControlHandlers:
 
     async def model_info(self, call: Call) -> Response:
         """``GET /model_info``: what is being served."""
-        return Response(msgspec.json.encode({**self._manager.get_model_info(), **self._sampling()}))
+        return Response(msgspec.json.encode({**model_info(self._manager), **self._sampling()}))
 
     async def server_info(self, call: Call) -> Response:
         """``GET /server_info``: options, capacity and state."""
-        info = await self._manager.get_server_info()
+        info = await server_info(self._manager)
         return Response(msgspec.json.encode({**info, **self._sampling()}))
 
     def _sampling(self) -> dict[str, Any]:

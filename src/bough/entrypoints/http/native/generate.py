@@ -13,7 +13,6 @@ from bough.entrypoints.http.pacing import add_paced, compile_patterns
 from bough.entrypoints.http.unknown_fields import Unknown, known_members
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
-from bough.managers.native_output import failure_of
 from bough.managers.req_state import ReqState
 from bough.managers.request_limits import WORK_PER_TURN, work_of_params
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -97,9 +96,7 @@ class GenerateHandler:
                 events = []
                 for state, delta in await generation.deltas(sink):
                     if not started:
-                        failure = failure_of(delta.finish_reason, self._manager.queue_wait)
-                        if failure is not None:
-                            raise failure
+                        generation.check(delta)
                         started = True
                     output = outputs[state.index]
                     await add_paced(output.add, delta)
@@ -109,12 +106,8 @@ class GenerateHandler:
     async def _whole(self, requests: Sequence[GenerateRequest], *, is_batch: bool) -> bytes:
         async with self._manager.generation(requests) as generation:
             outputs = [b""] * len(generation.states)
-            while generation.unfinished:
-                for state, delta in await generation.deltas():
-                    failure = failure_of(delta.finish_reason, self._manager.queue_wait)
-                    if failure is not None:
-                        raise failure
-                    output = self._manager.native_output(state, with_index=False, as_json=True)
-                    await add_paced(output.add, delta)
-                    outputs[state.index] = msgspec.json.encode(output.answer(delta))
+            async for state, delta in generation.results():
+                output = self._manager.native_output(state, with_index=False, as_json=True)
+                await add_paced(output.add, delta)
+                outputs[state.index] = msgspec.json.encode(output.answer(delta))
         return outputs[0] if len(outputs) == 1 and not is_batch else b"[%b]" % b",".join(outputs)

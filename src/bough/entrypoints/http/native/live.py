@@ -12,6 +12,7 @@ import msgspec
 from bough.entrypoints.http.asgi import EVENTS_TYPE, Call, EventStream, Response
 from bough.errors import Overloaded
 from bough.managers.health import ServerState
+from bough.managers.scheduler_control import data_of
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.history import WINDOW_S
 
@@ -79,7 +80,9 @@ class LiveView:
         """Make a picture; the first of a stream carries what was before."""
         manager = self._manager
         state = (await manager.get_internal_state(TIMEOUT))[0]
-        cache = await manager.look("get_cache_outline", {"max_nodes": MAX_NODES}, timeout=TIMEOUT)
+        cache = data_of(
+            await manager.control.call("get_cache_outline", {"max_nodes": MAX_NODES}, TIMEOUT, with_loading=True)
+        )
         metrics = manager.metrics
         picture = {
             "time": time.time(),

@@ -86,7 +86,7 @@ class ProfileHandlers:
         name = body.profile_id or time.strftime("%Y%m%d-%H%M%S") + f"-{time.time_ns() % 1_000_000_000:09d}"
         if body.profile_prefix is not None:
             name = f"{body.profile_prefix}-{name}"
-        reply = await self._manager.control(
+        reply = await self._manager.control.call(
             "start_profile",
             {
                 "directory": self._make_directory(body.output_dir),
@@ -103,7 +103,7 @@ class ProfileHandlers:
 
     async def stop(self, call: Call) -> Response:
         """``POST /stop_profile``: end the profile; the answer names its files, a line each."""
-        reply = await self._manager.control("stop_profile", timeout=STOP_TIMEOUT)
+        reply = await self._manager.control.call("stop_profile", timeout=STOP_TIMEOUT)
         if not reply.success:
             raise BadRequest(reply.message)
         return Response("".join(f"{path}\n" for path in reply.data["paths"]).encode(), content_type=TEXT_TYPE)

@@ -18,8 +18,9 @@ from bough.entrypoints.http.openai.usage import Usage
 from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
+from bough.managers.generation import failure_of
 from bough.managers.io_struct import GenerateRequest, new_request_id
-from bough.managers.native_output import failure_of, meta_info, version_spans
+from bough.managers.native_output import meta_info, version_spans
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -152,7 +153,7 @@ class Answer:
                     if writer.parses:
                         await writer.parse(delta)
                     if delta.finish_reason is not None:
-                        failure = failure_of(delta.finish_reason, manager.queue_wait)
+                        failure = failure_of(delta.finish_reason, manager.outputs.queue)
                         if failure is not None:
                             if any(news):
                                 yield b"".join(news)
@@ -185,25 +186,21 @@ class Answer:
         scores = [0.0] * len(writers)
         cached = [0] * len(writers)
         async with manager.generation(requests) as generation:
-            while generation.unfinished:
-                for state, delta in await generation.deltas():
-                    failure = failure_of(delta.finish_reason, manager.queue_wait)
-                    if failure is not None:
-                        raise failure
-                    writer = writers[state.index]
-                    if writer.parses:
-                        await writer.parse(delta)
-                    usage.update(state, delta, writer.reasoning_tokens)
-                    choice = await writer.whole(delta)
-                    if self._with_meta_info:
-                        info = meta_info(state, delta)
-                        info["reasoning_tokens"] = writer.reasoning_tokens or 0
-                        choice = b'%b,"meta_info":%b}' % (choice[:-1], _encode(info))
-                    choices[state.index] = choice
-                    cached[state.index] = delta.cached_tokens
-                    scores[state.index] = _score(delta)
-                    if state.index == 0:
-                        members = await writer.members(delta)
+            async for state, delta in generation.results():
+                writer = writers[state.index]
+                if writer.parses:
+                    await writer.parse(delta)
+                usage.update(state, delta, writer.reasoning_tokens)
+                choice = await writer.whole(delta)
+                if self._with_meta_info:
+                    info = meta_info(state, delta)
+                    info["reasoning_tokens"] = writer.reasoning_tokens or 0
+                    choice = b'%b,"meta_info":%b}' % (choice[:-1], _encode(info))
+                choices[state.index] = choice
+                cached[state.index] = delta.cached_tokens
+                scores[state.index] = _score(delta)
+                if state.index == 0:
+                    members = await writer.members(delta)
         if n > self._n:
             best = _best(scores, n, self._n)
             choices, cached = [choices[index] for index in best], [cached[index] for index in best]
