@@ -16,8 +16,8 @@ from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.executor import AheadExecutor, InlineExecutor, Launched, StepExecutor
+from bough.scheduler.planned import Planned
 from bough.scheduler.scheduler import Scheduler
-from bough.scheduler.step_builder import Planned
 from bough.step_plan import StepPlan, StepResult
 from bough_fake.model import expected_tokens
 from bough_fake.runner import StepDuration

@@ -10,9 +10,9 @@ import numpy as np
 
 from bough.constrained.base import ENDED, GOES_ON, INVALID_GRAMMAR, MASKED, REFUSED, GrammarMatcher, Judgement
 from bough.ipc.messages import DecodeInit, FinishReason, OutputDelta, PositionLogprobs
+from bough.scheduler.planned import Planned
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_builder import Planned
 from bough.step_plan import IntArray, RowEmbedding, RowLogprobResult, StepResult
 
 logger = logging.getLogger(__name__)

@@ -26,10 +26,11 @@ import numpy as np
 
 from bough.scheduler.admission import OUTPUT_CLIP_TOKENS, NewTokenRatio
 from bough.scheduler.cost_model import MIN_CHUNK_TOKENS, CostModel
+from bough.scheduler.planned import Planned
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import LOGPROBS_AT_ONCE, StepBudget, StepLimits, budget_of_step
-from bough.scheduler.step_builder import Planned, StepBuilder
+from bough.scheduler.step_builder import StepBuilder
 from bough.scheduler.waiting_queue import AGE_LIMIT_SECONDS, SHORT_PROMPT_TOKENS
 from bough.step_plan import FurtherSteps, IntArray
 

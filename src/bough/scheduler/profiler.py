@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from bough.errors import BadRequest, RequestFailed
+from bough.scheduler.planned import Planned
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_builder import Planned
 
 logger = logging.getLogger(__name__)
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
+from bough.scheduler.planned import Planned
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Req, ReqState
 from bough.scheduler.request_table import RequestTable
@@ -21,7 +22,6 @@ from bough.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWr
 
 if TYPE_CHECKING:
     from bough.constrained.compiler import CompileJob
-    from bough.scheduler.step_builder import Planned
 
 logger = logging.getLogger(__name__)
 

@@ -42,6 +42,7 @@ from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for
 from bough.scheduler.grammars import Grammars, grammars_for
 from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor
+from bough.scheduler.planned import Planned
 from bough.scheduler.planner import StepPlanner
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.profiler import Profiler
@@ -50,7 +51,6 @@ from bough.scheduler.req import Pooling, Req
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.requests import Requests
 from bough.scheduler.step_budget import limits_of_steps
-from bough.scheduler.step_builder import Planned
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.trials import Trials
 from bough.scheduler.waiting_queue import WaitingQueue

@@ -6,8 +6,8 @@ import logging
 import time
 from dataclasses import asdict, dataclass
 
+from bough.scheduler.planned import Planned
 from bough.scheduler.requests import Requests
-from bough.scheduler.step_builder import Planned
 
 logger = logging.getLogger(__name__)
 
