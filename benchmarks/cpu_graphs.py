@@ -118,7 +118,7 @@ def measure(
     def send(deltas: list[OutputDelta]) -> None:
         encoder.encode(BatchTokenIDOutput(deltas))
 
-    scheduler = Scheduler(args, config, stopwatch, None, send_deltas=send)
+    scheduler = Scheduler(args, config, stopwatch, None, send_to_detokenizer=send)
     rng = np.random.default_rng(0)
     params = SamplingParams(temperature=0.0, max_new_tokens=steps + (WARM_UP + 1) * MAX_STEPS_IN_A_ROW, ignore_eos=True)
     for index in range(running):
@@ -128,7 +128,7 @@ def measure(
         scheduler.step()
     for _ in range(WARM_UP):
         scheduler.step()
-    while scheduler.plan_goes_on:
+    while scheduler.steps.plan_goes_on:
         scheduler.step()
     kernels, runner, host = [], [], []
     timed = {name: stopwatch.timed(getattr(Program, name)) for name in ("run", "decode")}
@@ -138,7 +138,7 @@ def measure(
             stopwatch.worker_seconds = stopwatch.kernel_seconds = 0.0
             begin = time.perf_counter()
             scheduler.step()
-            while scheduler.plan_goes_on:
+            while scheduler.steps.plan_goes_on:
                 scheduler.step()
             seconds = time.perf_counter() - begin
             before, done = done, scheduler.log.steps

@@ -70,7 +70,7 @@ def measure(running: int, waiting: int, policy: str, *, free_slots: int = 0) -> 
         SimpleNamespace(eos_token_ids=(0,)),  # type: ignore[arg-type]
         worker,
         None,
-        send_deltas=send,
+        send_to_detokenizer=send,
     )
     rng = np.random.default_rng(0)
     params = SamplingParams(temperature=0.0, max_new_tokens=STEPS + 20, ignore_eos=True)

@@ -64,7 +64,9 @@ class CheckServer:
             )
             config = ModelConfig.from_path(directory, dtype="float32", device=device.type)
             self.worker = TpModelWorker(args, config)
-            self.scheduler = Scheduler(args, config, self.worker, tokenizer, send_deltas=self._keep, **text_options)
+            self.scheduler = Scheduler(
+                args, config, self.worker, tokenizer, send_to_detokenizer=self._keep, **text_options
+            )
 
     def _keep(self, deltas: list[Any]) -> None:
         for delta in deltas:

@@ -59,7 +59,7 @@ class Served:
             )
             config = ModelConfig.from_path(directory, device=device.type)
             self.worker = TpModelWorker(args, config)
-            self.scheduler = Scheduler(args, config, self.worker, None, send_deltas=self._count)
+            self.scheduler = Scheduler(args, config, self.worker, None, send_to_detokenizer=self._count)
 
     def _count(self, deltas: list[Any]) -> None:
         self.tokens += sum(len(delta.token_ids) for delta in deltas)

@@ -56,7 +56,9 @@ class EchoScheduler:
                 self.handle(message)
             self.step()
             if self.channels.heartbeat_due:
-                self.channels.send(Heartbeat("scheduler", stats=SchedulerStats(num_running_reqs=len(self.requests))))
+                self.channels.send_to_tokenizer(
+                    Heartbeat("scheduler", stats=SchedulerStats(num_running_reqs=len(self.requests)))
+                )
 
     def handle(self, message) -> None:
         if isinstance(message, TokenizedGenerateReqInput):
@@ -71,7 +73,7 @@ class EchoScheduler:
         elif isinstance(message, ControlReq):
             known = message.method in ("flush_cache", "get_internal_state")
             state = {"num_running_reqs": len(self.requests), "idle": not self.requests}
-            self.channels.send(
+            self.channels.send_to_tokenizer(
                 ControlReply(message.call_id, 0, known, "" if known else f"unknown method {message.method}", state)
             )
         elif isinstance(message, ShutdownReq):

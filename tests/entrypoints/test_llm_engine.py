@@ -29,7 +29,7 @@ def engine() -> LLMEngine:
 def whole(engine) -> Iterator[None]:
     yield
     assert not engine.has_unfinished_requests()
-    assert engine.scheduler.internal_state()["kv_discrepancy"] is None
+    assert engine.scheduler.reports.internal_state()["kv_discrepancy"] is None
 
 
 def run(engine: LLMEngine) -> dict[str, RequestOutput]:
@@ -157,7 +157,7 @@ def test_request_that_cannot_be_decoded_ends_in_the_scheduler_too(engine):
     (output,) = engine.step()
     assert output.finished
     assert "could not be decoded" in output.outputs[0].error
-    assert engine.scheduler.stats().num_running_reqs == 0
+    assert engine.scheduler.reports.stats().num_running_reqs == 0
     run(engine)
     engine.add_request("r", "A tree", GREEDY)
     assert run(engine)["r"].outputs[0].finish_reason == "length"

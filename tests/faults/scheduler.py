@@ -22,7 +22,7 @@ def compute() -> None:
 
 if __name__ == "__main__":
     before(Scheduler, "__init__", lambda: hold_start("scheduler"))
-    before(Scheduler, "step", lambda: strike("scheduler"))
+    before(Scheduler, "recv_requests", lambda: strike("scheduler"))
     before(TimedWorker, "forward_batch_generation", compute)
     before(TimedWorker, "forward_further", compute)
     sys.exit(run_child(run_scheduler_process, sys.argv[1:]))

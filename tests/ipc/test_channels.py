@@ -138,7 +138,7 @@ def test_results_pass_through_the_detokenizer(ends, loop):
         delta.text = str(delta.token_ids)
     detokenizer.send_deltas(batch.deltas)
     detokenizer.send(Heartbeat("detokenizer"))
-    scheduler.send(ControlReply("c", 0, True))
+    scheduler.send_to_tokenizer(ControlReply("c", 0, True))
 
     async def collect() -> list:
         return [await asyncio.wait_for(main.recv(), 5) for _ in range(3)]
@@ -209,8 +209,8 @@ def test_a_lagging_receiver_costs_nothing_but_latency(ends):
 def test_control_replies_wait_for_a_lagging_receiver_and_stale_heartbeats_do_not(ends, loop):
     scheduler, main = ends.scheduler(has_detokenizer=False), ends.main()
     for i in range(1000):
-        scheduler.send(ControlReply(str(i), 0, True))
-        scheduler.send(Heartbeat("scheduler"))
+        scheduler.send_to_tokenizer(ControlReply(str(i), 0, True))
+        scheduler.send_to_tokenizer(Heartbeat("scheduler"))
 
     async def collect() -> tuple[list[str], int]:
         calls: list[str] = []
@@ -235,7 +235,7 @@ def test_control_replies_wait_for_a_lagging_receiver_and_stale_heartbeats_do_not
     turning.join()
     assert calls == [str(i) for i in range(1000)]
     assert heartbeats < 1000
-    scheduler.send(Heartbeat("scheduler"))
+    scheduler.send_to_tokenizer(Heartbeat("scheduler"))
     last = loop.run_until_complete(asyncio.wait_for(main.recv(), 5))
     assert isinstance(last, Heartbeat)
     assert last.lag_total > 0
@@ -295,7 +295,7 @@ def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):
         assert scheduler.recv(0.1) == []
     assert scheduler.malformed_total == 2
     assert [detokenizer.recv(1) for _ in range(2)] == [None, None]
-    scheduler.send(Heartbeat("scheduler"))
+    scheduler.send_to_tokenizer(Heartbeat("scheduler"))
 
     async def collect() -> list:
         received = []
@@ -303,7 +303,7 @@ def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):
             received.append(await asyncio.wait_for(main.recv(), 5))
             if main.malformed_total < 2:
                 await asyncio.sleep(0.1)
-                scheduler.send(Heartbeat("scheduler"))
+                scheduler.send_to_tokenizer(Heartbeat("scheduler"))
         return received
 
     received = loop.run_until_complete(collect())

@@ -138,7 +138,7 @@ class VectorScheduler:
         config = load_model_config(args)
         self.deltas: dict[str, OutputDelta] = {}
         worker = worker_factory(config)(args, config)
-        self.scheduler = Scheduler(args, config, worker, None, send_deltas=self._take, strict_accounting=True)
+        self.scheduler = Scheduler(args, config, worker, None, send_to_detokenizer=self._take, strict_accounting=True)
         self.num_steps = 0
 
     def _take(self, deltas: list[OutputDelta]) -> None:
@@ -150,7 +150,7 @@ class VectorScheduler:
         message = TokenizedEmbeddingReqInput(
             rid, np.array(tokens, dtype="<i4").tobytes(), None if types is None else bytes(types), **fields
         )
-        self.scheduler.handle_embedding_request(message)
+        self.scheduler.arrivals.handle_embedding_request(message)
 
     def run(self) -> None:
         while self.scheduler.step():

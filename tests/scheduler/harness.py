@@ -149,7 +149,7 @@ class Harness:
             SimpleNamespace(eos_token_ids=tuple(eos_token_ids)),  # type: ignore[arg-type]
             self.worker,
             tokenizer,
-            send_deltas=self._take,
+            send_to_detokenizer=self._take,
             make_executor=_EXECUTORS[overlap],
             make_compiler=make_compiler,
             on_event=self._on_event,

@@ -58,7 +58,7 @@ def serve(
         config,
         worker,
         None,
-        send_deltas=lambda deltas: [outputs[delta.rid].add(delta) for delta in deltas] and None,
+        send_to_detokenizer=lambda deltas: [outputs[delta.rid].add(delta) for delta in deltas] and None,
         make_executor=make_executor,
         strict_accounting=True,
     )

@@ -38,7 +38,7 @@ def test_who_waits_too_long_is_refused_and_who_has_begun_is_not(clock: Clock) ->
     assert (reason.type, reason.status_code, reason.code) == ("abort", 503, "queue_timeout")
     harness.run()
     assert harness.outputs[running].token_ids == harness.expected(prompt_of(10), 30)
-    stats = harness.scheduler.stats()
+    stats = harness.scheduler.reports.stats()
     assert (stats.num_queue_timeouts_total, stats.num_timeouts_total) == (1, 0)
 
 
@@ -58,7 +58,7 @@ def test_request_whose_time_is_over_ends_with_what_there_is(clock: Clock, overla
     assert 0 < len(output.token_ids) < 30
     assert output.token_ids == harness.expected(prompt_of(10), 30)[: len(output.token_ids)]
     assert harness.outputs[other].token_ids == harness.expected(prompt_of(10, 1), 30)
-    assert harness.scheduler.stats().num_timeouts_total == 1
+    assert harness.scheduler.reports.stats().num_timeouts_total == 1
 
 
 def test_request_that_has_nothing_when_its_time_is_over_fails(clock: Clock) -> None:
@@ -103,7 +103,7 @@ def test_deadlines_of_requests_that_have_ended_are_forgotten() -> None:
     for seed in range(deadlines.MAX_STALE_ENTRIES + 50):
         harness.submit(prompt_of(2, seed), max_new_tokens=1)
         harness.run()
-    assert len(harness.scheduler.deadlines._heap) <= deadlines.MAX_STALE_ENTRIES + 3
+    assert len(harness.scheduler.arrivals.deadlines._heap) <= deadlines.MAX_STALE_ENTRIES + 3
 
 
 def test_an_id_that_is_used_again_has_a_time_of_its_own(clock: Clock) -> None:

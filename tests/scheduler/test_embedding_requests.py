@@ -57,15 +57,15 @@ def test_encoders_get_whole_sequences_within_the_budget(encoder_path: Path, chun
         assert plan.num_rows <= 8
         if chunk == 30:
             assert plan.num_tokens <= 30 or plan.num_rows == 1
-    assert scheduler.scheduler.kv.check_idle() is None
+    assert scheduler.scheduler.requests.kv.check_idle() is None
 
 
 def test_time_counts_from_the_arrival_in_the_main_process(encoder_path: Path) -> None:
     scheduler = VectorScheduler(encoder_path, queue_timeout=5.0)
     ids = np.array([5], dtype="<i4").tobytes()
     message = TokenizedEmbeddingReqInput("late", ids, arrival_time=time.monotonic() - 6)
-    scheduler.scheduler.handle_embedding_request(message)
-    scheduler.scheduler.end_late()
+    scheduler.scheduler.arrivals.handle_embedding_request(message)
+    scheduler.scheduler.arrivals.end_late()
     reason = scheduler.deltas["late"].finish_reason
     assert reason is not None
     assert reason.code == "queue_timeout"
@@ -74,7 +74,7 @@ def test_time_counts_from_the_arrival_in_the_main_process(encoder_path: Path) ->
 def test_wrong_kinds_of_requests_are_refused(encoder_path: Path) -> None:
     scheduler = VectorScheduler(encoder_path)
     ids = np.array([5], dtype="<i4").tobytes()
-    scheduler.scheduler.handle_generate_request(TokenizedGenerateReqInput(["g"], ids, SamplingParams()))
+    scheduler.scheduler.arrivals.handle_generate_request(TokenizedGenerateReqInput(["g"], ids, SamplingParams()))
     reason = scheduler.deltas["g"].finish_reason
     assert reason is not None
     assert (reason.type, reason.status_code) == ("abort", 400)
@@ -127,7 +127,7 @@ def test_a_full_queue_refuses_and_an_abort_ends_what_waits(encoder_path: Path) -
     reason = scheduler.deltas["third"].finish_reason
     assert reason is not None
     assert reason.status_code == 503
-    scheduler.scheduler.abort_request(AbortReq("second"))
+    scheduler.scheduler.arrivals.abort_request(AbortReq("second"))
     scheduler.run()
     assert scheduler.deltas["second"].embedding is None
     assert len(scheduler.vector("first")) == 48

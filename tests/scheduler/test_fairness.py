@@ -19,8 +19,8 @@ POLICIES = ["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 
 def slow_prefill(harness: Harness, per_token: float = 1e-3) -> None:
     """Make the planner believe that a prompt token costs a millisecond and a step next to nothing."""
-    harness.scheduler.cost_model = harness.scheduler.planner.cost_model = CostModel(1e-4, per_token, 0.0)
-    harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
+    harness.scheduler.planner.cost_model = CostModel(1e-4, per_token, 0.0)
+    harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -139,9 +139,9 @@ def test_lpm_does_not_overtake_a_request_that_has_waited_long() -> None:
     harness.step()
     (unlucky,) = harness.submit(prompt_of(50, 5), max_new_tokens=2, rid="unlucky")
     (lucky,) = harness.submit([*shared, 1], max_new_tokens=2, rid="lucky")
-    order = [req.rid for req, _ in harness.scheduler.queue.ordered(_now(harness, 0.0), 10)]
+    order = [req.rid for req, _ in harness.scheduler.requests.queue.ordered(_now(harness, 0.0), 10)]
     assert order == ["lucky", "unlucky"], "the policy favours what is cached"
-    order = [req.rid for req, _ in harness.scheduler.queue.ordered(_now(harness, 6.0), 10)]
+    order = [req.rid for req, _ in harness.scheduler.requests.queue.ordered(_now(harness, 6.0), 10)]
     assert order == ["unlucky", "lucky"], "age beats the policy"
     harness.run()
     assert harness.outputs[unlucky].token_ids == harness.expected(prompt_of(50, 5), 2)
@@ -166,7 +166,7 @@ def test_prompts_that_have_begun_and_waited_long_are_not_overtaken_by_shorter_on
 
 
 def _now(harness: Harness, later: float) -> float:
-    return max(req.arrival_time for req in harness.scheduler.queue) + later
+    return max(req.arrival_time for req in harness.scheduler.requests.queue) + later
 
 
 def test_free_slots_are_filled_in_the_next_step() -> None:
@@ -192,7 +192,7 @@ def test_ten_thousand_waiting_requests_do_not_add_python_calls_to_a_step(policy:
         harness = Harness(
             max_running_requests=slots, max_total_num_tokens=1100, schedule_policy=policy, disable_radix_cache=True
         )
-        harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
+        harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
         for seed in range(4):
             harness.submit(prompt_of(8, seed), max_new_tokens=200)
         for seed in range(waiting):
@@ -234,7 +234,7 @@ def test_age_counts_within_a_priority() -> None:
     harness.step()
     for rid, priority, tokens in (("low", -9, 1), ("first", 0, 1), ("second", 0, 9), ("high", 9, 1)):
         harness.submit(prompt_of(8, len(rid)), max_new_tokens=tokens, rid=rid, priority=priority)
-    queue = harness.scheduler.queue
+    queue = harness.scheduler.requests.queue
     assert [req.rid for req, _ in queue.ordered(_now(harness, 0.0), 10)] == ["high", "second", "first", "low"]
     old = queue.ordered(_now(harness, 6.0), 10)
     assert old == [(req, True) for req, _ in old]
@@ -266,7 +266,7 @@ def test_dfs_weight_keeps_branches_together_heaviest_first() -> None:
         harness.submit([*base, tail], max_new_tokens=1, rid=f"{name}{tail}")[0]
         for tail, (name, base) in enumerate([("a", a), ("b", b), ("b", b), ("a", a), ("b", b)])
     ]
-    order = [req.rid for req, _ in harness.scheduler.queue.ordered(_now(harness, 0.0), 10)]
+    order = [req.rid for req, _ in harness.scheduler.requests.queue.ordered(_now(harness, 0.0), 10)]
     assert order == ["b1", "b2", "b4", "a0", "a3"]
     harness.run()
     assert all(len(harness.outputs[rid].token_ids) == 1 for rid in rids)
@@ -328,8 +328,8 @@ def test_hours_of_decoding_do_not_make_prompts_look_free() -> None:
 
 def slow_base(harness: Harness, base: float) -> None:
     """Make the planner believe that a step costs ``base`` seconds whatever it does."""
-    harness.scheduler.cost_model = harness.scheduler.planner.cost_model = CostModel(base, 3e-3, 1e-9)
-    harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
+    harness.scheduler.planner.cost_model = CostModel(base, 3e-3, 1e-9)
+    harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
 
 
 @pytest.mark.parametrize("base", [0.1, 0.15, 3.0])
@@ -369,7 +369,7 @@ def test_short_prompt_behind_two_long_ones_starts_soon_while_others_decode(
 def test_a_long_prompt_does_not_double_the_gaps_of_others(base: float, per_token: float) -> None:
     harness = Harness(max_total_num_tokens=20_000, context_len=10_000, verify=False)
     model = CostModel(base, per_token, per_token * 1e-3)
-    harness.scheduler.cost_model = harness.scheduler.planner.cost_model = model
+    harness.scheduler.planner.cost_model = model
     ratios: list[float] = []
 
     def observe(tokens: int, context: float, *_: object) -> None:

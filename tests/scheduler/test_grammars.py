@@ -603,7 +603,7 @@ def test_a_step_that_fails_within_a_jump_leaves_nothing_in_the_cache_that_was_no
     h.step()
     h.submit(PROMPT, rid="jump", regex=regex, max_new_tokens=200)
     h.run()
-    assert h.scheduler.counters.failed_steps == 1
+    assert h.scheduler.log.num_failed == 1
     assert text_of(h.outputs["jump"])[1:-1] == LONG_TEXT[:300]
     assert len(h.outputs["free"].token_ids) == 80
     follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
@@ -926,22 +926,22 @@ def test_an_output_that_is_complete_is_neither_aborted_nor_late(monkeypatch: pyt
     h, tokens = ended_unseen()
     h.abort("r")
     assert_ended(h, tokens)
-    assert h.scheduler.counters.aborted == 0
+    assert h.scheduler.requests.num_aborted == 0
     h, tokens = ended_unseen()
     now = time.monotonic()
     monkeypatch.setattr("bough.scheduler.deadlines.time.monotonic", lambda: now + 2000)
-    h.scheduler.end_late()
+    h.scheduler.arrivals.end_late()
     assert_ended(h, tokens)
-    assert h.scheduler.counters.timeouts == 0
+    assert h.scheduler.arrivals.num_timeouts == 0
 
 
 @pytest.mark.usefixtures("unseen_ends")
 @pytest.mark.parametrize("beside", [0, 1])
 def test_where_memory_runs_out_those_that_are_complete_end_first(beside: int, monkeypatch: pytest.MonkeyPatch) -> None:
     h, tokens = ended_unseen(beside)
-    extend = h.scheduler.kv.extend_decode
+    extend = h.scheduler.requests.kv.extend_decode
     monkeypatch.setattr(
-        h.scheduler.kv, "extend_decode", lambda slots: extend(slots) if h.outputs["r"].finish_reason else None
+        h.scheduler.requests.kv, "extend_decode", lambda slots: extend(slots) if h.outputs["r"].finish_reason else None
     )
     h.step()
     assert_ended(h, tokens)

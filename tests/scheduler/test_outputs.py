@@ -287,7 +287,7 @@ def test_overlap_and_normal_say_and_cache_the_same() -> None:
         harness.close()
         said = [(rid, harness.outputs[rid].token_ids, harness.outputs[rid].finish_reason) for rid in rids]
         cached = [
-            harness.scheduler.kv.match(np.array(prompt + harness.outputs[rid].token_ids, dtype=np.int32), None)
+            harness.scheduler.requests.kv.match(np.array(prompt + harness.outputs[rid].token_ids, dtype=np.int32), None)
             for rid, prompt in zip(rids, prompts, strict=True)
         ]
         return said, cached
@@ -319,7 +319,7 @@ def test_accounts_that_do_not_add_up_are_an_error_in_tests_and_a_counted_repair_
         harness = Harness()
         harness.submit(prompt_of(20))
         harness.step()
-        assert harness.scheduler.kv.allocator.alloc_extend(1, 0, -1) is not None
+        assert harness.scheduler.requests.kv.allocator.alloc_extend(1, 0, -1) is not None
         return harness
 
     with pytest.raises(RuntimeError, match="KV accounting does not add up"):
@@ -329,8 +329,8 @@ def test_accounts_that_do_not_add_up_are_an_error_in_tests_and_a_counted_repair_
     harness.run()
     assert "KV accounting does not add up, starting over with an empty cache" in caplog.text
     for _ in range(2):
-        assert harness.scheduler.stats().kv_accounting_repairs_total == 1
-        assert harness.scheduler.kv.check_idle() is None
+        assert harness.scheduler.reports.stats().kv_accounting_repairs_total == 1
+        assert harness.scheduler.requests.kv.check_idle() is None
         (later,) = harness.submit(prompt_of(20))
         harness.run()
         assert harness.outputs[later].token_ids == harness.expected(prompt_of(20), 8)
@@ -339,7 +339,7 @@ def test_accounts_that_do_not_add_up_are_an_error_in_tests_and_a_counted_repair_
 def test_where_memory_is_lost_a_request_that_has_no_room_waits_for_nothing() -> None:
     harness = Harness(max_total_num_tokens=64)
     harness.scheduler._strict_accounting = False
-    assert harness.scheduler.kv.allocator.alloc_extend(1, 0, -1) is not None
+    assert harness.scheduler.requests.kv.allocator.alloc_extend(1, 0, -1) is not None
     (large,) = harness.submit(prompt_of(63), max_new_tokens=1)
     (small,) = harness.submit(prompt_of(20), max_new_tokens=1)
     harness.run(max_steps=20)
@@ -371,7 +371,7 @@ def test_steps_follow_one_another_while_nobody_is_to_be_told_anything() -> None:
     harness.run()
     assert [harness.outputs[rid].token_ids for rid in rids] == [harness.expected(prompt, 50) for prompt in prompts]
     assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 16, 1]
-    assert harness.scheduler.stats().decode_tokens_total == 3 * 50
+    assert harness.scheduler.reports.stats().decode_tokens_total == 3 * 50
 
 
 def test_plans_have_one_step_where_tokens_cannot_be_chosen_natively_alone() -> None:
@@ -404,14 +404,14 @@ def test_an_error_in_the_logprobs_of_earlier_steps_ends_one_request(monkeypatch:
     harness = Harness(max_steps=13)
     fields = {"max_new_tokens": 40, "stream": False, "return_logprob": True}
     (bad,), (good,) = (harness.submit(prompt_of(20, seed), **fields) for seed in (1, 2))
-    read = output_processor._sampled_logprobs
+    read = output_processor.sampled_logprobs
 
     def raise_for_one(req: Req, token: int, result: RowLogprobResult) -> PositionLogprobs:
         if req.rid == bad and len(req.pending_logprobs) == 5:
             raise ValueError("a wrong number of ids")
         return read(req, token, result)
 
-    monkeypatch.setattr(output_processor, "_sampled_logprobs", raise_for_one)
+    monkeypatch.setattr(output_processor, "sampled_logprobs", raise_for_one)
     harness.run()
     reason = harness.outputs[bad].finish_reason
     assert reason is not None
@@ -449,7 +449,7 @@ def test_streams_are_told_of_each_token_before_the_next_step_of_a_run(own_stops:
     assert [harness.outputs[rid].token_ids for rid in (*rids, whole)] == expected
     assert {len(delta.token_ids) for rid in rids for delta in harness.outputs[rid].deltas} == {1}
     assert told == [count for count in range(1, 50) if count % 16 != 1]
-    assert harness.scheduler.stats().decode_tokens_total == 3 * 50
+    assert harness.scheduler.reports.stats().decode_tokens_total == 3 * 50
     assert harness.scheduler.log.steps == 50
 
 
@@ -464,7 +464,7 @@ def test_a_run_ends_with_a_stop_token_of_a_request_s_own(stream: bool, page_size
     (other,) = harness.submit(prompt_of(20, 1), **fields)
     harness.step()
     harness.step()
-    while harness.scheduler.plan_goes_on:
+    while harness.scheduler.steps.plan_goes_on:
         harness.step()
     assert harness.outputs[stopping].token_ids == tokens[: length + 1]
     reason = harness.outputs[stopping].finish_reason
@@ -472,7 +472,7 @@ def test_a_run_ends_with_a_stop_token_of_a_request_s_own(stream: bool, page_size
     assert (reason.type, reason.matched) == ("stop", tokens[length])
     assert harness.worker.steps[-1][0].num_steps == 16
     assert len(harness.worker.steps) == 1 + length, "no step more than it takes"
-    kv = harness.scheduler.kv
+    kv = harness.scheduler.requests.kv
     kv.check_integrity()
     assert kv.usage().private + kv.usage().protected == -(-(20 + length) // page_size) * page_size
     harness.run()
@@ -484,12 +484,12 @@ def test_a_message_between_two_steps_ends_their_plan() -> None:
     (first,) = harness.submit(prompt_of(20), max_new_tokens=40)
     for _ in range(5):
         harness.step()
-    assert harness.scheduler.plan_goes_on
+    assert harness.scheduler.steps.plan_goes_on
     assert len(harness.outputs[first].token_ids) == 5
     (second,) = harness.submit(prompt_of(30, 1), max_new_tokens=40)
-    assert not harness.scheduler.plan_goes_on
-    assert harness.scheduler.kv.usage().private + harness.scheduler.kv.usage().protected == 24
-    harness.scheduler.kv.check_integrity()
+    assert not harness.scheduler.steps.plan_goes_on
+    assert harness.scheduler.requests.kv.usage().private + harness.scheduler.requests.kv.usage().protected == 24
+    harness.scheduler.requests.kv.check_integrity()
     harness.step()
     assert len(harness.outputs[second].token_ids) == 1, "it is in the very next step"
     for _ in range(4):
@@ -518,7 +518,7 @@ def test_a_server_looks_for_messages_between_plans_and_not_between_their_steps()
                 return [TokenizedGenerateReqInput(["a"], ids, params, stream=True)] if len(looked) == 1 else []
             return [ShutdownReq()] if done == 33 else []
 
-        def send(self, message: object) -> None:
+        def send_to_tokenizer(self, message: object) -> None:
             pass
 
     harness.scheduler.run_event_loop(Messages())
@@ -533,8 +533,8 @@ def test_steps_and_their_time_are_counted_once() -> None:
         harness.run()
         assert len(harness.outputs[rid].token_ids) == 100
         assert harness.scheduler.log.steps == 100
-        assert harness.scheduler.stats().step_seconds_total == pytest.approx(1.0)
-        assert harness.scheduler.cost_model.seconds(1, 100.0) == pytest.approx(0.01, rel=0.1)
+        assert harness.scheduler.reports.stats().step_seconds_total == pytest.approx(1.0)
+        assert harness.scheduler.planner.cost_model.seconds(1, 100.0) == pytest.approx(0.01, rel=0.1)
 
 
 def test_who_waits_for_memory_beside_streams_gets_it_soon() -> None:
@@ -601,7 +601,7 @@ def test_what_was_set_aside_for_steps_that_did_not_run_is_free_again() -> None:
         harness.step()
         plan, result = harness.worker.steps[-1]
         assert (plan.num_steps, result.num_steps) == (16, 1)
-        kv = harness.scheduler.kv
+        kv = harness.scheduler.requests.kv
         kv.check_integrity()
         assert kv.usage().private + kv.usage().protected == 2 * -(-21 // page_size) * page_size
         (late,) = harness.submit(prompt_of(30, 5), max_new_tokens=10)
@@ -629,7 +629,7 @@ def test_a_full_cache_does_not_keep_steps_from_following_one_another(page_size: 
     for seed in range(16):
         harness.submit(prompt_of(32, seed), max_new_tokens=1)
     harness.run()
-    assert harness.scheduler.kv.allocator.available_size < 32
+    assert harness.scheduler.requests.kv.allocator.available_size < 32
     del harness.worker.steps[:]
     rids = [harness.submit(prompt_of(20, 100 + seed), max_new_tokens=49, stream=False)[0] for seed in range(4)]
     harness.run()
@@ -681,9 +681,9 @@ def test_estimates_of_memory_follow_the_steps_that_were_run() -> None:
         harness.submit(prompt_of(20), max_new_tokens=33, stream=False)
         while harness.scheduler.log.steps < 33:
             harness.step()
-        ratios.append(harness.scheduler.ratio.value)
+        ratios.append(harness.scheduler.planner.ratio.value)
     assert ratios[0] == pytest.approx(ratios[1])
-    assert ratios[0] < harness.scheduler.ratio._initial
+    assert ratios[0] < harness.scheduler.planner.ratio._initial
 
 
 def test_what_arrives_ends_steps_in_a_row() -> None:

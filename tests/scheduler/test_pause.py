@@ -29,7 +29,7 @@ def test_requests_go_on_where_they_were(mode: str, overlap: bool) -> None:
     for _ in range(6):
         harness.step()
     call(harness, "pause_generation", mode=mode)
-    assert harness.scheduler.internal_state()["paused"]
+    assert harness.scheduler.reports.internal_state()["paused"]
     states = {req.state for req in harness.scheduler.requests}
     assert states == {ReqState.WAITING if mode == "retract" else ReqState.RUNNING}
     num_steps = len(harness.worker.steps)
@@ -78,7 +78,7 @@ def test_requests_can_be_ended_while_nothing_is_computed() -> None:
     assert harness.outputs["late"].finish_reason is not None
     call(harness, "continue_generation")
     harness.step()
-    assert harness.scheduler.internal_state()["kv_discrepancy"] is None
+    assert harness.scheduler.reports.internal_state()["kv_discrepancy"] is None
     harness.close()
 
 
@@ -94,9 +94,9 @@ def test_the_cache_can_be_flushed_once_all_have_given_their_memory_back(overlap:
     (refused,) = harness.scheduler.process_input_requests([ControlReq("2", "flush_cache")])
     assert not refused.success
     call(harness, "pause_generation", mode="retract")
-    assert harness.scheduler.kv.usage().evictable
+    assert harness.scheduler.requests.kv.usage().evictable
     call(harness, "flush_cache")
-    assert harness.scheduler.kv.usage().free == harness.scheduler.kv.usage().total
+    assert harness.scheduler.requests.kv.usage().free == harness.scheduler.requests.kv.usage().total
     call(harness, "continue_generation")
     harness.run()
     harness.close()
@@ -119,8 +119,8 @@ def test_a_pause_that_ends_at_once_has_been_one_all_the_same() -> None:
     harness.step()
     replies = harness.scheduler.process_input_requests([])
     assert [(reply.call_id, reply.success) for reply in replies] == [("1", True), ("2", True)]
-    assert harness.scheduler.stats().num_retracted_total == 2
-    assert not harness.scheduler.paused
+    assert harness.scheduler.reports.stats().num_retracted_total == 2
+    assert not harness.scheduler.pause.is_on
     harness.run()
     harness.close()
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
@@ -138,7 +138,7 @@ def test_a_call_that_comes_when_a_pause_can_begin_does_not_overtake_it(overlap: 
         harness.step()
     replies = scheduler.process_input_requests([ControlReq("2", "continue_generation")])
     assert [(reply.call_id, reply.success) for reply in replies] == [("1", True), ("2", True)]
-    assert not scheduler.paused
+    assert not scheduler.pause.is_on
     harness.run()
     harness.close()
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
@@ -181,7 +181,7 @@ def test_the_front_end_hears_of_a_pause_before_its_caller() -> None:
         def recv(self, timeout_s: float) -> list[ToScheduler]:
             return [coming.pop(0)] if coming else []
 
-        def send(self, message: ControlReply | Heartbeat) -> None:
+        def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
             if isinstance(message, ControlReply):
                 said.append(f"reply {message.call_id}")
             else:
@@ -200,7 +200,7 @@ def test_a_pause_of_an_unknown_kind_is_none(params: dict[str, str | None]) -> No
     (reply,) = harness.scheduler.process_input_requests([ControlReq("1", "pause_generation", params)])
     assert not reply.success
     assert "mode must be one of abort, retract, in_place" in reply.message
-    assert not harness.scheduler.paused
+    assert not harness.scheduler.pause.is_on
     harness.run()
 
 
@@ -210,7 +210,7 @@ def test_the_accounts_are_checked_when_a_pause_has_ended_all_requests() -> None:
     harness.step()
     call(harness, "pause_generation", mode="in_place")
     harness.step()
-    harness.scheduler.kv.req_to_token.alloc()
+    harness.scheduler.requests.kv.req_to_token.alloc()
     harness.abort(abort_all=True)
     with pytest.raises(RuntimeError, match="1 of 8 request slots are taken"):
         harness.step()

@@ -87,7 +87,7 @@ def test_a_profile_ends_by_itself_and_its_files_can_still_be_asked_for(tmp_path:
     start(harness, tmp_path, num_steps=3)
     harness.submit([1, 2, 3], max_new_tokens=9)
     harness.run()
-    assert harness.scheduler.on_event is None
+    assert harness.scheduler.profiler._listener is None
     (path,) = call(harness, "stop_profile").data["paths"]
     assert sum(event["ph"] == "X" and event["tid"] == 2 for event in events_of(path)) == 3
     assert MAX_STEPS >= 3

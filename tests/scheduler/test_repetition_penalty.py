@@ -64,7 +64,7 @@ def answers(
         for result in engine.step():
             if result.finished:
                 found[result.request_id] = [output.token_ids for output in result.outputs]
-    assert engine.scheduler.internal_state()["kv_discrepancy"] is None
+    assert engine.scheduler.reports.internal_state()["kv_discrepancy"] is None
     return {case: found[f"{case[0]}-{case[1]}"] for case in cases}
 
 

@@ -24,7 +24,7 @@ from bough.ipc.messages import (
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.sampling.sampling_params import SamplingParams
-from bough.scheduler import requests as requests_module
+from bough.scheduler import reports as reports_module
 from bough.scheduler import scheduler as scheduler_module
 from bough.scheduler.cost_model import CostModel
 from bough.scheduler.req import Req
@@ -232,7 +232,7 @@ def test_a_retracted_request_is_introduced_to_the_device_once() -> None:
     assert all(len(set(slots)) == len(slots) for slots in introduced)
     assert max(map(len, introduced)) > 1
     assert sum(map(len, introduced)) > 4
-    assert harness.scheduler.stats().num_retracted_total > 0
+    assert harness.scheduler.reports.stats().num_retracted_total > 0
     for seed, rid in enumerate(rids):
         assert harness.outputs[rid].token_ids == harness.expected(prompt_of(8 + seed, seed), 60)
 
@@ -266,7 +266,7 @@ def test_an_error_in_the_handling_of_a_request_ends_it_alone(overlap: bool, meth
     harness.run()
     harness.close()
     assert harness.outputs[later].token_ids == harness.expected(prompt_of(50, 9), 8)
-    assert harness.scheduler.kv.check_idle() is None
+    assert harness.scheduler.requests.kv.check_idle() is None
 
 
 def test_an_error_in_ending_one_request_keeps_no_last_word_of_others() -> None:
@@ -393,7 +393,7 @@ def test_a_prompt_is_as_quick_as_others_up_to_where_its_logprobs_begin(chunk: in
         harness = Harness(max_total_num_tokens=8192, context_len=2048, chunked_prefill_size=chunk, verify=False)
         costs = CostModel(0.1, 4e-4, 0.0)
         costs.observe = lambda *_: None  # type: ignore[method-assign]
-        harness.scheduler.cost_model = harness.scheduler.planner.cost_model = costs
+        harness.scheduler.planner.cost_model = costs
         harness.submit(prompt_of(5, 1), max_new_tokens=1500)
         harness.step()
         first = len(harness.worker.steps)
@@ -416,7 +416,7 @@ def test_a_prompt_is_as_quick_as_others_up_to_where_its_logprobs_begin(chunk: in
 @pytest.mark.parametrize(("per_token", "most_tokens"), [(21, 512), (129, 127), (1000, 16), (20_000, 1)])
 def test_logprobs_of_prompts_come_in_pieces_that_hold_nobody_up(per_token: int, most_tokens: int) -> None:
     harness = Harness(max_total_num_tokens=8192, context_len=2048, vocab_size=30_000, verify=False)
-    costs = harness.scheduler.cost_model = harness.scheduler.planner.cost_model = CostModel(1e-4, 1e-6, 0.0)
+    costs = harness.scheduler.planner.cost_model = CostModel(1e-4, 1e-6, 0.0)
     costs.observe = lambda *_: None  # type: ignore[method-assign]
     prompts = [prompt_of(most_tokens * 3, seed) for seed in range(3)]
     wanted = {"return_logprob": True, "logprob_start_len": 0, "token_ids_logprob": list(range(per_token - 1))}
@@ -470,7 +470,7 @@ def test_a_flood_of_messages_does_not_hold_up_the_requests_that_run(monkeypatch:
             rids = [f"{id(self)}-{self.left}-{i}" for i in range(count)]
             return [TokenizedGenerateReqInput([rid], ids, SamplingParams()) for rid in rids]
 
-        def send(self, message: object) -> None:
+        def send_to_tokenizer(self, message: object) -> None:
             self.replies.append(message)
 
     def taken(flood: Flood) -> int:
@@ -504,7 +504,7 @@ class UntilIdle:
         self._scheduler.shutting_down = not self._scheduler.has_unfinished_requests()
         return []
 
-    def send(self, message: ControlReply | Heartbeat) -> None:
+    def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
         assert isinstance(message, Heartbeat)
         self._on_heartbeat(message)
 
@@ -525,7 +525,7 @@ def test_a_step_that_will_take_long_is_told_of_before_it_begins(
 ) -> None:
     harness = Harness(max_running_requests=1, overlap=overlap)
     scheduler = harness.scheduler
-    monkeypatch.setattr(scheduler.cost_model, "seconds", lambda *_: seconds)
+    monkeypatch.setattr(scheduler.planner.cost_model, "seconds", lambda *_: seconds)
     told: list[float] = []
     """Silences that are told of, and 0.0 for each step that begins."""
     submit = scheduler.executor.submit
@@ -561,7 +561,7 @@ def test_decode_step_costs_a_bounded_number_of_python_calls_per_request() -> Non
             nonlocal count
             count += event in ("call", "c_call")
 
-        harness.scheduler.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
+        harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
         sys.setprofile(profile)
         harness.step()
         sys.setprofile(None)
@@ -659,20 +659,21 @@ def test_what_is_told_of_waiting_prompts_takes_a_bounded_look_at_the_cache(monke
         if not harness.outputs:
             harness.run()
     requests, looked_up = harness.scheduler.requests, []
-    assert requests.num_uncached_tokens == 1  # the last token is computed, whatever is cached
+    uncached = harness.scheduler.reports.internal_state
+    assert uncached()["num_waiting_uncached_tokens"] == 1  # the last token is computed, whatever is cached
     match = requests.kv.match
     monkeypatch.setattr(requests.kv, "match", lambda ids, key: (looked_up.append(len(ids)), match(ids, key))[1])
-    monkeypatch.setattr(requests_module, "MAX_LOOKED_UP_TOKENS", 100)
+    monkeypatch.setattr(reports_module, "MAX_LOOKED_UP_TOKENS", 100)
     for _ in range(9):
         harness.submit(prompt_of(40))
-    assert requests.num_uncached_tokens == 2 + 20 + 7 * 40
+    assert uncached()["num_waiting_uncached_tokens"] == 2 + 20 + 7 * 40
     assert looked_up == [40, 40, 20]
     harness.run()
 
 
 def test_state_tells_what_waits_and_what_decoding_took() -> None:
     harness = Harness(max_running_requests=1, chunked_prefill_size=16)
-    state = harness.scheduler.internal_state
+    state = harness.scheduler.reports.internal_state
     harness.submit(prompt_of(40), max_new_tokens=5)
     harness.submit([*prompt_of(40), *prompt_of(8, 1)], max_new_tokens=5)
     assert state()["num_waiting_uncached_tokens"] == 88
@@ -698,12 +699,14 @@ def test_a_prefix_is_used_by_who_starts_and_not_by_who_waits_for_memory() -> Non
         harness.submit(prompt_of(80, 1), max_new_tokens=60)
         harness.step()
         harness.submit([*shared, *prompt_of(own, 2)], rid="late", max_new_tokens=60)
-        while harness.scheduler.queue:
+        while harness.scheduler.requests.queue:
             harness.step()
-            waited += bool(harness.scheduler.queue)
+            waited += bool(harness.scheduler.requests.queue)
         harness.run()
-        (hits,) = {node.hits for node in harness.scheduler.kv.prefix_cache.outline(9) if node.head == shared[:16]}
-        assert hits <= 1 + harness.scheduler.stats().num_retracted_total
+        (hits,) = {
+            node.hits for node in harness.scheduler.requests.kv.prefix_cache.outline(9) if node.head == shared[:16]
+        }
+        assert hits <= 1 + harness.scheduler.reports.stats().num_retracted_total
         harness.close()
         assert harness.outputs["late"].token_ids == harness.expected([*shared, *prompt_of(own, 2)], 60)
     assert waited > 10

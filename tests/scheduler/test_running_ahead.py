@@ -60,7 +60,13 @@ class Served:
         self.lane = worker.model_runner.lane
         self.outputs: dict[str, Output] = {}
         self.scheduler = Scheduler(
-            args, config, worker, None, send_deltas=self._take, make_executor=make_executor, strict_accounting=True
+            args,
+            config,
+            worker,
+            None,
+            send_to_detokenizer=self._take,
+            make_executor=make_executor,
+            strict_accounting=True,
         )
         if isinstance(self.lane, DeferringLane):
             self.lane.events.clear()  # of the warm-up, whose steps are waited for one by one

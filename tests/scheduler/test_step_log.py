@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from bough.ipc.messages import ControlReq
 from tests.scheduler.harness import Harness
 
 PREFILL = re.compile(
@@ -118,13 +119,12 @@ def test_a_pause_counts_for_no_throughput() -> None:
         return log.gen_throughput
 
     assert run() > 0
-    harness.scheduler.pause()
-    harness.scheduler.settle_pause("in_place")
+    harness.scheduler.process_input_requests([ControlReq("1", "pause_generation", {"mode": "in_place"})])
     assert log.gen_throughput == 0
     log._since -= 1000.0
-    harness.scheduler.resume()
+    harness.scheduler.process_input_requests([ControlReq("2", "continue_generation")])
     assert run() > 1, "four tokens in no 1000 s"
-    harness.scheduler.resume()
+    harness.scheduler.process_input_requests([ControlReq("2", "continue_generation")])
     assert log.gen_throughput > 0, "there was no pause to end"
     harness.abort("r0")
     harness.run()

@@ -221,7 +221,7 @@ def test_a_retracted_request_keeps_its_count(overlap: Any) -> None:
         for _ in range(steps):
             h.step()
         while h.scheduler.requests.in_flight:
-            h.scheduler.process_batch_result()
+            h.scheduler.steps.process_batch_result()
         for req in list(h.scheduler.requests):
             if req.slot >= 0:
                 h.scheduler.requests.retract(req)

@@ -63,7 +63,7 @@ def test_a_poisonous_prompt_fails_alone(overlap: bool) -> None:
         else:
             assert harness.outputs[rid].token_ids == harness.expected(prompt, 8)
     assert failed == [32, 16, 8, 4, 2, 1]
-    assert harness.scheduler.stats().failed_steps_total == len(failed)
+    assert harness.scheduler.reports.stats().failed_steps_total == len(failed)
 
 
 @pytest.mark.parametrize("overlap", [False, True])
@@ -105,7 +105,7 @@ def test_what_fails_in_the_middle_of_a_run_goes_on_where_it_was(fails_at: int, s
     unused = min(set(range(1000)).difference(*expected))
     rids = [harness.submit(each, max_new_tokens=40, stream=stream, stop_token_ids=(unused,))[0] for each in prompts]
     harness.run()
-    assert harness.scheduler.stats().failed_steps_total == 1
+    assert harness.scheduler.reports.stats().failed_steps_total == 1
     num_probes = 1
     assert harness.scheduler.log.steps == sum(result.num_steps for _, result in harness.worker.steps) - num_probes
     assert [harness.outputs[rid].token_ids for rid in rids] == expected
@@ -140,12 +140,12 @@ def test_requests_that_come_and_go_during_a_trial() -> None:
     prompts[3][2] = POISON
     rids = [harness.submit(prompt)[0] for prompt in prompts]
     harness.step()
-    assert harness.scheduler.trials.running
+    assert harness.scheduler.steps.trials.running
     (late,) = harness.submit(clean_prompt(9, 99))
     harness.abort(rids[0], exact=True)
     harness.abort(rids[3], exact=True)
     harness.run()
-    assert not harness.scheduler.trials.running
+    assert not harness.scheduler.steps.trials.running
     assert harness.outputs[late].token_ids == harness.expected(clean_prompt(9, 99), 8)
     for index in (1, 2, 4, 5, 6, 7):
         assert harness.outputs[rids[index]].token_ids == harness.expected(prompts[index], 8)

@@ -8,7 +8,6 @@ import pytest
 
 from bough.errors import BadRequest, EngineDead
 from bough.ipc.messages import ControlReply, ControlReq, Heartbeat, ToScheduler
-from bough.scheduler.weights import Weights
 from bough_fake.worker import FakeWorker
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -62,7 +61,7 @@ class Updatable:
 
 def harness_of(worker: Updatable, **options: Any) -> Harness:
     harness = Harness(**options)
-    harness.scheduler.weights = Weights(worker, harness.scheduler.requests, 1000)  # type: ignore[arg-type]
+    harness.scheduler.weights.worker = worker  # type: ignore[assignment]
     return harness
 
 
@@ -93,7 +92,9 @@ def test_an_update_waits_until_nobody_is_left(overlap: bool | str) -> None:
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 9)
     assert worker.paths == ["/models/new"]
     assert [reply.data for reply in replies] == [{"num_changed": 3, "num_paused_requests": 0, "output_lens": {}}]
-    assert harness.scheduler.kv.usage().free == harness.scheduler.kv.usage().total, "the cache is flushed"
+    assert harness.scheduler.requests.kv.usage().free == harness.scheduler.requests.kv.usage().total, (
+        "the cache is flushed"
+    )
     harness.close()
 
 
@@ -231,7 +232,7 @@ class Messages:
         coming, self._coming = self._coming, []
         return coming
 
-    def send(self, message: ControlReply | Heartbeat) -> None:
+    def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
         self.sent.append(message)
 
 

@@ -109,7 +109,7 @@ class LLMEngine:
         self._deltas: list[OutputDelta] = []
         worker = worker_factory(plan.model_config)(plan.local_args, plan.model_config)
         self._scheduler: Scheduler | None = Scheduler(
-            plan.local_args, plan.model_config, worker, self.tokenizer, send_deltas=self._deltas.extend
+            plan.local_args, plan.model_config, worker, self.tokenizer, send_to_detokenizer=self._deltas.extend
         )
         self._requests: dict[str, RequestOutput] = {}
         self._outputs: dict[str, tuple[RequestOutput, CompletionOutput]] = {}
@@ -118,7 +118,7 @@ class LLMEngine:
         self._limits = RequestLimits.of_server(
             server_args,
             self.model_config,
-            self.scheduler.init_info(),
+            self.scheduler.reports.init_info(),
             has_tokenizer=self.tokenizer is not None,
             marks_thoughts=self._reasoning is not None,
         )
@@ -257,7 +257,7 @@ class LLMEngine:
         Raises:
             EngineDead: after :meth:`close`.
         """
-        return self.scheduler.stats()
+        return self.scheduler.reports.stats()
 
     def _encode(self, request: GenerateRequest) -> array[int]:
         """The prompt of a request, which gets it too; everything but the room for its output is checked.

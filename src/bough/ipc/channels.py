@@ -128,7 +128,7 @@ class SchedulerChannels:
         if deltas:
             self._results.send_deltas(deltas)
 
-    def send(self, message: ControlReply | Heartbeat) -> None:
+    def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
         """Send anything else. Never blocks; a heartbeat is dropped if the receiver lags."""
         if isinstance(message, Heartbeat):
             self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S

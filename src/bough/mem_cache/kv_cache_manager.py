@@ -105,6 +105,7 @@ class KVCacheManager:
         req_to_token: the rows; its ``table`` is the host's copy of the device's table.
         lengths: [max_running_requests] int32, tokens that have a slot, by request slot; read-only for others.
         evicted_tokens: tokens that the prefix cache has forgotten so far because their slots were needed.
+        num_repairs: calls of :meth:`repair` so far.
     """
 
     def __init__(self, prefix_cache: PrefixCache, allocator: SlotAllocator, req_to_token: ReqToTokenPool) -> None:
@@ -115,6 +116,7 @@ class KVCacheManager:
         self.req_to_token = req_to_token
         self.lengths: IntArray = np.zeros(req_to_token.size, dtype=np.int32)
         self.evicted_tokens = 0
+        self.num_repairs = 0
         self._last_slots: IntArray = np.full(req_to_token.size, -1, dtype=np.int32)
         self._live: dict[int, RequestKV] = {}
 
@@ -357,6 +359,7 @@ class KVCacheManager:
         Returns:
             tokens that were neither free nor evictable (or, if negative, that had two owners).
         """
+        self.num_repairs += 1
         off = self.allocator.total_size - self.available_tokens
         for kv in self._live.values():
             kv.req_slot = ReqSlot(-1)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
+from bough.errors import ConfigError
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.step_plan import StepPlan, StepResult
@@ -75,6 +76,23 @@ def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], 
     if overlap and isinstance(worker, LaunchingWorker) and worker.runs_ahead:
         return lambda _: AheadExecutor(worker)
     return TpModelWorkerClient if overlap else InlineExecutor
+
+
+def most_steps(wanted: int | None, info: WorkerInfo, executor: StepExecutor) -> int:
+    """Return the most steps that a plan may have.
+
+    Raises:
+        ConfigError: if more than one is ``wanted`` where there can be but one.
+    """
+    # Where steps overlap, the host has time to look at each.
+    possible = info.max_steps if executor.depth == 0 else 1
+    if wanted is not None and wanted > 1 and possible == 1:
+        raise ConfigError(
+            f"--num-continuous-decode-steps {wanted} is for text models on native CPU kernels without overlapping "
+            "steps; here it can only be 1, so leave it out",
+            param="num_continuous_decode_steps",
+        )
+    return possible if wanted is None else min(wanted, possible)
 
 
 class TimedWorker:

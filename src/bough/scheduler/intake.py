@@ -14,12 +14,15 @@ from bough.ipc.messages import TokenizedGenerateReqInput
 from bough.model_executor.worker_info import WorkerInfo
 from bough.sampling.bad_words import check_sequences
 from bough.scheduler.answer_start import AnswerStart
-from bough.scheduler.output_processor import PROMPT_TAIL_TOKENS
+from bough.scheduler.deltas import PROMPT_TAIL_TOKENS
 from bough.scheduler.req import UNLIMITED, Pooling, Req
 from bough.scheduler.text_stops import TextStops
 from bough.scheduler.thinking_limit import ThinkingLimit
 from bough.step_plan import IntArray
 from bough.tokenization.tokenizer import Tokenizer
+
+WHOLE_ANSWER_INTERVAL = 64
+"""Tokens per delta of a request that does not stream: keeps its detokenisation spread out and its state fresh."""
 
 
 def without_padding(prompt: IntArray, padding_id: int) -> IntArray:
@@ -47,6 +50,7 @@ class RequestIntake:
         eos_token_ids: Iterable[int],
         rng: random.Random,
     ) -> None:
+        self._stream_interval = server_args.stream_interval
         self._disable_jumps = server_args.disable_jump_forward
         self._info = info
         self._tokenizer = tokenizer
@@ -155,6 +159,7 @@ class RequestIntake:
         stop_token_ids = frozenset(params.stop_token_ids)
         if not params.ignore_eos:
             stop_token_ids |= self._eos_token_ids
+        stream_interval = params.stream_interval or self._stream_interval
         req = Req(
             message,
             index,
@@ -164,6 +169,7 @@ class RequestIntake:
             seed=seed,
             max_new_tokens=min(wanted, room),
             stop_token_ids=stop_token_ids,
+            send_interval=stream_interval if message.stream else WHOLE_ANSWER_INTERVAL,
         )
         self._next_order += 1
         if params.has_text_stops:

@@ -17,7 +17,7 @@ while prompts wait. Among the prompts,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import chain
@@ -99,7 +99,6 @@ class StepPlanner:
         limits: StepLimits,
         *,
         vocab_size: int,
-        send_interval: Callable[[Req], int],
     ) -> None:
         self.requests = requests
         self.kv = requests.kv
@@ -108,7 +107,6 @@ class StepPlanner:
         self.cost_model = cost_model
         self.ratio = ratio
         self.limits = limits
-        self._send_interval = send_interval
         self._builder = StepBuilder(requests, vocab_size)
         self._min_chunk = min(MIN_CHUNK_TOKENS, limits.max_prefill_tokens, limits.chunk_tokens or MIN_CHUNK_TOKENS)
 
@@ -425,9 +423,7 @@ class StepPlanner:
         kv = self.kv.begin(fill, req.extra_key, req.max_prefix_len, req.priority)
         if kv is None:
             return _Admission.NO_ROOM
-        self.requests.start(
-            req, kv, checks_eos=not req.sampling_params.ignore_eos, send_interval=self._send_interval(req)
-        )
+        self.requests.start(req, kv)
         return _Admission.STARTED
 
     def _num_long_before(self, req: Req, chunks: dict[Req, int]) -> int:

@@ -32,9 +32,9 @@ def run_scheduler_process(child: Child) -> int:
     channels = SchedulerChannels(
         child.port_args, has_detokenizer=tokenizer is not None, has_embeddings=not model_config.is_generation
     )
-    scheduler = Scheduler(args, model_config, worker, tokenizer, send_deltas=channels.send_deltas)
+    scheduler = Scheduler(args, model_config, worker, tokenizer, send_to_detokenizer=channels.send_deltas)
     timer.end_phase("other")
-    info = scheduler.init_info()
+    info = scheduler.reports.init_info()
     parts: dict[str, float] = info["timings"]
     timer.phases["other"] -= sum(seconds for phase, seconds in parts.items() if phase != "other")
     child.ready({**info, "timings": {**parts, **timer.phases}})

@@ -16,14 +16,22 @@ from typing import Any
 
 import msgspec
 
-from bough.errors import BadRequest, RequestFailed
+from bough.errors import BadRequest, BoughError, RequestFailed
+from bough.scheduler.control import ControlHandler, Params
 from bough.scheduler.planned import Planned
 from bough.scheduler.requests import Requests
 
 logger = logging.getLogger(__name__)
 
+WRITING_SECONDS = 600.0
+"""Silence that writing a profile may take: those of a GPU can have millions of events."""
+
 MAX_STEPS = 10_000
 """A profile ends by itself after so many steps, since it is kept in memory until then."""
+
+StepEvent = Callable[[str, Planned | None, float], None]
+"""Called when something begins: ``plan``, ``launch``, ``launched``, ``wait``, ``process`` or ``processed``; with the
+step that it is about, and how many seconds that took on the device, once it is known."""
 
 _SCHEDULER, _DEVICE = 1, 2
 """Tracks of the timeline."""
@@ -123,98 +131,70 @@ class Timeline:
         self.events.append({"name": name, "ph": "C", "pid": 1, "ts": (now - self._start) * 1e6, "args": values})
 
 
-class Profile:
-    """One profile, from its start to its files.
+class Profiler:
+    """Starts and ends profiles, at most one at a time; the scheduler marks in it what it begins to do.
 
     Args:
-        settings: what to profile.
         requests: of the scheduler.
-
-    Raises:
-        RequestFailed: if torch's profiler cannot be started.
+        announce: sends a heartbeat, with the seconds of silence that may follow.
+        listener: gets the marks while there is no profile.
     """
 
-    def __init__(self, settings: ProfileSettings, requests: Requests) -> None:
-        self.settings = settings
-        self._torch = _start_torch(settings)
-        self.timeline = Timeline(requests)
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether it has seen all the steps that it was to see."""
-        return self.timeline.num_steps >= (self.settings.num_steps or MAX_STEPS)
-
-    def finish(self) -> list[str]:
-        """End it and write its files; returns their paths.
-
-        Raises:
-            OSError: if a file cannot be written.
-        """
-        self.timeline.close()
-        if self._torch is not None:
-            self._torch.stop()  # before anything that may fail: it would slow everything down for ever
-        base = Path(self.settings.directory) / self.settings.name
-        paths = [f"{base}-scheduler.trace.json.gz"]
-        with open(os.open(paths[0], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            text = json.dumps({"displayTimeUnit": "ms", "traceEvents": self.timeline.events})
-            file.write(gzip.compress(text.encode(), compresslevel=1))
-        if self._torch is not None:
-            paths.append(f"{base}-torch.trace.json.gz")
-            self._torch.export_chrome_trace(paths[-1])
-            os.chmod(paths[-1], 0o600)
-        logger.info("Profile of %d steps: %s", self.timeline.num_steps, ", ".join(paths))
-        return paths
-
-
-class Profiler:
-    """Starts and ends profiles; at most one at a time.
-
-    Attributes:
-        paths: files of the last one that has ended.
-    """
-
-    def __init__(self, requests: Requests) -> None:
+    def __init__(
+        self, requests: Requests, announce: Callable[[float], None], listener: StepEvent | None = None
+    ) -> None:
         self._requests = requests
-        self._profile: Profile | None = None
-        self.paths: list[str] = []
+        self._announce = announce
+        self._listener = listener
+        self._profile: tuple[ProfileSettings, Timeline, Any] | None = None
+        """The profile that is being recorded, and torch's profiler beside it if it is wanted."""
+        self._paths: list[str] = []
+        """Files of the last profile that has ended."""
 
-    def start(self, params: dict[str, Any]) -> Callable[[str, Planned | None, float], None]:
-        """Begin a profile; returns what is to be called at each mark of the scheduler.
+    def calls(self) -> dict[str, ControlHandler]:
+        """Return the handlers of ``start_profile`` and ``stop_profile``."""
+        return {"start_profile": ControlHandler(self._start), "stop_profile": ControlHandler(self._stop)}
 
-        Raises:
-            BadRequest: if one is going on, or the parameters are wrong.
-        """
+    def mark(self, event: str, planned: Planned | None = None, seconds: float = 0.0) -> None:
+        """Note what the scheduler begins to do (see :data:`StepEvent`)."""
+        if self._listener is not None:
+            self._listener(event, planned, seconds)
+
+    def _start(self, params: Params) -> Params:
         if self._profile is not None:
             raise BadRequest("a profile is being recorded already; /stop_profile ends it")
         try:
             settings = msgspec.convert(params, ProfileSettings)
         except msgspec.ValidationError as error:
             raise BadRequest(f"not a profile: {error}") from None
-        self._profile = Profile(settings, self._requests)
-        self.paths = []
-        return self._profile.timeline.mark
+        profiler, timeline = _start_torch(settings), Timeline(self._requests)
+        self._profile = settings, timeline, profiler
+        self._paths = []
 
-    @property
-    def is_complete(self) -> bool:
-        """Whether there is a profile that should end now."""
-        return self._profile is not None and self._profile.is_complete
+        def record(event: str, planned: Planned | None, seconds: float) -> None:
+            timeline.mark(event, planned, seconds)
+            if event == "processed" and timeline.num_steps >= (settings.num_steps or MAX_STEPS):
+                try:
+                    self._stop({})
+                except BoughError as error:
+                    logger.error("%s", error.message)
 
-    def stop(self) -> list[str]:
-        """End the profile; returns the paths of its files, also if it had ended by itself.
+        self._listener = record
+        return {}
 
-        Raises:
-            BadRequest: if there was none.
-            RequestFailed: if its files cannot be written.
-        """
+    def _stop(self, params: Params) -> Params:
+        """End the profile; its files are reported also if it has ended by itself."""
+        self._listener = None
+        self._announce(WRITING_SECONDS)
         profile, self._profile = self._profile, None
         if profile is not None:
             try:
-                self.paths = profile.finish()
+                self._paths = _write(*profile)
             except (OSError, RuntimeError) as error:
                 raise RequestFailed(f"the profile cannot be written: {error}") from None
-        if not self.paths:
+        if not self._paths:
             raise BadRequest("no profile is being recorded; /start_profile begins one")
-        return self.paths
+        return {"paths": self._paths}
 
 
 def _start_torch(settings: ProfileSettings) -> Any:
@@ -241,6 +221,24 @@ def _start_torch(settings: ProfileSettings) -> Any:
     except RuntimeError as error:
         raise RequestFailed(f"torch's profiler cannot be started: {error}") from None
     return profiler
+
+
+def _write(settings: ProfileSettings, timeline: Timeline, profiler: Any) -> list[str]:
+    """End a profile and write its files; returns their paths."""
+    timeline.close()
+    if profiler is not None:
+        profiler.stop()  # before anything that may fail: it would slow everything down for ever
+    base = Path(settings.directory) / settings.name
+    paths = [f"{base}-scheduler.trace.json.gz"]
+    with open(os.open(paths[0], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        text = json.dumps({"displayTimeUnit": "ms", "traceEvents": timeline.events})
+        file.write(gzip.compress(text.encode(), compresslevel=1))
+    if profiler is not None:
+        paths.append(f"{base}-torch.trace.json.gz")
+        profiler.export_chrome_trace(paths[-1])
+        os.chmod(paths[-1], 0o600)
+    logger.info("Profile of %d steps: %s", timeline.num_steps, ", ".join(paths))
+    return paths
 
 
 def _metadata(name: str, track: int, value: str) -> dict[str, Any]:

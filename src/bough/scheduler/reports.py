@@ -1,123 +1,161 @@
-"""What others ask of a scheduler: what it can do, its load, its state."""
+"""Answers to questions about a scheduler: its limits, its load, its state."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
 from bough.ipc.messages import SchedulerStats
-
-if TYPE_CHECKING:
-    from bough.scheduler.scheduler import Scheduler
-
+from bough.model_executor.worker_info import WorkerInfo
+from bough.scheduler.arrivals import Arrivals
+from bough.scheduler.control import ControlHandler
+from bough.scheduler.output_processor import OutputProcessor
+from bough.scheduler.pause import Pause
+from bough.scheduler.planner import StepPlanner
+from bough.scheduler.req import Req
+from bough.scheduler.step_log import StepLog
+from bough.scheduler.waiting_queue import CACHE_AWARE_QUEUE_LIMIT
 
 LONG_STEP_SECONDS = 10.0
-"""A step that is expected to take longer is told of before it begins, lest it be taken for a hang."""
+"""A step that is expected to take longer is announced before it begins, lest it be taken for a hang."""
 
 SILENCE_FACTOR = 3.0
 """How many times longer than expected such a step may take; the first ones are foretold from short ones."""
 
-
-@dataclass(slots=True)
-class Counters:
-    """What has happened so far that nobody else counts."""
-
-    aborted: int = 0
-    queue_timeouts: int = 0
-    timeouts: int = 0
-    failed_steps: int = 0
-    repairs: int = 0
+MAX_LOOKED_UP_TOKENS = 65_536
+"""Tokens of waiting prompts that are looked up to count the cached ones, for each question."""
 
 
-def init_info_of(scheduler: Scheduler) -> dict[str, Any]:
-    """What the front end must know, once."""
-    info = scheduler.info
-    return {
-        "status": "ready",
-        "max_total_num_tokens": info.max_total_num_tokens,
-        "max_running_requests": info.max_running_requests,
-        "max_req_len": info.max_req_len,
-        "max_req_input_len": info.max_req_input_len,
-        "context_len": info.context_len,
-        "vocab_size": info.vocab_size,
-        "page_size": info.page_size,
-        "device": info.device,
-        "dtype": info.dtype,
-        "num_parameters": info.num_parameters,
-        "weight_bytes": info.weight_bytes,
-        "kv_bytes": info.kv_bytes,
-        "embedding_dim": info.embedding_dim,
-        "num_continuous_decode_steps": scheduler.max_steps,
-        "timings": {**info.timings, "warm-up": scheduler.warmup_seconds, "grammar engine": scheduler.grammar_seconds},
-    }
+class Reports:
+    """Collects what the owners of a scheduler's numbers have counted."""
 
+    def __init__(
+        self,
+        info: WorkerInfo,
+        timings: dict[str, float],
+        max_steps: int,
+        planner: StepPlanner,
+        output: OutputProcessor,
+        arrivals: Arrivals,
+        log: StepLog,
+        pause: Pause,
+    ) -> None:
+        self._info = info
+        self._timings = timings
+        self._max_steps = max_steps
+        self._requests = output.requests
+        self._planner = planner
+        self._output = output
+        self._arrivals = arrivals
+        self._log = log
+        self._pause = pause
 
-def stats_of(scheduler: Scheduler) -> SchedulerStats:
-    """Load and counters, for heartbeats and metrics."""
-    free_and_evictable = scheduler.kv.available_tokens
-    return SchedulerStats(
-        num_running_reqs=scheduler.requests.num_holding,
-        num_queue_reqs=scheduler.requests.num_waiting,
-        num_used_tokens=scheduler.info.max_total_num_tokens - free_and_evictable,
-        max_total_num_tokens=scheduler.info.max_total_num_tokens,
-        evictable_tokens=scheduler.kv.prefix_cache.evictable_size,
-        prefill_tokens_total=scheduler.log.prefill_tokens,
-        prefill_seconds_total=scheduler.log.prefill_seconds,
-        cached_tokens_total=scheduler.log.cached_tokens,
-        decode_tokens_total=scheduler.output.generated_tokens,
-        num_retracted_total=scheduler.requests.num_retracted,
-        num_aborted_total=scheduler.counters.aborted,
-        num_queue_timeouts_total=scheduler.counters.queue_timeouts,
-        num_timeouts_total=scheduler.counters.timeouts,
-        failed_steps_total=scheduler.counters.failed_steps,
-        kv_accounting_repairs_total=scheduler.counters.repairs,
-        steps_total=scheduler.log.steps,
-        gen_throughput=scheduler.log.gen_throughput,
-        num_retracted_reqs=scheduler.requests.num_retracted_waiting,
-        num_compiling_reqs=len(scheduler.requests.compiling),
-        new_token_ratio=scheduler.ratio.value,
-        evicted_tokens_total=scheduler.kv.evicted_tokens,
-        step_seconds_total=scheduler.log.step_seconds,
-        paused=scheduler.paused,
-    )
+    def calls(self) -> dict[str, ControlHandler]:
+        """Return the handler of ``get_internal_state``."""
+        return {"get_internal_state": ControlHandler(lambda params: self.internal_state())}
 
+    def init_info(self) -> dict[str, Any]:
+        """Return what the front end must know, once."""
+        names = (
+            "max_total_num_tokens",
+            "max_running_requests",
+            "max_req_len",
+            "max_req_input_len",
+            "context_len",
+            "vocab_size",
+            "page_size",
+            "device",
+            "dtype",
+            "num_parameters",
+            "weight_bytes",
+            "kv_bytes",
+            "embedding_dim",
+        )
+        info = {name: getattr(self._info, name) for name in names}
+        start = {"num_continuous_decode_steps": self._max_steps, "timings": self._timings}
+        return {"status": "ready", **info, **start}
 
-def expected_silence_of(scheduler: Scheduler) -> float:
-    """Seconds that the steps in flight may take until there is a turn of the loop again; 0.0 if not long."""
-    seconds = 0.0
-    for planned in scheduler.requests.in_flight:
-        plan = planned.plan
-        has_prompt = plan.num_decode_rows < plan.num_rows
-        step = scheduler.cost_model.seconds(plan.num_tokens, planned.token_context, has_prompt)
-        seconds += step * (plan.num_steps - planned.num_run)
-    return SILENCE_FACTOR * seconds if seconds > LONG_STEP_SECONDS else 0.0
+    def stats(self) -> SchedulerStats:
+        """Return load and counters, for heartbeats and metrics."""
+        requests, log, arrivals, kv = self._requests, self._log, self._arrivals, self._requests.kv
+        return SchedulerStats(
+            num_running_reqs=requests.num_holding,
+            num_queue_reqs=requests.num_waiting,
+            num_used_tokens=self._info.max_total_num_tokens - kv.available_tokens,
+            max_total_num_tokens=self._info.max_total_num_tokens,
+            evictable_tokens=kv.prefix_cache.evictable_size,
+            prefill_tokens_total=log.prefill_tokens,
+            prefill_seconds_total=log.prefill_seconds,
+            cached_tokens_total=log.cached_tokens,
+            decode_tokens_total=self._output.generated_tokens,
+            num_retracted_total=requests.num_retracted,
+            num_aborted_total=requests.num_aborted,
+            num_queue_timeouts_total=arrivals.num_queue_timeouts,
+            num_timeouts_total=arrivals.num_timeouts,
+            failed_steps_total=log.num_failed,
+            kv_accounting_repairs_total=kv.num_repairs,
+            steps_total=log.steps,
+            gen_throughput=log.gen_throughput,
+            num_retracted_reqs=requests.num_retracted_waiting,
+            num_compiling_reqs=len(requests.compiling),
+            new_token_ratio=self._planner.ratio.value,
+            evicted_tokens_total=kv.evicted_tokens,
+            step_seconds_total=log.step_seconds,
+            paused=self._pause.is_on,
+        )
 
+    def expected_silence(self) -> float:
+        """Seconds that the steps in flight may take until the loop runs again; 0.0 if not long."""
+        seconds = 0.0
+        for planned in self._requests.in_flight:
+            plan = planned.plan
+            has_prompt = plan.num_decode_rows < plan.num_rows
+            step = self._planner.cost_model.seconds(plan.num_tokens, planned.token_context, has_prompt)
+            seconds += step * (plan.num_steps - planned.num_run)
+        return SILENCE_FACTOR * seconds if seconds > LONG_STEP_SECONDS else 0.0
 
-def internal_state_of(scheduler: Scheduler) -> dict[str, Any]:
-    """Everything worth knowing about the scheduler now; ``kv_discrepancy`` is meaningful when idle."""
-    idle = not scheduler.has_unfinished_requests()
-    state: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(stats_of(scheduler)))
-    state.update(
-        effective_max_running_requests_per_dp=scheduler.info.max_running_requests,
-        num_waiting_tokens=scheduler.requests.num_waiting_tokens,
-        num_waiting_uncached_tokens=scheduler.requests.num_uncached_tokens,
-        decode_moments=scheduler.log.decode_moments,
-        last_gen_throughput=scheduler.log.gen_throughput,
-        forced_tokens_total=scheduler.output.forced_tokens,
-        cost_model={
-            "base_seconds": scheduler.cost_model.base,
-            "seconds_per_token": scheduler.cost_model.per_token,
-            "seconds_per_token_context": scheduler.cost_model.per_token_context,
-            "prompt_base_seconds": scheduler.cost_model.prompt_base,
-        },
-        memory_usage={
-            "weight": scheduler.info.weight_bytes,
-            "kvcache": scheduler.info.kv_bytes,
-            "token_capacity": scheduler.info.max_total_num_tokens,
-        },
-        idle=idle,
-        kv_discrepancy=scheduler.kv.check_idle() if idle else None,
-    )
-    return state
+    def internal_state(self) -> dict[str, Any]:
+        """Return everything worth knowing about the scheduler now; ``kv_discrepancy`` is meaningful when idle."""
+        requests, costs, log, info = self._requests, self._planner.cost_model, self._log, self._info
+        idle = not requests.are_unfinished
+        waiting = [req for req in requests if req.slot < 0]
+        state: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(self.stats()))
+        state.update(
+            effective_max_running_requests_per_dp=info.max_running_requests,
+            num_waiting_tokens=sum(req.fill_len for req in waiting),
+            num_waiting_uncached_tokens=self._num_uncached_tokens(waiting),
+            decode_moments=log.decode_moments,
+            last_gen_throughput=log.gen_throughput,
+            forced_tokens_total=self._output.forced_tokens,
+            cost_model={
+                "base_seconds": costs.base,
+                "seconds_per_token": costs.per_token,
+                "seconds_per_token_context": costs.per_token_context,
+                "prompt_base_seconds": costs.prompt_base,
+            },
+            memory_usage={
+                "weight": info.weight_bytes,
+                "kvcache": info.kv_bytes,
+                "token_capacity": info.max_total_num_tokens,
+            },
+            idle=idle,
+            kv_discrepancy=requests.kv.check_idle() if idle else None,
+        )
+        return state
+
+    def _num_uncached_tokens(self, waiting: list[Req]) -> int:
+        """Number of tokens that have yet to be computed before their requests decode.
+
+        Of ``waiting`` requests only the first tokens are looked up in the prefix cache; the others count in full.
+        """
+        requests = self._requests
+        cached, left = 0, MAX_LOOKED_UP_TOKENS
+        for req in waiting[:CACHE_AWARE_QUEUE_LIMIT]:
+            beginning = req.fill_ids[:left]
+            cached += min(requests.kv.match(beginning, req.extra_key), req.max_prefix_len)
+            left -= len(beginning)
+            if left == 0:
+                break
+        started = sum(req.fill_len - req.computed_len for req in requests.unfinished)
+        return sum(req.fill_len for req in waiting) - cached + started

@@ -91,6 +91,7 @@ class Req:
         "rid",
         "sampling_params",
         "seed",
+        "send_interval",
         "sent_len",
         "slot",
         "state",
@@ -115,6 +116,7 @@ class Req:
         seed: int,
         max_new_tokens: int,
         stop_token_ids: frozenset[int],
+        send_interval: int,
     ) -> None:
         params = message.sampling_params
         self.rid = message.rids[index]
@@ -128,6 +130,8 @@ class Req:
         """Every id that ends this request: its own and, unless ignored, the model's end-of-sequence ids."""
         self.masked_until_min = tuple(sorted(stop_token_ids)) if params.min_new_tokens > 0 else ()
         self.stream = message.stream
+        self.send_interval = send_interval
+        """Output tokens per delta."""
         self.priority = message.priority or 0
         self.extra_key = message.extra_key
         self.order = order

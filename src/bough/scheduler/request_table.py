@@ -80,7 +80,7 @@ class RequestTable:
         self.reqs: list[Req | None] = [None] * max_running_requests
         self.num_constrained = 0
 
-    def occupy(self, req: Req, *, prefix_len: int, checks_eos: bool, send_interval: int) -> None:
+    def occupy(self, req: Req, *, prefix_len: int) -> None:
         """Enter a request that has just got ``req.slot``, with ``prefix_len`` tokens found in the prefix cache."""
         slot = req.slot
         fill = req.fill_ids
@@ -92,11 +92,11 @@ class RequestTable:
         self.out_len[slot] = out_len
         self.max_new[slot] = req.max_new_tokens
         # No output has more tokens, and sums with it fit.
-        self.send_interval[slot] = send_interval = min(send_interval, max(req.max_new_tokens, 1))
+        self.send_interval[slot] = send_interval = min(req.send_interval, max(req.max_new_tokens, 1))
         # The first token goes out at once whatever the interval: it is what time-to-first-token measures.
         self.next_send[slot] = 1 if out_len == 0 else req.sent_len + send_interval
         self.decoding[slot] = False
-        self.checks_eos[slot] = checks_eos
+        self.checks_eos[slot] = not req.sampling_params.ignore_eos
         own_stops = bool(req.sampling_params.stop_token_ids)
         self.constrained[slot] = constrained = req.matcher is not None
         self.num_constrained += constrained

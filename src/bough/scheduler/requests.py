@@ -12,12 +12,17 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
+from bough.config.server_args import ServerArgs
+from bough.constrained.base import mask_words
+from bough.constrained.masks import are_masks_late
+from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV, make_kv
+from bough.mem_cache.req_to_token_pool import ReqToTokenPool
+from bough.model_executor.worker_info import WorkerInfo
 from bough.scheduler.planned import Planned
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Req, ReqState
 from bough.scheduler.request_table import RequestTable
-from bough.scheduler.waiting_queue import CACHE_AWARE_QUEUE_LIMIT, WaitingQueue
+from bough.scheduler.waiting_queue import WaitingQueue
 from bough.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWrite
 
 if TYPE_CHECKING:
@@ -29,9 +34,6 @@ MIN_SHARED_PIECE_TOKENS = 512
 """Pieces of an unfinished prompt are shared in lots of this size, unless somebody waits for them: each costs a walk
 down the tree, and a node."""
 
-MAX_LOOKED_UP_TOKENS = 65_536
-"""Tokens of waiting prompts that are looked up to tell how many are cached, whenever somebody asks."""
-
 
 class Requests:
     """The requests of one scheduler.
@@ -41,6 +43,7 @@ class Requests:
         compiling: those that wait for their grammar, and for what.
         in_flight: steps that were launched and whose results are not processed, oldest first.
         num_retracted: retractions so far.
+        num_aborted: requests that clients have aborted.
         num_cached_tokens: prompt tokens that requests found in the prefix cache when they started.
     """
 
@@ -53,6 +56,7 @@ class Requests:
         self.in_flight: deque[Planned] = deque()
         self.compiling: dict[Req, CompileJob] = {}
         self.num_retracted = 0
+        self.num_aborted = 0
         self.num_cached_tokens = 0
         self._by_rid: dict[str, Req] = {}
         self._new_requests: list[NewRequest] = []
@@ -69,30 +73,14 @@ class Requests:
         return iter(list(self._by_rid.values()))
 
     @property
+    def are_unfinished(self) -> bool:
+        """Whether any request is alive or any step in flight."""
+        return bool(self._by_rid or self.in_flight)
+
+    @property
     def num_waiting(self) -> int:
         """Requests without a slot."""
         return len(self.queue) + len(self.sharing) + len(self.compiling)
-
-    @property
-    def num_waiting_tokens(self) -> int:
-        """Tokens that requests without a slot have to get into the KV cache, those included that may be there."""
-        return sum(req.fill_len for req in self._by_rid.values() if req.slot < 0)
-
-    @property
-    def num_uncached_tokens(self) -> int:
-        """Tokens that have yet to be computed before their requests decode.
-
-        Of those that wait, only the first tokens are looked up in the prefix cache; the others count in full.
-        """
-        waiting = [req for req in self._by_rid.values() if req.slot < 0]
-        cached, left = 0, MAX_LOOKED_UP_TOKENS
-        for req in waiting[:CACHE_AWARE_QUEUE_LIMIT]:
-            beginning = req.fill_ids[:left]
-            cached += min(self.kv.match(beginning, req.extra_key), req.max_prefix_len)
-            left -= len(beginning)
-            if left == 0:
-                break
-        return sum(req.fill_len for req in waiting) - cached + sum(r.fill_len - r.computed_len for r in self.unfinished)
 
     @property
     def num_retracted_waiting(self) -> int:
@@ -129,7 +117,7 @@ class Requests:
         del self.compiling[req]
         self.queue.push(req)
 
-    def start(self, req: Req, kv: RequestKV, *, checks_eos: bool, send_interval: int) -> None:
+    def start(self, req: Req, kv: RequestKV) -> None:
         """A waiting request has got a slot and the KV that the prefix cache had for it."""
         self.queue.remove(req)
         req.kv = kv
@@ -140,7 +128,7 @@ class Requests:
             req.first_step_time = time.monotonic()
             req.cached_tokens = kv.length
             self.num_cached_tokens += kv.length
-        self.table.occupy(req, prefix_len=kv.length, checks_eos=checks_eos, send_interval=send_interval)
+        self.table.occupy(req, prefix_len=kv.length)
         if kv.length:
             self._write_table(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
         self._new_requests.append(
@@ -317,3 +305,26 @@ class Requests:
 
     def _write_table(self, slot: int, start: int, slots: IntArray) -> None:
         self._table_writes.append(TableWrite(ReqSlot(slot), start, slots))
+
+
+def make_requests(server_args: ServerArgs, info: WorkerInfo, *, queue_seed: int) -> Requests:
+    """Make the empty accounts of a model's KV pool and request slots.
+
+    Args:
+        server_args: resolved options.
+        info: limits of the model.
+        queue_seed: for the ``random`` policy.
+    """
+    reuses_prefixes = info.reuses_prefixes and not server_args.disable_radix_cache
+    max_len = info.max_req_len + 1
+    kv = make_kv(
+        info.max_total_num_tokens,
+        info.page_size,
+        ReqToTokenPool(info.max_running_requests, max_len),
+        server_args.radix_eviction_policy if reuses_prefixes else None,
+    )
+    words = 0 if are_masks_late(info.vocab_size) else mask_words(info.vocab_size)
+    table = RequestTable(info.max_running_requests, max_len, words)
+    use_priority = server_args.enable_priority_scheduling
+    queue = WaitingQueue(server_args.schedule_policy, kv, use_priority=use_priority, seed=queue_seed)
+    return Requests(kv, table, queue, PrefixSharing(enabled=reuses_prefixes))

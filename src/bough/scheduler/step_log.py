@@ -59,6 +59,8 @@ class StepLog:
         self._decode_is_due = False
         """True if a decode line was suppressed since the last line, which was about prompts."""
         self.steps = 0
+        self.num_failed = 0
+        """Steps that have failed."""
         self.step_seconds = 0.0
         """Duration of all steps on the device."""
         self.prefill_tokens = 0

@@ -1,14 +1,16 @@
-"""Other weights for the model that is being served."""
+"""Control calls about the weights of the model that is being served."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from bough.errors import BadRequest
 from bough.model_executor.worker_info import Worker
+from bough.scheduler.control import ControlHandler, Params
+from bough.scheduler.pause import Pause
 from bough.scheduler.requests import Requests
 
 if TYPE_CHECKING:
@@ -33,53 +35,115 @@ class UpdatableWorker(Protocol):
 
 
 class Weights:
-    """Sees to what was computed with old weights when a worker gets others.
+    """Replaces the weights of a worker, and takes care of what was computed with the old ones.
 
     Args:
-        worker: that has the weights.
-        requests: that are being worked on.
-        weight_bytes: of the model.
-
-    Attributes:
-        expected_silence: seconds that a change may take.
+        worker: has the weights.
+        requests: all requests.
+        pause: updates may ask for one.
+        weight_bytes: size of the model.
+        announce: sends a heartbeat, with the seconds of silence that may follow.
     """
 
-    def __init__(self, worker: Worker, requests: Requests, weight_bytes: int) -> None:
-        self._worker = worker if isinstance(worker, UpdatableWorker) else None
+    def __init__(
+        self, worker: Worker, requests: Requests, pause: Pause, weight_bytes: int, announce: Callable[[float], None]
+    ) -> None:
+        self.worker = worker if isinstance(worker, UpdatableWorker) else None
         self._requests = requests
-        self.expected_silence = _LEAST_SILENCE + weight_bytes / _SLOWEST_LOADING
+        self._pause = pause
+        self._announce = announce
+        self._expected_silence = _LEAST_SILENCE + weight_bytes / _SLOWEST_LOADING
+
+    def calls(self) -> dict[str, ControlHandler]:
+        """Return the handlers of all calls about weights."""
+        return {
+            "update_weights_from_disk": self._update(
+                lambda weights, p: weights.from_disk(p["model_path"], p["load_format"])
+            ),
+            "update_weights_from_distributed": self._update(
+                lambda weights, p: weights.from_group(p["group_name"], p["names"], p["dtypes"], p["shapes"]),
+                on_failure=self._spoil_group,
+            ),
+            "update_weights_from_file": self._update(lambda weights, p: weights.from_file(p["path"])),
+            "init_weights_update_group": ControlHandler(
+                self._finish_joining,
+                lambda p: not self._of_worker.groups.is_joining(p["group_name"]),
+                on_arrival=self._begin_to_join,
+            ),
+            "destroy_weights_update_group": ControlHandler(self._leave_group),
+            "get_output_lens": ControlHandler(lambda p: {"output_lens": self._output_lens()}),
+            "get_weights_by_name": ControlHandler(
+                lambda p: {"rows": self._of_worker.rows(p["name"], p["truncate_size"])},
+                lambda p: not self._requests.in_flight,
+                drains=True,
+            ),
+        }
+
+    def _update(
+        self, load: Callable[[WorkerWeights, Params], int], on_failure: Callable[[Params], None] | None = None
+    ) -> ControlHandler:
+        """Return a handler that loads other weights; ``load`` returns how many pieces of memory it has filled."""
+
+        def run(params: Params) -> Params:
+            if params["while_paused"] and not self._pause.is_on:
+                raise BadRequest("the pause has ended before the update could be made")
+            self._announce(self._expected_silence)
+            return self._change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
+
+        def may_run(params: Params) -> bool:
+            if self._requests.in_flight:
+                return False
+            # A pause that has ended meanwhile is not waited for: ``run`` answers that.
+            return params["while_paused"] or self._pause.is_on or len(self._requests) == 0
+
+        return ControlHandler(run, may_run, needs="an engine without requests, or a pause", on_failure=on_failure)
 
     @property
-    def of_worker(self) -> WorkerWeights:
+    def _of_worker(self) -> WorkerWeights:
         """The weights themselves; raises :class:`BadRequest` if there are none."""
-        if self._worker is None:
+        if self.worker is None:
             raise BadRequest("this model has no weights", code="unsupported_by_model")
-        return self._worker.weights
+        return self.worker.weights
 
-    def spoil_group(self, name: str) -> None:
-        """Receive no more in a group, if there is one; see :meth:`WeightGroups.spoil`."""
-        if self._worker is not None:
-            self._worker.weights.groups.spoil(name)
+    def _begin_to_join(self, params: Params) -> None:
+        self._of_worker.groups.begin_to_join(
+            params["group_name"],
+            address=params["master_address"],
+            port=params["master_port"],
+            rank=params["rank_offset"],
+            world_size=params["world_size"],
+            backend=params["backend"],
+        )
 
-    def output_lens(self) -> dict[str, int]:
-        """How many tokens each request has been given so far, by id."""
+    def _finish_joining(self, params: Params) -> Params:
+        self._of_worker.groups.finish_joining(params["group_name"])
+        return {}
+
+    def _leave_group(self, params: Params) -> Params:
+        self._of_worker.groups.leave(params["group_name"])
+        return {}
+
+    def _spoil_group(self, params: Params) -> None:
+        """Receive no more in a group: the trainer's side has sent, or will send, tensors that were not received."""
+        if self.worker is not None:
+            self.worker.weights.groups.spoil(params.get("group_name", ""))
+
+    def _output_lens(self) -> dict[str, int]:
+        """Number of output tokens of each request so far, by id."""
         return {req.rid: len(self._requests.table.output_ids(req)) for req in self._requests}
 
-    def change(self, load: Callable[[WorkerWeights], int], *, flush_cache: bool) -> dict[str, Any]:
+    def _change(self, load: Callable[[WorkerWeights], int], *, flush_cache: bool) -> Params:
         """Load other weights; no step is in flight.
 
         Args:
             load: does it; returns how many pieces of memory it has filled.
-            flush_cache: whether to forget what the old weights have computed; else it goes on being used.
-
-        Returns:
-            ``num_changed``, what ``load`` has returned; ``num_paused_requests``; :meth:`output_lens`.
+            flush_cache: whether to forget what the old weights have computed; otherwise it stays in use.
 
         Raises:
             BadRequest: if requests hold memory that is to be flushed.
-            BoughError: what ``load`` raises.
+            BoughError: from ``load``.
         """
-        weights = self.of_worker
+        weights = self._of_worker
         holding = self._requests.num_holding
         if flush_cache and holding:
             raise BadRequest(
@@ -92,5 +156,5 @@ class Weights:
         if flush_cache:
             self._requests.kv.prefix_cache.reset()
         logger.info("The weights have changed, in %.2f s", time.perf_counter() - begin)
-        output_lens = self.output_lens()
+        output_lens = self._output_lens()
         return {"num_changed": num_changed, "num_paused_requests": len(output_lens), "output_lens": output_lens}

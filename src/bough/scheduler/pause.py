@@ -1,0 +1,70 @@
+"""A pause: the scheduler computes nothing, while messages, deadlines and aborts go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args
+
+from bough.errors import BadRequest
+from bough.ipc.messages import OutputDelta, PauseMode
+from bough.scheduler.control import ControlHandler, Params
+from bough.scheduler.endings import Endings
+from bough.scheduler.requests import Requests
+from bough.scheduler.step_log import StepLog
+
+
+class Pause:
+    """Keeps steps from being launched between two control calls.
+
+    Steps in flight stay the loop's to process: a broken device ends it.
+
+    Attributes:
+        is_on: true while no step may be launched, also for requests that arrive.
+    """
+
+    def __init__(
+        self, requests: Requests, endings: Endings, log: StepLog, stream_output: Callable[[list[OutputDelta]], None]
+    ) -> None:
+        self.is_on = False
+        self._requests = requests
+        self._endings = endings
+        self._log = log
+        self._stream_output = stream_output
+
+    def calls(self) -> dict[str, ControlHandler]:
+        """Return the handlers of ``pause_generation`` and ``continue_generation``."""
+        return {
+            "pause_generation": ControlHandler(self._settle, self._is_drained, on_arrival=self._begin),
+            # A call that ends a pause must not overtake one that begins it.
+            "continue_generation": ControlHandler(self._end, lambda p: not self.is_on or self._is_drained(p)),
+        }
+
+    def _begin(self, params: Params) -> None:
+        mode = params.get("mode")
+        if mode not in get_args(PauseMode):
+            raise BadRequest(f"mode must be one of {', '.join(get_args(PauseMode))}, got {mode!r}", param="mode")
+        self.is_on = True
+
+    def _is_drained(self, params: Params) -> bool:
+        return not self._requests.in_flight
+
+    def _settle(self, params: Params) -> Params:
+        """Pause once nothing is in flight: retraction frees memory that such a step writes to.
+
+        ``abort`` ends the requests, ``retract`` takes their memory (the prefix cache stays), ``in_place`` leaves them.
+        """
+        self.is_on = True  # again: another call may have ended it while this one waited
+        if params["mode"] == "abort":
+            self._stream_output(self._endings.abort(list(self._requests)))
+        elif params["mode"] == "retract":
+            self._stream_output(self._endings.retract_all())
+        else:
+            self._stream_output(self._endings.end_complete())
+        self._log.on_idle()
+        return {}
+
+    def _end(self, params: Params) -> Params:
+        if self.is_on:
+            self._log.on_idle()
+        self.is_on = False
+        return {}
