@@ -128,10 +128,10 @@ def test_a_pause_that_somebody_has_asked_for_is_no_standstill() -> None:
 
 
 def test_prometheus_reads_the_rules_and_the_route_of_the_metrics() -> None:
-    from bough.entrypoints.http.routes import METRICS
+    from bough.entrypoints.http.routes import ROUTES
 
     config = yaml.safe_load((MONITORING / "prometheus.yml").read_text())
     assert all((MONITORING / name).exists() for name in config["rule_files"])
     (job,) = config["scrape_configs"]
-    assert job["metrics_path"] == METRICS.path
+    assert job["metrics_path"] in {route.path for route in ROUTES if route.is_probe}
     assert job["job_name"] in next(rule["expr"] for rule in rules() if rule["alert"] == "BoughDown")

@@ -25,7 +25,7 @@ from bough.entrypoints.http.access import Gate
 from bough.entrypoints.http.anthropic.render import UNPARSED
 from bough.entrypoints.http.asgi import BODY_WRITER, DONE_EVENT, Endpoint
 from bough.entrypoints.http.bodies import BodyIntake
-from bough.entrypoints.http.routes import ROUTES, RouteInfo, make_handlers
+from bough.entrypoints.http.routes import make_handlers
 from bough.ipc.messages import (
     BatchStrOutput,
     FinishReason,
@@ -46,7 +46,6 @@ from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
 from tests.parsers.parsing import TOOLS
 
 _TOOLS, _REASONING = sorted(TOOL_FORMATS), (None, *sorted(REASONING_FORMATS))
-_ROUTES: dict[str, RouteInfo] = {info.path: info for info in ROUTES}
 CHAT, MESSAGES, RESPONSES, OLLAMA = "/v1/chat/completions", "/v1/messages", "/v1/responses", "/api/chat"
 _DIALECTS = (CHAT, MESSAGES, RESPONSES, OLLAMA)
 _CONVERSATIONS = (*_DIALECTS, "/v1/messages/count_tokens", "/api/generate", "/v1/completions", "/tokenize")
@@ -188,13 +187,13 @@ class _Server:
         self.manager = TokenizerManager(
             args, _model_config(), tiny_tokenizer(), self.channels, {}, chat_template=template
         )
-        handlers = make_handlers(self.manager)
+        handlers = {route.path: (route, handler) for route, handler in make_handlers(self.manager).items()}
         intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
         self._endpoints = {
             path: Endpoint(
-                handlers[path],
+                handlers[path][1],
                 path,
-                dialect=_ROUTES[path].dialect,
+                dialect=handlers[path][0].api.errors,
                 metrics=None,
                 intake=intake,
                 takes_body=True,

@@ -19,7 +19,7 @@ from typing import Any
 import httpx
 
 from bough.entrypoints.http.examples import REQUESTS
-from bough.entrypoints.http.routes import INVOCABLE, ROUTES
+from bough.entrypoints.http.routes import ROUTES
 from tests.entrypoints.http.server import running_server
 
 MARK = "bough-lure"
@@ -106,7 +106,7 @@ def main(directory: Path) -> None:
     )
     specs = {info.path: info.body for info in ROUTES if info.body is not None}
     bodies = [(path, spec, REQUESTS[spec.model.__name__]) for path, spec in specs.items()]
-    bodies += [("/invocations", spec, REQUESTS[spec.model.__name__]) for spec in INVOCABLE]
+    bodies += [("/invocations", spec, REQUESTS[spec.model.__name__]) for route in ROUTES for spec in route.one_of]
     statuses: dict[int, int] = {}
     answers: list[str] = []
     with contextlib.ExitStack() as stack:

@@ -20,7 +20,8 @@ from bough.entrypoints.http.native.control import ABORT
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openapi import openapi_schema
-from bough.entrypoints.http.routes import ROUTES, RouteInfo
+from bough.entrypoints.http.route import Route
+from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import SamplingParams
 from tests.entrypoints.http.server import CONTEXT_LEN, RunningServer, running_server
@@ -574,8 +575,8 @@ def test_content_type_must_be_json_on_openai_routes(client: httpx.Client) -> Non
     assert client.post("/generate", content=native, headers={"content-type": "text/plain"}).status_code == 200
 
 
-@pytest.mark.parametrize("info", [info for info in ROUTES if info.has_body], ids=lambda info: info.path)
-def test_content_type_is_asked_for_where_it_is_documented(client: httpx.Client, info: RouteInfo) -> None:
+@pytest.mark.parametrize("info", [info for info in ROUTES if info.bodies], ids=lambda info: info.path)
+def test_content_type_is_asked_for_where_it_is_documented(client: httpx.Client, info: Route) -> None:
     answer = client.post(info.path, content=b'{"nonsense": 1, ', headers={"content-type": "text/plain"})
     documented = openapi_schema()["paths"][info.path]["post"]["responses"]
     assert answer.status_code == (415 if "415" in documented else 400), answer.text

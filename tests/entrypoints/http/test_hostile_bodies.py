@@ -68,7 +68,7 @@ HOSTILE_VALUES: dict[str, bytes] = {
 def posts() -> Iterator[tuple[str, BodySpec[Any] | None]]:
     for info in ROUTES:
         if "POST" in info.methods:
-            for path in (info.path, *info.aliases):
+            for path in info.paths:
                 yield path.replace("{response_id}", "resp_x").replace("{id}", "x"), info.body
 
 

@@ -11,6 +11,7 @@ from typing import cast
 import httpx
 import pytest
 
+from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http import probes
 from bough.entrypoints.http.asgi import Call, Response
 from bough.errors import EngineDead
@@ -72,7 +73,7 @@ def test_deep_probe_that_a_pause_holds_up_is_no_sign_of_sickness(
 
 def test_deep_probes_at_the_same_time_share_one_attempt(server: RunningServer, client: httpx.Client) -> None:
     received = len(server.engine.received)
-    handler = probes.Probes(server.manager)
+    handler = probes.Probes(server.manager, ChatCore(server.manager))
 
     async def together() -> list[Response]:
         return await asyncio.gather(*(handler.health_generate(cast(Call, None)) for _ in range(8)))

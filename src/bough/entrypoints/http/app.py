@@ -22,8 +22,8 @@ from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
 from bough.entrypoints.http.native.live import LiveView
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.paths import right_path, tidy_path
-from bough.entrypoints.http.playground import EVENTS_PATH, Playground
-from bough.entrypoints.http.routes import LIST_MODELS, ROOT, ROUTES, make_handlers
+from bough.entrypoints.http.playground import EVENTS_PATH, PlaygroundParts
+from bough.entrypoints.http.routes import make_handlers
 from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported
 from bough.errors import BoughError
 from bough.managers.held_answers import HeldAnswers
@@ -86,7 +86,7 @@ class Application(FastAPI):
         return list(dict.fromkeys(path for path, _ in self._endpoints))
 
 
-_ONE_MODEL = LIST_MODELS.path + "/"
+_ONE_MODEL = "/v1/models/"
 
 
 def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Tracer | None = None) -> Application:
@@ -100,7 +100,6 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
     Raises:
         ConfigError: if the keys of the options cannot be read.
     """
-    handlers = make_handlers(manager)
     args = manager.server_args
     intake = BodyIntake(
         args.max_body_size,
@@ -137,30 +136,29 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
 
     add_page("/openapi.json", openapi)
     if not args.disable_playground:
-        playground = Playground(handlers[ROOT.path])
-        handlers[ROOT.path] = playground.page
-        for path in playground.paths:
-            add_page(path, playground.part)
+        parts = PlaygroundParts()
+        for path in parts.paths:
+            add_page(path, parts.part)
         # It shows how other clients' prompts begin.
         add_page(EVENTS_PATH, LiveView(manager), Access.CONTROL)
-    for info in ROUTES:
+    for route, handler in make_handlers(manager).items():
         endpoint = Endpoint(
-            handlers[info.path],
-            info.path,
-            dialect=info.dialect,
-            metrics=None if info.is_probe else manager.metrics,
+            handler,
+            route.path,
+            dialect=route.api.errors,
+            metrics=None if route.is_probe else manager.metrics,
             intake=intake,
-            takes_body=info.has_body,
-            needs_json=info.needs_json,
-            is_limited=info.is_limited,
+            takes_body=bool(route.bodies),
+            needs_json=route.needs_json,
+            is_limited=route.is_limited,
             gate=gate,
-            access=info.access,
-            query=[each.name for each in info.query],
+            access=route.access,
+            query=[each.name for each in route.query],
             tracer=tracer,
             answers=answers,
         )
-        for path in (info.path, *info.aliases):
-            app.add_endpoint(path, info.methods, endpoint)
+        for path in route.paths:
+            app.add_endpoint(path, route.methods, endpoint)
     for path in LATER:
         later = Endpoint(
             not_supported,

@@ -36,7 +36,8 @@ from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.protocol import MAX_TOP_LOGPROBS as MAX_OPENAI_TOP_LOGPROBS
 from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
 from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES, MAX_USER_CHARS
-from bough.entrypoints.http.routes import ROUTES, RouteInfo
+from bough.entrypoints.http.route import Route
+from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.routes_later import LATER
 from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT, KEEP_ALIVE
 from bough.entrypoints.http.shapes import SHAPES
@@ -172,9 +173,9 @@ def markdown() -> str:
     """Every route and every field, as Markdown."""
     lines = ["# HTTP endpoints", ""]
     lines += ["| path | methods | what |", "|---|---|---|"]
-    for info in ROUTES:
-        paths = ", ".join(f"`{path.replace(':path', '')}`" for path in (info.path, *info.aliases))
-        lines.append(f"| {paths} | {', '.join(info.methods)} | {info.summary} |")
+    for route in ROUTES:
+        paths = ", ".join(f"`{path.replace(':path', '')}`" for path in route.paths)
+        lines.append(f"| {paths} | {', '.join(route.methods)} | {route.summary} |")
     lines += [
         "",
         "`/docs` and `/openapi.json` of a running server describe answers, status codes and examples as well.",
@@ -183,10 +184,10 @@ def markdown() -> str:
     ]
     lines += [*_ERRORS, ""]
     described: set[int] = set()
-    for info in ROUTES:
-        if info.body is not None and id(info.body) not in described:
-            described.add(id(info.body))
-            lines += _body_section(info, info.body)
+    for route in ROUTES:
+        if route.body is not None and id(route.body) not in described:
+            described.add(id(route.body))
+            lines += _body_section(route, route.body)
     lines += _query_section()
     lines += ["## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
@@ -226,14 +227,19 @@ def _with_unit(option: Option) -> str:
     return f"{option.default_text} {option.declared.unit}".rstrip() if is_bare else option.default_text
 
 
-def _body_section(info: RouteInfo, spec: BodySpec[Any]) -> list[str]:
+def _body_section(route: Route, spec: BodySpec[Any]) -> list[str]:
     shapes = SHAPES.get(spec.model.__name__, {})
     (schema, *inside), components = msgspec.json.schema_components([spec.model, *shapes.values()], ref_template=_REF)
     properties = components[schema["$ref"].rsplit("/", 1)[-1]]["properties"]
     for name, shape in zip(shapes, inside, strict=True):
         kept = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
         properties[name] = {**shape, **kept}
-    lines = [f"## {', '.join(info.methods)} {info.path}", "", "| field | type | default | what |", "|---|---|---|---|"]
+    lines = [
+        f"## {', '.join(route.methods)} {route.path}",
+        "",
+        "| field | type | default | what |",
+        "|---|---|---|---|",
+    ]
     required = {field.name for field in msgspec.structs.fields(spec.model) if field.required}
     for name in get_type_hints(spec.model):
         described = {**properties[name], **spec.schemas.get(name, {})}
@@ -270,9 +276,9 @@ def _refused(name: str, meaning: str, neutral: tuple[Any, ...]) -> str:
 
 def _query_section() -> list[str]:
     lines = ["## Query parameters", "", "| route | name | value | default | what |", "|---|---|---|---|---|"]
-    for info in ROUTES:
-        paths = ", ".join(f"`{path}`" for path in (info.path, *info.aliases))
-        for parameter in info.query:
+    for route in ROUTES:
+        paths = ", ".join(f"`{path}`" for path in route.paths)
+        for parameter in route.query:
             # No JSON, in which strings would have quotes.
             kind = ", ".join(f"`{word}`" for word in parameter.schema.get("enum", ())) or _type(parameter.schema, {})
             default = parameter.schema.get("default")

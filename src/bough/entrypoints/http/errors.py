@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Annotated, Literal, Protocol
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.errors import BadRequest, BoughError, EngineDead, NotFound, Overloaded, PayloadTooLarge, RequestFailed
 
@@ -20,6 +21,58 @@ _DEFAULT_CODES: tuple[tuple[type[BoughError], str], ...] = (
     (EngineDead, "engine_dead"),
     (RequestFailed, "request_failed"),
 )
+
+
+class ErrorDescription(msgspec.Struct):
+    """Description of an error."""
+
+    message: Annotated[str, Meta(description="For people: what is wrong, and what to do.")]
+    type: Annotated[str, Meta(description="Class of the error, such as `invalid_request_error`.")]
+    param: Annotated[str | None, Meta(description="The field at fault.")]
+    code: Annotated[str, Meta(description="Machine-readable reason, such as `context_length_exceeded`.")]
+
+
+class ErrorAnswer(msgspec.Struct):
+    """Body of every error."""
+
+    error: ErrorDescription
+
+
+class StreamErrorDescription(msgspec.Struct):
+    """Description of an error after a stream has begun."""
+
+    message: Annotated[str, Meta(description="For people: what is wrong, and what to do.")]
+    type: Annotated[str, Meta(description="Class of the error, such as `invalid_request_error`.")]
+    code: Annotated[
+        Annotated[int, Meta(ge=400, le=599)] | str, Meta(description="On `/generate` the status, else the reason.")
+    ]
+    retryable: Annotated[bool | UnsetType, Meta(description="On `/generate`: another attempt may succeed.")] = UNSET
+
+
+class StreamError(msgspec.Struct):
+    """Last event but one of a stream that fails."""
+
+    error: StreamErrorDescription
+
+
+class AnthropicErrorDescription(msgspec.Struct):
+    """Description of an error, in Anthropic's words."""
+
+    type: Annotated[str, Meta(description="Class of the error, such as `invalid_request_error`.")]
+    message: Annotated[str, Meta(description="For people: what is wrong, and what to do.")]
+
+
+class AnthropicErrorAnswer(msgspec.Struct):
+    """Body of an error, and event of one, on Anthropic's routes."""
+
+    type: Literal["error"]
+    error: AnthropicErrorDescription
+
+
+class OllamaErrorAnswer(msgspec.Struct):
+    """Body of an error, and line of one, on Ollama's routes."""
+
+    error: Annotated[str, Meta(description="For people: what is wrong, and what to do.")]
 
 
 class ErrorDialect(Protocol):
@@ -39,19 +92,12 @@ class OpenAIErrors:
 
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
-        return msgspec.json.encode({"error": self._describe(error)})
+        kind, code = error_type(error.status_code), error_code(error)
+        return msgspec.json.encode(ErrorAnswer(ErrorDescription(error.message, kind, error.param, code)))
 
     def event(self, error: BoughError) -> bytes:
         """The same object as an event of the stream."""
         return b"data: " + self.body(error) + b"\n\n"
-
-    def _describe(self, error: BoughError) -> dict[str, Any]:
-        return {
-            "message": error.message,
-            "type": error_type(error.status_code),
-            "param": error.param,
-            "code": error_code(error),
-        }
 
 
 class NativeErrors(OpenAIErrors):
@@ -59,13 +105,10 @@ class NativeErrors(OpenAIErrors):
 
     def event(self, error: BoughError) -> bytes:
         """Error event of a native stream."""
-        description = {
-            "message": error.message,
-            "type": error_type(error.status_code),
-            "code": error.status_code,
-            "retryable": isinstance(error, Overloaded),
-        }
-        return b"data: " + msgspec.json.encode({"error": description}) + b"\n\n"
+        description = StreamErrorDescription(
+            error.message, error_type(error.status_code), error.status_code, isinstance(error, Overloaded)
+        )
+        return b"data: " + msgspec.json.encode(StreamError(description)) + b"\n\n"
 
 
 class AnthropicErrors:
@@ -74,8 +117,8 @@ class AnthropicErrors:
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
         other = "invalid_request_error" if 400 <= error.status_code < 500 else "api_error"
-        described = {"type": _ANTHROPIC_TYPES.get(error.status_code, other), "message": error.message}
-        return msgspec.json.encode({"type": "error", "error": described})
+        described = AnthropicErrorDescription(_ANTHROPIC_TYPES.get(error.status_code, other), error.message)
+        return msgspec.json.encode(AnthropicErrorAnswer("error", described))
 
     def event(self, error: BoughError) -> bytes:
         """The same object as an event of the stream."""
@@ -98,7 +141,7 @@ class OllamaErrors:
 
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
-        return msgspec.json.encode({"error": error.message})
+        return msgspec.json.encode(OllamaErrorAnswer(error.message))
 
     def event(self, error: BoughError) -> bytes:
         """The same object as a line of the stream."""

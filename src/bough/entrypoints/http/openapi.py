@@ -8,22 +8,13 @@ import msgspec
 
 from bough import __version__
 from bough.entrypoints.http.access import Access
-from bough.entrypoints.http.answers import (
-    EVENTS,
-    JSON,
-    LINES,
-    TEXT,
-    AnthropicErrorAnswer,
-    ErrorAnswer,
-    OllamaErrorAnswer,
-    StreamError,
-)
-from bough.entrypoints.http.errors import AnthropicErrors, NativeErrors, OllamaErrors, OpenAIErrors
+from bough.entrypoints.http.errors import ErrorAnswer
 from bough.entrypoints.http.examples import ANSWERS, REQUESTS
 from bough.entrypoints.http.fields import INEFFECTIVE_TYPES, BodySpec
 from bough.entrypoints.http.meanings import MEANINGS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
-from bough.entrypoints.http.routes import INVOCABLE, ROUTES, RouteInfo
+from bough.entrypoints.http.route import ANTHROPIC, JSON, LINES, NATIVE, OLLAMA, TEXT, Route
+from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.sampling.sampling_params import SamplingParams
@@ -75,22 +66,13 @@ _LINKS: dict[str, dict[str, dict[str, Any]]] = {
 }
 """By operation: those that its answer tells the parameters of."""
 
-_TAGS: dict[type, str] = {
-    OpenAIErrors: "OpenAI",
-    AnthropicErrors: "Anthropic",
-    OllamaErrors: "Ollama",
-    NativeErrors: "native",
-}
-_ERRORS: dict[type, Any] = {AnthropicErrors: AnthropicErrorAnswer, OllamaErrors: OllamaErrorAnswer}
-
 
 def openapi_schema() -> dict[str, Any]:
     """The document."""
     # A body may be that of several routes, and so may an answer.
-    specs = list({id(info.body): info.body for info in ROUTES if info.body is not None}.values())
-    given = [(info.answer.model, info.answer.or_model, info.answer.events) for info in ROUTES]
-    answers = [kind for kinds in given for kind in kinds if kind is not None]
-    errors = [ErrorAnswer, StreamError, AnthropicErrorAnswer, OllamaErrorAnswer]
+    specs = list({id(body): body for route in ROUTES for body in route.bodies}.values())
+    answers = [kind for route in ROUTES for kind in (*_answers(route), route.events) if kind is not None]
+    errors = [kind for api in (NATIVE, ANTHROPIC, OLLAMA) for kind in (api.error, api.stream_error)]
     inside = [kind for fields in SHAPES.values() for kind in fields.values()]
     models = list({_key(kind): kind for kind in (*(s.model for s in specs), *answers, *errors, *inside)}.values())
     schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
@@ -100,15 +82,12 @@ def openapi_schema() -> dict[str, Any]:
     components[_SAMPLING] = _sampling_params_schema()
     _describe(components)
     paths: dict[str, Any] = {}
-    for info in ROUTES:
-        for path in (info.path, *info.aliases):
+    for route in ROUTES:
+        for path in route.paths:
             shown = path.replace(":path", "")
-            paths.setdefault(shown, {}).update(
-                {
-                    method.lower(): {**_operation(info, shown, references), "operationId": _operation_id(method, shown)}
-                    for method in info.methods
-                }
-            )
+            for method in route.methods:
+                operation = _operation(route, shown, references) | {"operationId": _operation_id(method, shown)}
+                paths.setdefault(shown, {})[method.lower()] = operation
     operations = {each["operationId"]: each for path in paths.values() for each in path.values()}
     for name, links in _LINKS.items():
         operations[name]["responses"]["200"]["links"] = links
@@ -226,23 +205,28 @@ def _describe(components: dict[str, Any]) -> None:
                 described["description"] = own or components[target].get("description", "")
 
 
-def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
+def _answers(route: Route) -> tuple[Any, ...]:
+    return route.answer if isinstance(route.answer, tuple) else (route.answer,)
+
+
+def _operation(route: Route, path: str, references: dict[str, Any]) -> dict[str, Any]:
     operation: dict[str, Any] = {
-        "summary": info.summary,
-        "tags": ["probes" if info.is_probe else _TAGS[type(info.dialect)]],
-        "responses": _responses(info, path, references),
+        "summary": route.summary,
+        "tags": ["probes" if route.is_probe else route.api.name],
+        "responses": _responses(route, path, references),
     }
-    if info.access is not Access.OPEN:
+    if route.access is not Access.OPEN:
         operation["security"] = [{_KEY: []}, {}]
-    bodies = [info.body] if info.body is not None else list(INVOCABLE) if info.takes_body else []
-    if bodies:
-        kinds = [{"$ref": _REF.format(name=spec.model.__name__)} for spec in bodies]
-        schema = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-        media = {"schema": schema, "example": REQUESTS[bodies[0].model.__name__]}
-        operation["requestBody"] = {"required": not info.is_body_optional, "content": {JSON: media}}
+    if route.bodies:
+        kinds = [{"$ref": _REF.format(name=spec.model.__name__)} for spec in route.bodies]
+        media = {"schema": _any_of(kinds), "example": REQUESTS[route.bodies[0].model.__name__]}
+        operation["requestBody"] = {
+            "required": not any(spec.may_be_empty for spec in route.bodies),
+            "content": {JSON: media},
+        }
     parameters: list[dict[str, Any]] = [
         {"name": each.name, "in": "query", "required": False, "schema": each.schema, "description": each.description}
-        for each in info.query
+        for each in route.query
     ]
     if "{" in path:
         name = path[path.index("{") + 1 : path.index("}")]
@@ -254,15 +238,14 @@ def _operation(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[s
     return operation
 
 
-def _stream_error(info: RouteInfo) -> Any:
-    """What an error looks like in the middle of a stream."""
-    return _ERRORS.get(type(info.dialect), StreamError)
+def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
-def _event_schema(event: dict[str, Any], *, has_names: bool) -> dict[str, Any]:
+def _event_schema(route: Route, event: dict[str, Any]) -> dict[str, Any]:
     """A server-sent event. Those with names end with an event that says how all went, the others with ``[DONE]``."""
     data = {"type": "string", "contentMediaType": JSON, "contentSchema": event}
-    if not has_names:
+    if not route.has_named_events:
         return {
             "description": "A server-sent event; the last one says `[DONE]`, also after an error.",
             "type": "object",
@@ -278,48 +261,42 @@ def _event_schema(event: dict[str, Any], *, has_names: bool) -> dict[str, Any]:
     }
 
 
-def _responses(info: RouteInfo, path: str, references: dict[str, Any]) -> dict[str, Any]:
-    answer = info.answer
+def _responses(route: Route, path: str, references: dict[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = {}
-    if answer.model is not None:
-        kinds = [references[_key(kind)] for kind in (answer.model, answer.or_model) if kind is not None]
-        content[JSON] = {"schema": kinds[0] if len(kinds) == 1 else {"anyOf": kinds}}
+    if route.answer is not None:
+        content[JSON] = {"schema": _any_of([references[_key(kind)] for kind in _answers(route)])}
         # A union begins with the usual one, and a list has an example by the name of what it holds.
-        usual = (get_args(answer.model) or (answer.model,))[0]
+        usual = (get_args(_answers(route)[0]) or _answers(route))[0]
         if usual.__name__ in ANSWERS:
             content[JSON]["example"] = ANSWERS[usual.__name__]
-    for kind in (*answer.also, *((TEXT,) if answer.model is None else ())):
+    for kind in (*route.also, *((TEXT,) if route.answer is None else ())):
         content[kind] = {"schema": {"type": "string"}}
-    if answer.events is not None:
-        kinds = [references[_key(answer.events)]]
-        if not answer.tells_errors:
-            kinds.append(references[_key(_stream_error(info))])
-        event = kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
-    if answer.events is not None and answer.events_type == LINES:
-        content[LINES] = {"schema": {"description": "An object a line.", **event}}
-    elif answer.events is not None:
-        content[EVENTS] = {"schema": _event_schema(event, has_names=answer.named_events)}
+    if route.events is not None:
+        errors = () if route.has_error_events else (route.api.stream_error,)
+        event = _any_of([references[_key(kind)] for kind in (route.events, *errors)])
+        is_lines = route.api.stream_type == LINES
+        schema = {"description": "An object a line.", **event} if is_lines else _event_schema(route, event)
+        content[route.api.stream_type] = {"schema": schema}
     statuses = {400, 431, 500, 503}
-    if info.has_body:
+    if route.bodies:
         statuses |= {408, 413, 504}
-    if info.is_limited:
+    if route.is_limited:
         statuses.add(429)
-    if info.needs_json:
+    if route.needs_json:
         statuses.add(415)
-    if info.access is not Access.OPEN:
+    if route.access is not Access.OPEN:
         statuses.add(401)
-    if info.access is Access.CONTROL:
+    if route.access is Access.CONTROL:
         statuses.add(403)
     if "{" in path:
         statuses.add(404)
-    statuses.update(answer.statuses)
+    statuses.update(route.statuses)
     responses: dict[str, Any] = {"200": {"description": "All went well.", "content": content}}
     for status in sorted(statuses):
         # What is refused before its route is known, is refused in OpenAI's words.
-        own = dict.fromkeys(map(_key, (_ERRORS.get(type(info.dialect), ErrorAnswer), ErrorAnswer)))
-        described = [references[kind] for kind in own]
-        shape: dict[str, Any] = {JSON: {"schema": described[0] if len(described) == 1 else {"anyOf": described}}}
-        if status in answer.text_statuses:
+        own = dict.fromkeys(map(_key, (route.api.error, ErrorAnswer)))
+        shape: dict[str, Any] = {JSON: {"schema": _any_of([references[kind] for kind in own])}}
+        if status in route.text_statuses:
             shape[TEXT] = {"schema": {"type": "string"}}
         responses[str(status)] = {"description": STATUSES[status], "content": shape}
     return responses

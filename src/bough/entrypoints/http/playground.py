@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bough.entrypoints.http.asgi import Call, Handler, Response
+import msgspec
+
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.access import Access
+from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.route import HTML, NATIVE, Handlers, Route
+from bough.managers.tokenizer_manager import TokenizerManager
 
 PREFIX = "/playground/"
 """Where the page's parts are."""
@@ -30,34 +36,37 @@ _HEADERS = (
 )
 
 
-class Playground:
-    """Answers with the page and its parts, read once.
+class Playground(Handlers):
+    """Answers ``/``."""
 
-    Args:
-        root: answers ``GET /`` of programs.
-    """
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        super().__init__(manager, core)
+        self._page = None if manager.server_args.disable_playground else _read(_ASSETS / "index.html")
 
-    def __init__(self, root: Handler) -> None:
-        self._root = root
-        files = {path.name: path for path in sorted(_ASSETS.iterdir())}
-        self._parts = {
-            name: Response(path.read_bytes(), content_type=(b"content-type", _TYPES[path.suffix]), headers=_HEADERS)
-            for name, path in files.items()
-        }
+    @Route("GET /", NATIVE, answer=str, access=Access.OPEN, also=(HTML,))
+    async def root(self, call: Call) -> Response:
+        """Report that the server is running; a browser, which accepts HTML, gets the playground."""
+        if self._page is not None and b"text/html" in (call.header(b"accept") or b""):
+            return self._page
+        return Response(msgspec.json.encode("Bough is running"))
+
+
+class PlaygroundParts:
+    """Answers with what the page loads, read once."""
+
+    def __init__(self) -> None:
+        self._parts = {PREFIX + path.name: _read(path) for path in sorted(_ASSETS.iterdir())}
+        del self._parts[PREFIX + "index.html"]
 
     @property
     def paths(self) -> list[str]:
-        """Of all parts but the page itself."""
-        return [PREFIX + name for name in self._parts if name != "index.html"]
-
-    async def page(self, call: Call) -> Response:
-        """``GET /``: the page for browsers; programs, which do not ask for HTML, get what they always got."""
-        if b"text/html" not in (call.header(b"accept") or b""):
-            answer = await self._root(call)
-            assert isinstance(answer, Response), "the server's word is no stream"
-            return answer
-        return self._parts["index.html"]
+        """Paths of all parts."""
+        return list(self._parts)
 
     async def part(self, call: Call) -> Response:
-        """``GET /playground/{name}``, only of what was there when the server started."""
-        return self._parts[call.path.removeprefix(PREFIX)]
+        """Answer ``GET /playground/{name}``, only for what was there when the server started."""
+        return self._parts[call.path]
+
+
+def _read(path: Path) -> Response:
+    return Response(path.read_bytes(), content_type=(b"content-type", _TYPES[path.suffix]), headers=_HEADERS)

@@ -7,7 +7,10 @@ import logging
 import time
 from http import HTTPStatus
 
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
+from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BoughError, Overloaded
 from bough.managers.embedding_struct import probe_request
 from bough.managers.io_struct import GenerateRequest, new_request_id
@@ -21,30 +24,38 @@ DEEP_PROBE_TIMEOUT = 20.0
 HEALTH_RID_PREFIX = "HEALTH_CHECK_"
 
 
-class Probes:
-    """Answers ``/health``, ``/ready`` and ``/health_generate``; the first two ask nobody and take microseconds.
+class Probes(Handlers):
+    """Answers ``/health``, ``/ready`` and ``/health_generate``; the first two ask nobody and take microseconds."""
 
-    Args:
-        manager: what is probed.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        super().__init__(manager, core)
         self._running: asyncio.Task[str | None] | None = None
 
+    @Route("GET /health", NATIVE, access=Access.OPEN, text_statuses=(503,))
+    @Route(
+        "GET /ping",
+        NATIVE,
+        access=Access.OPEN,
+        text_statuses=(503,),
+        summary="The same as `/health`, by SageMaker's name.",
+    )
     async def health(self, call: Call) -> Response:
-        """200 while every part of the server shows signs of life."""
+        """200 while every part of the server is alive, else 503. Cheap."""
         return _verdict(self._manager.health.why_not_alive())
 
+    @Route("GET /ready", NATIVE, access=Access.OPEN, text_statuses=(503,))
     async def ready(self, call: Call) -> Response:
-        """200 while requests are welcome: started, alive, not shutting down, room in the queue."""
+        """200 while requests are welcome, else 503: starting, shutting down, sick, paused, queue full."""
         loading = "new weights are being loaded" if self._manager.control.is_loading else None
         return _verdict(self._manager.health.why_not_ready() or loading)
 
+    @Route("GET /health_generate", NATIVE, access=Access.OPEN, text_statuses=(503,))
     async def health_generate(self, call: Call) -> Response:
-        """200 if a token makes it through all processes. Probes that come at the same time share one attempt.
+        """200 if a token makes it through all processes, or has to wait (a pause, a full queue, other requests that go
+        on); else 503.
 
-        While generation is paused, or new weights are loaded, there are no tokens, and signs of life have to do.
+        Probes that come at the same time share one attempt. While generation is paused, or new weights are loaded,
+        there are no tokens, and heartbeats have to do.
         """
         if self._running is None or self._running.done():
             self._running = asyncio.create_task(self._generate())

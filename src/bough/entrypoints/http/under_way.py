@@ -26,7 +26,7 @@ class AnswersUnderWay:
     """
 
     def __init__(self, server: HttpServer) -> None:
-        probes = (path for info in ROUTES if info.is_probe for path in (info.path, *info.aliases))
+        probes = (path for route in ROUTES if route.is_probe for path in route.paths)
         self._missed_by_nobody = frozenset((*probes, EVENTS_PATH))
         # With ws="none" there are no others.
         self._open = cast("set[BoundedHttpProtocol]", server.server_state.connections)

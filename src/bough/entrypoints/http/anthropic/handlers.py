@@ -9,10 +9,12 @@ from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.anthropic import convert
+from bough.entrypoints.http.anthropic.answers import AnthropicEvent, AnthropicMessage, TokenCountAnswer
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, CountTokensRequest, MessagesRequest
 from bough.entrypoints.http.anthropic.render import MessageWriter
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
+from bough.entrypoints.http.route import ANTHROPIC, Handlers, QueryParameter, Route
 from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -22,22 +24,21 @@ from bough.sampling.sampling_params import SamplingParams
 _NAMES = {"stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
 """From the engine's names to the client's."""
 
+_BETA = (QueryParameter("beta", {"type": "string"}, "What Anthropic's clients add; it changes nothing."),)
 
-class MessagesHandlers:
-    """Answers in Anthropic's dialect.
 
-    Args:
-        manager: does the work.
-        core: makes prompts and reads outputs.
-    """
+class MessagesHandlers(Handlers):
+    """Answers in Anthropic's dialect."""
 
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        self._manager = manager
-        self._core = core
+        super().__init__(manager, core)
         self._defaults = sampling_defaults(manager.server_args, manager.model_config)
 
+    @Route(
+        "POST /v1/messages", ANTHROPIC, MESSAGES, AnthropicMessage, AnthropicEvent, query=_BETA, has_named_events=True
+    )
     async def messages(self, call: Call) -> Response | EventStream:
-        """``POST /v1/messages``."""
+        """Answer a conversation, in Anthropic's words."""
         run, writer = await self._prepare(call)
         if run.request.stream:
             sink = chat_sink(call.writer, run, writer.plain_events)
@@ -61,14 +62,15 @@ class MessagesHandlers:
         shows_thinking = thinking is None or thinking.display != "omitted"
         return run, MessageWriter(message_id, body.model, shows_thinking=shows_thinking)
 
+    @Route("POST /v1/messages/count_tokens", ANTHROPIC, COUNT_TOKENS, TokenCountAnswer, query=_BETA)
     async def count_tokens(self, call: Call) -> Response:
-        """``POST /v1/messages/count_tokens``."""
+        """Tokens of a conversation for `/v1/messages`."""
         self._require_tokenizer()
         body = await call.parse(COUNT_TOKENS)
         prompt = await self._core.prompt(
             self._job(body, SamplingParams(), "", call.unknown, stream=False), bounded=False
         )
-        return Response(msgspec.json.encode({"input_tokens": len(prompt)}))
+        return Response(msgspec.json.encode(TokenCountAnswer(len(prompt))))
 
     def _job(
         self, body: CountTokensRequest, params: SamplingParams, rid: str, unknown: Unknown | None, *, stream: bool

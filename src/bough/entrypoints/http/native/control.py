@@ -8,13 +8,15 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.sampling import describe_defaults
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.answers import DoneAnswer, ModelInfo, ServerInfo
+from bough.entrypoints.http.route import NATIVE, Handlers, QueryParameter, Route
 from bough.errors import BadRequest
 from bough.ipc.messages import PauseMode
 from bough.managers.io_struct import MAX_RID_CHARS
 from bough.managers.server_info import model_info, server_info
-from bough.managers.tokenizer_manager import TokenizerManager
 
 METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
@@ -58,40 +60,48 @@ CONTINUE = BodySpec(
 )
 
 
-class ControlHandlers:
-    """Answers the routes that are about the server and not about text.
+_FLUSH_QUERY = (
+    QueryParameter(
+        "timeout",
+        {"type": "number", "minimum": 0, "maximum": MAX_FLUSH_TIMEOUT, "default": 0},
+        "Seconds to wait for running requests.",
+    ),
+)
 
-    Args:
-        manager: does the work.
-    """
 
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
+class ControlHandlers(Handlers):
+    """Answers the routes that are about the server and not about text."""
 
-    async def root(self, call: Call) -> Response:
-        """``GET /``: says that somebody is there."""
-        return Response(msgspec.json.encode("Bough is running"))
-
+    @Route("GET /model_info /get_model_info", NATIVE, answer=ModelInfo)
     async def model_info(self, call: Call) -> Response:
-        """``GET /model_info``: what is being served."""
+        """About the model that is served."""
         return Response(msgspec.json.encode({**model_info(self._manager), **self._sampling()}))
 
+    @Route("GET /server_info /get_server_info", NATIVE, answer=ServerInfo)
     async def server_info(self, call: Call) -> Response:
-        """``GET /server_info``: options, capacity and state."""
+        """Options, capacity and state of the server."""
         info = await server_info(self._manager)
         return Response(msgspec.json.encode({**info, **self._sampling()}))
 
     def _sampling(self) -> dict[str, Any]:
         return {"default_sampling_params": describe_defaults(self._manager.server_args, self._manager.model_config)}
 
+    @Route("GET /metrics", NATIVE, access=Access.OPEN)
     async def metrics(self, call: Call) -> Response:
-        """``GET /metrics``: Prometheus text."""
+        """Prometheus metrics."""
         return Response(self._manager.metrics.render(), content_type=METRICS_TYPE)
 
+    @Route(
+        "GET,POST /flush_cache /reset_prefix_cache",
+        NATIVE,
+        access=Access.CONTROL,
+        query=_FLUSH_QUERY,
+        text_statuses=(400,),
+    )
     async def flush_cache(self, call: Call) -> Response:
-        """``GET`` or ``POST /flush_cache``: forget all cached prefixes; 400 while requests run.
+        """Forget cached prefixes. Query: `timeout`, seconds to wait for running requests.
 
-        The query parameter ``timeout`` (seconds, default 0) says how long to wait for them to finish.
+        400 while requests run.
         """
         text = call.query.get("timeout", "0")
         try:
@@ -105,24 +115,30 @@ class ControlHandlers:
             return Response(b"Cache flushed.\n", content_type=TEXT_TYPE)
         return Response(f"Cache not flushed: {reply.message}\n".encode(), 400, TEXT_TYPE)
 
+    @Route("POST /abort_request", NATIVE, ABORT, access=Access.CONTROL)
     async def abort_request(self, call: Call) -> Response:
-        """``POST /abort_request``: end requests; unknown ids are nobody's error."""
+        """End requests by id, by prefix of ids, or all.
+
+        Unknown ids are ignored.
+        """
         body = await call.parse(ABORT)
         self._manager.abort_request(body.rid, body.abort_all)
         return Response(content_type=TEXT_TYPE)
 
+    @Route("POST /pause_generation", NATIVE, PAUSE, DoneAnswer, access=Access.CONTROL)
     async def pause(self, call: Call) -> Response:
-        """``POST /pause_generation``: compute nothing for the time being."""
+        """Compute nothing for the time being; requests that come meanwhile wait."""
         body = await call.parse(PAUSE)
         await self._manager.pause_generation(body.mode)
         return _done(f"generation is paused ({body.mode})")
 
+    @Route("POST /continue_generation", NATIVE, CONTINUE, DoneAnswer, access=Access.CONTROL)
     async def go_on(self, call: Call) -> Response:
-        """``POST /continue_generation``: compute again."""
+        """Go on after `/pause_generation`."""
         await call.parse(CONTINUE)
         await self._manager.continue_generation()
         return _done("generation goes on")
 
 
 def _done(message: str) -> Response:
-    return Response(msgspec.json.encode({"message": message, "status": "ok"}))
+    return Response(msgspec.json.encode(DoneAnswer(message, "ok")))

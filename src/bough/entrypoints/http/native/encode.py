@@ -6,10 +6,11 @@ import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.native.answers import EncodeAnswer
 from bough.entrypoints.http.native.protocol import TOKEN_IDS_SCHEMA
+from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.managers.embedding import embed, number_turns
 from bough.managers.embedding_struct import EmbeddingReqInput
-from bough.managers.tokenizer_manager import TokenizerManager
 
 _MEDIA = "images, video and audio"
 
@@ -43,18 +44,13 @@ ENCODE = BodySpec(
 )
 
 
-class EncodeHandler:
-    """Answers ``/encode`` and ``/classify``; the numbers of a classifier are its class scores (logits).
+class EncodeHandler(Handlers):
+    """Answers ``/encode`` and ``/classify``."""
 
-    Args:
-        manager: does the work.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
-
-    async def __call__(self, call: Call) -> Response:
-        """Answer one request: a JSON object, or an array of them for a batch."""
+    @Route("POST,PUT /encode", NATIVE, ENCODE, EncodeAnswer | list[EncodeAnswer])
+    @Route("POST,PUT /classify", NATIVE, ENCODE, EncodeAnswer | list[EncodeAnswer], summary="The same as `/encode`.")
+    async def encode(self, call: Call) -> Response:
+        """Embeddings, or a classifier's scores (logits), of one text or many."""
         manager = self._manager
         call.keep()
         body = await call.parse(ENCODE)

@@ -8,14 +8,15 @@ import msgspec
 
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import direct_sink
+from bough.entrypoints.http.native.answers import GenerateAnswer
 from bough.entrypoints.http.native.protocol import GENERATE, SAMPLING_PARAMS
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
+from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.entrypoints.http.unknown_fields import Unknown, known_members
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
 from bough.managers.req_state import ReqState
 from bough.managers.request_limits import WORK_PER_TURN, work_of_params
-from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import collect
 
 _NAMES_OF_OTHERS = {
@@ -47,19 +48,12 @@ def drop_unknown_params(body: GenerateReqInput, unknown: Unknown) -> None:
             del params[name]
 
 
-class GenerateHandler:
-    """Answers ``/generate``.
+class GenerateHandler(Handlers):
+    """Answers ``/generate``."""
 
-    Args:
-        manager: does the work.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
-        self._args = manager.server_args
-
-    async def __call__(self, call: Call) -> Response | EventStream:
-        """Answer one request: a JSON object, an array of them (batch or ``n > 1``), or a stream of objects."""
+    @Route("POST,PUT /generate", NATIVE, GENERATE, GenerateAnswer | list[GenerateAnswer], GenerateAnswer)
+    async def generate(self, call: Call) -> Response | EventStream:
+        """Generate from text or token ids, one prompt or many."""
         requests, is_batch = await self._read(call)
         if requests[0].stream:
             return EventStream(self._events(requests, call.writer, is_batch=is_batch))
@@ -71,7 +65,8 @@ class GenerateHandler:
         if call.unknown is not None:
             drop_unknown_params(body, call.unknown)
         made = body.requests(
-            preferred=self._args.preferred_sampling_params, max_outputs=self._args.max_outputs_per_request
+            preferred=self._manager.server_args.preferred_sampling_params,
+            max_outputs=self._manager.server_args.max_outputs_per_request,
         )
         has_params_each = isinstance(body.sampling_params, list)
         requests = await (collect(made, WORK_PER_TURN, work_of_params) if has_params_each else collect(made))

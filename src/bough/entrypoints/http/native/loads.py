@@ -13,11 +13,11 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from bough import __version__
-from bough.entrypoints.http.answers import QueryParameter
 from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.native.answers import LoadsAnswer
 from bough.entrypoints.http.native.control import METRICS_TYPE
+from bough.entrypoints.http.route import NATIVE, TEXT, Handlers, QueryParameter, Route
 from bough.errors import BadRequest
-from bough.managers.tokenizer_manager import TokenizerManager
 
 SECTIONS = ("core", "memory", "disagg", "queues")
 """What ``include`` may name, besides ``all`` and the sections of what this server does not do."""
@@ -46,7 +46,7 @@ PREFIX = "bough_"
 TIMEOUT = 5.0
 """Seconds that a scheduler may take to say how it is; it answers between two steps."""
 
-LOADS_QUERY = (
+_QUERY = (
     QueryParameter("dp_rank", {"type": "integer", "minimum": 0}, "Only this scheduler."),
     QueryParameter(
         "include",
@@ -61,18 +61,12 @@ _SHORT_NAMES = {"disaggregation": "disagg"}
 """How gauges call a section."""
 
 
-class LoadsHandler:
-    """Answers ``/v1/loads``.
+class LoadsHandler(Handlers):
+    """Answers ``/v1/loads``."""
 
-    Args:
-        manager: asks the schedulers.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
-
-    async def __call__(self, call: Call) -> Response:
-        """``GET /v1/loads``; query: ``dp_rank``, ``include`` (names with commas between), ``format``."""
+    @Route("GET /v1/loads", NATIVE, answer=LoadsAnswer, query=_QUERY, also=(TEXT,))
+    async def loads(self, call: Call) -> Response:
+        """Load of the schedulers, for routers."""
         query = call.query
         sections = _sections(query.get("include", "all"))
         chosen = _rank(query["dp_rank"]) if "dp_rank" in query else None
@@ -85,13 +79,13 @@ class LoadsHandler:
         loads = [_load(rank, state, sections) for rank, state in enumerate(states) if chosen is None or rank == chosen]
         if kind == "prometheus":
             return Response(_prometheus(loads), content_type=METRICS_TYPE)
-        answer = {
-            "timestamp": datetime.now(timezone.utc).isoformat(),
-            "version": __version__,
-            "accelerator": self._manager.scheduler_info.get("device"),
-            "num_accelerators": len(states),
-            "loads": loads,
-        }
+        answer = LoadsAnswer(
+            timestamp=datetime.now(timezone.utc).isoformat(),
+            version=__version__,
+            accelerator=self._manager.scheduler_info.get("device"),
+            num_accelerators=len(states),
+            loads=loads,
+        )
         return Response(msgspec.json.encode(answer))
 
 

@@ -8,9 +8,12 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
+from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.read_back import served_dialects
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.native.answers import FunctionCall, FunctionCallsAnswer, SeparateReasoningAnswer
+from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BadRequest
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import Turns
@@ -52,22 +55,20 @@ PARSE_FUNCTION_CALL = BodySpec(ParseFunctionCallRequest)
 SEPARATE_REASONING = BodySpec(SeparateReasoningRequest)
 
 
-class ParseTextHandlers:
-    """Answers the routes that take text apart.
+class ParseTextHandlers(Handlers):
+    """Answers the routes that take text apart."""
 
-    Args:
-        manager: knows the options and the chat template.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        super().__init__(manager, core)
         template = manager.chat_template
         args = manager.server_args
         self._own_format = served_dialects(
             template, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
         )[1].tool_format
 
+    @Route("POST /parse_function_call", NATIVE, PARSE_FUNCTION_CALL, FunctionCallsAnswer)
     async def parse_function_call(self, call: Call) -> Response:
-        """``POST /parse_function_call``: the calls in a text, and what else is in it."""
+        """Find the tool calls in a text."""
         body = await call.parse(PARSE_FUNCTION_CALL)
         tools = parse_tools(body.tools)
         if body.tool_call_parser is None and self._own_format is None:
@@ -87,13 +88,12 @@ class ParseTextHandlers:
                 calls[event.index][1].append(event.fragment)
             else:
                 normal.append(event.text)
-        found = [
-            {"tool_index": places[name], "name": name, "parameters": "".join(fragments)} for name, fragments in calls
-        ]
-        return Response(msgspec.json.encode({"normal_text": "".join(normal), "calls": found}))
+        found = [FunctionCall(places[name], name, "".join(fragments)) for name, fragments in calls]
+        return Response(msgspec.json.encode(FunctionCallsAnswer("".join(normal), found)))
 
+    @Route("POST /separate_reasoning", NATIVE, SEPARATE_REASONING, SeparateReasoningAnswer)
     async def separate_reasoning(self, call: Call) -> Response:
-        """``POST /separate_reasoning``: thoughts and answer."""
+        """Tell a model's thoughts from its answer."""
         body = await call.parse(SEPARATE_REASONING)
         format_ = _named(find_reasoning_format, body.reasoning_parser, "reasoning_parser", reasoning_format_names())
         blocks: list[tuple[str, list[str]]] = []

@@ -11,8 +11,11 @@ import msgspec
 from msgspec import Meta
 
 from bough.config.user_paths import user_path
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BadRequest
 from bough.managers.tokenizer_manager import TokenizerManager
 
@@ -68,20 +71,20 @@ START_PROFILE = BodySpec(
 )
 
 
-class ProfileHandlers:
-    """Records what the engine does.
+class ProfileHandlers(Handlers):
+    """Records profiles of the engine."""
 
-    Args:
-        manager: of the engine.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        super().__init__(manager, core)
         given = manager.server_args.profile_dir
         self._directory = None if given is None else str(user_path(given))
 
+    @Route("GET,POST /start_profile", NATIVE, START_PROFILE, access=Access.CONTROL)
     async def start(self, call: Call) -> Response:
-        """``POST /start_profile``: begin; 400 if a profile is being recorded already."""
+        """Record what scheduler and model do, for Perfetto.
+
+        400 if a profile is being recorded already.
+        """
         body = await call.parse(START_PROFILE)
         name = body.profile_id or time.strftime("%Y%m%d-%H%M%S") + f"-{time.time_ns() % 1_000_000_000:09d}"
         if body.profile_prefix is not None:
@@ -101,8 +104,9 @@ class ProfileHandlers:
             raise BadRequest(reply.message)
         return Response(b"Start profiling.\n", content_type=TEXT_TYPE)
 
+    @Route("GET,POST /stop_profile", NATIVE, access=Access.CONTROL)
     async def stop(self, call: Call) -> Response:
-        """``POST /stop_profile``: end the profile; the answer names its files, a line each."""
+        """End the recording; names its files."""
         reply = await self._manager.control.call("stop_profile", timeout=STOP_TIMEOUT)
         if not reply.success:
             raise BadRequest(reply.message)

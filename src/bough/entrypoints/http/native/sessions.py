@@ -9,8 +9,8 @@ from msgspec import Meta
 
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.managers.sessions import SessionId
-from bough.managers.tokenizer_manager import TokenizerManager
 
 
 class OpenSessionRequest(msgspec.Struct, kw_only=True):
@@ -47,26 +47,21 @@ OPEN_SESSION = BodySpec(OpenSessionRequest, is_strict=True)
 CLOSE_SESSION = BodySpec(CloseSessionRequest, is_strict=True)
 
 
-class SessionHandlers:
-    """Opens and closes sessions.
+class SessionHandlers(Handlers):
+    """Opens and closes sessions."""
 
-    Args:
-        manager: keeps them.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._sessions = manager.sessions
-
+    @Route("GET,POST /open_session", NATIVE, OPEN_SESSION, str)
     async def open(self, call: Call) -> Response:
-        """``POST /open_session``: the id of a new session, as a JSON string."""
+        """Begin a session, of which requests name only what is new."""
         body = await call.parse(OPEN_SESSION)
-        session_id = self._sessions.open(
+        session_id = self._manager.sessions.open(
             body.capacity_of_str_len, body.session_id, is_linear=body.streaming, timeout=body.timeout
         )
         return Response(msgspec.json.encode(session_id))
 
+    @Route("GET,POST /close_session", NATIVE, CLOSE_SESSION, is_free=True)
     async def close(self, call: Call) -> Response:
-        """``POST /close_session``: forget a session and abort what runs in it."""
+        """End a session and whatever runs in it."""
         body = await call.parse(CLOSE_SESSION)
-        self._sessions.close(body.session_id)
+        self._manager.sessions.close(body.session_id)
         return Response(content_type=TEXT_TYPE)

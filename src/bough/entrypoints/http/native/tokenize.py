@@ -9,18 +9,18 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
+from bough.entrypoints.http.native.answers import DetokenizeAnswer, TokenizeAnswer
 from bough.entrypoints.http.openai.chat import prompt_job
 from bough.entrypoints.http.openai.messages import ChatMessage
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES
+from bough.entrypoints.http.route import OPENAI, Handlers, Route
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
-from bough.managers.tokenizer_manager import TokenizerManager
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 _IDS_PER_PIECE = 65_536
@@ -105,20 +105,12 @@ DETOKENIZE = BodySpec(
 )
 
 
-class TokenizeHandlers:
-    """Answers ``/tokenize`` and ``/detokenize``; the work is done in the prompt encoder's threads.
+class TokenizeHandlers(Handlers):
+    """Answers ``/tokenize`` and ``/detokenize``; the work is done in the prompt encoder's threads."""
 
-    Args:
-        manager: has the tokenizer.
-        core: makes prompts of conversations.
-    """
-
-    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        self._core = core
-        self._manager = manager
-
+    @Route("POST /tokenize /v1/tokenize", OPENAI, TOKENIZE, TokenizeAnswer)
     async def tokenize(self, call: Call) -> Response:
-        """``POST /tokenize``: ids of a text, of each of several texts, or of a conversation."""
+        """Token ids of a text or a conversation."""
         body, given = await call.parse_given(TOKENIZE)
         if (body.prompt is None) == (body.messages is None):
             raise BadRequest("give either prompt or messages", param="prompt", code="missing_required_parameter")
@@ -135,8 +127,9 @@ class TokenizeHandlers:
         encoded = await encoder.encode(texts, params, add_special_tokens=body.add_special_tokens, bounded=False)
         return Response(await encoder.run(sum(map(len, texts)), lambda: self._json(body, tokenizer, encoded)))
 
+    @Route("POST /detokenize /v1/detokenize", OPENAI, DETOKENIZE, DetokenizeAnswer)
     async def detokenize(self, call: Call) -> Response:
-        """``POST /detokenize``: text of token ids."""
+        """Text of token ids."""
         limits = self._manager.limits
         body, _ = await call.parse_given(DETOKENIZE, max_tokens=limits.context_len)
         tokenizer, encoder = self._tools("tokens")
@@ -153,7 +146,7 @@ class TokenizeHandlers:
 
         def work() -> bytes:
             texts = [tokenizer.decode(ids, skip_special_tokens=body.skip_special_tokens) for ids in lists]
-            return msgspec.json.encode({"text": texts if is_nested else texts[0]})
+            return msgspec.json.encode(DetokenizeAnswer(texts if is_nested else texts[0]))
 
         return Response(await encoder.run(_CHARS_PER_TOKEN * sum(map(len, lists)), work))
 

@@ -6,16 +6,18 @@ import asyncio
 import base64
 import binascii
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from bough.config.engine_args import LoadFormat
+from bough.entrypoints.chat.core import ChatCore
+from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.errors import NativeErrors
 from bough.entrypoints.http.fields import BodySpec, Refused
-from bough.entrypoints.http.native.answers import WeightUpdateAnswer
+from bough.entrypoints.http.native.answers import WeightUpdateAnswer, WeightVersionAnswer
+from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BadRequest, Overloaded, RequestFailed
 from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, UpdateOutcome, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -169,25 +171,23 @@ UPDATE_VERSION = BodySpec(UpdateWeightVersion, is_strict=True)
 GET_BY_NAME = BodySpec(GetWeightsByName, is_strict=True)
 
 
-class WeightHandlers:
-    """Answers the routes about weights.
+class WeightHandlers(Handlers):
+    """Answers the routes about weights."""
 
-    Args:
-        manager: does the work.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        super().__init__(manager, core)
         self._weights = manager.weights
         self._takes_tensors = False
 
+    @Route("POST /update_weights_from_disk", NATIVE, UPDATE_FROM_DISK, WeightUpdateAnswer, access=Access.CONTROL)
     async def update_from_disk(self, call: Call) -> Response:
-        """``POST /update_weights_from_disk``: serve another checkpoint of the same model; 400 if that cannot be."""
+        """Serve another checkpoint of the same model."""
         body = await call.parse(UPDATE_FROM_DISK)
         return _told(await self._weights.update_from_disk(body.model_path, body.load_format, body.options))
 
+    @Route("POST /update_weights_from_tensor", NATIVE, UPDATE_FROM_TENSOR, WeightUpdateAnswer, access=Access.CONTROL)
     async def update_from_tensor(self, call: Call) -> Response:
-        """``POST /update_weights_from_tensor``: take some weights from the request; 400 if that cannot be."""
+        """Take some weights from the request."""
         body = await call.parse(UPDATE_FROM_TENSOR)
         if self._takes_tensors:
             raise Overloaded("the tensors of another request have not been taken yet")
@@ -206,16 +206,24 @@ class WeightHandlers:
         finally:
             self._takes_tensors = False
 
+    @Route(
+        "POST /update_weights_from_distributed",
+        NATIVE,
+        UPDATE_FROM_DISTRIBUTED,
+        WeightUpdateAnswer,
+        access=Access.CONTROL,
+    )
     async def update_from_distributed(self, call: Call) -> Response:
-        """``POST /update_weights_from_distributed``: take some weights that a trainer broadcasts; 400 if that fails."""
+        """Take some weights that a trainer broadcasts."""
         body = await call.parse(UPDATE_FROM_DISTRIBUTED)
         update = await self._weights.update_from_group(
             body.names, body.dtypes, body.shapes, body.group_name, body.options
         )
         return _told(update)
 
+    @Route("POST /init_weights_update_group", NATIVE, INIT_GROUP, WeightUpdateAnswer, access=Access.CONTROL)
     async def init_group(self, call: Call) -> Response:
-        """``POST /init_weights_update_group``: become part of a trainer's group; 400 if that fails."""
+        """Become part of a group in which a trainer sends weights."""
         body = await call.parse(INIT_GROUP)
         return _told(
             await self._weights.join_group(
@@ -228,24 +236,23 @@ class WeightHandlers:
             )
         )
 
+    @Route("POST /destroy_weights_update_group", NATIVE, DESTROY_GROUP, WeightUpdateAnswer, access=Access.CONTROL)
     async def destroy_group(self, call: Call) -> Response:
-        """``POST /destroy_weights_update_group``: leave such a group; 400 if there is none."""
+        """Leave such a group."""
         body = await call.parse(DESTROY_GROUP)
         return _told(await self._weights.leave_group(body.group_name))
 
+    @Route("POST /update_weight_version", NATIVE, UPDATE_VERSION, WeightVersionAnswer, access=Access.CONTROL)
     async def update_version(self, call: Call) -> Response:
-        """``POST /update_weight_version``: call the weights by another name."""
+        """Call the weights by another name."""
         body = await call.parse(UPDATE_VERSION)
         await self._weights.set_version(body.new_version, abort_all_requests=body.abort_all_requests)
-        done = {
-            "success": True,
-            "message": f"the weights are called {body.new_version}",
-            "new_version": body.new_version,
-        }
+        done = WeightVersionAnswer(True, f"the weights are called {body.new_version}", body.new_version)
         return Response(msgspec.json.encode(done))
 
+    @Route("GET,POST /get_weights_by_name", NATIVE, GET_BY_NAME, Any, access=Access.CONTROL)
     async def get_by_name(self, call: Call) -> Response:
-        """``GET`` or ``POST /get_weights_by_name``: the first rows of a weight, as the model has it."""
+        """The first rows of a weight, as the model has it."""
         body = await call.parse(GET_BY_NAME)
         return Response(msgspec.json.encode(await self._weights.rows(body.name, body.truncate_size)))
 
@@ -258,7 +265,7 @@ def _told(outcome: UpdateOutcome) -> Response:
         return Response(body)
     # The status that trainers know for whatever went wrong, as SGLang has it.
     error = BadRequest(outcome.message, param=outcome.error.param, code=outcome.error.code)
-    return Response(body[:-1] + b"," + NativeErrors().body(error)[1:], error.status_code)
+    return Response(body[:-1] + b"," + NATIVE.errors.body(error)[1:], error.status_code)
 
 
 def _write_decoded(texts: list[str], path: str) -> None:

@@ -10,29 +10,24 @@ import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import Body, BodySpec
+from bough.entrypoints.http.ollama.answers import OllamaEmbedAnswer, OllamaEmbeddingsAnswer
 from bough.entrypoints.http.ollama.protocol import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
 from bough.entrypoints.http.ollama.render import NANOSECONDS
+from bough.entrypoints.http.route import OLLAMA, Handlers, Route
 from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
 from bough.managers.embedding_struct import embedding_requests
-from bough.managers.tokenizer_manager import TokenizerManager
 
 _TO_THE_CONTEXT = -1
 
 _encode = msgspec.json.encode
 
 
-class OllamaEmbedHandlers:
-    """Answers with embeddings, in Ollama's dialect.
+class OllamaEmbedHandlers(Handlers):
+    """Answers with embeddings, in Ollama's dialect."""
 
-    Args:
-        manager: does the work.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
-
+    @Route("POST /api/embed", OLLAMA, OLLAMA_EMBED, OllamaEmbedAnswer)
     async def embed(self, call: Call) -> Response:
-        """``POST /api/embed``: a vector of length 1 per text, in their order."""
+        """Embeddings of texts, in Ollama's words."""
         started = time.monotonic()
         body = await self._parse(OLLAMA_EMBED, call)
         texts = [body.input] if isinstance(body.input, str) else body.input
@@ -55,8 +50,9 @@ class OllamaEmbedHandlers:
             )
         )
 
+    @Route("POST /api/embeddings", OLLAMA, OLLAMA_EMBEDDINGS, OllamaEmbeddingsAnswer)
     async def embeddings(self, call: Call) -> Response:
-        """``POST /api/embeddings``, the older form: the vector of one text, as the model makes it."""
+        """The older form of `/api/embed`, for one text."""
         body = await self._parse(OLLAMA_EMBEDDINGS, call)
         results = await self._results([body.prompt], "prompt", None, truncate=True) if body.prompt else []
         return Response(_encode({"embedding": results[0].numbers() if results else []}))

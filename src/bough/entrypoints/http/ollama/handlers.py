@@ -15,6 +15,7 @@ from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.logprobs import TokenNames
+from bough.entrypoints.http.ollama.answers import OllamaAnswer, OllamaModel, OllamaModels, VersionAnswer
 from bough.entrypoints.http.ollama.models import ModelCard
 from bough.entrypoints.http.ollama.options import SAMPLING_OPTIONS, sampling_values
 from bough.entrypoints.http.ollama.protocol import (
@@ -29,6 +30,7 @@ from bough.entrypoints.http.ollama.protocol import (
 from bough.entrypoints.http.ollama.render import OllamaWriter, timestamp
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.tools import tool_use
+from bough.entrypoints.http.route import OLLAMA, Handlers, Route
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -52,24 +54,19 @@ class _Prepared(NamedTuple):
     with_logprobs: bool
 
 
-class OllamaHandlers:
-    """Answers in Ollama's dialect.
-
-    Args:
-        manager: does the work.
-        core: makes prompts and reads outputs.
-    """
+class OllamaHandlers(Handlers):
+    """Answers in Ollama's dialect."""
 
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        self._manager = manager
-        self._core = core
+        super().__init__(manager, core)
         self._defaults = sampling_defaults(manager.server_args, manager.model_config, is_ollama=True)
         self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
         self._gap_format = None if manager.tokenizer is None else find_gap_format(manager.tokenizer)
         self._card = ModelCard(manager, core, fills_gaps=self._gap_format is not None)
 
+    @Route("POST /api/chat", OLLAMA, OLLAMA_CHAT, OllamaAnswer, OllamaAnswer)
     async def chat(self, call: Call) -> Response | EventStream:
-        """``POST /api/chat``."""
+        """Answer a conversation, in Ollama's words."""
         return await self._answer(call, await self._prepare_chat(call))
 
     async def _prepare_chat(self, call: Call) -> _Prepared | Response:
@@ -84,8 +81,9 @@ class OllamaHandlers:
         run = await self._core.prepare(job)
         return _Prepared(run, self._writer(body, run, started, is_chat=True), with_logprobs=body.logprobs)
 
+    @Route("POST /api/generate", OLLAMA, OLLAMA_GENERATE, OllamaAnswer, OllamaAnswer)
     async def generate(self, call: Call) -> Response | EventStream:
-        """``POST /api/generate``."""
+        """Answer a prompt, in Ollama's words."""
         return await self._answer(call, await self._prepare_text(call))
 
     async def _prepare_text(self, call: Call) -> _Prepared | Response:
@@ -107,22 +105,26 @@ class OllamaHandlers:
         run = await self._core.prepare(self._job(body, call.unknown, messages=messages, input_ids=ids))
         return _Prepared(run, self._writer(body, run, started, is_chat=False), with_logprobs=body.logprobs)
 
-    async def tags(self, call: Call) -> Response:
-        """``GET /api/tags``: the models that there are, which is one."""
-        return Response(msgspec.json.encode({"models": [self._card.listed()]}))
-
-    async def running(self, call: Call) -> Response:
-        """``GET /api/ps``: the models that are loaded."""
-        return Response(msgspec.json.encode({"models": [self._card.running()]}))
-
+    @Route("POST /api/show", OLLAMA, OLLAMA_SHOW, OllamaModel)
     async def show(self, call: Call) -> Response:
-        """``POST /api/show``."""
+        """About the model, for Ollama's clients."""
         await call.parse(OLLAMA_SHOW)
         return Response(msgspec.json.encode(self._card.shown()))
 
+    @Route("GET /api/tags", OLLAMA, answer=OllamaModels)
+    async def tags(self, call: Call) -> Response:
+        """The models that there are, for Ollama's clients."""
+        return Response(msgspec.json.encode({"models": [self._card.listed()]}))
+
+    @Route("GET /api/ps", OLLAMA, answer=OllamaModels)
+    async def running(self, call: Call) -> Response:
+        """The models that are loaded, for Ollama's clients."""
+        return Response(msgspec.json.encode({"models": [self._card.running()]}))
+
+    @Route("GET /api/version", OLLAMA, answer=VersionAnswer)
     async def version(self, call: Call) -> Response:
-        """``GET /api/version``: whose interface this is."""
-        return Response(msgspec.json.encode({"version": API_VERSION}))
+        """The version of Ollama whose interface is offered, for its clients."""
+        return Response(msgspec.json.encode(VersionAnswer(API_VERSION)))
 
     def _require_tokenizer(self) -> None:
         if self._names is None:

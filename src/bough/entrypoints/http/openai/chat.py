@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.chat.constraints import constraint_param
-from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.openai.answers import ChatAnswer, ChatChunk
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
@@ -29,26 +29,18 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.tools import tool_use
 from bough.entrypoints.http.pacing import compile_patterns
+from bough.entrypoints.http.route import OPENAI, Route
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
-from bough.managers.tokenizer_manager import TokenizerManager
 
 
 class ChatHandler(OpenAIHandler):
-    """Answers chat completion requests.
+    """Answers chat completion requests."""
 
-    Args:
-        manager: does the work.
-        core: makes prompts and reads outputs.
-    """
-
-    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        super().__init__(manager)
-        self._core = core
-
-    async def __call__(self, call: Call) -> Response | EventStream:
-        """Answer one request."""
+    @Route("POST /v1/chat/completions", OPENAI, CHAT, ChatAnswer, ChatChunk)
+    async def chat(self, call: Call) -> Response | EventStream:
+        """Answer a conversation."""
         return await self.answer(call, *await self._prepare(call))
 
     async def _prepare(self, call: Call) -> tuple[Answer, list[GenerateRequest], list[ChatChoiceWriter]]:

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.chat.constraints import constraint_param
-from bough.entrypoints.chat.core import last_tokens
+from bough.entrypoints.chat.core import ChatCore, last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.logprobs import CompletionLogprobs, Echo, TokenNames, prompt_logprobs
+from bough.entrypoints.http.openai.answers import CompletionAnswer, CompletionChunk
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, MAX_TOKENS, CompletionRequest
@@ -30,6 +31,7 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.vector_protocol import check_batch
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
+from bough.entrypoints.http.route import OPENAI, Route
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
@@ -42,18 +44,18 @@ _encode = msgspec.json.encode
 
 
 class CompletionHandler(OpenAIHandler):
-    """Answers completion requests.
+    """Answers completion requests."""
 
-    Args:
-        manager: does the work.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        super().__init__(manager)
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        super().__init__(manager, core)
         self._gap_format = None if manager.tokenizer is None else find_gap_format(manager.tokenizer)
 
-    async def __call__(self, call: Call) -> Response | EventStream:
-        """Answer one request; choices are in order of prompts, and those of one prompt next to each other."""
+    @Route("POST /v1/completions", OPENAI, COMPLETIONS, CompletionAnswer, CompletionChunk)
+    async def complete(self, call: Call) -> Response | EventStream:
+        """Continue one or more prompts.
+
+        Choices are in order of prompts, and those of one prompt next to each other.
+        """
         return await self.answer(call, *await self._prepare(call))
 
     async def _prepare(self, call: Call) -> tuple[Answer, list[GenerateRequest], list[CompletionChoiceWriter]]:

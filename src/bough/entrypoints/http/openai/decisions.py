@@ -15,16 +15,16 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import NO_TOOLS, ChatJob
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
+from bough.entrypoints.http.openai.answers import DecisionsAnswer
 from bough.entrypoints.http.openai.vector_protocol import TextParts, VectorFields, check_batch, plain_text
+from bough.entrypoints.http.route import OPENAI, Handlers, Route
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.scoring import label_logprobs, softmax
-from bough.managers.tokenizer_manager import TokenizerManager
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 MAX_OPTIONS = len(string.ascii_uppercase)
@@ -126,20 +126,12 @@ class _Asked:
         return cls("\n".join([question.question, "", *lines, "", f"Answer with {how} and nothing else."]), labels)
 
 
-class DecisionsHandler:
-    """Answers ``/v1/decisions``.
+class DecisionsHandler(Handlers):
+    """Answers ``/v1/decisions``."""
 
-    Args:
-        manager: does the work.
-        core: makes prompts.
-    """
-
-    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        self._manager = manager
-        self._core = core
-
-    async def __call__(self, call: Call) -> Response:
-        """``POST /v1/decisions``."""
+    @Route("POST /v1/decisions", OPENAI, DECISIONS, DecisionsAnswer)
+    async def decide(self, call: Call) -> Response:
+        """Answer typed questions about a text by probabilities, without generating."""
         manager = self._manager
         call.keep()
         body = await call.parse(DECISIONS)

@@ -9,12 +9,14 @@ from typing import Any
 
 import msgspec
 
+from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.sampling import sampling_defaults
 from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
 from bough.entrypoints.http.direct import direct_sink, text_sink
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
 from bough.entrypoints.http.openai.usage import Usage
+from bough.entrypoints.http.route import Handlers
 from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
@@ -224,14 +226,11 @@ class Answer:
         return b',"sglext":%b' % _encode({"cached_tokens_details": details if len(details) > 1 else details[0]})
 
 
-class OpenAIHandler:
-    """Base of the handlers: what they know of the server.
+class OpenAIHandler(Handlers):
+    """Base of the handlers: what they know of the server."""
 
-    Args:
-        manager: does the work.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
+    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
+        super().__init__(manager, core)
         self.manager = manager
         self._names = TokenNames(manager.tokenizer)
         self._id_names = TokenNames(manager.tokenizer, by_number=True)

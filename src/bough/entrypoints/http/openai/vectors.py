@@ -10,6 +10,14 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
+from bough.entrypoints.http.openai.answers import (
+    ClassifyAnswer,
+    EmbeddingsAnswer,
+    PairScoresAnswer,
+    RankedDocument,
+    RerankAnswer,
+    ScoreAnswer,
+)
 from bough.entrypoints.http.openai.completions import split_prompts
 from bough.entrypoints.http.openai.vector_protocol import (
     CLASSIFY,
@@ -23,28 +31,22 @@ from bough.entrypoints.http.openai.vector_protocol import (
     check_batch,
     plain_text,
 )
+from bough.entrypoints.http.route import OPENAI, Handlers, Route
 from bough.errors import BadRequest
 from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
 from bough.managers.embedding_struct import EmbeddingRequest, embedding_requests
 from bough.managers.io_struct import new_request_id
 from bough.managers.scoring import CUT_TO_MODEL, Judged, class_probabilities, require_classifier, rerank, score
-from bough.managers.tokenizer_manager import TokenizerManager
 
 _encode = msgspec.json.encode
 
 
-class VectorHandlers:
-    """Answers everything under ``/v1`` that comes from vectors.
+class VectorHandlers(Handlers):
+    """Answers everything under ``/v1`` that comes from vectors."""
 
-    Args:
-        manager: does the work.
-    """
-
-    def __init__(self, manager: TokenizerManager) -> None:
-        self._manager = manager
-
+    @Route("POST /v1/embeddings", OPENAI, EMBEDDINGS, EmbeddingsAnswer)
     async def embeddings(self, call: Call) -> Response:
-        """``POST /v1/embeddings``: a vector per input, in their order."""
+        """Embeddings of texts."""
         call.keep()
         body = await call.parse(EMBEDDINGS)
         require_embeddings(self._manager)
@@ -64,8 +66,9 @@ class VectorHandlers:
             % (b",".join(data), _encode(self._model(body)), _encode(_usage(results)))
         )
 
+    @Route("POST /v1/classify", OPENAI, CLASSIFY, ClassifyAnswer)
     async def classify(self, call: Call) -> Response:
-        """``POST /v1/classify``: probabilities of the classes per input, in their order."""
+        """Probabilities of a classifier's classes."""
         call.keep()
         body = await call.parse(CLASSIFY)
         pooling = require_classifier(self._manager)
@@ -90,8 +93,9 @@ class VectorHandlers:
             )
         )
 
+    @Route("POST,PUT /v1/rerank", OPENAI, RERANK, list[RankedDocument])
     async def rerank(self, call: Call) -> Response:
-        """``POST /v1/rerank``: an array of the documents, the most relevant one first."""
+        """Sort documents by their relevance for a query."""
         call.keep()
         body = await call.parse(RERANK)
         ranked, _ = await self._ranked(body)
@@ -103,8 +107,9 @@ class VectorHandlers:
             answers.append({**answer, "meta_info": judged.meta_info})
         return Response(_encode(answers))
 
+    @Route("POST /rerank /v2/rerank", OPENAI, RERANK, RerankAnswer)
     async def rerank_results(self, call: Call) -> Response:
-        """``POST /rerank``: the same as an object with ``results``, as Jina, Cohere and vLLM have it."""
+        """The same with the answer that Jina, Cohere and vLLM have: an object with `results`."""
         call.keep()
         body = await call.parse(RERANK)
         ranked, usage = await self._ranked(body)
@@ -117,8 +122,9 @@ class VectorHandlers:
         name = f"rerank-{body.rid or new_request_id()}"
         return Response(_encode({"id": name, "model": self._model(body), "usage": usage, "results": results}))
 
+    @Route("POST /v1/score /score", OPENAI, SCORE, (ScoreAnswer, PairScoresAnswer))
     async def score(self, call: Call) -> Response:
-        """``POST /v1/score``: a list of scores per item, in their order."""
+        """Probabilities of given tokens after query and item; of a classifier its scores (logits)."""
         call.keep()
         body = await call.parse(SCORE)
         if body.text_1 is not None or body.text_2 is not None:

@@ -22,12 +22,14 @@ from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.errors import INTERNAL_ERROR
 from bough.entrypoints.http.logprobs import TokenNames, chat_logprobs
 from bough.entrypoints.http.responses import convert
+from bough.entrypoints.http.responses.answers import DeletedAnswer, ItemsAnswer, ResponseAnswer, ResponseEvent
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
 from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.pages import items_at, page_of
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
 from bough.entrypoints.http.responses.tools import OfferedTools, offered_tools
+from bough.entrypoints.http.route import OPENAI, Handlers, QueryParameter, Route
 from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
@@ -50,6 +52,21 @@ _ECHOED = (
 )
 
 MAX_ITEMS_LISTED = 100
+_ITEMS_QUERY = (
+    QueryParameter(
+        "limit", {"type": "integer", "minimum": 1, "maximum": MAX_ITEMS_LISTED, "default": 20}, "Most items."
+    ),
+    QueryParameter("order", {"enum": ["asc", "desc"], "default": "desc"}, "Newest last, or first."),
+    QueryParameter("after", {"type": "string"}, "Id of an item: what comes behind it."),
+)
+_FOLLOW_QUERY = (
+    QueryParameter(
+        "stream",
+        {"type": "boolean", "default": False},
+        "The events of a response that was made with `background` and `stream`, those to come included.",
+    ),
+    QueryParameter("starting_after", {"type": "integer", "minimum": 0}, "Only the events behind this one."),
+)
 """Most items of a page of ``input_items``, as at OpenAI."""
 
 
@@ -60,17 +77,11 @@ CHARS_PER_ITEM = 64
 """What one item of a conversation takes, compared with the characters of a text."""
 
 
-class ResponsesHandlers:
-    """Answers in the dialect of OpenAI's responses.
-
-    Args:
-        manager: does the work.
-        core: makes prompts and reads outputs.
-    """
+class ResponsesHandlers(Handlers):
+    """Answers in the dialect of OpenAI's responses."""
 
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        self._manager = manager
-        self._core = core
+        super().__init__(manager, core)
         args = manager.server_args
         self._defaults = sampling_defaults(args, manager.model_config)
         self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
@@ -78,8 +89,18 @@ class ResponsesHandlers:
 
     # --- routes -----------------------------------------------------------------------------------------------------
 
+    @Route(
+        "POST /v1/responses",
+        OPENAI,
+        RESPONSES,
+        ResponseAnswer,
+        ResponseEvent,
+        statuses=(404,),
+        has_named_events=True,
+        has_error_events=True,
+    )
     async def create(self, call: Call) -> Response | EventStream:
-        """``POST /v1/responses``."""
+        """Answer a conversation, and keep the answer for a while."""
         builder, run, entry, in_background = await self._prepare(call)
         if entry is not None and in_background:
             if run.request.stream:
@@ -136,13 +157,19 @@ class ResponsesHandlers:
         call.keep(len(msgspec.json.encode(blank)) if entry is None else entry.size)
         return builder, run, entry, body.background
 
-    async def one(self, call: Call) -> Response | EventStream:
-        """``GET`` and ``DELETE /v1/responses/{response_id}``."""
-        response_id = call.path_params["response_id"]
-        if call.method == "DELETE":
-            self.store.delete(response_id)
-            return Response(msgspec.json.encode({"id": response_id, "object": "response", "deleted": True}))
-        entry = self.store.get(response_id)
+    @Route(
+        "GET /v1/responses/{response_id}",
+        OPENAI,
+        None,
+        ResponseAnswer,
+        ResponseEvent,
+        query=_FOLLOW_QUERY,
+        has_named_events=True,
+        has_error_events=True,
+    )
+    async def get(self, call: Call) -> Response | EventStream:
+        """A response that is kept."""
+        entry = self.store.get(call.path_params["response_id"])
         if call.query.get("stream", "false").lower() in ("false", "0"):
             return Response(entry.to_json())
         if entry.log is None:
@@ -152,8 +179,16 @@ class ResponsesHandlers:
             raise BadRequest("starting_after must be the number of an event", param="starting_after")
         return EventStream(entry.log.follow(0 if after is None else int(after) + 1), end=b"")
 
+    @Route("DELETE /v1/responses/{response_id}", OPENAI, answer=DeletedAnswer)
+    async def delete(self, call: Call) -> Response:
+        """Forget a response that is kept."""
+        response_id = call.path_params["response_id"]
+        self.store.delete(response_id)
+        return Response(msgspec.json.encode(DeletedAnswer(response_id, "response", deleted=True)))
+
+    @Route("POST /v1/responses/{response_id}/cancel", OPENAI, answer=ResponseAnswer)
     async def cancel(self, call: Call) -> Response:
-        """``POST /v1/responses/{response_id}/cancel``: end the work on a background response."""
+        """End the work on a background response."""
         entry = self.store.get(call.path_params["response_id"])
         if entry.task is None:
             raise BadRequest("only responses that are made in the background can be cancelled", param="response_id")
@@ -162,8 +197,9 @@ class ResponsesHandlers:
             await asyncio.wait([entry.task])
         return Response(entry.to_json())
 
+    @Route("GET /v1/responses/{response_id}/input_items", OPENAI, answer=ItemsAnswer, query=_ITEMS_QUERY)
     async def input_items(self, call: Call) -> Response:
-        """``GET /v1/responses/{response_id}/input_items``: newest first, unless the query says ``order=asc``."""
+        """The items that went into a response."""
         entry = self.store.get(call.path_params["response_id"])
         query = call.query
         order, after = query.get("order", "desc"), query.get("after")
@@ -180,15 +216,8 @@ class ResponsesHandlers:
 
         def work() -> bytes:
             data = [_listed(item) for item in items_at(page)]
-            return msgspec.json.encode(
-                {
-                    "object": "list",
-                    "data": data,
-                    "first_id": data[0]["id"] if data else None,
-                    "last_id": data[-1]["id"] if data else None,
-                    "has_more": has_more,
-                }
-            )
+            first_id, last_id = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+            return msgspec.json.encode(ItemsAnswer("list", data, first_id, last_id, has_more))
 
         return Response(await encoder.run(num_bytes, work))
 
