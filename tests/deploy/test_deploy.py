@@ -19,6 +19,7 @@ from bough.config.command_line import read_config_file
 from bough.config.options import options_by_key
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.routes import ROUTES
+from tests.tables import table
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -59,7 +60,7 @@ def server_args(path: Path) -> ServerArgs:
     return ServerArgs(**read_config_file(str(path), ServerArgs))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(DEPLOY)))
+@table("path", FILES)
 def test_every_flag_is_an_option(path: Path) -> None:
     known = {"config", *options_by_key(ServerArgs)}
     for line in path.read_text().splitlines():
@@ -67,12 +68,12 @@ def test_every_flag_is_an_option(path: Path) -> None:
             assert set(re.findall(r"(?<![\w-])--([a-z][a-z0-9-]+)", line)) <= known, line
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".yml"], ids=lambda path: path.name)
+@table("path", [path for path in FILES if path.suffix == ".yml"])
 def test_yaml_can_be_read(path: Path) -> None:
     assert all(isinstance(each, dict) for each in yaml.safe_load_all(path.read_text()))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(DEPLOY)))
+@table("path", FILES)
 def test_images_have_short_names(path: Path) -> None:
     """Without a registry's host: whoever deploys this chooses where images come from."""
     for name in re.findall(r"^(?:FROM| +(?:- )?image:) +(\S+)", path.read_text(), re.MULTILINE):
@@ -169,8 +170,8 @@ class TestCompose:
 
 
 class TestKubernetes:
-    @pytest.mark.parametrize("kind", kinds())
-    @pytest.mark.parametrize("version", ["1.29", "1.37"])
+    @table("kind", kinds())
+    @table("version", ["1.29", "1.37"])
     def test_kubernetes_knows_every_field(self, kind: str, version: str) -> None:
         kubernetes_validate.validate(kinds()[kind], version, strict=True)
 
@@ -273,7 +274,7 @@ class TestLeaderWorkerSet:
     }
     """The fields of ``leaderworkerset.x-k8s.io/v1`` outside templates of pods, written down from its definition."""
 
-    @pytest.mark.parametrize("version", ["1.29", "1.37"])
+    @table("version", ["1.29", "1.37"])
     def test_every_field_is_known(self, version: str) -> None:
         for kind, each in self.KINDS.items():
             if kind != "LeaderWorkerSet":

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import promql_parser
-import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from bough.ipc.messages import Heartbeat, SchedulerStats
 from bough.observability.metrics import Metrics
+from tests.tables import table
 
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
 
@@ -71,14 +71,14 @@ def queries(node: Any) -> Iterator[str]:
 EXPRESSIONS = [*queries(dashboard()), *(rule["expr"] for rule in rules())]
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@table("expression", EXPRESSIONS)
 def test_every_query_is_one_that_prometheus_understands(expression: str) -> None:
     """Its grammar, the functions that it has, and the types of what they take."""
     asked = LABEL_VALUES.fullmatch(expression)
     promql_parser.parse((asked[1] if asked else expression).replace("$__rate_interval", "1m"))
 
 
-@pytest.mark.parametrize("expression", EXPRESSIONS)
+@table("expression", EXPRESSIONS)
 def test_every_metric_is_exported_with_the_labels_that_are_asked_for(expression: str) -> None:
     labels = exported()
     names = NAME.findall(expression)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.tables import table
 from tests.thoroughness import examples
 
 from bough.sampling.sampling_params import SamplingParams
@@ -166,7 +167,7 @@ def prepared(**fields: Any) -> FakeWorker:
     return worker
 
 
-@pytest.mark.parametrize("where", [0, 1, 2])
+@table("where", [0, 1, 2])
 def test_an_overwritten_slot_of_a_prefix_is_found(where: int) -> None:
     worker = prepared()
     run(worker, [(2, 0, [7], [11 + where])], new_requests=(new(2),))
@@ -215,7 +216,7 @@ WRONG_PLANS = {
 }
 
 
-@pytest.mark.parametrize("rule", WRONG_PLANS)
+@table("rule", WRONG_PLANS)
 def test_a_wrong_plan_is_refused(rule: str) -> None:
     worker = prepared()
     with pytest.raises(RuntimeError, match=rule):
@@ -311,7 +312,7 @@ def test_worker_info_says_what_was_asked_for() -> None:
     assert (info.max_req_len, info.max_req_input_len, info.context_len, info.vocab_size) == (256, 255, 1000, VOCAB_SIZE)
 
 
-@pytest.mark.parametrize("params", [GREEDY, SamplingParams()], ids=["greedy", "drawn"])
+@table("params", [GREEDY, SamplingParams()])
 def test_the_calls_of_a_decode_step_do_not_grow_with_its_rows(params: SamplingParams) -> None:
     calls = []
     for count in (1, 256):

@@ -10,6 +10,7 @@ import pytest
 
 from tests.fuzz.run import CORPUS, REACHED
 from tests.fuzz.targets import TARGETS, messages
+from tests.tables import table
 
 MUTATIONS = dict.fromkeys(TARGETS, 100) | {"dialects": 30}
 """How many damaged inputs each target is shown; eight answers make one input of the last."""
@@ -22,12 +23,12 @@ def test_every_target_is_run_and_begins_with_something() -> None:
     assert sum(path.stat().st_size for path in INPUTS) < 2**18, "the corpus is small"
 
 
-@pytest.mark.parametrize("path", INPUTS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@table("path", INPUTS)
 def test_what_the_fuzzer_begins_with(path: Path) -> None:
     TARGETS[path.parent.name](path.read_bytes())
 
 
-@pytest.mark.parametrize("name", TARGETS)
+@table("name", TARGETS)
 def test_damaged_inputs(name: str) -> None:
     draw = random.Random(name)
     originals = [path.read_bytes() for path in INPUTS if path.parent.name == name]

@@ -14,6 +14,7 @@ from bough.kernels.structures import DType
 from bough.kernels.thread_pool import ThreadPool
 from tests.kernels.attention_case import Case, Rows
 from tests.kernels.memory import HALF_ULP
+from tests.tables import table
 from tests.thoroughness import examples
 
 DTYPES = (DType.F32, DType.BF16, DType.I8)
@@ -69,16 +70,16 @@ def random_case(seed: int, dtype: DType, *, window: int = 0) -> Case:
     )
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("window", [0, 1, 100, 300])
+@table("dtype", DTYPES)
+@table("window", [0, 1, 100, 300])
 def test_output_is_that_of_float64(isa: Isa, pools: list[ThreadPool], dtype: DType, window: int) -> None:
     for seed in range(4):
         case = random_case(10 * window + seed, dtype, window=window)
         check(case, case.run(pools[1]))
 
 
-@pytest.mark.parametrize("dtype", [DType.BF16, DType.I8])
-@pytest.mark.parametrize("length", [1, 17, 300, 1100])
+@table("dtype", [DType.BF16, DType.I8])
+@table("length", [1, 17, 300, 1100])
 def test_a_key_that_is_left_out_shows_in_spite_of_rounding(dtype: DType, length: int) -> None:
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -89,7 +90,7 @@ def test_a_key_that_is_left_out_shows_in_spite_of_rounding(dtype: DType, length:
         assert bool((error > SINGLE_SUMS + of_rounded_weights(case)).any())
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@table("dtype", DTYPES)
 def test_bits_depend_on_neither_threads_nor_chunks(isa: Isa, pools: list[ThreadPool], dtype: DType) -> None:
     for seed in range(6):
         case = random_case(seed, dtype, window=(0, 0, 200)[seed % 3])
@@ -101,7 +102,7 @@ def test_bits_depend_on_neither_threads_nor_chunks(isa: Isa, pools: list[ThreadP
         np.testing.assert_array_equal(later.run(pools[1]), whole[tokens])
 
 
-@pytest.mark.parametrize("head_dim", [64, 80])
+@table("head_dim", [64, 80])
 def test_blocks_of_one_long_row_are_spread_over_threads(isa: Isa, pools: list[ThreadPool], head_dim: int) -> None:
     rng = np.random.default_rng(7)
     rows = Rows.random(rng, [5000], [1], PAGE_SIZE)

@@ -19,6 +19,7 @@ from bough.kernels.structures import (
 )
 from bough.kernels.thread_pool import ThreadPool
 from tests.kernels.memory import HALF_ULP, STORAGE, address, decode, encode
+from tests.tables import table
 
 SIZES = (1, 7, 16, 33, 64, 100, 896, 1023)
 DTYPES = (DType.F32, DType.BF16)
@@ -38,9 +39,9 @@ def normalised(x: np.ndarray, eps: float) -> np.ndarray:
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("output_dtype", DTYPES)
-@pytest.mark.parametrize("weight_dtype", DTYPES)
+@table("size", SIZES)
+@table("output_dtype", DTYPES)
+@table("weight_dtype", DTYPES)
 def test_rms_norm(isa: Isa, threads: ThreadPool, size: int, output_dtype: DType, weight_dtype: DType) -> None:
     rng = np.random.default_rng(size)
     x = (rng.standard_normal((9, size + 3)) * 3).astype(np.float32)
@@ -67,8 +68,8 @@ def test_rms_norm(isa: Isa, threads: ThreadPool, size: int, output_dtype: DType,
     assert not output[:, size:].any()
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("dtype", DTYPES)
+@table("size", SIZES)
+@table("dtype", DTYPES)
 def test_embedding(isa: Isa, threads: ThreadPool, size: int, dtype: DType) -> None:
     rng = np.random.default_rng(size)
     table = encode(rng.standard_normal((11, size)), dtype)
@@ -87,8 +88,8 @@ def test_embedding(isa: Isa, threads: ThreadPool, size: int, dtype: DType) -> No
     np.testing.assert_array_equal(output[:, :size], decode(table, dtype)[ids])
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("size", [1, 17, 64])
+@table("bad", [np.nan, np.inf, -np.inf])
+@table("size", [1, 17, 64])
 def test_rows_that_are_not_finite_are_found(isa: Isa, threads: ThreadPool, size: int, bad: float) -> None:
     for place in range(size):
         x = np.full((4, size), 1e38, dtype=np.float32)
@@ -99,7 +100,7 @@ def test_rows_that_are_not_finite_are_found(isa: Isa, threads: ThreadPool, size:
         assert finite.tolist() == [1, 0, 1]
 
 
-@pytest.mark.parametrize("half_dim", [1, 16, 33, 64])
+@table("half_dim", [1, 16, 33, 64])
 def test_cosines_and_sines_are_exact_far_into_a_context(isa: Isa, threads: ThreadPool, half_dim: int) -> None:
     inv_freq = (1e4 ** (-np.arange(half_dim) / half_dim)).astype(np.float32)
     positions = np.array([0, 1, 77, 4096, 131071, 10_000_000], dtype=np.int32)
@@ -111,9 +112,9 @@ def test_cosines_and_sines_are_exact_far_into_a_context(isa: Isa, threads: Threa
     np.testing.assert_allclose(output, expected, rtol=0, atol=2e-7)
 
 
-@pytest.mark.parametrize("dtype", [DType.F32, DType.BF16, DType.I8])
-@pytest.mark.parametrize(("head_dim", "half_dim"), [(8, 4), (64, 32), (80, 40), (96, 24), (34, 17), (128, 64)])
-@pytest.mark.parametrize("with_norms", [False, True])
+@table("dtype", [DType.F32, DType.BF16, DType.I8])
+@table("head_dim, half_dim", [(8, 4), (64, 32), (80, 40), (96, 24), (34, 17), (128, 64)])
+@table("with_norms", [False, True])
 def test_queries_are_rotated_and_keys_and_values_stored(
     isa: Isa, threads: ThreadPool, dtype: DType, head_dim: int, half_dim: int, with_norms: bool
 ) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from bough.kernels.library import Isa, best_isa, machine_isa, set_isa
 from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.thread_pool import ThreadPool
+from tests.tables import table
 from tests.thoroughness import examples
 
 DTYPES = [torch.float32, torch.bfloat16]
@@ -59,8 +60,8 @@ def bound(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
     return terms * (2.0**-23) * (4 + x.shape[1] ** 0.5) + 1e-12
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@table("dtype", DTYPES)
+@table("shape", SHAPES)
 def test_product_is_that_of_float64(
     isa: Isa, threads: ThreadPool, shape: tuple[int, int, int], dtype: torch.dtype
 ) -> None:
@@ -72,8 +73,8 @@ def test_product_is_that_of_float64(
     assert bool(((product.double() - expected).abs() <= bound(x, weight) + bias.abs() * 2.0**-22).all())
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("shape", [(2, 3, 1), (32, 64, 5), (70, 33, 14), (192, 700, 40)], ids=str)
+@table("dtype", DTYPES)
+@table("shape", [(2, 3, 1), (32, 64, 5), (70, 33, 14), (192, 700, 40)])
 def test_gated_product(isa: Isa, threads: ThreadPool, shape: tuple[int, int, int], dtype: torch.dtype) -> None:
     outputs, inputs, rows = shape
     weight, x = random_matrix(outputs, inputs, dtype, 1), random_matrix(rows, inputs, dtype, 2)
@@ -87,7 +88,7 @@ def test_gated_product(isa: Isa, threads: ThreadPool, shape: tuple[int, int, int
     assert bool(((product.double() - expected).abs() <= tolerance).all())
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@table("dtype", DTYPES)
 def test_nothing_is_read_beside_an_odd_number_of_inputs(isa: Isa, threads: ThreadPool, dtype: torch.dtype) -> None:
     weight, beside = random_matrix(70, 33, dtype, 1), torch.full((5, 34), torch.nan, dtype=dtype)
     beside[:, :33] = random_matrix(5, 33, dtype, 2)
@@ -97,7 +98,7 @@ def test_nothing_is_read_beside_an_odd_number_of_inputs(isa: Isa, threads: Threa
     assert bool(product.isfinite().all())
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@table("dtype", DTYPES)
 def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, dtype: torch.dtype) -> None:
     weight, x = random_matrix(161, 1301, dtype, 1), random_matrix(67, 1301, dtype, 2)
     whole = packed(ThreadPool(1), weight).multiply(x, torch.float32)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from bough.kernels.library import Isa
@@ -18,6 +17,7 @@ from tests.kernels.test_gemm_int8 import (
     random_matrix,
     with_outliers,
 )
+from tests.tables import table
 
 FORMATS: tuple[WeightFormat, ...] = ("int4", "uint4")
 
@@ -50,9 +50,9 @@ def tolerance_of(x: torch.Tensor, held: torch.Tensor, stored: WeightFormat) -> t
     return of_sums(x, held) + x.abs().sum(1, keepdim=True) * float(held.abs().max()) * 4e-6
 
 
-@pytest.mark.parametrize("stored", FORMATS)
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@table("stored", FORMATS)
+@table("threads", [1, 3])
+@table("shape", SHAPES)
 def test_product_is_that_of_the_quantised_numbers(
     isa: Isa, shape: tuple[int, int, int], threads: int, stored: WeightFormat
 ) -> None:
@@ -64,7 +64,7 @@ def test_product_is_that_of_the_quantised_numbers(
     assert bool(((product - quantized(x) @ held.T).abs() <= tolerance_of(quantized(x), held, stored)).all())
 
 
-@pytest.mark.parametrize(("code", "held"), [(-8, -8.0), (7, 7.0)])
+@table("code, held", [(-8, -8.0), (7, 7.0)])
 def test_extremes_do_not_saturate(isa: Isa, code: int, held: float) -> None:
     codes, scales = torch.full((40, 640), code, dtype=torch.int8), torch.ones(40, 20)
     for sign in (1.0, -1.0):
@@ -112,7 +112,7 @@ def common_format(x: torch.Tensor) -> torch.Tensor:
     return (codes * scale.half().float()).view(len(x), -1)[:, : x.shape[1]]
 
 
-@pytest.mark.parametrize("power", [1.0, 3.0])
+@table("power", [1.0, 3.0])
 def test_squared_error_is_smaller_than_that_of_the_common_format(power: float) -> None:
     weight = random_matrix(64, 901, 1)
     weight = weight.sign() * weight.abs() ** power
@@ -130,7 +130,7 @@ def test_with_minimums_numbers_go_to_the_nearest_of_sixteen() -> None:
     assert bool((grouped(held - weight).abs().amax(-1) <= 0.5 * step + 0.005).all())
 
 
-@pytest.mark.parametrize("stored", FORMATS)
+@table("stored", FORMATS)
 def test_an_outlier_among_weights_costs_its_own_group_alone(isa: Isa, stored: WeightFormat) -> None:
     weight, x = with_outliers(70, 896, 1), random_matrix(9, 896, 2)
     weights = packed(ThreadPool(2), weight, stored)
@@ -158,7 +158,7 @@ def test_groups_of_any_size_next_to_each_other(isa: Isa) -> None:
     assert float((weights.multiply(x, torch.float32) - exact).norm() / exact.norm()) < 0.02
 
 
-@pytest.mark.parametrize("stored", FORMATS)
+@table("stored", FORMATS)
 def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, stored: WeightFormat) -> None:
     weight, x = random_matrix(161, 5000, 1), random_matrix(67, 5000, 2)
     x[::5, 4711] *= 300.0  # an outlier
@@ -170,7 +170,7 @@ def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, stored: Weight
             assert torch.equal(weights.multiply(x[start:end], torch.float32), whole[start:end])
 
 
-@pytest.mark.parametrize("stored", FORMATS)
+@table("stored", FORMATS)
 def test_gated_product(isa: Isa, stored: WeightFormat) -> None:
     weight, x = random_matrix(192, 700, 1) * 0.05, random_matrix(40, 700, 2)
     weights = packed(ThreadPool(2), weight, stored, gated=True)
@@ -179,7 +179,7 @@ def test_gated_product(isa: Isa, stored: WeightFormat) -> None:
     check_gated(output, quantized(x) @ held.T, tolerance_of(quantized(x), held, stored))
 
 
-@pytest.mark.parametrize("stored", FORMATS)
+@table("stored", FORMATS)
 def test_what_is_not_finite_is_not_hidden(isa: Isa, stored: WeightFormat) -> None:
     weight, x = random_matrix(64, 100, 1), random_matrix(30, 100, 2)
     weight[5, 40] = float("nan")
@@ -192,7 +192,7 @@ def test_what_is_not_finite_is_not_hidden(isa: Isa, stored: WeightFormat) -> Non
     assert finite[:, 0].tolist() == [row not in (7, 9) for row in range(30)]
 
 
-@pytest.mark.parametrize("stored", FORMATS)
+@table("stored", FORMATS)
 def test_numbers_too_small_for_a_scale_count_as_zeros(isa: Isa, stored: WeightFormat) -> None:
     weight, x = random_matrix(40, 64, 1), random_matrix(3, 64, 2)
     weight[7] *= 1e-40

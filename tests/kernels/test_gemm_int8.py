@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from bough.kernels.library import Isa
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.thread_pool import ThreadPool
 from tests.common_formats import q8_0
+from tests.tables import table
 
 GROUP = 32
 SHAPES = [
@@ -73,8 +73,8 @@ def check_gated(output: torch.Tensor, products: torch.Tensor, tolerance: torch.T
     assert bool(((output - activated * value).abs() <= most).all())
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@table("threads", [1, 3])
+@table("shape", SHAPES)
 def test_product_is_that_of_the_quantised_numbers(isa: Isa, shape: tuple[int, int, int], threads: int) -> None:
     outputs, inputs, rows = shape
     weights = packed(ThreadPool(threads), random_matrix(outputs, inputs, 1))
@@ -84,7 +84,7 @@ def test_product_is_that_of_the_quantised_numbers(isa: Isa, shape: tuple[int, in
     assert bool(((product - quantized(x) @ held.T).abs() <= of_sums(quantized(x), held)).all())
 
 
-@pytest.mark.parametrize("code", [-128, 127])
+@table("code", [-128, 127])
 def test_extremes_do_not_saturate(isa: Isa, code: int) -> None:
     codes, scales = torch.full((40, 640), code, dtype=torch.int8), torch.ones(40, 20)
     weights = PackedWeights(ThreadPool(2), 40, 640, torch.float32, bias=False, gated=False, stored="int8")
@@ -130,8 +130,8 @@ def test_an_outlier_among_weights_costs_its_own_group_alone(isa: Isa) -> None:
     assert bool(((product - quantized(x) @ held.T).abs() <= of_sums(quantized(x), held)).all())
 
 
-@pytest.mark.parametrize("factor", [20.0, 100.0])
-@pytest.mark.parametrize("stored", ["int8", "int4", "uint4"])
+@table("factor", [20.0, 100.0])
+@table("stored", ["int8", "int4", "uint4"])
 def test_few_channels_far_larger_than_others_cost_nothing(isa: Isa, stored: WeightFormat, factor: float) -> None:
     weight, x = random_matrix(64, 896, 1), random_matrix(20, 896, 2)
     x[:, [5, 300, 301, 700]] *= factor

@@ -12,12 +12,13 @@ import torch
 
 from bough.errors import StartupError
 from bough.kernels.host_memory import HUGE_PAGE_BYTES, HugePageArena, huge_pages
+from tests.tables import table
 
 CHUNK = 2**26
 SIZES = [0, 1, 64, 65, CHUNK - 1, CHUNK, CHUNK + 1]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@table("size", SIZES)
 def test_memory_is_of_the_size_zero_and_begins_with_a_huge_page(size: int) -> None:
     memory = huge_pages(size)
     assert memory.shape == (size,)

@@ -10,6 +10,7 @@ import torch
 from bough.errors import ModelError
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.thread_pool import ThreadPool
+from tests.tables import table
 
 OUTPUTS, INPUTS = 40, 70
 GROUPS = 3
@@ -28,16 +29,14 @@ def codes(rows: int, inputs: int = INPUTS, dtype: torch.dtype = torch.int8) -> t
     return torch.zeros(rows, inputs).to(dtype)
 
 
-@pytest.mark.parametrize("stored", FORMATS)
-@pytest.mark.parametrize("ids", [[-1], [OUTPUTS], [0, 2**32, 1]])
+@table("stored", FORMATS)
+@table("ids", [[-1], [OUTPUTS], [0, 2**32, 1]])
 def test_ids_of_no_row_are_refused(stored: WeightFormat, ids: list[int]) -> None:
     with pytest.raises(IndexError, match=f"of a table of {OUTPUTS} rows"):
         weights_of(stored).embed(torch.tensor(ids))
 
 
-@pytest.mark.parametrize(
-    "ids", [torch.zeros(2, 2, dtype=torch.int64), torch.zeros(2), torch.zeros(2, dtype=torch.bool)]
-)
+@table("ids", [torch.zeros(2, 2, dtype=torch.int64), torch.zeros(2), torch.zeros(2, dtype=torch.bool)])
 def test_ids_that_are_no_line_of_whole_numbers_are_refused(ids: torch.Tensor) -> None:
     with pytest.raises(ValueError, match="ids must be int32 or int64"):
         weights_of().embed(ids)
@@ -49,8 +48,8 @@ def test_the_first_and_the_last_row_and_none_can_be_looked_up() -> None:
     assert weights.embed(torch.zeros(0, dtype=torch.int64)).shape == (0, INPUTS)
 
 
-@pytest.mark.parametrize("stored", FORMATS)
-@pytest.mark.parametrize(
+@table("stored", FORMATS)
+@table(
     "access",
     [
         lambda weights: weights.write(OUTPUTS, torch.zeros(1, INPUTS)),
@@ -72,7 +71,7 @@ def test_rows_that_do_not_exist_are_refused(stored: WeightFormat, access: Callab
     assert torch.equal(weights.panels, before)
 
 
-@pytest.mark.parametrize("shape", [(3, INPUTS - 1), (3, INPUTS + 1), (3, 1), (INPUTS,), (1, 3, INPUTS)])
+@table("shape", [(3, INPUTS - 1), (3, INPUTS + 1), (3, 1), (INPUTS,), (1, 3, INPUTS)])
 def test_rows_of_another_width_are_refused(shape: tuple[int, ...]) -> None:
     weights = weights_of()
     before = weights.panels.clone()
@@ -82,8 +81,8 @@ def test_rows_of_another_width_are_refused(shape: tuple[int, ...]) -> None:
     assert torch.equal(weights.panels, before)
 
 
-@pytest.mark.parametrize(
-    ("stored", "codes", "scales", "minimums", "message"),
+@table(
+    "stored, codes, scales, minimums, message",
     [
         ("native", codes(2), torch.ones(2, GROUPS), None, "takes no such codes"),
         ("int4", codes(2), torch.ones(2, GROUPS), torch.ones(2, GROUPS), "takes no such codes"),

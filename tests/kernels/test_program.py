@@ -13,6 +13,7 @@ from bough.kernels.program import Program
 from bough.kernels.structures import ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from tests.native import needs_native
+from tests.tables import table
 
 pytestmark = needs_native
 
@@ -66,8 +67,8 @@ def products(threads: ThreadPool, weights: Sequence[PackedWeights], rows: int) -
     return output.memory[:rows, : output.columns].clone()
 
 
-@pytest.mark.parametrize("rows", [1, TOKENS])
-@pytest.mark.parametrize(
+@table("rows", [1, TOKENS])
+@table(
     "stored",
     [
         [("int4", 40), ("int8", 8)],
@@ -75,7 +76,6 @@ def products(threads: ThreadPool, weights: Sequence[PackedWeights], rows: int) -
         [("uint4", 5), ("int8", 3), ("uint4", 1)],
         [("native", 33), ("native", 31)],
     ],
-    ids=str,
 )
 def test_products_side_by_side_have_the_bits_of_those_alone(
     threads: ThreadPool, stored: list[Stored], rows: int

@@ -14,6 +14,7 @@ from bough.sampling.mask_rows import RowMasks
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import NewRequest, RowLogprobs
 from tests.sampling.naive import CPU, masks_of, new_request
+from tests.tables import table
 
 
 @pytest.fixture(scope="module", params=[1, 2, 3], ids=lambda threads: f"threads{threads}")
@@ -95,7 +96,7 @@ def random_masks(rng: np.random.Generator, rows: int, vocab_size: int) -> np.nda
     return allowed
 
 
-@pytest.mark.parametrize("vocab_size", [5, 64, 100, 1000, 5003])
+@table("vocab_size", [5, 64, 100, 1000, 5003])
 def test_tokens_are_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_size: int) -> None:
     rng = np.random.default_rng(vocab_size)
     for _ in range(4):
@@ -106,7 +107,7 @@ def test_tokens_are_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_
             twins.sample(random_logits(rng, rows, vocab_size))
 
 
-@pytest.mark.parametrize("vocab_size", [5, 31, 33, 64, 100, 1000, 5003])
+@table("vocab_size", [5, 31, 33, 64, 100, 1000, 5003])
 def test_masked_rows_choose_as_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_size: int) -> None:
     rng = np.random.default_rng(vocab_size)
     for _ in range(4):
@@ -179,7 +180,7 @@ def test_more_logprobs_than_tokens_are_those_of_all_tokens(isa: Isa, threads: Th
     torch.testing.assert_close(found.top_values, expected.values)
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@table("bad", [np.nan, np.inf])
 def test_broken_row_is_reported_and_harms_no_other(isa: Isa, threads: ThreadPool, bad: float) -> None:
     rng = np.random.default_rng(3)
     twins = Twins(threads, 300, [random_request(rng, slot, 300) for slot in range(9)])

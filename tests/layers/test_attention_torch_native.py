@@ -15,6 +15,7 @@ from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.step_plan import ForwardMode, StepPlan
+from tests.tables import table
 
 CPU = torch.device("cpu")
 HEADS, KV_HEADS, HEAD_DIM = 6, 2, 20
@@ -117,10 +118,10 @@ def naive(rows: Rows, window: int | None) -> torch.Tensor:
     return torch.stack(outputs)
 
 
-@pytest.mark.parametrize("page_size", [1, 16])
-@pytest.mark.parametrize("window", [None, 1, 30, 700])
-@pytest.mark.parametrize(
-    ("prefix_lens", "extend_lens", "num_decode"),
+@table("page_size", [1, 16])
+@table("window", [None, 1, 30, 700])
+@table(
+    "prefix_lens, extend_lens, num_decode",
     [
         ([9], [1], 1),
         ([0, 511, 512, 1300, 3], [1, 1, 1, 1, 1], 5),
@@ -129,7 +130,6 @@ def naive(rows: Rows, window: int | None) -> torch.Tensor:
         ([37, 600], [50, 530], 0),
         ([1, 2, 3, 1500], [1, 1, 1, 1], 0),
     ],
-    ids=str,
 )
 def test_equals_naive_attention(
     prefix_lens: list[int], extend_lens: list[int], num_decode: int, window: int | None, page_size: int
@@ -187,8 +187,8 @@ def test_half_precision_stays_near() -> None:
     assert float((ours.double() - naive(rows, None)).abs().max()) < 0.02
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("masked", [False, True])
+@table("causal", [False, True])
+@table("masked", [False, True])
 def test_explicit_attention_equals_the_fused_one(causal: bool, masked: bool) -> None:
     generator = torch.Generator().manual_seed(1)
     q = torch.randn(2, 6, 5, 20, generator=generator)

@@ -11,6 +11,7 @@ from bough.layers.coded_method import CodedMethod, Float8Method, IntegerMethod
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
 from bough.layers.quantized_rows import QuantizedRows, quantize_float8, quantize_rows
+from tests.tables import table
 
 METHODS: dict[str, tuple[CodedMethod, float, float]] = {
     "int4": (IntegerMethod(4, 64), 0.10, 4.5),
@@ -40,7 +41,7 @@ def held(layer: MergedLinear) -> torch.Tensor:
     return torch.cat([target.read() for name, target in layer.checkpoint_weights() if name.endswith("weight")])
 
 
-@pytest.mark.parametrize("name", METHODS)
+@table("name", METHODS)
 def test_weights_lose_no_more_than_their_format_must_and_take_its_bits(name: str) -> None:
     method, bound, bits = METHODS[name]
     layer, weight, bias = make_layer(method)
@@ -53,7 +54,7 @@ def test_weights_lose_no_more_than_their_format_must_and_take_its_bits(name: str
     assert float((layer(x) - exact).norm() / exact.norm()) <= 1.5 * bound
 
 
-@pytest.mark.parametrize("name", METHODS)
+@table("name", METHODS)
 def test_products_are_those_of_the_weights_as_they_are_held(name: str) -> None:
     layer, _, bias = make_layer(METHODS[name][0])
     x = torch.randn(3, INPUTS, generator=torch.Generator().manual_seed(1))

@@ -11,6 +11,7 @@ from bough.kernels.library import Isa, best_isa, set_isa
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.logprobs import GatheredLogprobs, gather_logprobs
 from tests.native import needs_native
+from tests.tables import table
 
 Gather = Callable[..., GatheredLogprobs]
 
@@ -36,8 +37,8 @@ def gather(request: pytest.FixtureRequest) -> Iterator[Gather]:
     set_isa(best_isa())
 
 
-@pytest.mark.parametrize("vocab_size", [5, 64, 1000, 8191])
-@pytest.mark.parametrize("scale", [0.1, 3.0, 300.0])
+@table("vocab_size", [5, 64, 1000, 8191])
+@table("scale", [0.1, 3.0, 300.0])
 def test_values_are_those_of_log_softmax(gather: Gather, vocab_size: int, scale: float) -> None:
     logits = torch.randn(7, vocab_size) * scale
     before = logits.clone()
@@ -74,7 +75,7 @@ def test_each_row_may_have_its_own_ids(gather: Gather) -> None:
     torch.testing.assert_close(got.chosen, torch.stack((expected[0, [5, 6]], expected[1, [7, 5]])))
 
 
-@pytest.mark.parametrize("vocab_size", [1000, 8191, 151_936])
+@table("vocab_size", [1000, 8191, 151_936])
 def test_a_row_reads_the_same_alone_and_among_others(gather: Gather, vocab_size: int) -> None:
     logits = torch.randn(9, vocab_size) * 4
     targets = torch.randint(0, vocab_size, (9,))

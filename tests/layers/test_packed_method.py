@@ -15,6 +15,7 @@ from bough.layers.linear import MergedLinear, QKVLinear
 from bough.layers.packed_method import PackedMethod, packed_formats, packed_method
 from bough.layers.quantized_rows import QuantizedRows
 from tests.native import needs_native
+from tests.tables import table
 
 pytestmark = needs_native
 
@@ -39,8 +40,8 @@ def layer_of(stored: WeightFormat, *, exact: bool = False) -> MergedLinear:
     return MergedLinear(INPUTS, {"q": 40, "k": 8}, bias=False, dtype=torch.float32, method=method)
 
 
-@pytest.mark.parametrize(
-    ("stored", "bits", "group", "minimums"),
+@table(
+    "stored, bits, group, minimums",
     [
         *(("int4", 4, 32, False), ("int4", 4, 128, False), ("int8", 4, 64, False), ("int8", 8, 32, False)),
         *(
@@ -62,7 +63,7 @@ def test_codes_and_scales_stay_what_they_are_where_the_layout_has_room(
     torch.testing.assert_close(weight.read(), rows.dequantize(), rtol=0, atol=1e-7 if minimums else 0)
 
 
-@pytest.mark.parametrize(("stored", "bits", "group", "minimums"), [("int4", 8, 32, False), ("int8", 4, 32, True)])
+@table("stored, bits, group, minimums", [("int4", 8, 32, False), ("int8", 4, 32, True)])
 def test_what_has_no_room_is_quantised_anew(
     stored: WeightFormat, bits: Literal[4, 8], group: int, minimums: bool
 ) -> None:
@@ -74,8 +75,8 @@ def test_what_has_no_room_is_quantised_anew(
     assert not weights["k.weight"].read().any()
 
 
-@pytest.mark.parametrize(
-    ("stored", "bits", "group", "minimums"),
+@table(
+    "stored, bits, group, minimums",
     [("int4", 8, 32, False), ("int4", 4, 32, True), ("int4", 4, 16, False), ("uint4", 8, 32, True)],
 )
 def test_an_exact_matrix_refuses_what_has_no_room(
@@ -92,7 +93,7 @@ def test_an_exact_matrix_refuses_what_has_no_room(
     assert torch.equal(weight.read(), before)
 
 
-@pytest.mark.parametrize("minimums", [True, False])
+@table("minimums", [True, False])
 def test_bad_scales_far_down_leave_all_rows_as_they_were(minimums: bool) -> None:
     method = PackedMethod(ThreadPool(2), "uint4")
     layer = MergedLinear(INPUTS, {"q": 6000}, bias=False, dtype=torch.float32, method=method)
@@ -104,8 +105,8 @@ def test_bad_scales_far_down_leave_all_rows_as_they_were(minimums: bool) -> None
     assert not weight.read().any()
 
 
-@pytest.mark.parametrize(("stored", "held", "too_large"), [("int8", 7800.0, 8400.0), ("int4", 440.0, 600.0)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@table("stored, held, too_large", [("int8", 7800.0, 8400.0), ("int4", 440.0, 600.0)])
+@table("dtype", [torch.float32, torch.bfloat16])
 def test_numbers_too_large_for_a_scale_far_down_leave_all_rows_as_they_were(
     stored: WeightFormat, held: float, too_large: float, dtype: torch.dtype
 ) -> None:
@@ -177,8 +178,8 @@ def test_in_int4_values_have_8_bits() -> None:
     assert float((layer(x) - exact).norm() / exact.norm()) < 0.01  # inputs have 8 bits, too
 
 
-@pytest.mark.parametrize(
-    ("stored", "minimums", "scale", "minimum"),
+@table(
+    "stored, minimums, scale, minimum",
     [
         ("int8", False, 64.0, 0.0),
         ("int4", False, float("nan"), 0.0),

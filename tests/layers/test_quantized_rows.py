@@ -17,6 +17,7 @@ from bough.layers.quantized_rows import (
     quantize_float8,
     quantize_rows,
 )
+from tests.tables import table
 
 CODES = torch.tensor([[-8, 7, 0, 1, 2], [3, -4, 5, -6, 7]], dtype=torch.int8)
 SCALES = torch.tensor([[0.5, 2.0], [1.0, -3.0]])
@@ -47,8 +48,8 @@ def test_a_weight_that_is_held_otherwise_gets_the_numbers() -> None:
     assert torch.equal(held.float(), rows.dequantize())
 
 
-@pytest.mark.parametrize(
-    ("codes", "scales", "message"),
+@table(
+    "codes, scales, message",
     [
         (CODES, SCALES[:, :1], r"scales of 2 rows of 5 codes in groups of 3 must be float32 \[2, 2\], got"),
         (CODES, SCALES.half(), r"must be float32 \[2, 2\], got torch.float16"),
@@ -80,7 +81,7 @@ class LiveBytes(TorchDispatchMode):
         return result
 
 
-@pytest.mark.parametrize(
+@table(
     "quantize",
     [
         partial(quantize_rows, bits=8, group=128),
@@ -89,7 +90,7 @@ class LiveBytes(TorchDispatchMode):
         partial(quantize_float8, group=128),
     ],
 )
-@pytest.mark.parametrize("inputs", [1000, 1024])
+@table("inputs", [1000, 1024])
 def test_quantising_takes_no_more_memory_than_is_set_aside(quantize: Any, inputs: int) -> None:
     weights = torch.randn(256, inputs).bfloat16()
     with LiveBytes() as live:

@@ -3,11 +3,11 @@ from __future__ import annotations
 import math
 from itertools import product
 
-import pytest
 import torch
 
 from bough.config.rope import RopeParameters
 from bough.layers.rotary import RotaryEmbedding, apply_rotary, inverse_frequencies
+from tests.tables import table
 
 DYNAMIC = RopeParameters("dynamic", rope_theta=1e4, max_position_embeddings=100, factor=2.0)
 
@@ -30,8 +30,8 @@ def test_dynamic_scaling_does_nothing_within_the_original_context() -> None:
     torch.testing.assert_close(inverse_frequencies(8, DYNAMIC, 100), inverse_frequencies(8, plain, 100))
 
 
-@pytest.mark.parametrize("head_dim", [2, 64])
-@pytest.mark.parametrize("context_len", [1, 2**31 - 1])
+@table("head_dim", [2, 64])
+@table("context_len", [1, 2**31 - 1])
 def test_the_ends_of_what_configurations_may_say_give_finite_rotations(head_dim: int, context_len: int) -> None:
     """The bounds of :mod:`bough.config.model_config`."""
     ropes = [RopeParameters("default", rope_theta=theta, max_position_embeddings=1) for theta in (1.0, 1e308)]

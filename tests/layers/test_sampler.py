@@ -23,6 +23,7 @@ from tests.sampling.naive import (
     same_params,
     slots_of,
 )
+from tests.tables import table
 from tests.thoroughness import examples
 
 NO_TARGETS = np.zeros(0, dtype=np.int32)
@@ -77,8 +78,8 @@ DISTRIBUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("vocab_size", [50, 1000])
-@pytest.mark.parametrize("params", DISTRIBUTIONS, ids=brief)
+@table("vocab_size", [50, 1000])
+@table("params", DISTRIBUTIONS)
 def test_samples_follow_the_exact_distribution(params: SamplingParams, vocab_size: int) -> None:
     rows, steps = 500, 12
     sampler = same_params(vocab_size, params, rows)
@@ -94,7 +95,7 @@ def test_samples_follow_the_exact_distribution(params: SamplingParams, vocab_siz
     assert statistic < chi_square_limit(degrees)
 
 
-@pytest.mark.parametrize("vocab_size", [1, 50, 64, 1000, 8191])
+@table("vocab_size", [1, 50, 64, 1000, 8191])
 def test_greedy_takes_the_largest_logit_with_the_lowest_id(vocab_size: int) -> None:
     logits = torch.randint(-9, 9, (30, vocab_size)).float()
     for params in (GREEDY, SamplingParams(top_k=1, temperature=5.0)):
@@ -155,7 +156,7 @@ def test_a_request_gets_the_same_tokens_alone_among_neighbours_and_after_a_retra
         assert output == [tokens[i] for tokens in together]
 
 
-@pytest.mark.parametrize("vocab_size", [1000, 50_257, 151_936])
+@table("vocab_size", [1000, 50_257, 151_936])
 def test_the_number_of_threads_and_rows_changes_no_token(vocab_size: int) -> None:
     rows = 12
     params = [
@@ -222,8 +223,8 @@ def test_truncation_that_cuts_nothing_off_changes_no_token() -> None:
     assert torch.equal(drawn[0], drawn[2])
 
 
-@pytest.mark.parametrize("params", [GREEDY, SamplingParams(), SamplingParams(top_p=0.9), SamplingParams(top_k=7)])
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("nan")])
+@table("params", [GREEDY, SamplingParams(), SamplingParams(top_p=0.9), SamplingParams(top_k=7)])
+@table("bad", [float("nan"), float("inf"), -float("nan")])
 def test_a_row_that_is_not_finite_is_reported_and_hurts_no_other(params: SamplingParams, bad: float) -> None:
     logits = model_like_logits(6, 1000)
     expected = same_params(1000, params, 6).sample(logits.clone(), slots_of(6)).next_token_ids
@@ -289,7 +290,7 @@ def test_no_rows_and_wrong_shapes() -> None:
 # --- logprobs ---
 
 
-@pytest.mark.parametrize("params", [*DISTRIBUTIONS, GREEDY], ids=brief)
+@table("params", [*DISTRIBUTIONS, GREEDY])
 def test_logprobs_are_of_the_edited_and_divided_logits_before_truncation(params: SamplingParams) -> None:
     vocab_size, rows = 1000, 5
     logits = model_like_logits(rows, vocab_size)
@@ -348,8 +349,8 @@ class OperationCounter(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize(
-    ("params", "most"),
+@table(
+    "params, most",
     [
         (GREEDY, 10),
         (SamplingParams(), 46),
@@ -357,7 +358,6 @@ class OperationCounter(TorchDispatchMode):
         (SamplingParams(top_k=40), 11),
         (SamplingParams(top_p=0.9), 21),
     ],
-    ids=brief,
 )
 def test_a_step_takes_few_operations_however_many_rows(params: SamplingParams, most: int) -> None:
     sampler = same_params(8192, params, 64)

@@ -16,6 +16,7 @@ from bough.model_executor.runner_options import RunnerOptions
 from tests.model_executor.plan_builder import make_runner
 from tests.models.checkpoints import save_checkpoint
 from tests.native import MISSING
+from tests.tables import table
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def test_native_kernels_leave_no_choice(path: Path) -> None:
         make_runner(path, attention_backend="torch_native")
 
 
-@pytest.mark.parametrize("flag", ["--cuda-graph-max-bs", "--cuda-graph-max-bs-prefill"])
+@table("flag", ["--cuda-graph-max-bs", "--cuda-graph-max-bs-prefill"])
 def test_sizes_of_graphs_are_refused_without_cuda(path: Path, flag: str) -> None:
     options: dict[str, Any] = {flag[2:].replace("-", "_"): 8}
     with pytest.raises(ConfigError, match=rf"{flag} has no effect: .* CUDA devices only"):

@@ -19,6 +19,7 @@ from bough.model_executor.capacity import (
     fit_requests,
 )
 from tests.config.test_model_config import config_of
+from tests.tables import table
 
 GIB = 2**30
 
@@ -77,8 +78,8 @@ def test_too_little_memory_is_refused_with_the_numbers(config: ModelConfig) -> N
         fit(config, available=int(1.9 * GIB))
 
 
-@pytest.mark.parametrize(
-    ("device", "threads", "dtype", "parameters", "expected"),
+@table(
+    "device, threads, dtype, parameters, expected",
     [
         ("cpu", 2, "bfloat16", 500_000_000, 60),
         ("cpu", 2, "float32", 500_000_000, 15),

@@ -13,6 +13,7 @@ from bough.config.engine_args import Quantization, bundled_model_path
 from bough.tokenization.tokenizer import Tokenizer
 from tests.model_companions import COMPANIONS, write_other_checkpoint
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
+from tests.tables import table
 
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 ANSWER_TOKENS = 24
@@ -30,7 +31,7 @@ def answer(runner: RecordingRunner, prompt: list[int]) -> tuple[list[int], torch
     return builder.generate(sequence, ANSWER_TOKENS), torch.stack(sequence.logits)
 
 
-@pytest.mark.parametrize("quantization", ["none", "int8", "int4"])
+@table("quantization", ["none", "int8", "int4"])
 def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(other: Path, quantization: Quantization) -> None:
     live = make_runner(bundled_model_path(), quantization=quantization)
     tokenizer = Tokenizer.from_pretrained(bundled_model_path())

@@ -21,6 +21,7 @@ from bough.step_plan import RowLogprobs, StepResult
 from tests.model_executor.plan_builder import GREEDY, PlanBuilder, RecordingRunner, Sequence, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.native import isa, needs_native
+from tests.tables import table
 
 __all__ = ["isa"]
 
@@ -77,7 +78,7 @@ def test_greedy_and_random_rows_share_a_step(checkpoint: Checkpoint) -> None:
     assert all(0 <= token < VOCAB_SIZE for token in drawn.output)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@table("dtype", ["float32", "bfloat16"])
 def test_logits_depend_neither_on_chunks_nor_on_threads(checkpoint: Checkpoint, dtype: str) -> None:
     tokens = prompt(700)
     runs = []
@@ -215,8 +216,8 @@ def test_plan_that_names_what_does_not_exist_is_refused_and_changes_nothing(chec
     assert not runner.req_to_token.any()
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
+@table(
+    "changes, message",
     [
         ({"input_ids": int32(*range(9))}, "have 10 new tokens, but it has 9 ids and 10 slots"),
         ({"out_slots": int32(*range(16, 25))}, "have 10 new tokens, but it has 10 ids and 9 slots"),
@@ -253,7 +254,7 @@ def decoding(checkpoint: Checkpoint) -> tuple[RecordingRunner, PlanBuilder, Sequ
     return runner, builder, sequence
 
 
-@pytest.mark.parametrize(("further", "reports_each"), [(0, False), (7, False), (7, True)])
+@table("further, reports_each", [(0, False), (7, False), (7, True)])
 def test_greedy_rows_that_are_not_finite_fail_alone(checkpoint: Checkpoint, further: int, reports_each: bool) -> None:
     runner = make_runner(checkpoint.path)
     runner.recording = False
@@ -321,10 +322,9 @@ def test_steps_in_a_row_have_the_tokens_and_the_kv_of_steps_one_by_one(
         assert torch.equal(other_keys, keys)
 
 
-@pytest.mark.parametrize(
+@table(
     "options",
     [{"dtype": "float32"}, {"dtype": "bfloat16", "quantization": "int4", "kv_cache_dtype": "int8", "threads": 2}],
-    ids=str,
 )
 def test_steps_in_a_row_tell_logprobs_as_steps_one_by_one(checkpoint: Checkpoint, options: dict[str, Any]) -> None:
     params = [
@@ -401,7 +401,7 @@ def test_steps_in_a_row_end_with_one_in_which_a_row_ends(
             assert each.output == checkpoint.greedy(each.tokens[: each.prompt_len], len(each.output))
 
 
-@pytest.mark.parametrize("reports_each", [False, True])
+@table("reports_each", [False, True])
 def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoint, reports_each: bool) -> None:
     runner, builder, sequence = decoding(checkpoint)
     (quiet, _), (reading, writing) = pipes = os.pipe(), os.pipe()
@@ -458,7 +458,7 @@ def test_no_step_follows_but_one_of_the_plan_that_was_run_last(checkpoint: Check
     assert torch.equal(runner.kv_pool.get_key_buffer(0), before)
 
 
-@pytest.mark.parametrize("reports_each", [False, True])
+@table("reports_each", [False, True])
 def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint, reports_each: bool) -> None:
     _, builder, sequence = decoding(checkpoint)
     options = {"further": 15, "reports_each": reports_each}

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import bough
+from tests.tables import table
 
 CHOOSE = """
 import os, sys
@@ -23,7 +24,7 @@ print(os.environ.get("OMP_WAIT_POLICY"))
 """
 
 
-@pytest.mark.parametrize(("policy", "spins"), [(None, False), ("ACTIVE", True)])
+@table("policy, spins", [(None, False), ("ACTIVE", True)])
 def test_threads_of_torch_wait_as_the_environment_says_or_without_spinning(policy: str | None, spins: bool) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OMP_", "GOMP_"))}
     environment |= {"OMP_DISPLAY_ENV": "VERBOSE"} | ({} if policy is None else {"OMP_WAIT_POLICY": policy})

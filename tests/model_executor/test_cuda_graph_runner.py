@@ -27,6 +27,7 @@ from bough.layers.attention.triton import TritonBackend
 from bough.model_executor.cuda_graph_runner import CudaGraphRunner, DecodeBuffers
 from bough.model_executor.graph_runner import batch_sizes
 from tests.model_executor.test_triton_backend import fused, triton_runner
+from tests.tables import table
 from tests.triton_interpreter import same_bits_in_every_row  # noqa: F401 (a fixture)
 
 CPU = torch.device("cpu")
@@ -53,7 +54,7 @@ class RerunRecorder:
         return self.recorded[-1]
 
 
-@pytest.mark.parametrize("largest", [1, 2, 5, 31, 32, 33, 100, 256, 1000])
+@table("largest", [1, 2, 5, 31, 32, 33, 100, 256, 1000])
 def test_ladder_ends_at_the_largest_size_and_pads_little(largest: int) -> None:
     sizes = batch_sizes(largest)
     assert sizes[-1] == largest
@@ -213,7 +214,7 @@ def test_recorded_steps_of_deterministic_inference_have_the_bits_of_those_that_a
     assert torch.equal(recorded[3], launched[3])
 
 
-@pytest.mark.parametrize("deterministic", [False, True])
+@table("deterministic", [False, True])
 @pytest.mark.usefixtures("fused")
 def test_what_recorded_steps_read_outlives_their_recording(checkpoint: Checkpoint, deterministic: bool) -> None:
     runner, recorder = with_graphs(checkpoint.path, ForgettingRecorder(), deterministic=deterministic)

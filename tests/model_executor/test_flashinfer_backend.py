@@ -14,6 +14,7 @@ from bough.errors import ConfigError
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.model_executor.test_model_runner import prompt
 from tests.models.checkpoints import save_checkpoint
+from tests.tables import table
 
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
 
@@ -124,8 +125,8 @@ def test_without_the_package_it_is_refused(path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(
-    ("options", "complaint"),
+@table(
+    "options, complaint",
     [
         ({"dtype": "float32"}, "--attention-backend flashinfer: it computes in float16 and bfloat16 only"),
         ({"dtype": "float16", "deterministic": True}, "--enable-deterministic-inference: it needs Triton's attention"),

@@ -10,6 +10,7 @@ import torch
 from bough.step_plan import FUTURE_TOKEN, RowLogprobs, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.tables import table
 
 ALL_IDS = tuple(range(VOCAB_SIZE))
 
@@ -194,7 +195,7 @@ def test_step_without_rows_has_no_results(runner: RecordingRunner) -> None:
     assert (result.next_token_ids.tolist(), result.logprobs, result.failed_rows) == ([], (), ())
 
 
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@table("dtype", ["bfloat16", "float16"])
 def test_lower_precision_stays_near_and_cutting_changes_little(checkpoint: Checkpoint, dtype: str) -> None:
     runner = make_runner(checkpoint.path, dtype=dtype)
     tokens = prompt(40)

@@ -23,12 +23,13 @@ from bough.layers.attention.triton import TritonBackend
 from bough.model_executor.prompt_graph_runner import PromptGraphRunner
 from tests.model_executor.test_cuda_graph_runner import ForgettingRecorder, RerunRecorder, int32, with_graphs
 from tests.model_executor.test_triton_backend import fused, triton_runner
+from tests.tables import table
 from tests.triton_interpreter import same_bits_in_every_row  # noqa: F401 (a fixture)
 
 __all__ = ["fused"]
 
 
-@pytest.mark.parametrize("largest", [0, 1, 15, 16, 17, 100, 1000, 1024, 5000])
+@table("largest", [0, 1, 15, 16, 17, 100, 1000, 1024, 5000])
 def test_ladder_of_prompts_ends_at_the_largest_size_and_pads_little(largest: int) -> None:
     sizes = prompt_sizes(largest)
     assert max(sizes, default=0) == largest

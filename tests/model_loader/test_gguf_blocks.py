@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import gguf
 import numpy as np
-import pytest
 import torch
 
 from bough.config.gguf_file import BLOCKS, TensorType
 from bough.layers.quantized_rows import QuantizedRows
 from bough.model_loader.gguf_blocks import read_numbers, read_quantized
+from tests.tables import table
 
 ROWS = 5
 BLOCKS_PER_ROW = 3
@@ -31,8 +31,8 @@ def random_blocks(kind: TensorType, seed: int = 0) -> np.ndarray:
     return stored.reshape(ROWS, -1)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, block in BLOCKS.items() if block.bits is not None])
-@pytest.mark.parametrize("seed", range(3))
+@table("kind", [kind for kind, block in BLOCKS.items() if block.bits is not None])
+@table("seed", range(3))
 def test_random_blocks_are_read_as_the_formats_own_library_does(kind: TensorType, seed: int) -> None:
     stored = random_blocks(kind, seed)
     expected = gguf.quants.dequantize(stored, gguf.GGMLQuantizationType[kind.name])
@@ -42,7 +42,7 @@ def test_random_blocks_are_read_as_the_formats_own_library_does(kind: TensorType
     np.testing.assert_allclose(rows.dequantize().numpy(), expected, rtol=2e-7, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", [kind for kind, block in BLOCKS.items() if block.bits is not None])
+@table("kind", [kind for kind, block in BLOCKS.items() if block.bits is not None])
 def test_codes_keep_to_their_range(kind: TensorType) -> None:
     rows = read_quantized(kind, torch.from_numpy(random_blocks(kind)))
     low, high = {4: (-8, 7), 8: (-128, 127)}[rows.bits]
@@ -53,7 +53,7 @@ def test_codes_keep_to_their_range(kind: TensorType) -> None:
     assert low <= int(rows.codes.min()) <= int(rows.codes.max()) <= high
 
 
-@pytest.mark.parametrize("kind", [TensorType.F32, TensorType.F16, TensorType.BF16])
+@table("kind", [TensorType.F32, TensorType.F16, TensorType.BF16])
 def test_floating_point_numbers_are_taken_as_they_are(kind: TensorType) -> None:
     values = torch.randn(3, 8).to({0: torch.float32, 1: torch.float16, 30: torch.bfloat16}[int(kind)])
     assert torch.equal(read_numbers(kind, values.view(torch.uint8)), values)

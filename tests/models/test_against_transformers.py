@@ -10,6 +10,7 @@ import torch
 
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.tables import table
 
 LOGIT_TOLERANCE = 1e-4
 NEW_TOKENS = 20
@@ -98,7 +99,7 @@ def test_whole_prompt_then_decode(checkpoint: Checkpoint, runner: RecordingRunne
     assert len(set(sequence.output)) > 2, "a model that repeats itself shows nothing"
 
 
-@pytest.mark.parametrize("chunks", [[1], [3, 17, 1], [16, 16], [44]], ids=str)
+@table("chunks", [[1], [3, 17, 1], [16, 16], [44]])
 def test_prompt_in_chunks(checkpoint: Checkpoint, runner: RecordingRunner, chunks: list[int]) -> None:
     builder = PlanBuilder(runner, seed=1)
     sequence = builder.add(random_prompt(45))

@@ -13,6 +13,7 @@ from bough.model_executor.native_path import native_threads
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import CausalLM
 from tests.models.checkpoints import Checkpoint, save_checkpoint
+from tests.tables import table
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ def test_tied_head_is_not_required_and_shares_the_embedding(model: CausalLM) -> 
     assert model.checkpoint_weights["lm_head.weight"].key == (model.checkpoint_weights["model.embed_tokens.weight"].key)
 
 
-@pytest.mark.parametrize("head_last", [False, True])
+@table("head_last", [False, True])
 def test_embedding_counts_where_a_tied_checkpoint_has_a_head_as_well(model: CausalLM, head_last: bool) -> None:
     embedding, head = torch.randn(160, 48), torch.randn(160, 48)
     weights = [("model.embed_tokens.weight", embedding), ("lm_head.weight", head)]
@@ -70,8 +71,8 @@ def test_other_precision_is_cast(model: CausalLM) -> None:
     torch.testing.assert_close(model.checkpoint_weights[Q_WEIGHT].read(), wanted.float(), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(
-    ("name", "tensor", "complaint"),
+@table(
+    "name, tensor, complaint",
     [
         ("model.layers.9.self_attn.q_proj.weight", torch.zeros(48, 48), "no weight named"),
         ("model.layers.1.self_attn.qkv_proj.weight", torch.zeros(96, 48), "no weight named"),

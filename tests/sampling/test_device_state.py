@@ -13,6 +13,7 @@ from bough.sampling.device_state import SamplingState
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import ForcedTokens, ReqSlot
 from tests.sampling.naive import CPU, edited_logits, make_sampler, new_request, slots_of
+from tests.tables import table
 from tests.thoroughness import examples
 
 GREEDY = SamplingParams(temperature=0.0)
@@ -69,8 +70,8 @@ def test_logits_are_edited_as_the_naive_reference_says_over_many_steps(
         assert state.last_token[slots[step].astype(np.int64)].tolist() == tokens.tolist()
 
 
-@pytest.mark.parametrize("window", [None, 0, 5, 64, -1])
-@pytest.mark.parametrize("length", [0, 1, 63, 300])
+@table("window", [None, 0, 5, 64, -1])
+@table("length", [0, 1, 63, 300])
 def test_a_slot_says_the_same_whether_tokens_were_recorded_or_came_along(length: int, window: int | None) -> None:
     vocab_size = 200
     params = SamplingParams(
@@ -152,14 +153,14 @@ def test_bans_end_with_the_last_banned_token() -> None:
     assert banned == [[3, 7], [3, 7], [], []]
 
 
-@pytest.mark.parametrize("bias", [{10: 1.0}, {-1: 1.0}])
+@table("bias", [{10: 1.0}, {-1: 1.0}])
 def test_a_bias_outside_the_vocabulary_is_refused(bias: dict[int, float]) -> None:
     state = SamplingState(1, 10, CPU)
     with pytest.raises(ValueError, match="token ids"):
         state.admit(new_request(0, SamplingParams(logit_bias=bias)))
 
 
-@pytest.mark.parametrize("slot", [-1, 2])
+@table("slot", [-1, 2])
 def test_a_slot_outside_the_table_is_refused(slot: int) -> None:
     with pytest.raises(ValueError, match="slot"):
         SamplingState(2, 10, CPU).admit(new_request(slot, GREEDY))

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from bough.sampling.random_stream import mix64, stream_key, uniforms
+from tests.tables import table
 
 
 def reference_splitmix64(state: int, count: int) -> list[int]:
@@ -26,7 +26,7 @@ def test_known_numbers_of_splitmix64() -> None:
     assert mix64(np.array([0x9E3779B97F4A7C15], dtype=np.uint64))[0] == 0xE220A8397B1DCDAF
 
 
-@pytest.mark.parametrize("seed", [0, 1, -1, 2**63 - 1, -(2**63), 2**64 + 5])
+@table("seed", [0, 1, -1, 2**63 - 1, -(2**63), 2**64 + 5])
 def test_a_stream_is_splitmix64_started_at_the_mixed_seed(seed: int) -> None:
     key = stream_key(seed)
     numbers = reference_splitmix64(key, 100)
@@ -42,7 +42,7 @@ def test_numbers_depend_on_seed_and_index_alone() -> None:
     assert together.tolist() == alone
 
 
-@pytest.mark.parametrize("axis", ["seed", "index"])
+@table("axis", ["seed", "index"])
 def test_neighbouring_seeds_and_indices_give_uniform_unrelated_numbers(axis: str) -> None:
     count = 100_000
     if axis == "seed":

@@ -14,6 +14,7 @@ from bough.sampling.sampling_params import (
     SamplingParams,
     json_problem,
 )
+from tests.tables import table
 
 
 def checked(**fields: Any) -> SamplingParams:
@@ -26,8 +27,8 @@ def nested(levels: int) -> str:
     return '{"not":' * (levels - 1) + "{}" + "}" * (levels - 1)
 
 
-@pytest.mark.parametrize(
-    ("fields", "grammar"),
+@table(
+    "fields, grammar",
     [
         ({}, None),
         ({"json_schema": "", "regex": "", "ebnf": None, "choice": [], "structural_tag": ""}, None),
@@ -45,8 +46,8 @@ def test_grammar_of_a_request(fields: dict[str, Any], grammar: tuple[str, str] |
     assert checked(**fields).grammar == (None if grammar is None else GrammarSpec(*grammar))
 
 
-@pytest.mark.parametrize(
-    ("fields", "param", "problem"),
+@table(
+    "fields, param, problem",
     [
         ({"json_schema": "{}", "regex": "a"}, "regex", "cannot be combined with json_schema"),
         ({"json_schema": "{"}, "json_schema", "not valid JSON"),
@@ -72,8 +73,8 @@ def test_impossible_grammars_are_refused_naming_the_field(fields: dict[str, Any]
     assert raised.value.param == f"sampling_params.{param}"
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
+@table(
+    "fields, message",
     [
         ({"temperature": "hot"}, 'sampling_params.temperature must be a number, got "hot"'),
         ({"top_k": "5"}, 'sampling_params.top_k must be an integer, got "5"'),
@@ -105,8 +106,8 @@ def test_a_string_that_never_ends_is_read_once() -> None:
     assert json_problem('{"b": [[[1]]]}', may_be_boolean=False, max_depth=3) is not None
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
+@table(
+    "name, hint",
     [
         ("max_tokens", "; did you mean max_new_tokens?"),
         ("min_tokens", "; did you mean min_new_tokens?"),
@@ -122,8 +123,8 @@ def test_an_unknown_field_is_refused_with_what_it_may_mean(name: str, hint: str)
     assert caught.value.code == "unknown_parameter"
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "shown"),
+@table(
+    "field, value, shown",
     [
         ("stop_token_ids", (3, 999), "[3, 999]"),
         ("allowed_token_ids", (999,), "[999]"),
@@ -137,8 +138,8 @@ def test_a_token_that_does_not_exist_is_named_in_words_of_json(field: str, value
     assert caught.value.message == expected
 
 
-@pytest.mark.parametrize(
-    ("fields", "is_greedy"),
+@table(
+    "fields, is_greedy",
     [({}, False), ({"temperature": 0}, True), ({"top_k": 1}, True), ({"top_p": 0}, True), ({"top_p": 0.01}, False)],
 )
 def test_greedy_requests(fields: dict[str, Any], is_greedy: bool) -> None:

@@ -17,6 +17,7 @@ from bough.sampling.sampling_params import ALL_TOKENS, SamplingParams
 from bough.sampling.truncation import draw_selected, draw_sorted
 from bough.sampling.vocab_blocks import block_maxima
 from tests.sampling.naive import CPU, model_like_logits, probabilities
+from tests.tables import table
 from tests.thoroughness import examples
 
 GRID = 997
@@ -88,8 +89,8 @@ PARAMS = [
 ]
 
 
-@pytest.mark.parametrize("vocab_size", [50, 1000, 8192, 10007])
-@pytest.mark.parametrize("params", PARAMS, ids=lambda p: f"k{p.top_k}-p{p.top_p}-m{p.min_p}-t{p.temperature}")
+@table("vocab_size", [50, 1000, 8192, 10007])
+@table("params", PARAMS)
 def test_drawn_tokens_have_the_exact_distribution(params: SamplingParams, vocab_size: int) -> None:
     logits = model_like_logits(1, vocab_size, seed=vocab_size)
     expected = probabilities(logits[0].numpy(), params)
@@ -101,7 +102,7 @@ def test_drawn_tokens_have_the_exact_distribution(params: SamplingParams, vocab_
             assert draw_by_selection(logits, params).tolist() == tokens.tolist()
 
 
-@pytest.mark.parametrize("params", PARAMS, ids=lambda p: f"k{p.top_k}-p{p.top_p}-m{p.min_p}-t{p.temperature}")
+@table("params", PARAMS)
 def test_flat_distributions_keep_thousands_of_tokens_exactly(params: SamplingParams) -> None:
     logits = torch.from_numpy(np.random.default_rng(3).normal(0, 0.5, (1, 9000)).astype(np.float32))
     check_distribution(draw_on_cpu(logits, params), probabilities(logits[0].numpy(), params))
@@ -135,9 +136,9 @@ def test_ties_are_kept_by_ascending_id(
             assert draw_by_selection(logits, params, 97).tolist() == tokens.tolist()
 
 
-@pytest.mark.parametrize("vocab_size", [10, 700, 8192])
-@pytest.mark.parametrize(
-    ("params", "kept"),
+@table("vocab_size", [10, 700, 8192])
+@table(
+    "params, kept",
     [
         (SamplingParams(top_p=0.5), [3]),
         (SamplingParams(top_p=0.5001), [3, 7]),

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bough.sampling.vocab_blocks import BLOCK, block_maxima, first_maximum, gather_blocks, num_blocks, top_tokens
+from tests.tables import table
 from tests.thoroughness import examples
 
 VOCAB_SIZES = [1, 50, 63, 64, 65, 128, 1000, 8192, 50257]
@@ -16,7 +16,7 @@ def naive_top(row: np.ndarray, k: int) -> np.ndarray:
     return np.lexsort((np.arange(len(row)), -row))[:k]
 
 
-@pytest.mark.parametrize("vocab_size", VOCAB_SIZES)
+@table("vocab_size", VOCAB_SIZES)
 def test_block_maxima_are_those_of_each_block(vocab_size: int) -> None:
     logits = torch.randn(3, vocab_size)
     maxima = block_maxima(logits)
@@ -26,7 +26,7 @@ def test_block_maxima_are_those_of_each_block(vocab_size: int) -> None:
         assert torch.equal(maxima[:, block], expected)
 
 
-@pytest.mark.parametrize("vocab_size", VOCAB_SIZES)
+@table("vocab_size", VOCAB_SIZES)
 def test_the_largest_logit_with_the_lowest_id_is_found(vocab_size: int) -> None:
     logits = torch.randint(-3, 3, (40, vocab_size)).float()
     values, ids = first_maximum(logits, block_maxima(logits))
@@ -34,7 +34,7 @@ def test_the_largest_logit_with_the_lowest_id_is_found(vocab_size: int) -> None:
     assert ids.tolist() == [int(np.argmax(row)) for row in logits.numpy()]
 
 
-@pytest.mark.parametrize("bad", [float("nan"), -float("nan"), float("inf")])
+@table("bad", [float("nan"), -float("nan"), float("inf")])
 def test_nan_and_infinity_reach_the_largest_value(bad: float) -> None:
     logits = torch.randn(2, 1000)
     logits[1, 777] = bad
@@ -43,7 +43,7 @@ def test_nan_and_infinity_reach_the_largest_value(bad: float) -> None:
     assert ids[1] == 777
 
 
-@pytest.mark.parametrize("vocab_size", VOCAB_SIZES)
+@table("vocab_size", VOCAB_SIZES)
 def test_gathered_blocks_are_padded_with_minus_infinity(vocab_size: int) -> None:
     logits = torch.randn(3, vocab_size)
     blocks = torch.tensor([[num_blocks(vocab_size) - 1, 0]])

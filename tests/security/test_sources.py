@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import bough
+from tests.tables import table
 
 PACKAGE = Path(bough.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
@@ -37,12 +36,12 @@ def findings(tree: ast.AST) -> Iterator[str]:
                 yield f"line {node.lineno}: {keyword.arg}={ast.unparse(keyword.value)}"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+@table("path", FILES)
 def test_nothing_unpickles_or_runs_what_it_is_given(path: Path) -> None:
     assert list(findings(ast.parse(path.read_text(encoding="utf-8")))) == []
 
 
-@pytest.mark.parametrize(
+@table(
     "source",
     [
         *("import pickle", "from dill import loads", "eval(x)", "torch.load(p)"),
