@@ -28,13 +28,13 @@ def table(names: str, rows: Iterable[Any]) -> Callable[[Callable[..., None]], Ca
 
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @functools.wraps(test)
-        def run(**fixtures: Any) -> None:
+        def run(*owner: Any, **fixtures: Any) -> None:
             skipped = ""
             num_skipped = 0
             for row in cases:
                 values = dict(zip(arguments, row, strict=True))
                 try:
-                    test(**fixtures, **values)
+                    test(*owner, **fixtures, **values)
                 except pytest.skip.Exception as skip:
                     num_skipped += 1
                     skipped = str(skip)
