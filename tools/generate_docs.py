@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from bough import other_engines
 from bough.cli_commands.completion import TABLES
 from bough.config.options import Option, OptionTable, groups_of
 from bough.entrypoints.http.describe import limits_markdown, markdown
+from bough.entrypoints.http.openai.names_of_others import OF_CHAT
 from bough.ipc.messages import Heartbeat
 from bough.observability.metrics import CAPACITIES, DEFAULT_PREFIX, Metrics
 from bough.schema_keywords import ENFORCED_FORMATS, KEYWORDS, Fate
@@ -130,6 +132,57 @@ def schemas_page() -> str:
     return "\n".join([NOTE, SCHEMAS, *(f"## {title}\n\n{text}\n" for title, text in sections)])
 
 
+def coming_from_page() -> str:
+    """What other engines call otherwise here, and what of theirs is not supported."""
+    ours: dict[str, list[str]] = {}
+    for theirs, flag in other_engines.FLAGS_HERE.items():
+        ours.setdefault(flag, []).append(f"`{theirs}`")
+    fields: dict[str, list[str]] = {}
+    for theirs, translation in OF_CHAT.items():
+        fields.setdefault(translation.field, []).append(f"`{theirs}`")
+    routes: dict[str, list[str]] = {}
+    for path, feature in other_engines.ROUTES.items():
+        routes.setdefault(feature, []).append(f"`{path}`")
+    as_it_is: dict[str, list[str]] = {}
+    for name, values in other_engines.AS_IT_IS.items():
+        as_it_is.setdefault(" or ".join(f"`{value}`" for value in values), []).append(f"`{name}`")
+    switches = [f"`{name}`" for name in sorted(other_engines.ALWAYS_ON | other_engines.NEVER_THERE)]
+    return "\n".join(
+        [
+            NOTE,
+            COMING_FROM,
+            "## Flags\n",
+            "Written without dashes here. In their place comes nearest, though a value may mean something else:\n",
+            "| theirs | here |\n|---|---|",
+            *(f"| {', '.join(theirs)} | `--{flag}` |" for flag, theirs in ours.items()),
+            "\nAccepted with the value that asks for what is so anyway:\n",
+            *(f"- {value}: {', '.join(names)}" for value, names in as_it_is.items()),
+            f"- switches: {', '.join(switches)}\n",
+            "As keywords of an `Engine` and in configuration files, flags of others may also be null or false. Not "
+            f"supported, whatever the flag: {'; '.join(other_engines.FLAG_FEATURES)}.\n",
+            "## Fields of requests\n",
+            "Completions and chat completions translate these; fields of ours go before them:\n",
+            "| theirs | here |\n|---|---|",
+            *(f"| {', '.join(theirs)} | `{field}` |" for field, theirs in fields.items()),
+            "\n[Endpoints](endpoints.md) lists for each route the fields of others that it accepts without effect, and "
+            "those that are refused (status 400, code `unsupported_parameter`) if they ask for something.\n",
+            "## Routes that are not supported\n",
+            "They are answered with status 404 and the code `not_supported`.\n",
+            *(f"- {feature}: {', '.join(paths)}" for feature, paths in routes.items()),
+            "",
+        ]
+    )
+
+
+COMING_FROM = """\
+# Coming from SGLang, vLLM or llama.cpp
+
+Clients need no change: the routes of OpenAI, Anthropic and Ollama are [here](clients.md), SGLang's `/generate`,
+`/encode` and control routes too, and `Engine` has the arguments of SGLang's. A command line mostly needs its flags
+renamed; whatever has no name here gets an error that says what comes nearest. A checkpoint that is quantised says so
+itself: leave out `quantization`.
+"""
+
 SCHEMAS = """\
 # JSON schemas
 
@@ -160,6 +213,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "limits.md": limits_page,
     "metrics.md": metrics_page,
     "schemas.md": schemas_page,
+    "coming-from.md": coming_from_page,
 }
 
 

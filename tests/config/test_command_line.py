@@ -6,10 +6,10 @@ import io
 import pytest
 
 from bough.cli_commands.serve import parse_server_args
-from bough.config.later import FLAGS_OF_OTHERS, names_here, without_neutral_options
 from bough.config.options import options_of
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
+from bough.other_engines import FLAGS_HERE, names_here
 
 
 def parse(*argv: str) -> ServerArgs:
@@ -132,7 +132,7 @@ def test_help_all_names_every_flag_with_its_default():
             "unknown flag '--max-model-len'; the nearest here is '--context-length' (see",
         ),
         (("--gpu_memory_utilization=0.5",), "the nearest here is '--mem-fraction-static'"),
-        (("--tensor-parallel-size", "2"), "--tensor-parallel-size is not supported yet: tensor parallelism"),
+        (("--tensor-parallel-size", "2"), "--tensor-parallel-size is not supported"),
         (("--port", "x"), "--port must be a whole number, got 'x'"),
         (("--port",), "--port needs a value: --port N (see bough serve --help)"),
         (("--model", "--port", "1"), "--model needs a value: --model PATH (see"),
@@ -192,7 +192,7 @@ def test_a_wrong_file_is_refused_by_name(config, text, message):
 
 def test_what_flags_of_others_are_called_here_is_a_flag():
     flags = {each.flag for each in options_of(ServerArgs)}
-    assert {names_here(f"--{flag}")[0] for flag in FLAGS_OF_OTHERS} <= flags
+    assert {names_here(f"--{flag}")[0] for flag in FLAGS_HERE} <= flags
 
 
 def test_flags_of_others_are_known_in_files_and_as_keywords(config):
@@ -227,31 +227,24 @@ def test_switches_for_what_is_so_pass_beside_values_that_leave_it_so():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--tp", "2"), "--tp is not supported yet: tensor parallelism"),
-        (("--tp",), "--tp is not supported yet: tensor parallelism"),
-        (("--tp=",), "--tp is not supported yet: tensor parallelism"),
-        (("--trust-remote-code",), "--trust-remote-code is not needed: code from checkpoints is never run"),
-        (("--enable-hierarchical-cache",), "--enable-hierarchical-cache is not supported yet: a cache in host memory"),
-        (("--attn-dp-size", "2"), "--attn-dp-size is not supported yet: data parallelism"),
-        (("--load-balance-method", "total_tokens"), "--load-balance-method is not supported yet: data parallelism"),
-        (("--hicache-storage-backend", "file"), "is not supported yet: a cache in host memory"),
-        (("--disaggregation-transfer-backend", "nixl"), "is not supported yet: disaggregation"),
-        (("--lora-backend=triton",), "--lora-backend is not supported yet: LoRA"),
-        (("--speculative-eagle-topk", "4"), "--speculative-eagle-topk is not supported yet: speculative decoding"),
-        (("--speculative_num_draft_tokens", "4"), "is not supported yet: speculative decoding"),
-        (("--moe-runner-backend", "triton"), "is not supported yet: mixtures of experts"),
-        (("--moe-a2a-backend", "deepep"), "is not supported yet: mixtures of experts"),
-        (("--disaggregation-mode", "decode"), "is not supported yet: disaggregation"),
-        (("--mamba-ssm-dtype", "float32"), "is not supported yet: models of other families"),
-        (("--torch-compile-max-bs", "8"), "is not needed: kernels come compiled"),
-        (("--enable-strict-thinking",), "is not needed: a request's thinking_token_budget holds without it"),
+        (("--tp", "2"), "--tp is not supported"),
+        (("--tp",), "--tp is not supported"),
+        (("--tp=",), "--tp is not supported"),
+        (("--trust-remote-code",), "--trust-remote-code is not supported (code from checkpoints, which is never run)"),
+        (("--enable-hierarchical-cache",), "--enable-hierarchical-cache is not supported (a cache in host memory)"),
+        (("--load-balance-method", "total_tokens"), "--load-balance-method is not supported"),
+        (("--disaggregation-mode", "decode"), "--disaggregation-mode is not supported"),
+        (("--lora-backend=triton",), "--lora-backend is not supported (LoRA adapters)"),
+        (("--speculative_num_draft_tokens", "4"), "--speculative_num_draft_tokens is not supported"),
+        (("--moe-a2a-backend", "deepep"), "is not supported (mixtures of experts)"),
+        (("--kv-events-config", "x"), "unknown flag '--kv-events-config'"),
         (("--cuda-graph-max-bs-decode", "8"), "the nearest here is '--cuda-graph-max-bs'"),
-        (("--enable-response-store", "--max-stored-responses", "0"), "is so unless --max-stored-responses 0 is given"),
-        (("--max-sessions=0", "--enable-streaming-session"), "is so unless --max-sessions 0 is given"),
+        (("--enable-response-store", "--max-stored-responses", "0"), "so unless --max-stored-responses 0 is given"),
+        (("--max-sessions=0", "--enable-streaming-session"), "so unless --max-sessions 0 is given"),
         (("--enable-chunked-prefill", "--chunked-prefill-size", "-1"), "unless --chunked-prefill-size -1 is given"),
         (("--max-num-batched-tokens", "1"), "the nearest here is '--max-prefill-tokens'"),
         (("--enable-metrics=1",), "--enable-metrics takes no value and is always so; leave it out"),
-        (("--enable-prefix-caching", "--disable-radix-cache"), "is so unless --disable-radix-cache is given"),
+        (("--enable-prefix-caching", "--disable-radix-cache"), "so unless --disable-radix-cache is given"),
         (("--log-level", "warn"), "the nearest here is 'warning'"),
     ],
 )
@@ -270,8 +263,8 @@ def test_keys_of_others_may_ask_for_what_is_so_anyway_and_are_refused_in_words(c
     assert parse("--config", config(text)) == ServerArgs(port=4000)
     text = "tp-size: '1'\ncpu-offload-gb: 0.0\nenable-response-store: true\nmax-stored-responses: 9\n"
     assert parse("--config", config(text)) == ServerArgs(max_stored_responses=9)
-    assert "tp-size is not supported yet: tensor parallelism" in refused("--config", config("tp-size: 2"))
-    assert "tp-size is not supported yet: tensor parallelism" in refused("--config", config("tp-size: true"))
+    assert "tp-size is not supported" in refused("--config", config("tp-size: 2"))
+    assert "tp-size is not supported" in refused("--config", config("tp-size: true"))
     assert "enable-metrics takes no value and is always so" in refused("--config", config("enable-metrics: false"))
 
 
@@ -295,7 +288,12 @@ def test_keywords_of_others_may_ask_for_what_is_so_anyway():
         "enable_metrics": True,
         "port": 1,
     }
-    assert without_neutral_options(options) == {"port": 1}
+    assert ServerArgs.of_keywords(options) == ServerArgs(port=1)
     refused_ones = {"tp_size": 2, "dp_size": False, "nnodes": True, "trust_remote_code": True, "enable_metrics": False}
-    refused_ones |= {"enable_prefix_caching": True, "disable_radix_cache": True}
-    assert without_neutral_options(refused_ones) == refused_ones
+    refused_ones |= {"max_model_len": None, "disable_radix_cach": False, "no_such_option": 1}
+    for name, value in refused_ones.items():
+        with pytest.raises(ConfigError) as refusal:
+            ServerArgs.of_keywords({name: value, "port": 1})
+        assert refusal.value.param == name
+    with pytest.raises(ConfigError):
+        ServerArgs.of_keywords({"enable_prefix_caching": True, "disable_radix_cache": True})

@@ -57,10 +57,10 @@ def test_none_is_the_default_where_it_is_no_value():
         ({"preferred_sampling_params": {"n": 2}}, "preferred_sampling_params must not set n"),
         ({"preferred_sampling_params": {"nope": 2}}, "preferred_sampling_params must hold valid sampling parameters"),
         ({"schedule_policy": "fsfc"}, "schedule_policy must be one of"),
-        ({"tensor_parallel_size": 2}, "tensor_parallel_size is not supported yet: tensor parallelism"),
-        ({"trust_remote_code": True}, "trust_remote_code is not needed: code from checkpoints is never run"),
+        ({"tensor_parallel_size": 2}, "tensor_parallel_size is not supported"),
+        ({"trust_remote_code": True}, "trust_remote_code is not supported"),
         ({"dtype": "fp16"}, "got 'fp16'; the nearest here is 'float16'"),
-        ({"quantization": "awq"}, "got 'awq'; a checkpoint that is quantised says so itself"),
+        ({"quantization": "awq"}, "got 'awq'; the nearest here is 'none'"),
     ],
 )
 def test_what_cannot_work_is_refused(keywords, message):

@@ -35,11 +35,11 @@ def test_durations_and_sizes_are_those_of_answers(reason: FinishReason, tokens: 
     )
     for histogram in (
         metrics.e2e_request_latency,
-        metrics.prompt_tokens_per_request,
-        metrics.generation_tokens_per_request,
+        metrics.prompt_tokens_histogram,
+        metrics.generation_tokens_histogram,
     ):
         assert histogram.count == count
-    assert metrics.time_per_output_token.count == (count if tokens else 0)
+    assert metrics.request_time_per_output_token.count == (count if tokens else 0)
     assert sum(histogram.count for histogram in metrics.stages.values()) <= 5 * count
     assert metrics.num_requests == 1
 

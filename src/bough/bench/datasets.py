@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +14,7 @@ from bough.config.options import OptionTable, option
 from bough.config.user_paths import user_path
 from bough.errors import ConfigError, StartupError
 
-DATASET = "Dataset"
+dataset_option = partial(option, group="Dataset")
 
 DatasetName = Literal["random-ids", "generated-shared-prefix", "custom"]
 
@@ -28,53 +29,49 @@ def _ratio(value: float) -> str | None:
 class DatasetArgs(OptionTable):
     """Which requests a benchmark sends."""
 
-    dataset_name: DatasetName = option(
+    dataset_name: DatasetName = dataset_option(
         "random-ids",
         help="random-ids: unrelated random token ids. generated-shared-prefix: groups of prompts that start alike. "
         "custom: a file of JSON lines, each with `prompt`, `input_ids` or `messages`, and perhaps `output_len`.",
-        group=DATASET,
     )
-    dataset_path: str | None = option(None, help="The file of a custom dataset.", group=DATASET, metavar="FILE")
-    num_prompts: int = option(
-        1000, help="Requests to send; generated-shared-prefix counts by its groups instead.", group=DATASET, minimum=1
+    dataset_path: str | None = dataset_option(None, help="The file of a custom dataset.", metavar="FILE")
+    num_prompts: int = dataset_option(
+        1000, help="Requests to send; generated-shared-prefix counts by its groups instead.", minimum=1
     )
-    seed: int = option(42, help="Seed of prompts, lengths and arrival times.", group=DATASET, minimum=0)
-    vocab_size: int | None = option(
+    seed: int = dataset_option(42, help="Seed of prompts, lengths and arrival times.", minimum=0)
+    vocab_size: int | None = dataset_option(
         None,
         help="Random ids are drawn below this.",
-        group=DATASET,
         unit="token ids",
         default_text="from the model",
         minimum=1,
     )
-    random_input_len: int = option(
-        1024, help="Prompt length of random-ids.", group=DATASET, unit="tokens", minimum=1, scaled=True
+    random_input_len: int = dataset_option(
+        1024, help="Prompt length of random-ids.", unit="tokens", minimum=1, scaled=True
     )
-    random_output_len: int = option(
+    random_output_len: int = dataset_option(
         1024,
         help="Output length of random-ids, and of lines of a custom dataset that have no output_len.",
-        group=DATASET,
         unit="tokens",
         minimum=1,
         scaled=True,
         aliases=("max-tokens",),
     )
-    random_range_ratio: float = option(
+    random_range_ratio: float = dataset_option(
         0.0,
         help="Lengths of random-ids are drawn uniformly between this share of the length and the length; 1 makes "
         "them all equal.",
-        group=DATASET,
         rule=_ratio,
     )
-    gsp_num_groups: int = option(64, help="Groups of generated-shared-prefix.", group=DATASET, minimum=1)
-    gsp_prompts_per_group: int = option(16, help="Prompts per group.", group=DATASET, minimum=1)
-    gsp_system_prompt_len: int = option(
-        2048, help="Length of the prefix that a group shares.", group=DATASET, unit="tokens", minimum=1, scaled=True
+    gsp_num_groups: int = dataset_option(64, help="Groups of generated-shared-prefix.", minimum=1)
+    gsp_prompts_per_group: int = dataset_option(16, help="Prompts per group.", minimum=1)
+    gsp_system_prompt_len: int = dataset_option(
+        2048, help="Length of the prefix that a group shares.", unit="tokens", minimum=1, scaled=True
     )
-    gsp_question_len: int = option(
-        128, help="Length of each prompt's own part.", group=DATASET, unit="tokens", minimum=1, scaled=True
+    gsp_question_len: int = dataset_option(
+        128, help="Length of each prompt's own part.", unit="tokens", minimum=1, scaled=True
     )
-    gsp_output_len: int = option(256, help="Output length.", group=DATASET, unit="tokens", minimum=1, scaled=True)
+    gsp_output_len: int = dataset_option(256, help="Output length.", unit="tokens", minimum=1, scaled=True)
 
     def check_together(self) -> None:
         """Refuse a custom dataset without a file, and a file without a custom dataset."""

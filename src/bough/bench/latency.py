@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from bough.observability.progress import Progress
 if TYPE_CHECKING:
     from bough import Engine
 
-RUN = "Run"
+run_option = partial(option, group="Run")
 
 _SEED = 42
 
@@ -43,15 +44,13 @@ def _batch_sizes(text: str) -> str | None:
 class BenchLatencyArgs(OptionTable):
     """Which batches are measured."""
 
-    batch_sizes: str = option(
-        "1,8,32", help="Requests of a batch; several numbers, several batches.", group=RUN, rule=_batch_sizes
+    batch_sizes: str = run_option(
+        "1,8,32", help="Requests of a batch; several numbers, several batches.", rule=_batch_sizes
     )
-    input_len: int = option(256, help="Length of each prompt, random ids.", group=RUN, unit="tokens", minimum=1)
-    output_len: int = option(
-        64, help="Length of each output.", group=RUN, unit="tokens", minimum=2, aliases=("max-tokens",)
-    )
-    repeats: int = option(5, help="Times that each batch is measured; the median counts.", group=RUN, minimum=1)
-    output_file: str | None = output_file(RUN)
+    input_len: int = run_option(256, help="Length of each prompt, random ids.", unit="tokens", minimum=1)
+    output_len: int = run_option(64, help="Length of each output.", unit="tokens", minimum=2, aliases=("max-tokens",))
+    repeats: int = run_option(5, help="Times that each batch is measured; the median counts.", minimum=1)
+    output_file: str | None = output_file("Run")
 
 
 def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> dict[str, float | None]:

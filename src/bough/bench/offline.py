@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bough import __version__
@@ -29,7 +30,7 @@ from bough.observability.progress import Progress
 if TYPE_CHECKING:
     from bough import Engine
 
-RUN = "Run"
+run_option = partial(option, group="Run")
 
 _LOOK_SECONDS = 0.2
 """Between two looks at how many answers there are."""
@@ -39,8 +40,8 @@ _LOOK_SECONDS = 0.2
 class BenchOfflineArgs(OptionTable):
     """How the engine is measured."""
 
-    skip_warmup: bool = option(False, help="Measure from the first request on.", group=RUN)
-    output_file: str | None = output_file(RUN)
+    skip_warmup: bool = run_option(False, help="Measure from the first request on.")
+    output_file: str | None = output_file("Run")
 
 
 def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) -> dict[str, Any]:

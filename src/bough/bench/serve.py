@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, Literal
 
 from bough import __version__
@@ -28,9 +29,8 @@ from bough.entrypoints.http.access import read_keys
 from bough.errors import RequestFailed, StartupError
 from bough.observability.progress import Progress
 
-TARGET = "Server"
-LOAD = "Load"
-OUTPUT = "Output"
+target_option = partial(option, group="Server")
+load_option = partial(option, group="Load")
 
 _WARM_UP_TOKENS = 16
 
@@ -39,78 +39,71 @@ _WARM_UP_TOKENS = 16
 class BenchServeArgs(OptionTable):
     """Which server is measured, and how hard it is pressed."""
 
-    backend: Literal["native", "oai", "oai-chat"] = option(
-        "native", help="Interface to use: /generate, /v1/completions or /v1/chat/completions.", group=TARGET
+    backend: Literal["native", "oai", "oai-chat"] = target_option(
+        "native", help="Interface to use: /generate, /v1/completions or /v1/chat/completions."
     )
-    base_url: str | None = option(
+    base_url: str | None = target_option(
         None,
         help="Address of the server.",
-        group=TARGET,
         metavar="URL",
         aliases=("url",),
         default_text="http://HOST:PORT",
         rule=rules.server_url,
     )
-    host: str = option("127.0.0.1", help="Host, where there is no --base-url.", group=TARGET, metavar="ADDRESS")
-    port: int = option(30000, help="Port, where there is no --base-url.", group=TARGET, minimum=1, maximum=65535)
-    model: str | None = option(
+    host: str = target_option("127.0.0.1", help="Host, where there is no --base-url.", metavar="ADDRESS")
+    port: int = target_option(30000, help="Port, where there is no --base-url.", minimum=1, maximum=65535)
+    model: str | None = target_option(
         None,
         help="Name of the model to ask for.",
-        group=TARGET,
         metavar="NAME",
         default_text="the first that the server lists",
     )
-    api_key: str | None = option(
-        None, help="Key of the server.", group=TARGET, metavar="KEY", secret=True, rule=rules.sendable_key
+    api_key: str | None = target_option(
+        None, help="Key of the server.", metavar="KEY", secret=True, rule=rules.sendable_key
     )
-    api_key_file: str | None = option(
-        None, help="File whose first line is the key of the server.", group=TARGET, metavar="FILE"
+    api_key_file: str | None = target_option(
+        None, help="File whose first line is the key of the server.", metavar="FILE"
     )
-    ca_cert: str | None = option(
+    ca_cert: str | None = target_option(
         None,
         help="Certificates to trust, in PEM, where --base-url begins with https://.",
-        group=TARGET,
         metavar="FILE",
         default_text="the system's",
     )
-    ready_check_timeout_sec: float = option(
-        60.0, help="How long to wait for the server.", group=TARGET, unit="seconds", minimum=0.0
+    ready_check_timeout_sec: float = target_option(
+        60.0, help="How long to wait for the server.", unit="seconds", minimum=0.0
     )
-    request_rate: float = option(
+    request_rate: float = load_option(
         math.inf,
         help="Requests per second, at random (Poisson) moments; inf sends all at once.",
-        group=LOAD,
         infinite=True,
         rule=rules.positive,
     )
-    max_concurrency: int | None = option(
-        None, help="Most requests in flight.", group=LOAD, default_text="no limit", minimum=1
-    )
-    request_timeout: float = option(
+    max_concurrency: int | None = load_option(None, help="Most requests in flight.", default_text="no limit", minimum=1)
+    request_timeout: float = load_option(
         6 * 3600.0,
         help="How long the answer to a request may take to its end; one that takes longer has failed.",
-        group=LOAD,
         unit="seconds",
         rule=rules.positive,
     )
-    warmup_requests: int = option(
-        1, help="Requests that are sent before, and do not count.", group=LOAD, unit="requests", minimum=0
+    warmup_requests: int = load_option(
+        1, help="Requests that are sent before, and do not count.", unit="requests", minimum=0
     )
-    flush_cache: bool = option(
-        False, help="Empty the server's prefix cache after the warm-up, so that the run starts cold.", group=LOAD
+    flush_cache: bool = load_option(
+        False, help="Empty the server's prefix cache after the warm-up, so that the run starts cold."
     )
-    flush_cache_timeout: float = option(
-        60.0, help="How long the server may take to become idle for that.", group=LOAD, unit="seconds", minimum=0.0
+    flush_cache_timeout: float = load_option(
+        60.0, help="How long the server may take to become idle for that.", unit="seconds", minimum=0.0
     )
-    disable_stream: bool = option(False, help="Ask for whole answers.", group=LOAD)
-    disable_ignore_eos: bool = option(
-        False, help="Let the model end its answers, instead of generating as many tokens as asked for.", group=LOAD
+    disable_stream: bool = load_option(False, help="Ask for whole answers.")
+    disable_ignore_eos: bool = load_option(
+        False, help="Let the model end its answers, instead of generating as many tokens as asked for."
     )
-    temperature: float = option(0.0, help="Sampling temperature.", group=LOAD, minimum=0.0)
-    top_p: float = option(1.0, help="Nucleus sampling.", group=LOAD, minimum=0.0, maximum=1.0)
-    extra_request_body: dict[str, Any] | None = option(None, help="Fields that are put into every request.", group=LOAD)
-    output_file: str | None = output_file(OUTPUT)
-    output_details: bool = option(False, help="Write what was measured for every request, too.", group=OUTPUT)
+    temperature: float = load_option(0.0, help="Sampling temperature.", minimum=0.0)
+    top_p: float = load_option(1.0, help="Nucleus sampling.", minimum=0.0, maximum=1.0)
+    extra_request_body: dict[str, Any] | None = load_option(None, help="Fields that are put into every request.")
+    output_file: str | None = output_file("Output")
+    output_details: bool = option(False, help="Write what was measured for every request, too.", group="Output")
 
     @property
     def url(self) -> str:

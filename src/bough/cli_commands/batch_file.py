@@ -13,17 +13,15 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
-from typing import IO, Any, TextIO
+from typing import Any, TextIO
 
-from bough.config.user_paths import IRREPLACEABLE, path_kind
+from bough.config.user_paths import IRREPLACEABLE, path_kind, rewrite
 from bough.entrypoints.runtime import RuntimeEndpoint
 from bough.errors import ConfigError, RequestFailed, StartupError
 from bough.observability.progress import Progress
@@ -204,7 +202,13 @@ def keep_answers(path: Path) -> set[str]:
         ) from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}", param="output_file") from None
-    _rewrite(path, kept_bytes, good)
+    try:
+        if good:
+            rewrite(path, lambda file: file.writelines(good), kept=kept_bytes)
+        elif kept_bytes < path.stat().st_size:
+            os.truncate(path, kept_bytes)
+    except OSError as error:
+        raise StartupError(f"cannot write {path}: {error.strerror}") from None
     return done
 
 
@@ -408,45 +412,6 @@ def _is_torn(line: bytes, *, is_first: bool) -> bool:
     """Whether a line with zero bytes, which JSON never has, is what was left of answers when the power was cut."""
     text = line.strip(b"\0 \t\r\n")
     return text.startswith(_ANSWER_BEGINS) if text else not is_first
-
-
-def _rewrite(path: Path, kept_bytes: int, good: list[bytes]) -> None:
-    """Cut ``path`` off after ``kept_bytes`` and append ``good``, so that a crash in between loses no answer."""
-    try:
-        if not good:
-            if kept_bytes < path.stat().st_size:
-                os.truncate(path, kept_bytes)
-            return
-        try:
-            _replace(path, kept_bytes, good)
-        except OSError as error:
-            if error.errno not in IRREPLACEABLE:
-                raise
-            with path.open("r+b") as file:  # the one case in which a crash can lose answers
-                _put_behind(file, kept_bytes, good)
-    except OSError as error:
-        raise StartupError(f"cannot write {path}: {error.strerror}") from None
-
-
-def _replace(path: Path, kept_bytes: int, good: list[bytes]) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as copy:
-        try:
-            with path.open("rb") as original:
-                shutil.copyfileobj(original, copy)
-            _put_behind(copy, kept_bytes, good)
-            shutil.copymode(path, copy.name)
-            os.replace(copy.name, path)
-        except BaseException:
-            os.unlink(copy.name)
-            raise
-
-
-def _put_behind(file: IO[bytes], kept_bytes: int, good: list[bytes]) -> None:
-    file.seek(kept_bytes)
-    file.writelines(good)
-    file.truncate()
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _parse(line: str, where: str, number: int) -> BatchRequest:

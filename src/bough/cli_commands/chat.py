@@ -11,6 +11,7 @@ import select
 import sys
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -34,7 +35,7 @@ from bough.refusals import refusal_message
 
 FAILED_STATUS = 1
 
-CHAT = "Chat"
+chat_option = partial(option, group="Chat")
 
 HELP = """\
 /system TEXT  set the system message and start over
@@ -65,46 +66,42 @@ _PASTE_SECONDS = 0.02
 class ChatArgs(OptionTable):
     """Whom to talk with, and how."""
 
-    url: str | None = option(
+    url: str | None = chat_option(
         None,
         help="A running server to talk with.",
-        group=CHAT,
         metavar="URL",
         aliases=("base-url",),
         default_text="a server of its own, for as long as the chat lasts",
         rule=rules.server_url,
     )
-    ca_cert: str | None = option(
+    ca_cert: str | None = chat_option(
         None,
         help="With --url: certificates to trust, in PEM.",
-        group=CHAT,
         metavar="FILE",
         default_text="the system's",
     )
-    system: str | None = option(None, help="System message.", group=CHAT)
-    max_tokens: int | None = option(
+    system: str | None = chat_option(None, help="System message.")
+    max_tokens: int | None = chat_option(
         None,
         help="Most tokens in an answer.",
-        group=CHAT,
         unit="tokens",
         default_text="the server's",
         minimum=1,
         aliases=("max-new-tokens",),
         short="n",
     )
-    temperature: float | None = option(
-        None, help="0 always takes the likeliest token.", group=CHAT, default_text="the model's", minimum=0.0
+    temperature: float | None = chat_option(
+        None, help="0 always takes the likeliest token.", default_text="the model's", minimum=0.0
     )
-    thinking: Literal["on", "off"] | None = option(
-        None, help="Whether the model thinks before it answers.", group=CHAT, default_text="the model's"
+    thinking: Literal["on", "off"] | None = chat_option(
+        None, help="Whether the model thinks before it answers.", default_text="the model's"
     )
-    plain: bool = option(
-        False, help="Show answers as they are written, without rendering markdown or escape sequences.", group=CHAT
+    plain: bool = chat_option(
+        False, help="Show answers as they are written, without rendering markdown or escape sequences."
     )
-    history_file: str | None = option(
+    history_file: str | None = chat_option(
         None,
         help="Where a terminal's questions are remembered for the next chat; `none`: nowhere.",
-        group=CHAT,
         metavar="FILE",
         default_text="bough/chat-history in $XDG_STATE_HOME, else in ~/.local/state",
     )

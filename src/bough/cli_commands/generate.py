@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -38,78 +39,67 @@ FAILED_STATUS = 1
 
 STANDARD_INPUT = "-"
 
-PROMPT = "Prompt"
-BATCH = "Batch"
-SAMPLING = "Sampling"
+prompt_option = partial(option, group="Prompt")
+batch_option = partial(option, group="Batch")
+sampling_option = partial(option, group="Sampling")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GenerateArgs(OptionTable):
     """What to complete, and how. The sampling options that are not set are left to the model's own defaults."""
 
-    prompt: tuple[str, ...] = option(
+    prompt: tuple[str, ...] = prompt_option(
         (),
         help="Text to complete. Given several times, all are, side by side; their answers are printed in this order.",
-        group=PROMPT,
         default_text="read from stdin",
         short="p",
     )
-    stream: bool = option(False, help="Print text as it is generated.", group=PROMPT)
-    output_json: bool = option(
-        False, help="Print the whole answer as JSON, token ids and counts included.", group=PROMPT
-    )
-    input_file: str | None = option(
+    stream: bool = prompt_option(False, help="Print text as it is generated.")
+    output_json: bool = prompt_option(False, help="Print the whole answer as JSON, token ids and counts included.")
+    input_file: str | None = batch_option(
         None,
         help="Answer the requests in this file, a JSON object a line: lines of OpenAI's batch files, or bodies with "
         "`messages`, `prompt`, `text`, `input_ids` or `input`; `-` for standard input. The sampling flags are for what "
         "they do not set.",
-        group=BATCH,
         metavar="FILE",
     )
-    output_file: str | None = option(
+    output_file: str | None = batch_option(
         None,
         help="Where the answers go, a JSON object a line, as they come. If it holds answers of an earlier run, only "
         "the others are asked for.",
-        group=BATCH,
         metavar="FILE",
     )
-    max_concurrency: int = option(64, help="Most requests at a time.", group=BATCH, unit="requests", minimum=1)
-    max_new_tokens: int | None = option(
+    max_concurrency: int = batch_option(64, help="Most requests at a time.", unit="requests", minimum=1)
+    max_new_tokens: int | None = sampling_option(
         None,
         help="Most tokens to generate.",
-        group=SAMPLING,
         unit="tokens",
         default_text="128; for a file, what each endpoint says",
         minimum=0,
         aliases=("max-tokens",),
         short="n",
     )
-    temperature: float | None = option(
-        None, help="0 always takes the likeliest token.", group=SAMPLING, default_text="the model's", minimum=0.0
+    temperature: float | None = sampling_option(
+        None, help="0 always takes the likeliest token.", default_text="the model's", minimum=0.0
     )
-    top_p: float | None = option(None, help="Nucleus sampling.", group=SAMPLING, default_text="the model's")
-    top_k: int | None = option(
-        None, help="Sample from this many likeliest tokens.", group=SAMPLING, default_text="the model's"
+    top_p: float | None = sampling_option(None, help="Nucleus sampling.", default_text="the model's")
+    top_k: int | None = sampling_option(
+        None, help="Sample from this many likeliest tokens.", default_text="the model's"
     )
-    min_p: float | None = option(
+    min_p: float | None = sampling_option(
         None,
         help="Drop tokens less likely than this share of the likeliest.",
-        group=SAMPLING,
         default_text="the model's",
     )
-    stop: tuple[str, ...] = option(
+    stop: tuple[str, ...] = sampling_option(
         (),
         help="End the output where this text appears. Given several times: where one of them does.",
-        group=SAMPLING,
         default_text="none",
     )
-    sampling_seed: int | None = option(
-        None, help="Makes the samples reproducible.", group=SAMPLING, default_text="drawn"
-    )
-    sampling_params: dict[str, Any] | None = option(
+    sampling_seed: int | None = sampling_option(None, help="Makes the samples reproducible.", default_text="drawn")
+    sampling_params: dict[str, Any] | None = sampling_option(
         None,
         help="Any sampling parameters, as JSON; the flags above win.",
-        group=SAMPLING,
         rule=rules.sampling_params,
     )
 

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NoReturn
 
-from bough.config.later import asks_for_nothing, refusal, without_neutral
 from bough.config.options import Option, OptionTable, did_you_mean, groups_of, options_by_key, options_of, unknown_name
 from bough.config.user_paths import user_path
 from bough.errors import ConfigError
+from bough.other_engines import asks_for_nothing, without_neutral
 
 _RUN_TOGETHER = re.compile("-[a-zA-Z][a-zA-Z-]+")
 _TRUTH_VALUES = ("yes", "no", "true", "false", "on", "off", "0", "1")
@@ -89,9 +89,6 @@ class CommandParser(argparse.ArgumentParser):
 
     def _refuse_flag(self, flag: str) -> NoReturn:
         """Refuse a flag that does not exist, and suggest a similar one."""
-        refused = refusal(flag)
-        if refused is not None:
-            self.error(refused)
         known = [known for action in self._actions for known in action.option_strings]
         self.error(unknown_name("flag", flag, known))
 
@@ -245,11 +242,8 @@ def read_config_file(path: str, table: type[OptionTable]) -> dict[str, Any]:
     for key, value in pairs:
         each = known.get(key.replace("_", "-"))
         if each is None:
-            if "model-path" in known and asks_for_nothing(key, value, dict(pairs)):
+            if "model-path" in known and asks_for_nothing(key, value, dict(pairs), known):
                 continue
-            told = refusal(key)
-            if told is not None:
-                raise ConfigError(f"--config {path}: {told}", param=key)
             raise ConfigError(f"--config {path}: {unknown_name('key', key, known)}", param=key)
         if each.name in values:
             raise ConfigError(f"--config {path}: {each.key} is given twice", param=each.name)

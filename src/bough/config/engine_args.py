@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,9 +26,9 @@ BUNDLED_MODEL_NAME = "sapling"
 MAX_STEPS_IN_A_ROW = 32
 """Most decode steps that native kernels run in one call: Python between the steps costs a thirtieth then."""
 
-MODEL = "Model"
-MEMORY = "Memory and scheduling"
-DEVICE = "Device"
+model_option = partial(option, group="Model")
+memory_option = partial(option, group="Memory and scheduling")
+device_option = partial(option, group="Device")
 
 
 def bundled_model_path() -> Path:
@@ -39,46 +40,41 @@ def bundled_model_path() -> Path:
 class EngineArgs(OptionTable):
     """The part of :class:`~bough.config.server_args.ServerArgs` that a scheduler and a model need."""
 
-    model_path: str = option(
+    model_path: str = model_option(
         str(bundled_model_path()),
         help="Directory in Hugging Face format, GGUF file, or id of a model on the hub; OWNER/NAME/FILE.gguf is a GGUF "
         f"file there. `{BUNDLED_MODEL_NAME}` is the model that comes with Bough.",
-        group=MODEL,
         metavar="PATH",
         default_text="the model that comes with Bough",
         aliases=("model",),
         short="m",
         basic=True,
     )
-    tokenizer_path: str | None = option(
+    tokenizer_path: str | None = model_option(
         None,
         help="Where the tokenizer is, if not with the model.",
-        group=MODEL,
         metavar="PATH",
         default_text="the model's",
     )
-    revision: str | None = option(
+    revision: str | None = model_option(
         None,
         help="Branch, tag or commit of a model on the hub.",
-        group=MODEL,
         metavar="NAME",
         default_text="the main branch",
     )
-    load_format: LoadFormat = option(
+    load_format: LoadFormat = model_option(
         "auto",
         help="How weights are read. `auto` reads safetensors, else the directory's GGUF file; `dummy` makes random "
         "weights from config.json alone.",
-        group=MODEL,
     )
-    dtype: DType = option(
+    dtype: DType = model_option(
         "auto",
         help="Type of weights and activations; `half` is `float16`, and `float` is `float32`. `auto` takes the "
         "checkpoint's type; on a CPU, half precision becomes bfloat16, but float32 for encoders, and where there are "
         "neither native kernels with AVX2 or newer nor instructions for bfloat16.",
-        group=MODEL,
         basic=True,
     )
-    quantization: Quantization = option(
+    quantization: Quantization = model_option(
         "none",
         help="What weights become while they are loaded; `none`: they stay what the checkpoint has. `int8` takes half "
         "the memory of bfloat16, `int4` half of that. On a CPU with native kernels both are faster, most with "
@@ -86,22 +82,19 @@ class EngineArgs(OptionTable):
         "bits, and beside weights that come as whole numbers all others become `int8`. On CUDA whole numbers are "
         "multiplied by activations as they are; `fp8` (CUDA alone) multiplies 8-bit floating point (e4m3), with a "
         "scale for each row of weights and of activations. There embeddings and heads stay as they are.",
-        group=MODEL,
         basic=True,
     )
-    kv_cache_dtype: KVCacheDType = option(
+    kv_cache_dtype: KVCacheDType = model_option(
         "auto",
         help="How keys and values are held: `auto` as the model computes, `bf16` (or `bfloat16`), or `int8`, with a "
         "scale per token and head, in little more than half the memory of bfloat16, by native CPU kernels; on CUDA "
         "`fp8_e4m3` or `fp8_e5m2`, in half of it, with a scale per layer for keys and for values where the checkpoint "
         "has one (`k_scale`, `v_scale`). What the model does not compute in needs such kernels.",
-        group=MODEL,
         basic=True,
     )
-    context_length: int | None = option(
+    context_length: int | None = model_option(
         None,
         help="Longest sequence, prompt and output together.",
-        group=MODEL,
         unit="tokens",
         default_text="from the model's config.json",
         minimum=1,
@@ -109,208 +102,184 @@ class EngineArgs(OptionTable):
         short="c",
         basic=True,
     )
-    is_embedding: bool = option(
+    is_embedding: bool = model_option(
         False,
         help="Make embeddings with a language model instead of text. Encoders, classifiers and checkpoints with a "
         "sentence-transformers pipeline need no telling.",
-        group=MODEL,
     )
-    pooling_method: PoolingChoice = option(
+    pooling_method: PoolingChoice = model_option(
         "auto",
         help="How an embedding model makes one vector of a sequence: the state of the first token, the mean or the "
         "maximum of all, the state of the last token. `auto`: as the checkpoint says, else cls for encoders and last "
         "for language models.",
-        group=MODEL,
     )
-    json_model_override_args: dict[str, Any] | None = option(
+    json_model_override_args: dict[str, Any] | None = model_option(
         None,
         help='Entries that replace those of the model\'s config.json, like {"is_matryoshka": true}.',
-        group=MODEL,
     )
-    skip_tokenizer_init: bool = option(
-        False, help="Load no tokenizer: requests give token ids and get token ids.", group=MODEL
+    skip_tokenizer_init: bool = model_option(
+        False, help="Load no tokenizer: requests give token ids and get token ids."
     )
 
-    mem_fraction_static: float | None = option(
+    mem_fraction_static: float | None = memory_option(
         None,
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",
-        group=MEMORY,
         default_text="0.9 on CUDA; 0.4 on a CPU, but at most twice the weights or 256 MiB, whichever is more",
         rule=rules.fraction,
         basic=True,
     )
-    max_running_requests: int | None = option(
+    max_running_requests: int | None = memory_option(
         None,
         help="Most requests that are computed at the same time.",
-        group=MEMORY,
         unit="requests",
         default_text="256 on CUDA; on a CPU what a decode step of 150 ms can compute, 8 to 256; fewer if the KV cache "
         "is small",
         minimum=1,
         basic=True,
     )
-    max_queued_requests: int | None = option(
+    max_queued_requests: int | None = memory_option(
         None,
         help="Most outputs that wait, those not counted that the next step can start; further requests are answered "
         "with 503.",
-        group=MEMORY,
         unit="requests",
         default_text="no limit",
         minimum=0,
     )
-    queue_timeout: float | None = option(
+    queue_timeout: float | None = memory_option(
         None,
         help="How long a request may wait for its first step; then it is answered with 503.",
-        group=MEMORY,
         unit="seconds",
         default_text="no limit",
         rule=rules.positive,
     )
-    request_timeout: float | None = option(
+    request_timeout: float | None = memory_option(
         None,
         help="How long a request may take in all; a `timeout` of its own may be shorter. Then it ends with what there "
         "is, or with 504 if there is nothing.",
-        group=MEMORY,
         unit="seconds",
         default_text="no limit",
         rule=rules.positive,
     )
-    max_queued_bytes: int = option(
+    max_queued_bytes: int = memory_option(
         128 * 2**20,
         help="Most bytes of prompts that wait to be computed: text, token ids at 4 bytes each, and 1 KiB at least for "
         "every output; and what their parameters (a schema, lists of tokens) take in the scheduler, for each prompt "
         "anew. Further requests are answered with 503; a single one is always taken, unless the parameters of its "
         "outputs alone are more (413).",
-        group=MEMORY,
         unit="bytes",
         minimum=1024,
         scaled=True,
     )
-    max_total_tokens: int | None = option(
+    max_total_tokens: int | None = memory_option(
         None,
         help="Capacity of the KV cache. With it, weights that seem to have no room are loaded all the same, with a "
         "warning: some systems have more memory than they say is available (ZFS, shared graphics memory).",
-        group=MEMORY,
         unit="tokens",
         default_text="what fits into memory",
         minimum=1,
         scaled=True,
     )
-    chunked_prefill_size: int | None = option(
+    chunked_prefill_size: int | None = memory_option(
         None,
         help="Most prompt tokens in one step, in place of a budget in time; -1 computes prompts whole.",
-        group=MEMORY,
         unit="tokens",
         default_text="what keeps a step within its time budget",
         rule=rules.chunk_size,
     )
-    max_prefill_tokens: int = option(
+    max_prefill_tokens: int = memory_option(
         16384,
         help="Most prompt tokens in one step, whatever the budget in time allows.",
-        group=MEMORY,
         unit="tokens",
         minimum=1,
         scaled=True,
     )
-    schedule_policy: SchedulePolicy = option(
+    schedule_policy: SchedulePolicy = memory_option(
         "lpm",
         help="Order of waiting requests: longest cached prefix first, first come first served, heaviest branch of "
         "the prefix tree first, longest output first, random, highest priority first.",
-        group=MEMORY,
     )
-    enable_priority_scheduling: bool = option(
+    enable_priority_scheduling: bool = memory_option(
         False,
         help="Heed the `priority` of requests: higher ones start first, whatever the policy. The policy `priority` "
         "implies it.",
-        group=MEMORY,
     )
-    schedule_conservativeness: float = option(
+    schedule_conservativeness: float = memory_option(
         1.0,
         help="Scale of the memory set aside for tokens that running requests have yet to generate. More: fewer "
         "requests at a time, fewer interrupted for lack of memory.",
-        group=MEMORY,
         minimum=0.0,
     )
-    page_size: int | None = option(
+    page_size: int | None = memory_option(
         None,
         help="Tokens per page of the KV cache, a power of two. Prefixes are shared in whole pages.",
-        group=MEMORY,
         unit="tokens",
         default_text="16",
         minimum=1,
         maximum=1024,
         rule=rules.power_of_two,
     )
-    disable_radix_cache: bool = option(
-        False, help="Compute every prompt in full: no prefixes are kept or shared.", group=MEMORY
+    disable_radix_cache: bool = memory_option(
+        False, help="Compute every prompt in full: no prefixes are kept or shared."
     )
-    radix_eviction_policy: EvictionPolicy = option(
+    radix_eviction_policy: EvictionPolicy = memory_option(
         "lru",
         help="Which cached prefixes go first when memory is needed: least recently used, least frequently used, "
         "oldest, most recently used, lowest priority.",
-        group=MEMORY,
     )
-    disable_overlap_schedule: bool | None = option(
+    disable_overlap_schedule: bool | None = memory_option(
         None,
         help="Process the results of a step before launching the next one, instead of while it runs.",
-        group=MEMORY,
         default_text="on for a CPU, where it makes no difference; else off",
     )
 
-    num_continuous_decode_steps: int | None = option(
+    num_continuous_decode_steps: int | None = memory_option(
         None,
         help="Most decode steps that native CPU kernels run before the scheduler makes another plan, while no prompt "
         "waits and nothing arrives. Streams are told of each token in between. At most "
         f"{MAX_STEPS_IN_A_ROW}.",
-        group=MEMORY,
         unit="steps",
         default_text=f"{MAX_STEPS_IN_A_ROW}, within 0.2 s, on a CPU; elsewhere 1",
         minimum=1,
         maximum=MAX_STEPS_IN_A_ROW,
     )
 
-    device: Device = option(
+    device: Device = device_option(
         "auto",
         help="Where the model runs. `auto`: CUDA if there is one, else CPU.",
-        group=DEVICE,
         basic=True,
     )
-    attention_backend: AttentionBackendName | None = option(
+    attention_backend: AttentionBackendName | None = device_option(
         None,
         help="What computes attention on CUDA: `triton` kernels; `flashinfer`, where that package is installed, "
         "without recorded decode steps; or `torch_native`, plain torch operations, which is slow and for comparisons.",
-        group=DEVICE,
         default_text="`triton` on CUDA where Triton is installed; on a CPU native kernels",
     )
-    disable_cuda_graph: bool = option(
-        False, help="Launch the kernels of all steps one by one instead of replaying recorded steps.", group=DEVICE
+    disable_cuda_graph: bool = device_option(
+        False, help="Launch the kernels of all steps one by one instead of replaying recorded steps."
     )
-    cuda_graph_max_bs: int | None = option(
+    cuda_graph_max_bs: int | None = device_option(
         None,
         help="Decode steps of up to so many requests are recorded at start-up, on CUDA, with Triton's attention.",
-        group=DEVICE,
         unit="requests",
         default_text="256, or as many as run at a time",
         minimum=1,
         maximum=4096,
     )
-    disable_prefill_cuda_graph: bool = option(
-        False, help="Launch the kernels of prompts one by one instead of replaying recorded ones.", group=DEVICE
+    disable_prefill_cuda_graph: bool = device_option(
+        False, help="Launch the kernels of prompts one by one instead of replaying recorded ones."
     )
-    cuda_graph_max_bs_prefill: int | None = option(
+    cuda_graph_max_bs_prefill: int | None = device_option(
         None,
         help="Prompts, or pieces of them, of up to so many tokens in a step are recorded at start-up, where decode "
         "steps are.",
-        group=DEVICE,
         unit="tokens",
         default_text="1024",
         minimum=1,
         maximum=16384,
     )
-    cpu_threads: int | None = option(
+    cpu_threads: int | None = device_option(
         None,
         help="Threads for computing on the CPU.",
-        group=DEVICE,
         unit="threads",
         default_text="one per core that this process may use; one for models of less than 16 million parameters, "
         "embeddings aside",
@@ -318,29 +287,26 @@ class EngineArgs(OptionTable):
         maximum=1024,
         basic=True,
     )
-    bind_threads: bool = option(
+    bind_threads: bool = device_option(
         False,
         help="Threads of the native CPU kernels stay on cores of their own, which no other server gets that has this "
         "flag, too, and the same network (containers). Needs more cores than threads: the default of --cpu-threads is "
         "then one less.",
-        group=DEVICE,
     )
-    random_seed: int | None = option(
+    random_seed: int | None = device_option(
         None,
         help="Seed of everything random in the server.",
-        group=DEVICE,
         default_text="drawn at start; 42 where inference is deterministic",
         minimum=0,
         maximum=2**63 - 1,
     )
 
-    enable_deterministic_inference: bool = option(
+    enable_deterministic_inference: bool = device_option(
         False,
         help="The same request gets the same tokens and logprobs, bit for bit, whatever is computed beside it, however "
         "its prompt is cut or cached; requests without a seed get --random-seed. Native CPU kernels do so anyway and "
         "become no slower; on CUDA products and attention are computed in one fixed way, which is slower. What cannot "
         "keep it is refused: computing with torch on a CPU, embedding models.",
-        group=DEVICE,
     )
 
     def check_together(self) -> None:

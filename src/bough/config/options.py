@@ -15,13 +15,13 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, Union
+from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, Union
 
-from bough.config.later import names_here, nearest_value, refusal, value_here
 from bough.config.user_paths import shown_path
 from bough.errors import ConfigError
+from bough.other_engines import SAME_VALUES, asks_for_nothing, flag_refusal, names_here
 
 Kind = Literal["bool", "int", "float", "str", "json"]
 
@@ -43,78 +43,53 @@ _OF_PATHS = ("PATH", "FILE", "DIRECTORY", "NAME|FILE")
 _SCALED_INT = re.compile(r"([0-9]{1,18}(?:\.[0-9]{1,18})?) ?([kmg]?)(?:i?b)?", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class _Declaration:
+    """What the field of an option says about it; type, choices and name come from the field's annotation."""
+
     help: str
+    """One or two sentences, ending with a full stop."""
     group: str
-    unit: str
-    default_text: str
-    metavar: str
-    minimum: float | None
-    maximum: float | None
-    aliases: tuple[str, ...]
-    scaled: bool
-    infinite: bool
-    rule: Rule | None
-    secret: bool
-    short: str
-    basic: bool
+    """Heading under which the option is listed."""
+    unit: str = ""
+    """Unit of the value ("tokens", "seconds")."""
+    default_text: str = ""
+    """Shown as the default instead of the value, mostly to explain ``None``."""
+    metavar: str = ""
+    """Placeholder of the value in usage lines; made from the type where empty."""
+    minimum: float | None = None
+    """Least value allowed, itself included."""
+    maximum: float | None = None
+    """Greatest value allowed, itself included."""
+    aliases: tuple[str, ...] = ()
+    """Further names of the flag and of the key in configuration files, with dashes."""
+    scaled: bool = False
+    """Accepts ``"32k"`` and ``"16MiB"``, in powers of 1024."""
+    infinite: bool = False
+    """Accepts an infinite float."""
+    rule: Rule | None = None
+    """A check that the other facts cannot express."""
+    secret: bool = False
+    """Never shows the value."""
+    short: str = ""
+    """Letter of the flag's short form."""
+    basic: bool = False
+    """Shown in ``--help``; a table without basic options is shown in full."""
 
 
-def option(
-    default: Any,
-    *,
-    help: str,
-    group: str,
-    unit: str = "",
-    default_text: str = "",
-    metavar: str = "",
-    minimum: float | None = None,
-    maximum: float | None = None,
-    aliases: tuple[str, ...] = (),
-    scaled: bool = False,
-    infinite: bool = False,
-    rule: Rule | None = None,
-    secret: bool = False,
-    short: str = "",
-    basic: bool = False,
-) -> Any:
-    """Declare one field of an :class:`OptionTable`. Type, choices and name come from the field's annotation.
+_Facts = ParamSpec("_Facts")
 
-    Args:
-        default: immutable value of the field if the user sets none.
-        help: one or two sentences, ending with a full stop.
-        group: heading under which the option is listed.
-        unit: unit of the value ("tokens", "seconds").
-        default_text: shown as the default instead of the value, mostly to explain ``None``.
-        metavar: placeholder of the value in usage lines; made from the type where empty.
-        minimum: least value allowed, itself included.
-        maximum: greatest value allowed, itself included.
-        aliases: further names of the flag and of the key in configuration files, with dashes.
-        scaled: accept ``"32k"`` and ``"16MiB"``, in powers of 1024.
-        infinite: accept an infinite float.
-        rule: a check that the other arguments cannot express.
-        secret: never show the value.
-        short: letter of the flag's short form.
-        basic: show the option in ``--help``; a table without basic options is shown in full.
-    """
-    declaration = _Declaration(
-        help,
-        group,
-        unit,
-        default_text,
-        metavar,
-        minimum,
-        maximum,
-        aliases,
-        scaled,
-        infinite,
-        rule,
-        secret,
-        short,
-        basic,
-    )
-    return dataclasses.field(default=default, repr=not secret, metadata={_METADATA_KEY: declaration})
+
+def _declares(declaration: Callable[_Facts, _Declaration]) -> Callable[Concatenate[Any, _Facts], Any]:
+    def option(default: Any, /, *args: _Facts.args, **facts: _Facts.kwargs) -> Any:
+        declared = declaration(*args, **facts)
+        return dataclasses.field(default=default, repr=not declared.secret, metadata={_METADATA_KEY: declared})
+
+    return option
+
+
+option = _declares(_Declaration)
+"""Declares a field of an :class:`OptionTable`: its default, which is immutable, and what ``_Declaration`` has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,13 +206,14 @@ class Option:
         return self._check_one(value, shown)
 
     def _check_one(self, value: Any, shown: str) -> Any:
-        value = value_here(self.key, self._convert(value, shown))
-        if self.choices and value not in self.choices:
-            advice = nearest_value(self.key, value) or did_you_mean(value, self.choices)
-            raise ConfigError(
-                f"{shown} must be one of {', '.join(self.choices)}, got {value!r}{advice}",
-                param=self.name,
-            )
+        value = self._convert(value, shown)
+        if self.choices:
+            value = SAME_VALUES.get(self.key, {}).get(value, value)
+            if value not in self.choices:
+                meant = did_you_mean(value, self.choices)
+                raise ConfigError(
+                    f"{shown} must be one of {', '.join(self.choices)}, got {value!r}{meant}", param=self.name
+                )
         low, high = self.declared.minimum, self.declared.maximum
         if self.kind == "int":
             low, high = _MIN_INT if low is None else low, _MAX_INT if high is None else high
@@ -325,13 +301,27 @@ class OptionTable:
         names = [each.name for each in options_of(cls)]
         for keyword in keywords:
             if keyword not in names:
-                told = refusal(keyword)
-                if told is not None:
-                    raise ConfigError(told, param=keyword)
                 meant = options_by_key(cls).get(keyword.replace("_", "-"))
-                suggestion = did_you_mean(keyword, names) if meant is None else f"; did you mean {meant.name!r}?"
-                raise ConfigError(f"unknown option {keyword!r}{suggestion}", param=keyword)
+                if meant is None:
+                    raise ConfigError(unknown_name("option", keyword, names), param=keyword)
+                raise ConfigError(f"unknown option {keyword!r}; did you mean {meant.name!r}?", param=keyword)
         return object.__new__(cls)
+
+    @classmethod
+    def of_keywords(cls: type[Table], keywords: Mapping[str, Any]) -> Table:
+        """Construct from keywords, passing over those of other engines that ask for what is so anyway (``tp_size=1``).
+
+        Raises:
+            ConfigError: as construction does.
+        """
+        keys = options_by_key(cls)
+        names = {each.name for each in keys.values()}
+        ours = {
+            name: value
+            for name, value in keywords.items()
+            if name in names or not asks_for_nothing(name, value, keywords, keys)
+        }
+        return cls(**ours)
 
     def __post_init__(self) -> None:
         """Check every field and bring it to its own type."""
@@ -413,8 +403,8 @@ def groups_of(table: type[OptionTable]) -> dict[str, list[Option]]:
 
 
 def unknown_name(what: str, name: str, known: Iterable[str]) -> str:
-    """Message for a name that does not exist: ``unknown option 'prot'; did you mean 'port'?``."""
-    return f"unknown {what} {name!r}{did_you_mean(name, known)}"
+    """Return the message for the name of an option that does not exist, which another engine may have."""
+    return flag_refusal(name) or f"unknown {what} {name!r}{did_you_mean(name, known)}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -6,7 +6,6 @@ import weakref
 from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any, ClassVar, TypeVar, Union
 
-from bough.config.later import without_neutral_options
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.engine_parts import END_OF_STREAM, EngineParts
 from bough.entrypoints.engine_weights import WeightMethods
@@ -53,7 +52,7 @@ class Engine(WeightMethods):
         if isinstance(server_args, str):
             raise ConfigError(f"a model is given by its keyword: Engine(model_path={server_args!r})")
         if server_args is None:
-            server_args = ServerArgs(**{"log_level": "error", **without_neutral_options(options)})
+            server_args = ServerArgs.of_keywords({"log_level": "error", **options})
         elif options:
             raise ConfigError(f"give either server_args or single options, not both ({', '.join(sorted(options))})")
         if server_args.otlp_traces_endpoint is not None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from bough.config.later import without_neutral_options
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.launch import LaunchPlan
 from bough.errors import BadRequest, ConfigError, EngineDead
@@ -86,7 +85,7 @@ class LLMEngine:
 
     def __init__(self, server_args: ServerArgs | None = None, **options: Any) -> None:
         if server_args is None:
-            server_args = ServerArgs(**without_neutral_options(options))
+            server_args = ServerArgs.of_keywords(options)
         elif options:
             raise ConfigError(f"give either server_args or single options, not both ({', '.join(sorted(options))})")
         if server_args.bind_threads:

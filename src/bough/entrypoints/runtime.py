@@ -15,7 +15,6 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from bough.config.later import without_neutral_options
 from bough.config.local_files import with_local_files
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.http.access import own_key
@@ -212,9 +211,7 @@ class Runtime:
     """
 
     def __init__(self, log_level: str = "error", launch_timeout: float = 300.0, **options: Any) -> None:
-        self.server_args = ServerArgs(
-            **{"log_level": log_level, "shutdown_timeout": 0.0, **without_neutral_options(options)}
-        )
+        self.server_args = ServerArgs.of_keywords({"log_level": log_level, "shutdown_timeout": 0.0, **options})
         if self.server_args.ssl_ca_certs is not None:
             raise ConfigError(
                 "ssl_ca_certs asks clients for certificates, and Runtime has none to show: use bough serve for this",

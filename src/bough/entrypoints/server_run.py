@@ -27,12 +27,13 @@ from bough.errors import BoughError, EngineDead, Overloaded, StartupError
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
 from bough.observability.startup_timer import StartupTimer, describe_phases
-from bough.observability.tracing import Tracer, create_tracer
+from bough.observability.tracing import create_tracer
 
 if TYPE_CHECKING:
     from bough.entrypoints.http.server import HttpServer
     from bough.entrypoints.process_supervisor import ProcessSupervisor
     from bough.managers.tokenizer_manager import TokenizerManager
+    from bough.observability.otel import OtelTracer
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +97,7 @@ class ServerRun:
         self._manager: TokenizerManager | None = None
         self._http: tuple[HttpServer, asyncio.Task[None]] | None = None
         self._health_check: asyncio.Task[None] | None = None
-        self._tracer: Tracer | None = None
+        self._tracer: OtelTracer | None = None
 
     async def run(self) -> int:
         """Serve until the end; returns the exit status.

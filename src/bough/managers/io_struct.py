@@ -22,6 +22,7 @@ from bough.errors import BadRequest
 from bough.ipc.messages import ThoughtMarkers, TokenizedGenerateReqInput
 from bough.json_words import wrong_field
 from bough.managers.sessions import SessionParams, Turn
+from bough.other_engines import fields_of
 from bough.sampling.bad_words import TokenSequences
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 from bough.tokenization.stop_regex import compile_stop_regex
@@ -40,12 +41,7 @@ MAX_CACHE_KEY_CHARS = 1024
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
 """Fields that mean nothing without ``return_logprob``, and the values that say nothing."""
 
-UNSUPPORTED_SAMPLING_PARAMS: dict[str, tuple[str, Any]] = {
-    "beam_width": ("beam search", 1),
-    "custom_params": ("arguments of custom logit processors", {}),
-    "watermark": ("watermarking", False),
-}
-"""Sampling parameters that do not work yet, with their meaning and the value that, like null, asks for nothing."""
+UNSUPPORTED_SAMPLING_PARAMS = fields_of("sampling_params")
 
 GRAMMAR_FIELDS = frozenset(GRAMMAR_KINDS)
 
@@ -442,14 +438,10 @@ def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:
     if UNSUPPORTED_SAMPLING_PARAMS.keys().isdisjoint(sampling_params):
         return sampling_params
     supported = dict(sampling_params)
-    for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items():
+    for name, unsupported in UNSUPPORTED_SAMPLING_PARAMS.items():
         value = supported.pop(name, None)
-        if value is not None and (value != neutral or isinstance(value, bool) is not isinstance(neutral, bool)):
-            raise BadRequest(
-                f"sampling_params.{name} is not supported yet ({meaning})",
-                param=f"sampling_params.{name}",
-                code="unsupported_parameter",
-            )
+        if value is not None and not unsupported.accepts(value):
+            raise unsupported.error(f"sampling_params.{name}")
     return supported
 
 

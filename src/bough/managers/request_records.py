@@ -121,13 +121,13 @@ class RequestRecords:
         # What was sent away at once, or has failed, says nothing about how long answers take and how large they are.
         if state.obj.log_metrics and outcome in ("finished", "aborted"):
             metrics.e2e_request_latency.observe(state.finished_time - state.created_time)
-            metrics.prompt_tokens_per_request.observe(delta.prompt_tokens)
-            metrics.generation_tokens_per_request.observe(delta.completion_tokens)
+            metrics.prompt_tokens_histogram.observe(delta.prompt_tokens)
+            metrics.generation_tokens_histogram.observe(delta.completion_tokens)
             for stage, (begin, end) in state.stages().items():
                 metrics.stages[stage].observe(end - begin)
             if delta.completion_tokens > 1 and state.first_token_time:
                 duration = max(state.finished_time - state.first_token_time, 0.0)
-                metrics.time_per_output_token.observe(duration / (delta.completion_tokens - 1))
+                metrics.request_time_per_output_token.observe(duration / (delta.completion_tokens - 1))
         state.completion_tokens = delta.completion_tokens
         self._on_end(state.obj, state.rid, why, Ending(outcome, how, message), state, delta.cached_tokens)
 

@@ -50,6 +50,100 @@ CAPACITIES = (
 """Metric, field of what the scheduler reports, unit of the latter per unit of the former, and meaning."""
 
 
+_HISTOGRAMS = {
+    "time_to_first_token_seconds": "From the arrival of a request to the sampling of its first token, of whole answers "
+    "as of streams.",
+    "inter_token_latency_seconds": "Between successive tokens of one output; the mean gap, of tokens that come "
+    "together.",
+    "request_time_per_output_token_seconds": "Mean time per token of an output, after its first.",
+    "e2e_request_latency_seconds": "From the arrival of a request to its end.",
+    "queue_time_seconds": "From the arrival in the scheduler to the first step.",
+    "prompt_tokens_histogram": "Prompt tokens per output.",
+    "generation_tokens_histogram": "Generated tokens per output.",
+}
+"""Meanings of metrics, each an attribute of :class:`Metrics` but for the unit in its name."""
+
+_COUNTERS = {
+    "prompt_tokens": "Prompt tokens of finished outputs, reused ones included.",
+    "generation_tokens": "Generated tokens.",
+    "cached_tokens": "Prompt tokens of finished outputs whose computation was reused.",
+    "num_requests": "Outputs that ended: finished, aborted, refused or failed. Bodies that cannot be read are not "
+    "counted.",
+}
+"""The same of counters."""
+
+_REASONS = {
+    "num_aborted_requests": "Outputs that were ended early: by request, because the client left, or because they took "
+    "too long.",
+    "num_refused_requests": "Outputs that were never begun: their request was wrong, or there was no room for it.",
+    "num_failed_requests": "Outputs that could not be finished.",
+}
+"""The same of counters by reason, which are attributes without ``num_``."""
+
+_SCHEDULER_GAUGES = {
+    "num_running_reqs": "Outputs that are being computed.",
+    "num_queue_reqs": "Outputs that wait to be computed.",
+    "num_retracted_reqs": "Outputs among those that wait which had begun and had to give up their memory.",
+    "num_grammar_queue_reqs": "Outputs whose grammar is being compiled, before they wait to be computed.",
+    "num_used_tokens": "Places of the KV cache held by running requests.",
+    "kv_used_tokens": "The same.",
+    "kv_evictable_tokens": "Places of the KV cache that hold prefixes nobody uses now.",
+    "kv_available_tokens": "Places of the KV cache that hold nothing.",
+    "max_total_num_tokens": "Places in the KV cache.",
+    "token_usage": "Share of the KV cache held by running requests.",
+    "gen_throughput": "Tokens per second from decoding, over the last logging interval; 0 when idle.",
+    "cache_hit_rate": "Share of prompt tokens that were reused, since the start; over time, divide the increases of "
+    "cached_tokens_total and prompt_tokens_total.",
+    "paused": "1 while nothing is computed because somebody has asked for that (/pause_generation), otherwise 0.",
+    "new_token_ratio": "Share of their remaining output that running requests are expected to use.",
+}
+"""Meanings of gauges about the schedulers: sums of fields of their statistics, or derived from these."""
+
+_SCHEDULER_COUNTERS = {
+    "prefill_computed_tokens": (
+        "prefill_tokens_total",
+        "Prompt tokens computed, not reused; after an interruption, output computed again too.",
+    ),
+    "prefill_reused_tokens": (
+        "cached_tokens_total",
+        "Prompt tokens that were found in the prefix cache when their request started.",
+    ),
+    "prefill_seconds": (
+        "prefill_seconds_total",
+        "Duration of the steps that computed prompt tokens, whatever else they computed.",
+    ),
+    "decode_tokens": ("decode_tokens_total", "Tokens generated, those of aborted requests included."),
+    "evicted_tokens": (
+        "evicted_tokens_total",
+        "Tokens that the prefix cache has forgotten because their places were needed.",
+    ),
+    "num_retracted_requests": (
+        "num_retracted_total",
+        "How often a running request had to give up its memory and wait again.",
+    ),
+    "scheduler_failed_steps": (
+        "failed_steps_total",
+        "Steps that failed. Only the request that is to blame ends with an error.",
+    ),
+    "kv_accounting_repairs": (
+        "kv_accounting_repairs_total",
+        "How often the KV cache was rebuilt because its accounts did not add up.",
+    ),
+    "scheduler_aborted_requests": (
+        "num_aborted_total",
+        "Outputs that the scheduler was told to end, health probes and the server's own included.",
+    ),
+    "queue_timeouts": (
+        "num_queue_timeouts_total",
+        "Outputs refused because they had waited too long (--queue-timeout).",
+    ),
+    "request_timeouts": ("num_timeouts_total", "Outputs ended because their time was over."),
+    "scheduler_steps": ("steps_total", "Steps computed."),
+    "forward_execution_seconds": ("step_seconds_total", "Duration of all steps on the device."),
+}
+"""Counters about the schedulers: fields of their statistics, and meanings."""
+
+
 class Histogram:
     """Counts of values by bucket. Observing costs a binary search and three additions."""
 
@@ -146,7 +240,7 @@ class Metrics(Collector):
         self.time_to_first_token = Histogram(LATENCY_BUCKETS)
         self.inter_token_latency = Histogram(ITL_BUCKETS)
         self.e2e_request_latency = Histogram(E2E_BUCKETS)
-        self.time_per_output_token = Histogram(ITL_BUCKETS)
+        self.request_time_per_output_token = Histogram(ITL_BUCKETS)
         self.queue_time = Histogram(LATENCY_BUCKETS)
         self.history = History(
             {
@@ -157,8 +251,8 @@ class Metrics(Collector):
         )
         self.stages = {stage: Histogram(E2E_BUCKETS) for stage in STAGES}
         """Seconds by stage of a request."""
-        self.prompt_tokens_per_request = Histogram(TOKEN_BUCKETS)
-        self.generation_tokens_per_request = Histogram(TOKEN_BUCKETS)
+        self.prompt_tokens_histogram = Histogram(TOKEN_BUCKETS)
+        self.generation_tokens_histogram = Histogram(TOKEN_BUCKETS)
         self.prompt_tokens = 0
         self.generation_tokens = 0
         self.cached_tokens = 0
@@ -209,27 +303,8 @@ class Metrics(Collector):
         yield from self._http_metrics()
 
     def _request_metrics(self) -> Iterator[Metric]:
-        for name, histogram, documentation in (
-            (
-                "time_to_first_token_seconds",
-                self.time_to_first_token,
-                "From the arrival of a request to the sampling of its first token, of whole answers as of streams.",
-            ),
-            (
-                "inter_token_latency_seconds",
-                self.inter_token_latency,
-                "Between successive tokens of one output; the mean gap, of tokens that come together.",
-            ),
-            (
-                "request_time_per_output_token_seconds",
-                self.time_per_output_token,
-                "Mean time per token of an output, after its first.",
-            ),
-            ("e2e_request_latency_seconds", self.e2e_request_latency, "From the arrival of a request to its end."),
-            ("queue_time_seconds", self.queue_time, "From the arrival in the scheduler to the first step."),
-            ("prompt_tokens_histogram", self.prompt_tokens_per_request, "Prompt tokens per output."),
-            ("generation_tokens_histogram", self.generation_tokens_per_request, "Generated tokens per output."),
-        ):
+        for name, documentation in _HISTOGRAMS.items():
+            histogram: Histogram = getattr(self, name.removesuffix("_seconds"))
             yield histogram.family(self._prefix + name, documentation, self._labels)
         stages = HistogramMetricFamily(
             self._prefix + "per_stage_req_latency_seconds",
@@ -239,136 +314,35 @@ class Metrics(Collector):
         for stage, histogram in self.stages.items():
             stages.add_metric([*self._labels.values(), stage], *histogram.cumulative())
         yield stages
-        for name, value, documentation in (
-            ("prompt_tokens", self.prompt_tokens, "Prompt tokens of finished outputs, reused ones included."),
-            ("generation_tokens", self.generation_tokens, "Generated tokens."),
-            ("cached_tokens", self.cached_tokens, "Prompt tokens of finished outputs whose computation was reused."),
-            (
-                "num_requests",
-                self.num_requests,
-                "Outputs that ended: finished, aborted, refused or failed. Bodies that cannot be read are not counted.",
-            ),
-        ):
-            yield self._counter(name, documentation, value)
-        for name, reasons, documentation in (
-            (
-                "num_aborted_requests",
-                self.aborted_requests,
-                "Outputs that were ended early: by request, because the client left, or because they took too long.",
-            ),
-            (
-                "num_refused_requests",
-                self.refused_requests,
-                "Outputs that were never begun: their request was wrong, or there was no room for it.",
-            ),
-            ("num_failed_requests", self.failed_requests, "Outputs that could not be finished."),
-        ):
+        for name, documentation in _COUNTERS.items():
+            yield self._counter(name, documentation, getattr(self, name))
+        for name, documentation in _REASONS.items():
+            reasons: ReasonCounter = getattr(self, name.removeprefix("num_"))
             yield reasons.family(self._prefix + name, documentation, self._labels)
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
         all_stats = self._scheduler_stats()
-
-        def total(name: str) -> float:
-            return float(sum(getattr(stats, name) for stats in all_stats))
-
-        capacity = total("max_total_num_tokens") or self.capacities.get("max_total_num_tokens", 0)
-        used, evictable = total("num_used_tokens"), total("evictable_tokens")
-        reused, computed = total("cached_tokens_total"), total("prefill_tokens_total")
-        ratios = [stats.new_token_ratio for stats in all_stats]
-        for name, value, documentation in (
-            ("num_running_reqs", total("num_running_reqs"), "Outputs that are being computed."),
-            ("num_queue_reqs", total("num_queue_reqs"), "Outputs that wait to be computed."),
-            (
-                "num_retracted_reqs",
-                total("num_retracted_reqs"),
-                "Outputs among those that wait which had begun and had to give up their memory.",
-            ),
-            (
-                "num_grammar_queue_reqs",
-                total("num_compiling_reqs"),
-                "Outputs whose grammar is being compiled, before they wait to be computed.",
-            ),
-            ("num_used_tokens", used, "Places of the KV cache held by running requests."),
-            ("kv_used_tokens", used, "The same."),
-            ("kv_evictable_tokens", evictable, "Places of the KV cache that hold prefixes nobody uses now."),
-            ("kv_available_tokens", max(capacity - used - evictable, 0.0), "Places of the KV cache that hold nothing."),
-            ("max_total_num_tokens", capacity, "Places in the KV cache."),
-            ("token_usage", used / capacity if capacity else 0.0, "Share of the KV cache held by running requests."),
-            (
-                "gen_throughput",
-                total("gen_throughput"),
-                "Tokens per second from decoding, over the last logging interval; 0 when idle.",
-            ),
-            (
-                "cache_hit_rate",
-                reused / (reused + computed) if reused + computed else 0.0,
-                "Share of prompt tokens that were reused, since the start; over time, divide the increases of "
-                "cached_tokens_total and prompt_tokens_total.",
-            ),
-            (
-                "paused",
-                float(any(stats.paused for stats in all_stats)),
-                "1 while nothing is computed because somebody has asked for that (/pause_generation), otherwise 0.",
-            ),
-            (
-                "new_token_ratio",
-                max(ratios, default=0.0),
-                "Share of their remaining output that running requests are expected to use.",
-            ),
-        ):
-            yield self._gauge(name, documentation, value)
-        for name, field, documentation in (
-            (
-                "prefill_computed_tokens",
-                "prefill_tokens_total",
-                "Prompt tokens computed, not reused; after an interruption, output computed again too.",
-            ),
-            (
-                "prefill_reused_tokens",
-                "cached_tokens_total",
-                "Prompt tokens that were found in the prefix cache when their request started.",
-            ),
-            (
-                "prefill_seconds",
-                "prefill_seconds_total",
-                "Duration of the steps that computed prompt tokens, whatever else they computed.",
-            ),
-            ("decode_tokens", "decode_tokens_total", "Tokens generated, those of aborted requests included."),
-            (
-                "evicted_tokens",
-                "evicted_tokens_total",
-                "Tokens that the prefix cache has forgotten because their places were needed.",
-            ),
-            (
-                "num_retracted_requests",
-                "num_retracted_total",
-                "How often a running request had to give up its memory and wait again.",
-            ),
-            (
-                "scheduler_failed_steps",
-                "failed_steps_total",
-                "Steps that failed. Only the request that is to blame ends with an error.",
-            ),
-            (
-                "kv_accounting_repairs",
-                "kv_accounting_repairs_total",
-                "How often the KV cache was rebuilt because its accounts did not add up.",
-            ),
-            (
-                "scheduler_aborted_requests",
-                "num_aborted_total",
-                "Outputs that the scheduler was told to end, health probes and the server's own included.",
-            ),
-            (
-                "queue_timeouts",
-                "num_queue_timeouts_total",
-                "Outputs refused because they had waited too long (--queue-timeout).",
-            ),
-            ("request_timeouts", "num_timeouts_total", "Outputs ended because their time was over."),
-            ("scheduler_steps", "steps_total", "Steps computed."),
-            ("forward_execution_seconds", "step_seconds_total", "Duration of all steps on the device."),
-        ):
-            yield self._counter(name, documentation, total(field))
+        total = {
+            name: float(sum(getattr(stats, name) for stats in all_stats)) for name in SchedulerStats.__struct_fields__
+        }
+        capacity = total["max_total_num_tokens"] or self.capacities.get("max_total_num_tokens", 0)
+        used, evictable = total["num_used_tokens"], total["evictable_tokens"]
+        reused, computed = total["cached_tokens_total"], total["prefill_tokens_total"]
+        derived = {
+            "num_grammar_queue_reqs": total["num_compiling_reqs"],
+            "kv_used_tokens": used,
+            "kv_evictable_tokens": evictable,
+            "kv_available_tokens": max(capacity - used - evictable, 0.0),
+            "max_total_num_tokens": capacity,
+            "token_usage": used / capacity if capacity else 0.0,
+            "cache_hit_rate": reused / (reused + computed) if reused + computed else 0.0,
+            "paused": float(any(stats.paused for stats in all_stats)),
+            "new_token_ratio": max((stats.new_token_ratio for stats in all_stats), default=0.0),
+        }
+        for name, documentation in _SCHEDULER_GAUGES.items():
+            yield self._gauge(name, documentation, {**total, **derived}[name])
+        for name, (field, documentation) in _SCHEDULER_COUNTERS.items():
+            yield self._counter(name, documentation, total[field])
 
     def _static_metrics(self) -> Iterator[Metric]:
         for name, field, scale, documentation in CAPACITIES:

@@ -15,7 +15,8 @@ from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from bough import __version__
-from bough.observability.tracing import Attributes, Span
+
+Attributes = Mapping[str, "str | int | float | bool"]
 
 CLOSE_SECONDS = 2.0
 """How long the end of a server may wait for spans to be exported."""
@@ -44,7 +45,7 @@ class OtelSpan:
         return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
     def output(self, begin: float, stages: Mapping[str, tuple[float, float]], attributes: Attributes) -> None:
-        """Add an output that has ended now, and its stages."""
+        """Add an output that has ended now, and its stages: each one's begin and end, in monotonic seconds."""
         if not self._span.is_recording() and not self._span.get_span_context().trace_flags.sampled:
             return
         above = trace.set_span_in_context(self._span)
@@ -97,7 +98,7 @@ class OtelTracer:
         provider.add_span_processor(BatchSpanProcessor(exporter))
         return cls(provider)
 
-    def begin(self, name: str, headers: Iterable[tuple[bytes, bytes]], attributes: Attributes) -> Span:
+    def begin(self, name: str, headers: Iterable[tuple[bytes, bytes]], attributes: Attributes) -> OtelSpan:
         """The span of an HTTP request; part of the client's trace, if the headers name one."""
         carrier = {
             key.decode("ascii"): value.decode("latin-1")

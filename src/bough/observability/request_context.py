@@ -7,12 +7,14 @@ import re
 from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from itertools import islice
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 from bough.errors import BoughError
-from bough.observability.tracing import Span
+
+if TYPE_CHECKING:
+    from bough.observability.otel import OtelSpan
 
 REQUEST_ID_HEADER = b"x-request-id"
 
@@ -50,7 +52,7 @@ class RequestContext(msgspec.Struct):
     """
 
     request_id: str
-    span: Span | None = None
+    span: OtelSpan | None = None
     on_taken: Callable[[], None] | None = None
     ignored_fields: list[str] = []
     answer: Holder | None = None

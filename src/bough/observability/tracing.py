@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 
-Attributes = Mapping[str, "str | int | float | bool"]
+if TYPE_CHECKING:
+    from bough.observability.otel import OtelTracer
 
 
-class Span(Protocol):
-    """Work that has begun, is part of a trace, and may have parts."""
-
-    @property
-    def traceparent(self) -> str:
-        """The span by the name that W3C's Trace Context gives it."""
-        ...
-
-    def output(self, begin: float, stages: Mapping[str, tuple[float, float]], attributes: Attributes) -> None:
-        """Add an output that has ended now, and its stages: each one's begin and end, monotonic seconds."""
-        ...
-
-    def end(self, status: int) -> None:
-        """The answer is complete; ``status`` is its HTTP status."""
-        ...
-
-
-class Tracer(Protocol):
-    """Begins spans."""
-
-    def begin(self, name: str, headers: Iterable[tuple[bytes, bytes]], attributes: Attributes) -> Span:
-        """The span of an HTTP request; part of the client's trace, if the headers name one."""
-        ...
-
-    def close(self) -> None:
-        """Export what waits, for a bounded time."""
-        ...
-
-
-def create_tracer(server_args: ServerArgs) -> Tracer | None:
+def create_tracer(server_args: ServerArgs) -> OtelTracer | None:
     """What the options ask for; ``None`` if no traces are wanted.
 
     Raises:

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import uvloop
 
@@ -20,10 +20,12 @@ from bough.entrypoints.http.app import create_app
 from bough.entrypoints.http.server import bind_socket, make_server
 from bough.entrypoints.http.tls import tls_context
 from bough.managers.tokenizer_manager import TokenizerManager
-from bough.observability.tracing import Tracer
 from bough.tokenization.tokenizer import Tokenizer
 from tests.entrypoints.http.fake_engine import SCRIPT, FakeEngine
 from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
+
+if TYPE_CHECKING:
+    from bough.observability.otel import OtelTracer
 
 T = TypeVar("T")
 
@@ -67,7 +69,7 @@ class RunningServer:
         tokenizer: Tokenizer | None,
         generation_config: dict[str, Any],
         context_len: int,
-        tracer: Tracer | None = None,
+        tracer: OtelTracer | None = None,
         **args: Any,
     ):
         self._tracer = tracer

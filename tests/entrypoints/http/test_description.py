@@ -103,7 +103,7 @@ def test_values_that_ask_for_nothing_are_told_of_fields_that_are_refused() -> No
         if info.body is not None:
             for name, refused in info.body.refused.items():
                 values = [f"`{msgspec.json.encode(value).decode()}`" for value in refused.neutral]
-                line = re.escape(f"- `{name}`: {refused.meaning}") + "".join(f".*{re.escape(each)}" for each in values)
+                line = re.escape(f"- `{name}`") + "".join(f".*{re.escape(each)}" for each in values)
                 assert re.search(f"^{line}", text, flags=re.MULTILINE), name
 
 

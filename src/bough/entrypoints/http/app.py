@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from fastapi import FastAPI
@@ -24,12 +24,15 @@ from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.paths import right_path, tidy_path
 from bough.entrypoints.http.playground import EVENTS_PATH, PlaygroundParts
 from bough.entrypoints.http.routes import make_handlers
-from bough.entrypoints.http.routes_later import LATER, METHODS, not_supported
-from bough.errors import BoughError
+from bough.errors import BoughError, NotFound
 from bough.managers.held_answers import HeldAnswers
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.request_context import REQUEST_ID_HEADER, request_id_of
-from bough.observability.tracing import Tracer
+from bough.other_engines import ROUTES as UNSUPPORTED_ROUTES
+from bough.other_engines import not_supported
+
+if TYPE_CHECKING:
+    from bough.observability.otel import OtelTracer
 
 
 class Application(FastAPI):
@@ -89,7 +92,7 @@ class Application(FastAPI):
 _ONE_MODEL = "/v1/models/"
 
 
-def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Tracer | None = None) -> Application:
+def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: OtelTracer | None = None) -> Application:
     """The application that serves everything that ``manager`` can do.
 
     Args:
@@ -159,9 +162,9 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
         )
         for path in route.paths:
             app.add_endpoint(path, route.methods, endpoint)
-    for path in LATER:
-        later = Endpoint(
-            not_supported,
+    for path in UNSUPPORTED_ROUTES:
+        refusing = Endpoint(
+            unsupported_route,
             path,
             dialect=dialect_of(path, ()),
             metrics=manager.metrics,
@@ -169,9 +172,14 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Trac
             takes_body=False,
             gate=gate,
         )
-        app.add_endpoint(path, METHODS, later)
+        app.add_endpoint(path, ("GET", "POST", "PUT", "DELETE"), refusing)
     app.add_exception_handler(HTTPException, _render_routing_error)
     return app
+
+
+async def unsupported_route(call: Call) -> Response:
+    """Refuse a route of another engine; a status of 500 and above would have OpenAI's clients try again."""
+    raise NotFound(not_supported(call.path, UNSUPPORTED_ROUTES[call.path]), code="not_supported")
 
 
 async def docs_page(call: Call) -> Response:

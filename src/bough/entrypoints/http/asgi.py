@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Set
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -26,7 +26,9 @@ from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.managers.held_answers import HeldAnswer, HeldAnswers
 from bough.observability.metrics import Metrics
 from bough.observability.request_context import CURRENT, RequestContext, request_id_of
-from bough.observability.tracing import Tracer
+
+if TYPE_CHECKING:
+    from bough.observability.otel import OtelTracer
 
 logger = logging.getLogger(__name__)
 
@@ -345,7 +347,7 @@ class Endpoint:
     is_limited: bool = False
     access: Access = Access.CLIENT
     query: Collection[str] = ()
-    tracer: Tracer | None = None
+    tracer: OtelTracer | None = None
     answers: HeldAnswers | None = None
 
     @property

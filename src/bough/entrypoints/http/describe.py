@@ -38,7 +38,6 @@ from bough.entrypoints.http.responses.handlers import MAX_ITEMS_LISTED
 from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES, MAX_USER_CHARS
 from bough.entrypoints.http.route import Route
 from bough.entrypoints.http.routes import ROUTES
-from bough.entrypoints.http.routes_later import LATER
 from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT, KEEP_ALIVE
 from bough.entrypoints.http.shapes import SHAPES
 from bough.entrypoints.http.shared_fields import MAX_MODEL_NAME_CHARS
@@ -51,6 +50,7 @@ from bough.managers.io_struct import (
 )
 from bough.managers.prompt_encoder import CHARS_PER_TOKEN, MAX_CHARS
 from bough.managers.sessions import MAX_TURNS
+from bough.other_engines import Unsupported
 from bough.parsers.stream import MAX_HELD_CHARS
 from bough.parsers.structural import MAX_CALLS
 from bough.sampling.sampling_params import (
@@ -194,15 +194,12 @@ def markdown() -> str:
     for name, (value, meaning) in SAMPLING_PARAMS.items():
         lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
     lines += ["", _REFUSED, ""]
-    lines += [_refused(name, meaning, (value,)) for name, (meaning, value) in UNSUPPORTED_SAMPLING_PARAMS.items()]
+    lines += [_refused(name, each) for name, each in UNSUPPORTED_SAMPLING_PARAMS.items()]
     lines += [
         "",
-        "## Routes that are not supported",
-        "",
-        "They are answered with status 404 and the code `not_supported`.",
-        "",
+        "[Coming from SGLang, vLLM or llama.cpp](coming-from.md#routes-that-are-not-supported) lists routes of other "
+        "engines that are not supported.",
     ]
-    lines += [f"- `{path}`: {meaning}" for path, meaning in LATER.items()]
     return "\n".join([*lines, ""])
 
 
@@ -261,17 +258,16 @@ def _body_section(route: Route, spec: BodySpec[Any]) -> list[str]:
         lines.append("")
     if spec.refused:
         lines += [_REFUSED, ""]
-        lines += [_refused(name, refused.meaning, refused.neutral) for name, refused in spec.refused.items()]
+        lines += [_refused(name, each) for name, each in spec.refused.items()]
         lines.append("")
     return lines
 
 
-def _refused(name: str, meaning: str, neutral: tuple[Any, ...]) -> str:
+def _refused(name: str, field: Unsupported) -> str:
     """An item of a list of fields that are refused."""
-    if not neutral:
-        return f"- `{name}`: {meaning}"
-    asks = "asks" if len(neutral) == 1 else "ask"
-    return f"- `{name}`: {meaning} ({', '.join(f'`{_json(value)}`' for value in neutral)} {asks} for nothing)"
+    values = ", ".join(f"`{_json(value)}`" for value in field.neutral)
+    facts = [values and f"{values} {'asks' if len(field.neutral) == 1 else 'ask'} for nothing", field.instead]
+    return ": ".join(filter(None, (f"- `{name}`", "; ".join(filter(None, facts)))))
 
 
 def _query_section() -> list[str]:

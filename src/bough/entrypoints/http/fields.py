@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from operator import is_
 from typing import Any, Generic, TypeVar, get_type_hints
@@ -23,6 +23,7 @@ from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawV
 from bough.entrypoints.http.unknown_fields import MAX_NAMES_COLLECTED, Unknown, typo_of, unknown_field
 from bough.errors import BadRequest
 from bough.json_words import fault_in_json, problem_with, problem_with_name, split_place, wrong_choice, wrong_field
+from bough.other_engines import Unsupported
 
 MAX_OUTPUTS_PER_REQUEST = ceilings.OUTPUTS_PER_REQUEST
 """Most outputs (prompts times ``n``) of one HTTP request, in every dialect."""
@@ -82,25 +83,6 @@ members are collected, which are dropped; ``None`` to keep them, so that they ar
 
 
 @dataclass(frozen=True)
-class Refused:
-    """A field that would change the answer and does not work yet.
-
-    Attributes:
-        meaning: what it would do.
-        neutral: values, besides null, that ask for nothing and are therefore accepted.
-        is_harmless: tells other such values, where there are too many to list.
-    """
-
-    meaning: str
-    neutral: tuple[Any, ...] = ()
-    is_harmless: Callable[[Any], bool] | None = None
-
-    def accepts(self, value: Any) -> bool:
-        """Whether a value asks for nothing."""
-        return is_neutral(value, self.neutral) or (self.is_harmless is not None and self.is_harmless(value))
-
-
-@dataclass(frozen=True)
 class Translation:
     """A field of another server that asks for what fields here ask for.
 
@@ -138,7 +120,7 @@ class BodySpec(Generic[Body]):
     aliases: Mapping[str, str] = field(default_factory=dict)
     translated: Mapping[str, Translation] = field(default_factory=dict)
     no_effect: Mapping[str, str] = field(default_factory=dict)
-    refused: Mapping[str, Refused] = field(default_factory=dict)
+    refused: Mapping[str, Unsupported] = field(default_factory=dict)
     token_ids: frozenset[str] = frozenset()
     schemas: Mapping[str, Any] = field(default_factory=dict)
     max_elements: Mapping[str, int] = field(default_factory=dict)
@@ -319,9 +301,7 @@ class BodySpec(Generic[Body]):
     def _refuse(self, name: str, value: Any) -> None:
         refused = self.refused.get(name)
         if refused is not None and not refused.accepts(value):
-            raise BadRequest(
-                f"{name} is not supported yet ({refused.meaning})", param=name, code="unsupported_parameter"
-            )
+            raise refused.error(name)
 
 
 def _converted(value: Any, kind: Any) -> Any:
@@ -356,11 +336,6 @@ def _with_integers(value: Any, steps: Sequence[str]) -> Any:
         members = {name: _with_integers(value[name], rest) for name in names}
         return value if all(each is value[name] for name, each in members.items()) else {**value, **members}
     return value
-
-
-def is_neutral(value: Any, neutral: Iterable[Any]) -> bool:
-    """Whether a value is one of those that ask for nothing; ``False`` is not 0."""
-    return any(isinstance(value, bool) is isinstance(each, bool) and value == each for each in neutral)
 
 
 def _holds_numbers(beginning: bytes) -> bool:

@@ -17,6 +17,7 @@ from bough.entrypoints.http.route import ANTHROPIC, JSON, LINES, NATIVE, OLLAMA,
 from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
+from bough.other_engines import Unsupported
 from bough.sampling.sampling_params import SamplingParams
 
 _REF = "#/components/schemas/{name}"
@@ -140,8 +141,7 @@ def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str,
         kind = msgspec.json.schema(INEFFECTIVE_TYPES[name])
         properties[name] = {**kind, "description": f"Accepted without effect. {meaning}".strip(), "default": None}
     for name, refused in spec.refused.items():
-        kind = {"enum": [None, *refused.neutral]} if refused.is_harmless is None else {"type": "object"}
-        properties[name] = {**kind, "description": _refusal(refused.meaning), "default": None}
+        properties[name] = _refused(refused)
     for name in properties.keys() - set(schema.get("required", ())):
         properties[name] = _nullable(properties[name])
 
@@ -155,8 +155,10 @@ def _bound_integers(schema: dict[str, Any]) -> None:
             _bound_integers(part)
 
 
-def _refusal(meaning: str) -> str:
-    return f"Not supported yet ({meaning}): only null or a value that asks for nothing is accepted."
+def _refused(field: Unsupported) -> dict[str, Any]:
+    instead = f" ({field.instead})" if field.instead else ""
+    description = f"Not supported yet{instead}: only null or a value that asks for nothing is accepted."
+    return {"enum": [None, *field.neutral], "description": description, "default": None}
 
 
 def _sampling_params_schema() -> dict[str, Any]:
@@ -168,8 +170,8 @@ def _sampling_params_schema() -> dict[str, Any]:
         properties[name] = {**SAMPLING_SCHEMAS[name], "description": meaning, "default": default}
         if default is None:
             properties[name] = _nullable(properties[name])
-    for name, (meaning, neutral) in UNSUPPORTED_SAMPLING_PARAMS.items():
-        properties[name] = {"description": _refusal(meaning), "enum": [None, neutral], "default": None}
+    for name, refused in UNSUPPORTED_SAMPLING_PARAMS.items():
+        properties[name] = _refused(refused)
     return {
         "title": _SAMPLING,
         "description": "How tokens are chosen, and when the output ends.",

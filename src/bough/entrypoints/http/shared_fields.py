@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from bough.errors import BadRequest
 from bough.managers.io_struct import QueueFields
+from bough.other_engines import Unsupported
 from bough.sampling.sampling_params import (
     MAX_REPETITION_PENALTY,
     MAX_REPETITION_WINDOW,
@@ -50,10 +50,7 @@ def check_obfuscation(asked: bool | None) -> None:
         BadRequest: if it was asked for.
     """
     if asked:
-        param = "stream_options.include_obfuscation"
-        raise BadRequest(
-            f"{param} is not supported yet (events that are padded)", param=param, code="unsupported_parameter"
-        )
+        raise Unsupported().error("stream_options.include_obfuscation")
 
 
 class SamplingFields(QueueFields, kw_only=True):

@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.shared_fields import ModelName, StopString, Temperature, TopK, TopP
 from bough.entrypoints.http.unknown_fields import drop_extras
+from bough.other_engines import fields_of
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
 MIN_THINKING_BUDGET = 1024
@@ -120,11 +121,6 @@ _NO_EFFECT = {
 }
 
 
-_REFUSED = {
-    "prefill": Refused("a beginning of the answer; end messages with one of the assistant's"),
-}
-
-
 def _tidy(kind: type[msgspec.Struct], name: str) -> Any:
     def tidy(value: Any, unknown: dict[str, None] | None) -> Any:
         return drop_extras(value, kind, name, unknown)
@@ -138,7 +134,7 @@ _TIDY = {
     "output_config": _tidy(OutputConfig, "output_config"),
 }
 
-MESSAGES = BodySpec(MessagesRequest, tidy=_TIDY, no_effect=_NO_EFFECT, refused=_REFUSED)
+MESSAGES = BodySpec(MessagesRequest, tidy=_TIDY, no_effect=_NO_EFFECT, refused=fields_of("messages"))
 
 COUNT_TOKENS = BodySpec(
     CountTokensRequest,
@@ -149,5 +145,5 @@ COUNT_TOKENS = BodySpec(
         "stream": "Of the answer.",
         "temperature": "Of the answer.",
     },
-    refused=_REFUSED,
+    refused=fields_of("messages"),
 )

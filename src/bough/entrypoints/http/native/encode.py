@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.answers import EncodeAnswer
 from bough.entrypoints.http.native.protocol import TOKEN_IDS_SCHEMA
 from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.managers.embedding import embed, number_turns
 from bough.managers.embedding_struct import EmbeddingReqInput
+from bough.other_engines import fields_of
 
 _MEDIA = "images, video and audio"
 
@@ -27,20 +28,7 @@ ENCODE = BodySpec(
         "external_trace_header": "Trace that the request belongs to; the header `traceparent` is what counts.",
         "received_time": "When a gateway received the request.",
     },
-    refused={
-        "input_embeds": Refused("prompts as embeddings"),
-        **{name: Refused(_MEDIA, ([],)) for name in ("image_data", "video_data", "audio_data", "modalities")},
-        "embed_override_token_id": Refused("vectors in place of tokens"),
-        "embed_overrides": Refused("vectors in place of tokens", ([],)),
-        "return_pooled_hidden_states": Refused("hidden states of the model", (False,)),
-        "token_indices_to_pool": Refused("vectors of chosen tokens", ([],)),
-        "multi_item_delimiter_indices": Refused("several items in one prompt", ([],)),
-        "decision_layout": Refused("decisions; use /v1/decisions"),
-        "lora_path": Refused("LoRA adapters", ("", [])),
-        "background": Refused("going on after the client has left", (False,)),
-        "routed_dp_rank": Refused("data parallelism", (0,)),
-        "data_parallel_rank": Refused("data parallelism", (0,)),
-    },
+    refused=fields_of("encode"),
 )
 
 

@@ -14,10 +14,11 @@ from bough.config.user_paths import user_path
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
-from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BadRequest
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.other_engines import fields_of
 
 STOP_TIMEOUT = 600.0
 """Seconds that writing a profile may take."""
@@ -61,13 +62,7 @@ START_PROFILE = BodySpec(
     is_strict=True,
     may_be_empty=True,
     tidy={"num_steps": _number},
-    refused={
-        "start_step": Refused("a later step to begin with"),
-        "profile_by_stage": Refused("a profile for each stage", (False,)),
-        "profile_stages": Refused("a profile for each stage", ([],)),
-        "merge_profiles": Refused("one file for all ranks", (False,)),
-        "detailed_annotations": Refused("more labels in torch's profile", (False,)),
-    },
+    refused=fields_of("profile"),
 )
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec
 from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateReqInput
+from bough.other_engines import fields_of
 from bough.sampling.sampling_params import (
     MAX_ALLOWED_TOKEN_IDS,
     MAX_BAD_WORD_CHARS,
@@ -192,46 +193,5 @@ GENERATE = BodySpec(
         "external_trace_header": "Trace that the request belongs to; the header `traceparent` is what counts.",
         "received_time": "When a gateway received the request.",
     },
-    refused={
-        "input_embeds": Refused("prompts as embeddings"),
-        **{
-            name: Refused(_MEDIA, ([],))
-            for name in ("image_data", "video_data", "audio_data", "mm_hashes", "mm_content_hashes", "modalities")
-        },
-        **{
-            name: Refused(_MEDIA, ({},))
-            for name in (
-                *("video_config", "images_config", "mm_processor_kwargs"),
-                *("max_dynamic_patch", "min_dynamic_patch", "image_max_dynamic_patch", "video_max_dynamic_patch"),
-            )
-        },
-        "use_audio_in_video": Refused(_MEDIA, (False,)),
-        "watermark": Refused("watermarking"),
-        "return_flat_raw_top_logprobs": Refused("logprobs as flat arrays", (False,)),
-        "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),
-        "return_flat_raw_top_logprobs_b64": Refused("logprobs as flat arrays", (False,)),
-        "return_sampling_mask": Refused("which tokens could have been sampled", (False,)),
-        "sampling_logprobs_mode": Refused("which tokens could have been sampled", ("selected",)),
-        "return_entropy": Refused("entropy of the distributions", (False,)),
-        "return_hidden_states": Refused("hidden states of the model", (False, [])),
-        "return_routed_experts": Refused("experts chosen by the router", (False,)),
-        "routed_experts_start_len": Refused("experts chosen by the router", (0,)),
-        "return_indexer_topk": Refused("choices of a sparse attention", (False,)),
-        "return_bytes": Refused("answers as bytes", (False,)),
-        "background": Refused("going on after the client has left", (False,)),
-        "lora_path": Refused("LoRA adapters", ([],)),
-        "custom_logit_processor": Refused("code sent by clients", ([],)),
-        "kv_hints": Refused("hints about the KV cache", ([],)),
-        "require_reasoning": Refused("grammars that wait for the end of reasoning", (False,)),
-        "max_thinking_tokens": Refused("a bound on reasoning, as sampling_params.thinking_token_budget is"),
-        **{
-            name: Refused(_DISAGGREGATION)
-            for name in (
-                *("bootstrap_host", "bootstrap_port", "bootstrap_room", "bootstrap_pair_key"),
-                *("decode_tp_size", "disagg_prefill_dp_rank"),
-            )
-        },
-        "routed_dp_rank": Refused(_DATA_PARALLEL, (0,)),
-        "data_parallel_rank": Refused(_DATA_PARALLEL, (0,)),
-    },
+    refused=fields_of("generate"),
 )

@@ -21,6 +21,7 @@ from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
 from bough.managers.prompt_encoder import PromptEncoder
+from bough.other_engines import fields_of
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 _IDS_PER_PIECE = 65_536
@@ -95,7 +96,7 @@ TOKENIZE = BodySpec(
         "parallel_tool_calls": "Whether one answer may hold several calls.",
         "user": "End user that the request is for.",
     },
-    refused={name: CHAT.refused[name] for name in ("chat_template",)},
+    refused=fields_of("tokenize"),
 )
 DETOKENIZE = BodySpec(
     DetokenizeRequest,

@@ -15,12 +15,13 @@ from bough.config.engine_args import LoadFormat
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.answers import WeightUpdateAnswer, WeightVersionAnswer
 from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BadRequest, Overloaded, RequestFailed
 from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, UpdateOutcome, passing_file
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.other_engines import fields_of
 
 MAX_VERSION_CHARS = 256
 """Longest name of weights, which is part of every answer."""
@@ -144,10 +145,6 @@ class GetWeightsByName(msgspec.Struct, kw_only=True):
 _NO_EFFECT = {
     "torch_empty_cache": "Give unused device memory back: it is set aside at the start.",
 }
-_REFUSED = {
-    "load_format": Refused("tensors in another form than they are in"),
-    "selector": Refused("weights of a draft model", ("all", "target")),
-}
 
 UPDATE_FROM_DISK = BodySpec(
     UpdateWeightsFromDisk,
@@ -158,11 +155,9 @@ UPDATE_FROM_DISK = BodySpec(
         "recapture_cuda_graph": "Record CUDA graphs anew: those that there are go on working.",
         "token_step": "Which step of the trainer the weights come from.",
     },
-    refused={
-        "is_async": Refused("answering before the weights are there", (False,)),
-        "manifest": Refused("checking tensors against a list"),
-    },
+    refused=fields_of("disk"),
 )
+_REFUSED = fields_of("tensors")
 UPDATE_FROM_TENSOR = BodySpec(UpdateWeightsFromTensor, no_effect=_NO_EFFECT, refused=_REFUSED, is_strict=True)
 UPDATE_FROM_DISTRIBUTED = BodySpec(UpdateWeightsFromDistributed, no_effect=_NO_EFFECT, refused=_REFUSED, is_strict=True)
 INIT_GROUP = BodySpec(InitWeightsUpdateGroup, is_strict=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bough.entrypoints.http.fields import is_neutral
 from bough.entrypoints.http.unknown_fields import Unknown, unknown_field
 from bough.errors import BadRequest
+from bough.other_engines import is_neutral
 from bough.sampling.sampling_params import ALL_OF_CONTEXT, ALL_TOKENS, MAX_REPETITION_WINDOW
 
 SAMPLING_OPTIONS = {

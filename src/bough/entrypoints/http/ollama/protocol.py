@@ -8,11 +8,12 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName
 from bough.entrypoints.http.unknown_fields import drop_extras
 from bough.managers.embedding_struct import Dimensions
+from bough.other_engines import fields_of
 
 ThinkingLevel = Literal["low", "medium", "high", "max"]
 
@@ -151,18 +152,12 @@ def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
 
 
 _NO_EFFECT = {"keep_alive": "The model stays loaded as long as the server runs."}
-_MEDIA = Refused("this model reads text only", ([],))
 
 OLLAMA_CHAT = BodySpec(OllamaChatRequest, tidy={"messages": _tidy_messages}, no_effect=_NO_EFFECT)
 OLLAMA_GENERATE = BodySpec(
     OllamaGenerateRequest,
     no_effect=_NO_EFFECT,
-    refused={
-        "images": _MEDIA,
-        "template": Refused("templates sent by clients", ("",)),
-        "context": Refused("the older form of conversations; use /api/chat", ([],)),
-        **{name: Refused("making images", (0,)) for name in ("width", "height", "steps")},
-    },
+    refused=fields_of("ollama"),
 )
 _NO_EFFECT_ON_VECTORS = {**_NO_EFFECT, "options": "Nothing is sampled."}
 OLLAMA_EMBED = BodySpec(OllamaEmbedRequest, no_effect=_NO_EFFECT_ON_VECTORS)

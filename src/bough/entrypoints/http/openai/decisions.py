@@ -18,13 +18,14 @@ from msgspec import Meta
 from bough.entrypoints.chat.job import NO_TOOLS, ChatJob
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.openai.answers import DecisionsAnswer
 from bough.entrypoints.http.openai.vector_protocol import TextParts, VectorFields, check_batch, plain_text
 from bough.entrypoints.http.route import OPENAI, Handlers, Route
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
 from bough.managers.scoring import label_logprobs, softmax
+from bough.other_engines import fields_of
 from bough.tokenization.tokenizer import TokenIds, Tokenizer
 
 MAX_OPTIONS = len(string.ascii_uppercase)
@@ -95,7 +96,7 @@ class DecisionsBody(VectorFields, kw_only=True):
 
 DECISIONS = BodySpec(
     DecisionsBody,
-    refused={"images": Refused("this model reads text only", ([],)), "lora_path": Refused("LoRA adapters", ("", []))},
+    refused=fields_of("decisions"),
 )
 
 

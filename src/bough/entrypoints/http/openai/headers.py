@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bough.entrypoints.http.asgi import Headers
 from bough.errors import BadRequest
+from bough.other_engines import Unsupported
 
 _RANK = b"x-data-parallel-rank"
 _ABOUT_IDS = {
@@ -24,13 +25,6 @@ def check_headers(headers: Headers) -> None:
             if not rank.isdigit():
                 raise BadRequest("the header X-Data-Parallel-Rank must be a whole number", param="X-Data-Parallel-Rank")
             if int(rank[:20]) != 0:
-                raise BadRequest(
-                    "the header X-Data-Parallel-Rank is not supported yet (data parallelism)",
-                    param="X-Data-Parallel-Rank",
-                    code="unsupported_parameter",
-                )
+                raise Unsupported().error("X-Data-Parallel-Rank")
         elif (instead := _ABOUT_IDS.get(name)) is not None and value.strip() not in _NEUTRAL:
-            shown = name.decode()
-            raise BadRequest(
-                f"the header {shown} is not supported yet ({instead})", param=shown, code="unsupported_parameter"
-            )
+            raise Unsupported(instead=instead).error(name.decode())

@@ -8,13 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
-from bough.entrypoints.http.fields import BodySpec, Refused
+from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.entrypoints.http.openai.names_of_others import OF_CHAT, OF_COMPLETIONS, UNTIL_FULL
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
 from bough.entrypoints.http.unknown_fields import Unknown, drop_extras
 from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
+from bough.other_engines import fields_of
 from bough.sampling.sampling_params import (
     MAX_ALLOWED_TOKEN_IDS,
     MAX_BAD_WORD_CHARS,
@@ -286,32 +287,6 @@ _MEDIA = "images, video and audio"
 
 _BEAM_SEARCH = "beam search"
 
-_REFUSED = {
-    "use_beam_search": Refused(_BEAM_SEARCH, (False,)),
-    "length_penalty": Refused(_BEAM_SEARCH, (1.0, 1)),
-    "early_stopping": Refused(_BEAM_SEARCH, (False,)),
-    "vllm_xargs": Refused("arguments of extensions", ({},)),
-    "guided_whitespace_pattern": Refused("choosing how JSON is spaced"),
-    **{name: Refused("LoRA adapters", ("", [])) for name in ("lora_path", "lora")},
-    **{name: Refused(_MEDIA, ([],)) for name in ("image_data", "images", "audio_data", "video_data")},
-    "custom_params": Refused("arguments of custom logit processors", ({},)),
-    "custom_logit_processor": Refused("code sent by clients", ("",)),
-    "watermark": Refused("watermarking"),
-    "return_hidden_states": Refused("hidden states of the model", (False,)),
-    "return_routed_experts": Refused("experts chosen by the router", (False,)),
-    "routed_experts_start_len": Refused("experts chosen by the router", (0,)),
-    "return_spec_tokens_details": Refused("speculative decoding", (False,)),
-    "routed_dp_rank": Refused("data parallelism", (0,)),
-    "data_parallel_rank": Refused("data parallelism", (0,)),
-    "images_config": Refused(_MEDIA, ({},)),
-    "mm_processor_kwargs": Refused(_MEDIA, ({},)),
-    **{
-        name: Refused(_DISAGGREGATION)
-        for name in ("bootstrap_host", "bootstrap_port", "bootstrap_room", "disagg_prefill_dp_rank")
-    },
-    "kv_transfer_params": Refused(_DISAGGREGATION, ({},)),
-}
-
 
 def _tidy_effort(value: Any, unknown: Unknown | None) -> Any:
     return None if value in ("", "auto", "default") else value
@@ -357,9 +332,7 @@ COMPLETIONS = BodySpec(
     tidy=_TIDY,
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
-    refused={
-        **_REFUSED,
-    },
+    refused=fields_of("completions"),
 )
 
 CHAT = BodySpec(
@@ -379,26 +352,5 @@ CHAT = BodySpec(
         **_NO_EFFECT,
         "prediction": "A guess at the answer, to make it faster.",
     },
-    refused={
-        **_REFUSED,
-        "functions": Refused("the older form of `tools`", ([],)),
-        "function_call": Refused("the older form of `tool_choice`", ("none", "auto")),
-        "chat_template": Refused("templates sent by clients"),
-        "add_special_tokens": Refused("special tokens besides those that the template writes", (False,)),
-        "modalities": Refused("audio", (["text"],)),
-        "audio": Refused("audio"),
-        "web_search_options": Refused("web search"),
-        "best_of": Refused("choosing the likeliest of several answers", (1,)),
-        "task": Refused("templates for special tasks"),
-        "return_input_ids_in_sglext": Refused("token ids there; use return_prompt_token_ids", (False,)),
-        "return_output_ids_in_sglext": Refused("token ids there; use return_token_ids", (False,)),
-        "return_sampling_mask": Refused("which tokens could have been sampled", (False,)),
-        "sampling_logprobs_mode": Refused("which tokens could have been sampled", ("selected",)),
-        "return_flat_raw_output_top_logprobs": Refused("logprobs as flat arrays", (False,)),
-        "return_flat_raw_top_logprobs_b64": Refused("logprobs as flat arrays", (True, False)),
-        "max_dynamic_patch": Refused(_MEDIA),
-        "min_dynamic_patch": Refused(_MEDIA),
-        "use_audio_in_video": Refused(_MEDIA, (False,)),
-        "video_config": Refused(_MEDIA, ({},)),
-    },
+    refused=fields_of("chat"),
 )

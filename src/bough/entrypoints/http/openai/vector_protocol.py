@@ -9,13 +9,14 @@ import msgspec
 from msgspec import Meta
 
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec, Refused
+from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.openai.messages import TextPart
 from bough.entrypoints.http.openai.protocol import TokenId
 from bough.entrypoints.http.shared_fields import ModelName
 from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import Dimensions, Truncation
 from bough.managers.io_struct import QueueFields, RequestId
+from bough.other_engines import fields_of
 
 MAX_TEXT_PARTS = 1024
 """Most parts of one text."""
@@ -181,38 +182,24 @@ class ScoreBody(VectorFields, kw_only=True):
 
 
 _USER = {"user": "End user that the request is for."}
-_LORA = {"lora_path": Refused("LoRA adapters", ("", []))}
-_OVERRIDES = {
-    name: Refused("vectors in place of tokens", ([],))
-    for name in ("embed_override_token_id", "embed_overrides", "query_embed_overrides", "item_embed_overrides")
-}
-
-_VLLM = {
-    "add_special_tokens": Refused("texts without special tokens; send token ids", (True,)),
-    "use_activation": Refused("scores as the model has them; /classify and /v1/score give those", (True,)),
-}
 EMBEDDINGS = BodySpec(
     EmbeddingsBody,
     token_ids=frozenset({"input"}),
     no_effect=_USER,
-    refused={**_LORA, **_OVERRIDES, "add_special_tokens": _VLLM["add_special_tokens"]},
+    refused=fields_of("vectors", "embeddings"),
 )
-CLASSIFY = BodySpec(ClassifyBody, token_ids=frozenset({"input"}), no_effect=_USER, refused={**_LORA, **_VLLM})
+CLASSIFY = BodySpec(
+    ClassifyBody, token_ids=frozenset({"input"}), no_effect=_USER, refused=fields_of("vectors", "classify")
+)
 RERANK = BodySpec(
     RerankBody,
     no_effect=_USER,
-    refused=_LORA,
+    refused=fields_of("vectors"),
 )
 SCORE = BodySpec(
     ScoreBody,
     token_ids=frozenset({"query", "items"}),
     aliases={"queries": "text_1", "documents": "text_2", "data_1": "text_1", "data_2": "text_2"},
     no_effect=_USER,
-    refused={
-        **_LORA,
-        **_OVERRIDES,
-        "return_token_logprobs": Refused("logprobs of the items' tokens", (False,)),
-        "return_pooled_hidden_states": Refused("hidden states of the model", (False,)),
-        "score_extraction_token": Refused("several scores per item"),
-    },
+    refused=fields_of("vectors", "score"),
 )

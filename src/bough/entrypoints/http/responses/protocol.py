@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
-from bough.entrypoints.http.fields import BodySpec, Refused
-from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES, MAX_TOP_LOGPROBS
+from bough.entrypoints.http.fields import BodySpec
+from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
 from bough.entrypoints.http.unknown_fields import drop_extras
+from bough.other_engines import fields_of
 
 WITH_LOGPROBS = "message.output_text.logprobs"
 """What ``include`` may ask for that changes something."""
@@ -179,12 +180,5 @@ RESPONSES = BodySpec(
         "access_programs": "Ways of access that the caller has.",
         "context_management": "When the conversation may be shortened; it stays as it is.",
     },
-    refused={
-        "conversation": Refused("conversations by name; use previous_response_id"),
-        "prompt": Refused("prompts by name"),
-        "moderation": Refused("moderation"),
-        **{name: CHAT.refused[name] for name in ("lora_path", "routed_dp_rank", "data_parallel_rank")},
-        **{name: CHAT.refused[name] for name in ("bootstrap_host", "bootstrap_port", "bootstrap_room")},
-        "disagg_prefill_dp_rank": CHAT.refused["disagg_prefill_dp_rank"],
-    },
+    refused=fields_of("responses"),
 )
