@@ -18,7 +18,7 @@ from bough import Engine
 from bough.config.engine_args import bundled_model_path
 from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BadRequest
-from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
+from bough.tokenization.chat_template import RERANKER_TEMPLATE
 from bough.tokenization.tokenizer import Tokenizer
 from tests.e2e.server import Server, running_server
 from tests.models.vector_checkpoints import VectorCheckpoint, save_vector_checkpoint, save_wordpiece_tokenizer

@@ -9,8 +9,13 @@ import pytest
 
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization import template_budget
-from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES, RERANKER_TEMPLATE
-from bough.tokenization.chat_template import ChatTemplate, check_template_option, load_chat_template
+from bough.tokenization.chat_template import (
+    BUILTIN_TEMPLATES,
+    RERANKER_TEMPLATE,
+    ChatTemplate,
+    check_template_option,
+    load_chat_template,
+)
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.tokenization import small_tokenizers as small
 
@@ -338,7 +343,8 @@ LAST_SYSTEM = """\
 
 @pytest.mark.parametrize("source", [*sorted(BUILTIN_TEMPLATES.keys() - {RERANKER_TEMPLATE}), ONE_SYSTEM, LAST_SYSTEM])
 def test_no_system_message_is_lost_among_several(source: str) -> None:
-    template = ChatTemplate({"default": BUILTIN_TEMPLATES.get(source, source)}, SPECIAL)
+    builtin = BUILTIN_TEMPLATES.get(source)
+    template = ChatTemplate({"default": source if builtin is None else builtin.read_text()}, SPECIAL)
     text = template.render(SYSTEMS)
     places = [text.index(said) for said in SAID]
     assert places == sorted(places)
@@ -346,7 +352,7 @@ def test_no_system_message_is_lost_among_several(source: str) -> None:
 
 
 def test_system_messages_stay_where_the_template_has_a_place_for_them() -> None:
-    template = ChatTemplate({"default": BUILTIN_TEMPLATES["chatml"]}, SPECIAL)
+    template = ChatTemplate({"default": BUILTIN_TEMPLATES["chatml"].read_text()}, SPECIAL)
     assert template.render(SYSTEMS).count("<|im_start|>system") == 5
     one = ChatTemplate({"default": ONE_SYSTEM}, SPECIAL).render(SYSTEMS)
     assert one == "[system]First.\n\nSecond.[user]Hi[assistant]Yes?[user]Third.\n\nFourth.\n\nWho are you?\n\nFifth."

@@ -17,7 +17,7 @@ from bough.managers.embedding_struct import EmbeddingRequest, Prompt, embedding_
 from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest
 from bough.managers.native_output import meta_info
 from bough.sampling.sampling_params import SamplingParams
-from bough.tokenization.builtin_templates import RERANKER_TEMPLATE
+from bough.tokenization.chat_template import RERANKER_TEMPLATE
 from bough.tokenization.tokenizer import TokenIds
 
 if TYPE_CHECKING:

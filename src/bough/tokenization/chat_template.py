@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
@@ -19,11 +20,19 @@ from bough.config.model_suggestions import path_like
 from bough.config.options import did_you_mean
 from bough.config.user_paths import path_kind, user_path
 from bough.errors import BadRequest, ConfigError
-from bough.tokenization.builtin_templates import BUILTIN_TEMPLATES
 from bough.tokenization.template_sandbox import SandboxedTemplate
 from bough.tokenization.template_tools import MEMBERS, WHOLE, Member, filled, without
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, read_template_file
+
+_BUILTIN_DIRECTORY = Path(__file__).parents[1] / "assets" / "chat_templates"
+BUILTIN_TEMPLATES = {path.stem: path for path in sorted(_BUILTIN_DIRECTORY.glob("*.jinja"))}
+"""Files of the templates for ``--chat-template NAME``, for checkpoints that bring none.
+
+They leave a BOS token to the tokenizer, which adds it where its model wants one."""
+
+RERANKER_TEMPLATE = "qwen3-reranker"
+"""Name of the template with which a language model judges documents."""
 
 TOOL_TEMPLATE = "tool_use"
 """Name of the template that is taken for requests with tools, where a model has several."""
@@ -162,9 +171,9 @@ class ChatTemplate:
             "add_generation_prompt": add_generation_prompt and not continue_final_message,
         }
         try:
-            text = self._render(self._template_for(tools), variables, where)
+            text = _render(self._template_for(tools), variables, where)
         except BadRequest as error:
-            if not tools or not self._renders({**variables, "tools": self._no_tools}):
+            if not tools or self._try_variables({**variables, "tools": self._no_tools}) is None:
                 raise
             raise BadRequest(error.message.replace("these messages", "these tools"), param="tools") from None
         text = _up_to_mark(text) if continue_final_message else text
@@ -199,18 +208,6 @@ class ChatTemplate:
         if DEFAULT_TEMPLATE in self.compiled:
             return self.compiled[DEFAULT_TEMPLATE]
         return next(iter(self.compiled.values()))
-
-    @staticmethod
-    def _render(template: SandboxedTemplate, variables: Mapping[str, Any], where: str) -> str:
-        try:
-            return template.render(variables)
-        except jinja2.TemplateError as error:
-            # What a template says itself (``raise_exception``) is meant for the user as it stands.
-            raise BadRequest(error.message or "the chat template refuses this conversation", param=where) from None
-        except Exception as error:
-            # Templates run into any kind of error on data that they do not expect.
-            reason = "messages are nested too deeply" if isinstance(error, RecursionError) else str(error)
-            raise BadRequest(f"the chat template cannot render these messages: {reason}", param=where) from None
 
     # --- what the system says ---------------------------------------------------------------------------------------
 
@@ -251,14 +248,6 @@ class ChatTemplate:
         return shown is not None and all(text in shown for text in texts)
 
     # --- content --------------------------------------------------------------------------------------------------
-
-    def _renders(self, variables: Mapping[str, Any]) -> bool:
-        """True if the template can be rendered with these variables."""
-        try:
-            self._render(self._template_for(None), variables, "messages")
-        except BadRequest:
-            return False
-        return True
 
     def _shows_thoughts(self, name: str) -> bool:
         """True if the template shows earlier thoughts that are passed under this name."""
@@ -377,11 +366,26 @@ class ChatTemplate:
     ) -> str | None:
         given = self._no_tools if tools is None else tools
         shown = {"messages": list(messages), "tools": given, "add_generation_prompt": True}
-        variables = {**self._variables, **(kwargs or {}), **shown}
+        return self._try_variables({**self._variables, **(kwargs or {}), **shown})
+
+    def _try_variables(self, variables: Mapping[str, Any]) -> str | None:
+        """Render the template for these variables; return ``None`` if it refuses them."""
         try:
-            return self._render(self._template_for(tools), variables, "messages")
+            return _render(self._template_for(variables["tools"]), variables, "messages")
         except BadRequest:
             return None
+
+
+def _render(template: SandboxedTemplate, variables: Mapping[str, Any], where: str) -> str:
+    try:
+        return template.render(variables)
+    except jinja2.TemplateError as error:
+        # What a template says itself (``raise_exception``) is meant for the user as it stands.
+        raise BadRequest(error.message or "the chat template refuses this conversation", param=where) from None
+    except Exception as error:
+        # Templates run into any kind of error on data that they do not expect.
+        reason = "messages are nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise BadRequest(f"the chat template cannot render these messages: {reason}", param=where) from None
 
 
 def _with_thoughts(message: Mapping[str, Any], thoughts: str, name: str) -> dict[str, Any]:
@@ -488,7 +492,7 @@ def _named(error: ConfigError, option: str) -> ConfigError:
 
 def _source_of(option: str) -> str:
     if option in BUILTIN_TEMPLATES:
-        return BUILTIN_TEMPLATES[option]
+        return read_template_file(BUILTIN_TEMPLATES[option])
     path = user_path(option)
     if path_kind(path, "chat_template") is None:
         known = ", ".join(BUILTIN_TEMPLATES)
