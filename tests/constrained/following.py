@@ -10,8 +10,8 @@ import numpy as np
 import tokenizers
 
 from bough.config.engine_args import bundled_model_path
-from bough.constrained.base import Grammar, mask_words
-from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.base import mask_words
+from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import Vocabulary, make_tokenizer, vocabulary_of
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec

@@ -7,8 +7,7 @@ from functools import cache
 
 from llguidance import LLTokenizer, TokenizerWrapper
 
-from bough.constrained.base import Grammar
-from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
 
 FIRST_SPECIAL = 100_000

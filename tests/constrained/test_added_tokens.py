@@ -10,8 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from bough.constrained.base import Grammar, mask_words
-from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.base import mask_words
+from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import make_tokenizer

@@ -12,7 +12,7 @@ from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.compiler import GrammarCompiler
 from bough.constrained.engine_errors import TOO_LARGE
 from bough.constrained.held_memory import GrowthMeter, HeldBytes
-from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar
+from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import make_tokenizer
 from bough.errors import Overloaded
@@ -27,7 +27,7 @@ def backend() -> LLGuidanceBackend:
     return LLGuidanceBackend(make_tokenizer(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS), Translator())
 
 
-def follow(grammar: LLGuidanceGrammar, tokens: int) -> Any:
+def follow(grammar: Grammar, tokens: int) -> Any:
     matcher, rng = grammar.matcher(), np.random.default_rng(0)
     words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
     for _ in range(tokens):

@@ -13,8 +13,8 @@ from bough.constrained.llguidance_backend import (
     PLAIN_STATES,
     SILENT_LOOKS,
     WORN_TOKENS,
+    GrammarMatcher,
     LLGuidanceBackend,
-    LLGuidanceMatcher,
 )
 from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
@@ -200,7 +200,7 @@ def test_tokens_are_looked_at_with_the_next_mask_but_for_those_that_may_be_the_l
     grammar = backend.compile(spec_of("json_schema", PERSON))
     tokens = encode('{"name": "Ann", "age": 7}')
 
-    def finish(matcher: LLGuidanceMatcher) -> Judgement:
+    def finish(matcher: GrammarMatcher) -> Judgement:
         plain = grammar.matcher()
         masks = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
         for token in tokens[:-1]:
@@ -228,7 +228,7 @@ def test_what_is_asked_of_a_matcher_counts_tokens_that_nobody_has_looked_at(back
     grammar = backend.compile(spec_of("regex", "ab?"))
     a, b, x = (encode(letter)[0] for letter in "abx")
 
-    def behind(token: int) -> LLGuidanceMatcher:
+    def behind(token: int) -> GrammarMatcher:
         matcher = grammar.matcher()
         assert matcher.judge(token, False, LATER) is GOES_ON
         return matcher

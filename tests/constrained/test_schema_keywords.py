@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.constrained.base import Grammar, GrammarError
-from bough.constrained.llguidance_backend import LLGuidanceBackend
+from bough.constrained.base import GrammarError
+from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import Vocabulary, engine_tokenizer
 from bough.sampling.sampling_params import leniently

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from bough import child_trial
-from bough.child_trial import TrialUnavailable
+from bough.child_trial import TrialChild, TrialUnavailable
 from bough.constrained import trial as module
 from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.engine_errors import OF_THE_WHOLE
@@ -20,7 +20,7 @@ from bough.constrained.judge import MAX_MEMORY_BYTES, Case, Judge, TrialSetup
 from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
-from bough.constrained.trial import TrialBackend, TrialProcess, needs_trial
+from bough.constrained.trial import TrialBackend, needs_trial
 from bough.constrained.vocabulary import make_tokenizer, vocabulary_of
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from tests.constrained.following import (
@@ -105,7 +105,7 @@ def test_special_tokens_have_the_ids_of_the_model_whatever_these_are() -> None:
 
 def test_a_child_that_answers_nonsense_is_ended(tried: TrialBackend, monkeypatch: pytest.MonkeyPatch) -> None:
     compile_with(tried, spec_of("regex", "a"))
-    monkeypatch.setattr(TrialProcess, "_read", lambda self, timeout_s: b"\xc1")
+    monkeypatch.setattr(TrialChild, "_read", lambda self, timeout_s: b"\xc1")
     with pytest.raises(msgspec.DecodeError):
         compile_with(tried, spec_of("regex", "b"))
     assert children() == []
@@ -142,15 +142,15 @@ def test_what_takes_for_ever_is_ended_and_the_next_one_works(tried: TrialBackend
 def test_a_child_that_dies_is_an_error_of_its_grammar_alone(
     tried: TrialBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    try_out = TrialProcess.try_out
+    ask = TrialChild.ask
 
-    def try_out_and_die(self: TrialProcess, spec: GrammarSpec, timeout_s: float) -> Any:
-        if spec.text == "b":
+    def ask_and_die(self: TrialChild, case: Case, answer: Any, timeout_s: float) -> Any:
+        if case.spec.text == "b":
             self._process.kill()
             self._process.wait()
-        return try_out(self, spec, timeout_s)
+        return ask(self, case, answer, timeout_s)
 
-    monkeypatch.setattr(TrialProcess, "try_out", try_out_and_die)
+    monkeypatch.setattr(TrialChild, "ask", ask_and_die)
     for _ in range(2):
         with pytest.raises(GrammarError, match="too deep or too large"):
             compile_with(tried, spec_of("regex", "b"))

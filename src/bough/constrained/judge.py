@@ -30,7 +30,7 @@ from bough.constrained.grammar_bounds import (
     MAX_MASK_SECONDS,
     MAX_MEAN_MASK_SECONDS,
 )
-from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar
+from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import Vocabulary, self_contained_tokenizer
@@ -226,7 +226,7 @@ class Judge:
             cost.num_bytes = max(allocated_bytes() - before, 0)
         return cost
 
-    def _walk(self, kind: GrammarKind, grammar: LLGuidanceGrammar, cost: Cost) -> None:
+    def _walk(self, kind: GrammarKind, grammar: Grammar, cost: Cost) -> None:
         rng, words = random.Random(0), np.zeros(mask_words(len(self._tokens)), dtype=np.int32)
         begin = time.thread_time()
         matcher = grammar.matcher()

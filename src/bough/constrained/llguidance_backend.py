@@ -116,11 +116,15 @@ class LLGuidanceBackend:
         self._limits = _limits(max_states)
         self._plain_limits = _limits(min(max_states, PLAIN_STATES))
 
-    def compile(self, spec: GrammarSpec) -> LLGuidanceGrammar:
-        """See :class:`~bough.constrained.base.GrammarBackend`."""
+    def compile(self, spec: GrammarSpec) -> Grammar:
+        """Compile a specification. May take seconds; holds the GIL only shortly. For several threads.
+
+        Raises:
+            GrammarError: it is wrong, not supported or too large.
+        """
         return self.build(spec.kind, self._translator.translate(spec))
 
-    def build(self, kind: GrammarKind, source: str, num_bytes: int | None = None) -> LLGuidanceGrammar:
+    def build(self, kind: GrammarKind, source: str, num_bytes: int | None = None) -> Grammar:
         """Compile the output of a translator.
 
         Args:
@@ -140,7 +144,7 @@ class LLGuidanceBackend:
         if num_bytes is None:
             num_bytes = MIN_GRAMMAR_BYTES + BYTES_PER_SOURCE_BYTE * len(source)
         account = Account(self.held, num_bytes, MATCHER_BYTES + len(source), None if is_plain else self._meter)
-        return LLGuidanceGrammar(matcher, account, self._looks(hash(source)), self._tokenizer)
+        return Grammar(matcher, account, self._looks(hash(source)), self._tokenizer)
 
 
 def _limits(max_states: int) -> LLParserLimits:
@@ -183,14 +187,14 @@ class LooksAhead:
         self.tokens_left = 1 << max(self._num_silent - SILENT_LOOKS, 0) // LOOKS_PER_DOUBLING
 
 
-class LLGuidanceGrammar:
-    """See :class:`~bough.constrained.base.Grammar`.
+class Grammar:
+    """A compiled grammar; may be shared by any number of requests.
 
     Attributes:
         num_tokens: tokens accepted by all its matchers so far.
-        num_bytes: see the protocol.
+        num_bytes: size in memory, which may grow with use.
         has_failed: a matcher ran out of states, so copies of it would fail, too.
-        failure: see the protocol.
+        failure: reason why it failed after so few tokens that compiling it again would not help.
         is_too_large: it has grown beyond its limits, which stops all its matchers.
         is_restless: it had grown when it was last measured.
         meter: measures growth, if it may grow.
@@ -218,7 +222,7 @@ class LLGuidanceGrammar:
 
     @property
     def is_worn(self) -> bool:
-        """See the protocol."""
+        """True if new requests should get another one, compiled anew, since this one has grown with use."""
         has_grown = self.num_bytes - self._first_bytes > WORN_BYTES
         return has_grown or self.has_failed or self.num_tokens >= self._worn_tokens
 
@@ -228,10 +232,10 @@ class LLGuidanceGrammar:
         if self.num_tokens < EARLY_TOKENS and problem in OF_THE_WHOLE:
             self.failure = problem
 
-    def matcher(self) -> LLGuidanceMatcher:
-        """See the protocol."""
+    def matcher(self) -> GrammarMatcher:
+        """Return a matcher at the beginning. Cheap."""
         with self._lock:
-            return LLGuidanceMatcher(self._prototype.deep_copy(), self)
+            return GrammarMatcher(self._prototype.deep_copy(), self)
 
     def grow(self, num_bytes: int) -> None:
         """Add growth in use; matchers detect for themselves when it is too large."""
@@ -251,10 +255,10 @@ class LLGuidanceGrammar:
             self.held.release(self.num_bytes)
 
 
-class LLGuidanceMatcher:
-    """See :class:`~bough.constrained.base.GrammarMatcher`."""
+class GrammarMatcher:
+    """One output on its way through a grammar. Not for several threads at once."""
 
-    def __init__(self, matcher: LLMatcher, grammar: LLGuidanceGrammar) -> None:
+    def __init__(self, matcher: LLMatcher, grammar: Grammar) -> None:
         self._engine = matcher
         self._grammar = grammar
         self._postponed: int | None = None
@@ -265,7 +269,7 @@ class LLGuidanceMatcher:
 
     @property
     def error(self) -> str | None:
-        """See the protocol."""
+        """Reason why the grammar cannot be followed any further, for instance because it has become too ambiguous."""
         engine = self._up_to_date()
         if engine.is_error():
             return readable(engine.get_error())
@@ -273,18 +277,30 @@ class LLGuidanceMatcher:
 
     @property
     def is_accepting(self) -> bool:
-        """See the protocol."""
+        """True if the output may end here."""
         return self._up_to_date().is_accepting()
 
     @property
     def is_terminated(self) -> bool:
-        """See the protocol."""
+        """True if the output is complete: nothing may follow, or an end-of-sequence token has been accepted."""
         engine = self._up_to_date()
         return engine.is_stopped() and not engine.is_error()
 
     @staticmethod
-    def fill_masks(matchers: Sequence[LLGuidanceMatcher], bits: MaskWords) -> list[int]:
-        """See the protocol. Many masks over a large vocabulary are computed on several threads, without the GIL."""
+    def fill_masks(matchers: Sequence[GrammarMatcher], bits: MaskWords) -> list[int]:
+        """Write which tokens may come next.
+
+        End-of-sequence tokens are among them where the output may end; after an error there are none. Many masks over a
+        large vocabulary are computed on several threads, without the GIL.
+
+        Args:
+            matchers: ``[G]``.
+            bits: int32 ``[G, mask_words]``, contiguous zeros.
+
+        Returns:
+            Indices of the outputs that are complete, however often that is asked; their masks allow ends of sequence at
+            most.
+        """
         start, size = bits.ctypes.data, bits.shape[1] * bits.itemsize
         in_parallel = len(matchers) >= MIN_PARALLEL_MASKS and bits.shape[1] * 32 >= MIN_PARALLEL_VOCAB
         engines: list[LLMatcher] = []
@@ -317,15 +333,28 @@ class LLGuidanceMatcher:
         self.fill_masks([self], words[None])
 
     def accept(self, token_id: int) -> bool:
-        """See the protocol."""
+        """Go on by one token.
+
+        Returns:
+            False if the grammar does not allow it; then the matcher is of no more use.
+        """
         self._grammar.num_tokens += 1
         return self._up_to_date().consume_token(token_id)
 
     def judge(self, token_id: int, look_ahead: bool, mask_place: MaskPlace) -> Judgement:
-        """See the protocol. llguidance leaves out forced tokens at the end that later text could still merge with.
+        """Go on by one token, and find out what is asked next.
 
-        A look at a token costs more than the rest of what the scheduler does for it; the thread that computes masks has
-        to bring the same parser into its core's cache anyway.
+        If the mask is asked for later, a token that most likely is one of many may be looked at then: the answer is
+        that the output goes on, and a token that ends it, or is refused, is found out by whatever is asked next, mostly
+        :meth:`fill_masks`. A look at a token costs more than the rest of what the scheduler does for it; the thread
+        that computes masks has to bring the same parser into its core's cache anyway.
+
+        llguidance leaves out forced tokens at the end that later text could still merge with.
+
+        Args:
+            token_id: the token.
+            look_ahead: whether to find out what is forced after it.
+            mask_place: where to write the mask of the token after it, if the output goes on.
         """
         grammar = self._grammar
         grammar.num_tokens += 1
@@ -366,7 +395,7 @@ class LLGuidanceMatcher:
         return GOES_ON if engine.is_error() else MASKED
 
     def rollback(self, num_tokens: int) -> None:
-        """See the protocol."""
+        """Take back the tokens accepted last."""
         if num_tokens:
             self._up_to_date().rollback(num_tokens)
 
@@ -382,7 +411,7 @@ class LLGuidanceMatcher:
 
 
 def _fill_together(
-    matchers: Sequence[LLGuidanceMatcher], engines: list[tuple[LLMatcher, int]], start: int, size: int, rows: int
+    matchers: Sequence[GrammarMatcher], engines: list[tuple[LLMatcher, int]], start: int, size: int, rows: int
 ) -> None:
     """Compute masks on several threads. If the grammars have grown, each is measured separately next time."""
     growing = [matchers[i]._grammar for _, i in engines if matchers[i]._grammar.meter is not None]

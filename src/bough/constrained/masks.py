@@ -8,13 +8,16 @@ import queue
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from bough.constrained.base import GrammarMatcher, MaskWords, mask_words
+from bough.constrained.base import MaskWords, mask_words
 from bough.kernels.library import set_ready
+
+if TYPE_CHECKING:
+    from bough.constrained.llguidance_backend import GrammarMatcher
 
 logger = logging.getLogger(__name__)
 

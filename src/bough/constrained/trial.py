@@ -18,7 +18,7 @@ from bough.child_process import module_command
 from bough.child_trial import TrialChild
 from bough.constrained.base import GrammarError
 from bough.constrained.judge import Case, TrialSetup, Verdict
-from bough.constrained.llguidance_backend import LLGuidanceBackend, LLGuidanceGrammar
+from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import Vocabulary
 from bough.sampling.sampling_params import GrammarSpec
@@ -56,11 +56,11 @@ class TrialBackend:
         self._backend = backend
         setup = TrialSetup(translator.whitespace_pattern, dict(translator.special_tokens), vocabulary)
         self._setup = msgspec.Raw(msgspec.msgpack.encode(setup))
-        self._idle: list[TrialProcess] = []
+        self._idle: list[TrialChild] = []
         self._lock = threading.Lock()
         self._closed = False
 
-    def compile(self, spec: GrammarSpec, timeout_s: float) -> LLGuidanceGrammar:
+    def compile(self, spec: GrammarSpec, timeout_s: float) -> Grammar:
         """Compile a grammar that needs no trial, or has passed it.
 
         Raises:
@@ -83,11 +83,11 @@ class TrialBackend:
         with self._lock:
             self._closed = True
             idle, self._idle = self._idle, []
-        for process in idle:
-            process.kill()
+        for child in idle:
+            child.kill()
 
     def _try(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
-        """Try a grammar out in the child.
+        """Try a grammar out in a child.
 
         Raises:
             GrammarError: it is too deep or too large.
@@ -97,57 +97,30 @@ class TrialBackend:
         deadline = time.monotonic() + timeout_s
         with self._lock:
             idle = self._idle.pop() if self._idle else None
-        if idle is not None:
-            try:
-                return self._ask(idle, spec, timeout_s)
-            except _ChildDied:
-                # Perhaps before it was asked, as when memory is short or a signal goes to a whole group.
+        verdict = None if idle is None else self._ask(idle, spec, timeout_s)
+        if verdict is None:
+            if idle is not None:
+                # It died perhaps before it was asked, as when memory is short or a signal goes to a whole group.
                 timeout_s = max(deadline - time.monotonic(), 0.0)
-        try:
-            return self._ask(TrialProcess(self._setup), spec, timeout_s)
-        except _ChildDied:
-            raise GrammarError("it is too deep or too large for the grammar engine", kind=spec.kind) from None
+            verdict = self._ask(TrialChild(COMMAND, self._setup, "tries grammars out"), spec, timeout_s)
+        if verdict is None:
+            raise GrammarError("it is too deep or too large for the grammar engine", kind=spec.kind)
+        return verdict
 
-    def _ask(self, process: TrialProcess, spec: GrammarSpec, timeout_s: float) -> Verdict:
-        survives = False
+    def _ask(self, child: TrialChild, spec: GrammarSpec, timeout_s: float) -> Verdict | None:
+        """Return the verdict of a child, which survives if it gives one; ``None`` if it has died."""
+        verdict = None
         try:
-            verdict = process.try_out(spec, timeout_s)
-            survives = True
+            verdict = child.ask(Case(spec, timeout_s), Verdict, timeout_s)
         except TimeoutError:
             raise
         except (EOFError, OSError):
-            raise _ChildDied from None
+            return None
         finally:
+            with self._lock:
+                survives = verdict is not None and not self._closed
+                if survives:
+                    self._idle.append(child)
             if not survives:
-                process.kill()
-        self._put_back(process)
+                child.kill()
         return verdict
-
-    def _put_back(self, process: TrialProcess) -> None:
-        with self._lock:
-            if not self._closed:
-                self._idle.append(process)
-                return
-        process.kill()
-
-
-class _ChildDied(Exception):
-    """The child has ended without an answer."""
-
-
-class TrialProcess(TrialChild):
-    """The parent's handle on the child.
-
-    Args:
-        setup: a :class:`~bough.constrained.judge.TrialSetup`, encoded once for all children.
-
-    Raises:
-        TrialUnavailable: the child does not start.
-    """
-
-    def __init__(self, setup: msgspec.Raw) -> None:
-        super().__init__(COMMAND, setup, "tries grammars out")
-
-    def try_out(self, spec: GrammarSpec, timeout_s: float) -> Verdict:
-        """Return the verdict on a specification; raises the same as :meth:`TrialChild.ask`."""
-        return self.ask(Case(spec, timeout_s), Verdict, timeout_s)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from bough.config.server_args import ServerArgs
-from bough.constrained.base import Grammar, GrammarError
-from bough.constrained.compiler import GrammarCompiler
-from bough.constrained.create import create_compiler
+from bough.constrained.base import GrammarError
+from bough.constrained.compiler import GrammarCompiler, create_compiler
 from bough.errors import BoughError, RequestFailed
 from bough.model_executor.worker_info import WorkerInfo
 from bough.sampling.sampling_params import GrammarSpec
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.tokenization.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from bough.constrained.llguidance_backend import Grammar
 
 logger = logging.getLogger(__name__)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from bough.constrained.base import ENDED, GOES_ON, MASKED, REFUSED, GrammarMatcher, Judgement
+from bough.constrained.base import ENDED, GOES_ON, MASKED, REFUSED, Judgement
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.scheduler.deltas import add_input_logprobs, delta_of, sampled_logprobs
 from bough.scheduler.endings import Endings
@@ -16,6 +16,9 @@ from bough.scheduler.planned import Planned
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.step_plan import IntArray, RowEmbedding, RowLogprobResult, StepResult
+
+if TYPE_CHECKING:
+    from bough.constrained.llguidance_backend import GrammarMatcher
 
 
 class _Sampled(NamedTuple):

@@ -13,7 +13,8 @@ from bough.ipc.messages import FinishReason, PositionLogprobs, TokenizedGenerate
 from bough.step_plan import IntArray
 
 if TYPE_CHECKING:
-    from bough.constrained.base import GrammarMatcher, MaskWords
+    from bough.constrained.base import MaskWords
+    from bough.constrained.llguidance_backend import GrammarMatcher
     from bough.mem_cache.kv_cache_manager import RequestKV
     from bough.scheduler.text_stops import TextStops
     from bough.scheduler.thinking_limit import ThinkingLimit
