@@ -12,7 +12,6 @@ Only the structure of RE2's syntax is read here (https://github.com/google/re2/w
 from __future__ import annotations
 
 import re
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 
@@ -39,113 +38,60 @@ def parse(pattern: str) -> PatternTree:
     """Read a pattern that RE2 accepts."""
     parser = _Parser(pattern)
     root = parser.alternation(flags="")
-    return PatternTree(root.whole(), root.beginnings(), root.can_be_empty(), parser.looks_ahead, parser.uses_bytes)
-
-
-class _Node(ABC):
-    @abstractmethod
-    def whole(self) -> str: ...
-
-    @abstractmethod
-    def beginnings(self) -> str: ...
-
-    @abstractmethod
-    def can_be_empty(self) -> bool: ...
+    return PatternTree(root.whole, root.beginnings, root.can_be_empty, parser.looks_ahead, parser.uses_bytes)
 
 
 @dataclass(frozen=True, slots=True)
-class _Char(_Node):
-    """Exactly one character."""
+class _Node:
+    """Part of a pattern; attributes as in :class:`PatternTree`.
 
-    source: str
+    Attributes:
+        is_single: it is one character, or a condition on a place in the text.
+    """
 
-    def whole(self) -> str:
-        return self.source
-
-    def beginnings(self) -> str:
-        return f"{self.source}?"
-
-    def can_be_empty(self) -> bool:
-        return False
+    whole: str
+    beginnings: str
+    can_be_empty: bool
+    is_single: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Assertion(_Node):
-    """A condition on a place in the text."""
-
-    source: str
-
-    def whole(self) -> str:
-        return self.source
-
-    def beginnings(self) -> str:
-        return ""
-
-    def can_be_empty(self) -> bool:
-        return True
+def _char(source: str) -> _Node:
+    return _Node(source, f"{source}?", False, is_single=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sequence(_Node):
-    items: tuple[_Node, ...]
-
-    def whole(self) -> str:
-        return "".join(item.whole() for item in self.items)
-
-    def beginnings(self) -> str:
-        rest = ""
-        for index in range(len(self.items) - 1, -1, -1):
-            item = self.items[index]
-            if index == len(self.items) - 1:
-                rest = item.beginnings()
-            elif isinstance(item, (_Char, _Assertion)):
-                rest = f"(?:{item.whole()}{rest})?"
-            else:
-                rest = f"(?:{item.beginnings()}|{item.whole()}{rest})"
-        return rest
-
-    def can_be_empty(self) -> bool:
-        return all(item.can_be_empty() for item in self.items)
+def _assertion(source: str) -> _Node:
+    return _Node(source, "", True, is_single=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Choice(_Node):
-    options: tuple[_Node, ...]
-
-    def whole(self) -> str:
-        return f"(?:{'|'.join(option.whole() for option in self.options)})"
-
-    def beginnings(self) -> str:
-        return f"(?:{'|'.join(option.beginnings() for option in self.options)})"
-
-    def can_be_empty(self) -> bool:
-        return any(option.can_be_empty() for option in self.options)
+def _sequence(items: list[_Node]) -> _Node:
+    rest = items[-1].beginnings if items else ""
+    for item in reversed(items[:-1]):
+        rest = f"(?:{item.whole}{rest})?" if item.is_single else f"(?:{item.beginnings}|{item.whole}{rest})"
+    return _Node("".join(item.whole for item in items), rest, all(item.can_be_empty for item in items))
 
 
-@dataclass(frozen=True, slots=True)
-class _Repeat(_Node):
-    item: _Node
-    least: int
-    most: int | None
+def _choice(options: list[_Node]) -> _Node:
+    return _Node(
+        f"(?:{'|'.join(option.whole for option in options)})",
+        f"(?:{'|'.join(option.beginnings for option in options)})",
+        any(option.can_be_empty for option in options),
+    )
 
-    def whole(self) -> str:
-        return f"(?:{self.item.whole()}){self._count(self.least, self.most)}"
 
-    def beginnings(self) -> str:
-        if self.most == 0:
-            return ""
-        before_last = None if self.most is None else self.most - 1
-        if before_last == 0:
-            return self.item.beginnings()
-        return f"(?:{self.item.whole()}){self._count(0, before_last)}(?:{self.item.beginnings()})"
+def _repeat(item: _Node, least: int, most: int | None) -> _Node:
+    whole = f"(?:{item.whole})"
+    if most == 0:
+        beginnings = ""
+    elif most == 1:
+        beginnings = item.beginnings
+    else:
+        beginnings = f"{whole}{_count(0, None if most is None else most - 1)}(?:{item.beginnings})"
+    return _Node(f"{whole}{_count(least, most)}", beginnings, least == 0 or item.can_be_empty)
 
-    def can_be_empty(self) -> bool:
-        return self.least == 0 or self.item.can_be_empty()
 
-    @staticmethod
-    def _count(least: int, most: int | None) -> str:
-        short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
-        return short or f"{{{least},{'' if most is None else most}}}"
+def _count(least: int, most: int | None) -> str:
+    short = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
+    return short or f"{{{least},{'' if most is None else most}}}"
 
 
 _COUNT = re.compile(r"\{(\d+)(,(\d*))?\}", re.ASCII)
@@ -175,21 +121,21 @@ class _Parser:
             char = source[self._at]
             if char == "|":
                 self._at += 1
-                options.append(_Sequence(tuple(items)))
+                options.append(_sequence(items))
                 items = []
             elif char == "(":
                 flags = self._group(flags, items)
             elif source.startswith(r"\Q", self._at):
                 end = source.find(r"\E", self._at)
                 quoted = source[self._at + 2 : len(source) if end < 0 else end]
-                items.extend(_Char(_scoped(_escape(char), flags)) for char in quoted)
+                items.extend(_char(_scoped(_escape(char), flags)) for char in quoted)
                 self._at = len(source) if end < 0 else end + 2
             else:
                 items.append(self._single(flags))
             if items:
                 items[-1] = self._repeated(items[-1])
-        options.append(_Sequence(tuple(items)))
-        return options[0] if len(options) == 1 else _Choice(tuple(options))
+        options.append(_sequence(items))
+        return options[0] if len(options) == 1 else _choice(options)
 
     def _group(self, flags: str, items: list[_Node]) -> str:
         """Read a group, or a change of flags. Returns the flags that hold after it."""
@@ -201,7 +147,7 @@ class _Parser:
             return inner
         body = self.alternation(inner)
         self._at += 1
-        items.append(_Choice((body,)))
+        items.append(_choice([body]))
         return flags
 
     def _single(self, flags: str) -> _Node:
@@ -214,17 +160,17 @@ class _Parser:
             kind = match[0][1]
             if kind in "AzbB":
                 self.looks_ahead = self.looks_ahead or kind != "A"
-                return _Assertion(match[0])
+                return _assertion(match[0])
             self.uses_bytes = self.uses_bytes or kind == "C"
-            return _Char(_scoped(match[0], flags))
+            return _char(_scoped(match[0], flags))
         if char == "[":
             self._at = self._end_of_class(start)
-            return _Char(_scoped(source[start : self._at], flags))
+            return _char(_scoped(source[start : self._at], flags))
         self._at += 1
         if char in "^$":
             self.looks_ahead = self.looks_ahead or char == "$"
-            return _Assertion(_scoped(char, flags))
-        return _Char(_scoped(char if char == "." else _escape(char), flags))
+            return _assertion(_scoped(char, flags))
+        return _char(_scoped(char if char == "." else _escape(char), flags))
 
     def _end_of_class(self, start: int) -> int:
         source = self._source
@@ -258,7 +204,7 @@ class _Parser:
             return item
         if source.startswith("?", self._at):  # which of several matches is preferred makes no difference here
             self._at += 1
-        return _Repeat(item, least, most)
+        return _repeat(item, least, most)
 
 
 def _escape(char: str) -> str:
