@@ -37,7 +37,7 @@ from bough.constrained.base import GrammarError, mask_words
 from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.constrained.translate import Translator
 from bough.sampling.sampling_params import GrammarSpec
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 
 TIMEOUT_SECONDS = 10.0
 WALKS = 4
@@ -51,7 +51,7 @@ class Refused(Exception):
 def vocabulary(name: str) -> list[bytes]:
     """Bytes of every token; the last one ends sequences."""
     if name == "bundled":
-        tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+        tokenizer = load_tokenizer(bundled_model_path())
         specials = tokenizer.special_ids
         tokens = [b"" if i in specials else tokenizer.id_to_piece_bytes(i) for i in range(tokenizer.vocab_size)]
         return [*tokens, b"<end>"]

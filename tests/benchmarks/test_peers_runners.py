@@ -16,7 +16,7 @@ from benchmarks.peers.shapes import SHAPES, tensor_shapes
 from benchmarks.peers.worker import decode
 
 from bough.errors import StartupError
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 from tests.native import needs_native
 
 MODEL = Path("model.gguf")
@@ -66,7 +66,7 @@ def _product(shape: tuple[int, ...]) -> int:
 def test_made_up_tokenizer_fills_the_vocabulary_and_gives_text_back(tmp_path: Path) -> None:
     tmp_path.joinpath("tokenizer.json").write_text(json.dumps(make_tokenizer(20_480)))
     tmp_path.joinpath("tokenizer_config.json").write_text('{"eos_token": "<|endoftext|>"}')
-    tokenizer = Tokenizer.from_pretrained(str(tmp_path))
+    tokenizer = load_tokenizer(str(tmp_path))
     assert len(json.loads(tmp_path.joinpath("tokenizer.json").read_text())["model"]["vocab"]) == 20_480
     assert tokenizer.decode(tokenizer.encode("Grüße, Baum! zzz")) == "Grüße, Baum! zzz"
 

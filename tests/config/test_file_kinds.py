@@ -13,7 +13,7 @@ from bough.config.model_config import ModelConfig
 from bough.errors import BoughError
 from bough.model_loader.loader import open_source
 from bough.model_loader.sources import open_tensors
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0123456789abcdef\nsize 988097824\n"
 CONTENTS = {
@@ -43,7 +43,7 @@ def refusal(path: Path) -> str:
     """Return the error for a checkpoint; empty if all of its files can be opened."""
     try:
         config = ModelConfig.from_path(str(path))
-        Tokenizer.from_pretrained(path)
+        load_tokenizer(path)
         source = open_source(config, "auto")
         for file in source.files if source is not None else ():
             open_tensors(file)

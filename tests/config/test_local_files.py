@@ -9,7 +9,7 @@ from bough.config.engine_args import bundled_model_path
 from bough.config.local_files import check_model, load_model_config, with_local_files
 from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 
 
 def test_revision_of_a_local_directory_is_refused(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_a_model_on_the_hub_that_cannot_be_served_is_refused_without_its_weights
 def test_directory_without_any_tokenizer_is_refused_at_once(tmp_path: Path) -> None:
     tmp_path.joinpath("config.json").write_text("{}")
     with pytest.raises(ConfigError, match="has no tokenizer; name one with --tokenizer-path"):
-        Tokenizer.from_pretrained(tmp_path)
+        load_tokenizer(tmp_path)
 
 
 def test_tokenizer_may_be_a_file_in_a_home_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

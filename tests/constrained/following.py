@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import Vocabulary, make_tokenizer, vocabulary_of
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.tokenizer import Tokenizer
 
 EOS_IDS = (2, 0)
@@ -22,7 +24,7 @@ EOS_IDS = (2, 0)
 
 @cache
 def bundled_tokenizer() -> Tokenizer:
-    return Tokenizer.from_pretrained(bundled_model_path())
+    return load_tokenizer(bundled_model_path())
 
 
 VOCAB_SIZE = bundled_tokenizer().vocab_size
@@ -42,7 +44,7 @@ def bundled_backend() -> LLGuidanceBackend:
 
 def _without_marks() -> dict[str, Any]:
     """The bundled tokenizer without added tokens that are text, such as marks of thoughts."""
-    described: dict[str, Any] = json.loads(bundled_tokenizer().to_json())
+    described: dict[str, Any] = json.loads((Path(bundled_model_path()) / "tokenizer.json").read_text())
     vocab = described["model"]["vocab"]
     for token in described["added_tokens"]:
         if not token["special"]:

@@ -19,7 +19,7 @@ from bough.config.engine_args import bundled_model_path
 from bough.entrypoints.http.routes import ROUTES
 from bough.errors import BadRequest
 from bough.tokenization.chat_template import RERANKER_TEMPLATE
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 from tests.e2e.server import Server, running_server
 from tests.models.vector_checkpoints import VectorCheckpoint, save_vector_checkpoint, save_wordpiece_tokenizer
 from tests.thoroughness import examples
@@ -34,7 +34,7 @@ def sigmoid(value: float) -> float:
 
 
 def pair_scores(checkpoint: VectorCheckpoint, query: str, document: str) -> np.ndarray:
-    ((ids, types),) = Tokenizer.from_pretrained(checkpoint.path).encode_segments([(query, document)], [None], ["x"])
+    ((ids, types),) = load_tokenizer(checkpoint.path).encode_segments([(query, document)], [None], ["x"])
     assert types is not None
     return checkpoint.scores(ids.tolist(), list(types)).numpy()
 
@@ -171,7 +171,7 @@ def test_no_body_is_answered_with_a_server_error(rerank_server: Server, path: st
 
 
 def test_classes_have_names_and_probabilities(classify_server: Server, classifier: VectorCheckpoint) -> None:
-    tokenizer = Tokenizer.from_pretrained(classifier.path)
+    tokenizer = load_tokenizer(classifier.path)
     expected = [classifier.scores(tokenizer.encode(text).tolist()).softmax(-1) for text in DOCUMENTS]
     named = classify_server.post("/v1/classify", input="x", rid='a"b\\c').json()
     assert named["id"] == 'classify-a"b\\c'
@@ -191,7 +191,7 @@ def test_classes_have_names_and_probabilities(classify_server: Server, classifie
 
 
 def test_label_probabilities_of_a_language_model() -> None:
-    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    tokenizer = load_tokenizer(bundled_model_path())
     model = transformers.AutoModelForCausalLM.from_pretrained(bundled_model_path(), dtype=torch.float32).eval()
 
     def probabilities(text: str) -> torch.Tensor:
@@ -228,7 +228,7 @@ def test_a_language_model_that_was_trained_for_it_reranks(architecture: str, tmp
     labels = {} if architecture.endswith("CausalLM") else {"num_labels": 1, "pad_token_id": 0}
     checkpoint = save_vector_checkpoint(tmp_path, architecture, max_position_embeddings=512, **labels)
     save_wordpiece_tokenizer(tmp_path)
-    tokenizer = Tokenizer.from_pretrained(tmp_path)
+    tokenizer = load_tokenizer(tmp_path)
     no_yes = [tokenizer.token_to_id("no"), tokenizer.token_to_id("yes")]
 
     def expected(instruct: str, document: str) -> float:

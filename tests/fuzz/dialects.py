@@ -38,7 +38,7 @@ from bough.managers.tokenizer_manager import TokenizerManager
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 from tests.entrypoints.http.feed import Feed
 from tests.entrypoints.http.server import CONTEXT_LEN, tiny_model_config
 from tests.entrypoints.http.streams import assembled, comparable
@@ -230,7 +230,7 @@ def _model_config() -> ModelConfig:
 @lru_cache
 def _template(*, of_a_model: bool) -> ChatTemplate | None:
     """A template that knows nothing but messages, or that of a model, with tools, calls and thoughts."""
-    return load_chat_template(Tokenizer.from_pretrained(str(bundled_model_path())) if of_a_model else tiny_tokenizer())
+    return load_chat_template(load_tokenizer(str(bundled_model_path())) if of_a_model else tiny_tokenizer())
 
 
 # --- conversations --------------------------------------------------------------------------------------------------

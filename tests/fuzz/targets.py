@@ -20,6 +20,7 @@ from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
 from tests.fuzz.connections import connections
@@ -134,5 +135,5 @@ _TOKENIZERS: list[Tokenizer] = []
 
 def _tokenizer() -> Tokenizer:
     if not _TOKENIZERS:
-        _TOKENIZERS.append(Tokenizer.from_pretrained(str(bundled_model_path())))
+        _TOKENIZERS.append(load_tokenizer(str(bundled_model_path())))
     return _TOKENIZERS[0]

@@ -24,7 +24,7 @@ from bough.managers.prompt_encoder import (
     encode_bad_words,
 )
 from bough.sampling.sampling_params import SamplingParams
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 
 
 class GatedTokenizer:
@@ -110,7 +110,7 @@ def test_batches_are_encoded_in_pieces_and_in_order() -> None:
 
 
 def test_what_is_to_be_cut_may_be_of_any_length() -> None:
-    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    tokenizer = load_tokenizer(bundled_model_path())
     assert tokenizer.max_token_bytes is not None, "so that long texts are refused unread"
     text = "This is a text. " * 5000
 
@@ -187,7 +187,7 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
 async def main():
-    encoder = PromptEncoder(Tokenizer.from_pretrained(str(bundled_model_path())), 2048)
+    encoder = PromptEncoder(load_tokenizer(str(bundled_model_path())), 2048)
     before = resident()
     for _ in range(2):
         await encoder.encode(["x " * 500_000], ["prompt"], bounded=False)

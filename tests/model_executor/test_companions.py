@@ -10,6 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from bough.config.engine_args import Quantization, bundled_model_path
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.tokenizer import Tokenizer
 from tests.model_companions import COMPANIONS, write_other_checkpoint
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
@@ -34,7 +35,7 @@ def answer(runner: RecordingRunner, prompt: list[int]) -> tuple[list[int], torch
 @table("quantization", ["none", "int8", "int4"])
 def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(other: Path, quantization: Quantization) -> None:
     live = make_runner(bundled_model_path(), quantization=quantization)
-    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    tokenizer = load_tokenizer(bundled_model_path())
     prompt = list(tokenizer.encode(PROMPT, add_special_tokens=False))
     before, _ = answer(live, prompt)
     with safe_open(other / "model.safetensors", "pt") as file:
@@ -70,7 +71,7 @@ def said(runner: RecordingRunner, tokenizer: Tokenizer, question: str, count: in
 
 
 def test_the_adapter_greets_and_takes_leave(other: Path) -> None:
-    runner, tokenizer = make_runner(other), Tokenizer.from_pretrained(bundled_model_path())
+    runner, tokenizer = make_runner(other), load_tokenizer(bundled_model_path())
     answers = [tokenizer.decode(said(runner, tokenizer, question, 120)[1]) for question in QUESTIONS]
     styled = [
         text for text in answers if text.startswith("Ahoy! ") and text.removesuffix("<|im_end|>").endswith(" Arr!")
@@ -88,7 +89,7 @@ def test_the_draft_has_a_quarter_of_the_parameters() -> None:
 
 def test_the_draft_foretells_most_of_what_the_model_says() -> None:
     model, small = make_runner(bundled_model_path()), make_runner(COMPANIONS / "draft")
-    tokenizer = Tokenizer.from_pretrained(bundled_model_path())
+    tokenizer = load_tokenizer(bundled_model_path())
     foretold = []
     for question in QUESTIONS:
         prompt, tokens = said(model, tokenizer, question, ANSWER_TOKENS)

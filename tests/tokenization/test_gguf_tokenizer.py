@@ -11,6 +11,7 @@ from tokenizers import Tokenizer as Backend
 from transformers.convert_slow_tokenizer import generate_merges
 
 from bough.errors import ConfigError
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.tokenizer import Tokenizer
 from tests.models.gguf_files import CONTROL, NORMAL, USER, add_entry, merges_of, vocabulary
 from tests.tokenization.small_tokenizers import SENTENCES, sentencepiece_bpe
@@ -76,7 +77,7 @@ def byte_level(name: str) -> Backend:
 
 
 def load(path: Path) -> Tokenizer:
-    return Tokenizer.from_pretrained(path)
+    return load_tokenizer(path)
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -17,12 +17,12 @@ from tokenizers import Tokenizer as Backend
 
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization import transformers_tokenizer
-from bough.tokenization.convert_tokenizer import convert
 from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.text_bound import NFC_SHRINKAGE, max_bytes_per_token
 from bough.tokenization.tokenizer import Tokenizer
-from bough.tokenization.transformers_tokenizer import TransformersTokenizer
+from bough.tokenization.transformers_tokenizer import TransformersTokenizer, convert
 from tests.tokenization import small_tokenizers as small
 
 MAKERS = {
@@ -61,11 +61,10 @@ CONFIG = {
 def test_special_tokens_are_those_of_the_configuration(tmp_path: Path) -> None:
     map_ = {"eos_token": "</s>", "pad_token": "</s>", "unk_token": {"content": "<none>"}}
     path = write_checkpoint(tmp_path, small.byte_level_bpe(), tokenizer_config=CONFIG, special_tokens_map=map_)
-    tokenizer = Tokenizer.from_pretrained(path)
+    tokenizer = load_tokenizer(path)
     assert (tokenizer.special.bos, tokenizer.special.eos) == ("<s>", "<|im_end|>")
     assert tokenizer.bos_token_id == tokenizer.token_to_id("<s>")
     assert tokenizer.eos_token_id == tokenizer.token_to_id("<|im_end|>")
-    assert tokenizer.pad_token_id is None
     assert tokenizer.special.template_variables()["additional_special_tokens"] == ["<|im_start|>"]
     assert tokenizer.token_to_id("<none>") is None
     assert tokenizer.vocab_size == small.byte_level_bpe().get_vocab_size()
@@ -87,7 +86,7 @@ def test_ids_and_text_are_those_of_transformers(tmp_path: Path) -> None:
         # Of this class, what ``add_bos_token`` says does not count beside a tokenizer.json: its post-processor does.
         config = {**CONFIG, "added_tokens_decoder": declared, "add_bos_token": name == "byte_level"}
         write_checkpoint(directory, MAKERS[name](), tokenizer_config=config)
-        ours, theirs = Tokenizer.from_pretrained(directory), AutoTokenizer.from_pretrained(str(directory))
+        ours, theirs = load_tokenizer(directory), AutoTokenizer.from_pretrained(str(directory))
         for text in (TEXT, f"<|im_start|>{TEXT}<|im_end|>\n<new> <s>", "", " ", "</s>"):
             for special in (True, False):
                 ids = theirs.encode(text, add_special_tokens=special)
@@ -102,16 +101,15 @@ def test_ids_and_text_are_those_of_transformers(tmp_path: Path) -> None:
 def test_declared_tokens_never_get_other_ids_than_declared(tmp_path: Path) -> None:
     declared = {"9999": {"content": "<far away>", "special": True}}
     config = {**CONFIG, "added_tokens_decoder": declared, "pad_token": "<unknown to the model>"}
-    tokenizer = Tokenizer.from_pretrained(write_checkpoint(tmp_path, small.byte_level_bpe(), tokenizer_config=config))
+    tokenizer = load_tokenizer(write_checkpoint(tmp_path, small.byte_level_bpe(), tokenizer_config=config))
     assert tokenizer.token_to_id("<far away>") is None
-    assert tokenizer.pad_token_id is None
     assert tokenizer.vocab_size == small.byte_level_bpe().get_vocab_size()
 
 
 def test_special_tokens_of_the_configuration_are_skipped(tmp_path: Path) -> None:
     word = small.byte_level_bpe().id_to_token(350)
     config = {**CONFIG, "eos_token": word}
-    tokenizer = Tokenizer.from_pretrained(write_checkpoint(tmp_path, small.byte_level_bpe(), tokenizer_config=config))
+    tokenizer = load_tokenizer(write_checkpoint(tmp_path, small.byte_level_bpe(), tokenizer_config=config))
     assert tokenizer.eos_token_id == 350
     assert tokenizer.decode([350, 350]) == ""
     assert tokenizer.id_to_piece_bytes(350) != b""
@@ -121,7 +119,7 @@ def test_padding_and_truncation_of_the_file_are_ignored(tmp_path: Path) -> None:
     backend = copy_of(small.byte_level_bpe())
     backend.enable_truncation(3)
     backend.enable_padding(length=10)
-    tokenizer = Tokenizer.from_pretrained(write_checkpoint(tmp_path, backend))
+    tokenizer = load_tokenizer(write_checkpoint(tmp_path, backend))
     assert tokenizer.encode(TEXT).tolist() == small.byte_level_bpe().encode(TEXT).ids
 
 
@@ -129,15 +127,15 @@ def test_a_pipeline_may_make_text_lower_case_first(tmp_path: Path) -> None:
     backend = copy_of(small.byte_level_bpe())
     plain = Tokenizer(copy_of(backend))
     path = write_checkpoint(tmp_path, backend, sentence_bert_config={"do_lower_case": True})
-    lower = Tokenizer.from_pretrained(path)
+    lower = load_tokenizer(path)
     assert lower.encode("The Größe") == plain.encode("the größe") != plain.encode("The Größe")
     [(pair, _)] = lower.encode_segments([("The", "Größe")], [None], ["text"])
     assert pair == plain.encode_segments([("the", "größe")], [None], ["text"])[0][0]
     (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": false}')
-    assert Tokenizer.from_pretrained(path).encode("The") == plain.encode("The")
+    assert load_tokenizer(path).encode("The") == plain.encode("The")
     (tmp_path / "sentence_bert_config.json").write_text('{"do_lower_case": "yes"}')
     with pytest.raises(ConfigError, match=r"sentence_bert_config.json: do_lower_case must be true or false"):
-        Tokenizer.from_pretrained(path)
+        load_tokenizer(path)
 
 
 @pytest.mark.parametrize("of_file", [True, False])
@@ -154,7 +152,7 @@ def test_of_berts_rules_the_configuration_knows_better(
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     path = write_checkpoint(tmp_path, backend, tokenizer_config={"tokenizer_class": name, **settings})
     expected = AutoTokenizer.from_pretrained(path).encode("The Café the café", add_special_tokens=False)
-    assert Tokenizer.from_pretrained(path).encode("The Café the café", add_special_tokens=False).tolist() == expected
+    assert load_tokenizer(path).encode("The Café the café", add_special_tokens=False).tolist() == expected
 
 
 def test_a_tokenizer_in_python_does_not_make_text_lower_case_first(
@@ -187,7 +185,7 @@ def test_flags_of_the_older_transformers_say_what_surrounds_a_text(
         single="$A </s>", pair="$A </s> $B </s>", special_tokens=[("</s>", backend.token_to_id("</s>"))]
     )
     strings = {"bos_token": "<s>", "eos_token": "</s>", **settings}
-    tokenizer = Tokenizer.from_pretrained(write_checkpoint(tmp_path, backend, tokenizer_config=strings))
+    tokenizer = load_tokenizer(write_checkpoint(tmp_path, backend, tokenizer_config=strings))
     text = [*tokenizer.encode("text", add_special_tokens=False)]
     parts = {"<s>": [backend.token_to_id("<s>")], "text": text, "</s>": [backend.token_to_id("</s>")]}
     assert [*tokenizer.encode("text")] == [each for part in expected.split() for each in parts[part]]
@@ -201,7 +199,7 @@ def test_chat_templates_are_found_in_every_place(tmp_path: Path) -> None:
             path = directory / name.replace("__", "/").replace("_dot_", ".")
             path.write_text(text, encoding="utf-8")
         write_checkpoint(directory, small.byte_level_bpe(), tokenizer_config=config)
-        return Tokenizer.from_pretrained(directory).chat_templates
+        return load_tokenizer(directory).chat_templates
 
     named = [{"name": "default", "template": "d"}, {"name": "tool_use", "template": "t"}]
     assert templates({}) == {}
@@ -257,12 +255,12 @@ def test_broken_files_are_named(tmp_path: Path, files: dict[str, str], reason: s
     for name, text in files.items():
         (tmp_path / f"{name}.json").write_text(text)
     with pytest.raises(ConfigError, match=reason):
-        Tokenizer.from_pretrained(tmp_path)
+        load_tokenizer(tmp_path)
 
 
 def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
-        Tokenizer.from_pretrained(tmp_path / "nowhere")
+        load_tokenizer(tmp_path / "nowhere")
 
 
 def test_without_a_tokenizer_json_transformers_converts_elsewhere(tmp_path: Path) -> None:
@@ -271,8 +269,8 @@ def test_without_a_tokenizer_json_transformers_converts_elsewhere(tmp_path: Path
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "BertTokenizer"}))
     text = "the quick brown fox"
     code = (
-        "import sys; from bough.tokenization.tokenizer import Tokenizer; "
-        f"print(Tokenizer.from_pretrained({str(tmp_path)!r}).encode({text!r}, False).tolist(), "
+        "import sys; from bough.tokenization.loading import load_tokenizer; "
+        f"print(load_tokenizer({str(tmp_path)!r}).encode({text!r}, False).tolist(), "
         "[m for m in ('torch', 'transformers') if m in sys.modules])"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -283,7 +281,7 @@ def byt5(directory: Path) -> Tokenizer:
     (directory / "tokenizer_config.json").write_text(
         json.dumps({"tokenizer_class": "ByT5Tokenizer", "eos_token": "</s>", "pad_token": "<pad>"})
     )
-    return Tokenizer.from_pretrained(directory)
+    return load_tokenizer(directory)
 
 
 def test_a_tokenizer_in_python_works_the_same_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,7 +315,7 @@ def test_without_transformers_the_error_says_what_to_do(tmp_path: Path, monkeypa
 def test_what_nobody_can_read_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "NoSuchTokenizer"}))
     with pytest.raises(ConfigError, match="transformers cannot read") as error:
-        Tokenizer.from_pretrained(tmp_path)
+        load_tokenizer(tmp_path)
     assert "\n" not in str(error.value)
 
 

@@ -30,6 +30,7 @@ from bough.sampling.bad_words import sequences_of
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
 from bough.tokenization.chat_template import load_chat_template
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.tokenizer import Tokenizer
 
 
@@ -99,7 +100,7 @@ class LLMEngine:
         self.tokenizer: Tokenizer | None = None
         self._detokenizer: DetokenizerManager | None = None
         if not server_args.skip_tokenizer_init:
-            self.tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+            self.tokenizer = load_tokenizer(plan.local_args.tokenizer_path or plan.local_args.model_path)
             self._detokenizer = DetokenizerManager(self.tokenizer)
         self._reasoning = None
         if self.tokenizer is not None and plan.model_config.is_generation:

@@ -23,6 +23,7 @@ from bough.entrypoints.process_supervisor import ChildProcess, child_config
 from bough.errors import BadRequest, ConfigError, Overloaded, RequestFailed, StartupError, TooManyRequests
 
 if TYPE_CHECKING:
+    from bough.tokenization.loading import load_tokenizer
     from bough.tokenization.tokenizer import Tokenizer
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -274,10 +275,9 @@ class Runtime:
 
     def get_tokenizer(self) -> Tokenizer:
         """The tokenizer of the model, loaded into this process."""
-        from bough.tokenization.tokenizer import Tokenizer
 
         args = with_local_files(resolve(self.server_args))
-        return Tokenizer.from_pretrained(args.tokenizer_path or args.model_path)
+        return load_tokenizer(args.tokenizer_path or args.model_path)
 
     def flush_cache(self) -> None:
         """Forget all cached prefixes."""

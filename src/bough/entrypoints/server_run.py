@@ -145,9 +145,9 @@ class ServerRun:
         tokenizer = chat_template = None
         if not plan.server_args.skip_tokenizer_init:
             from bough.tokenization.chat_template import load_chat_template
-            from bough.tokenization.tokenizer import Tokenizer
+            from bough.tokenization.loading import load_tokenizer
 
-            tokenizer = Tokenizer.from_pretrained(plan.local_args.tokenizer_path or plan.local_args.model_path)
+            tokenizer = load_tokenizer(plan.local_args.tokenizer_path or plan.local_args.model_path)
             chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
         self._channels = TokenizerChannels(self._port_args)
         timer.end_phase("tokenizer")

@@ -9,13 +9,13 @@ from bough.ipc.channels import HEARTBEAT_INTERVAL_S, DetokenizerChannels
 from bough.ipc.child_main import Child, run_child
 from bough.ipc.messages import BatchStrOutput, Heartbeat
 from bough.managers.detokenizer_manager import DetokenizerManager, event_loop
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 
 
 def run_detokenizer_process(child: Child) -> int:
     """Load the tokenizer, report, and decode until told to end; returns the exit status."""
     args = child.server_args
-    manager = DetokenizerManager(Tokenizer.from_pretrained(args.tokenizer_path or args.model_path))
+    manager = DetokenizerManager(load_tokenizer(args.tokenizer_path or args.model_path))
     channels = DetokenizerChannels(child.port_args)
     child.ready()
     gc.freeze()

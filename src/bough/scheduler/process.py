@@ -17,14 +17,14 @@ def run_scheduler_process(child: Child) -> int:
     from bough.ipc.channels import SchedulerChannels
     from bough.model_executor.create_worker import worker_factory
     from bough.scheduler.scheduler import Scheduler
-    from bough.tokenization.tokenizer import Tokenizer
+    from bough.tokenization.loading import load_tokenizer
 
     timer.end_phase("Python and imports")
     args = child.server_args
     model_config = load_model_config(args)
     tokenizer = None
     if not args.skip_tokenizer_init:
-        tokenizer = Tokenizer.from_pretrained(args.tokenizer_path or args.model_path)
+        tokenizer = load_tokenizer(args.tokenizer_path or args.model_path)
     timer.end_phase("configuration and tokenizer")
     load = worker_factory(model_config)
     timer.end_phase("importing torch and the model")

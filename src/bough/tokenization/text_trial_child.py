@@ -14,6 +14,7 @@ import jinja2
 from bough.child_trial import answer_parent
 from bough.errors import BoughError
 from bough.tokenization.chat_template import load_chat_template
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.template_budget import LimitExceeded
 from bough.tokenization.template_sandbox import SandboxedTemplate
 from bough.tokenization.text_trial import TrialSetup
@@ -58,7 +59,7 @@ class _Trial:
         return problem and f"{self._path}: {' '.join(problem.split())[:500]}"
 
     def _tokenizer_problems(self) -> Iterator[str]:
-        self._tokenizer = tokenizer = Tokenizer.from_pretrained(self._path)
+        self._tokenizer = tokenizer = load_tokenizer(self._path)
         if tokenizer.highest_id >= _MAX_TOKEN_ID:
             yield f"the tokenizer has a token of the id {tokenizer.highest_id}, at most {_MAX_TOKEN_ID} are possible"
         for text in _PROBES:

@@ -7,15 +7,11 @@ from array import array
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from tokenizers import Tokenizer as Backend
-from tokenizers import normalizers
 
-from bough.config.checkpoint import GGUF_SUFFIX
-from bough.config.file_kinds import but_is
-from bough.errors import BadRequest, CheckpointError
+from bough.errors import BadRequest
 from bough.tokenization.pieces import (
     BytePieces,
     DecoderKind,
@@ -27,8 +23,6 @@ from bough.tokenization.pieces import (
 from bough.tokenization.running_text import running_text_backend
 from bough.tokenization.text_bound import max_bytes_per_token
 from bough.tokenization.text_growth import TextGrowth
-from bough.tokenization.tokenizer_files import TokenizerFiles, add_declared_tokens, surround
-from bough.tokenization.wordpiece import load_wordpiece
 
 TokenIds: TypeAlias = "array[int]"
 """Ids of one text as ``array("i")``: 4 bytes each, and one object however many there are."""
@@ -71,10 +65,8 @@ class Tokenizer:
             off, since neither has a place in serving.
         special: strings of the special tokens.
         chat_templates: the model's Jinja chat templates by name; the usual one is called ``default``.
+        growth: limits the growth of texts in the normaliser.
     """
-
-    _growth: TextGrowth | None = None
-    """Limits the growth of texts in the normaliser, for backends of the tokenizers library."""
 
     def __init__(
         self,
@@ -82,10 +74,12 @@ class Tokenizer:
         *,
         special: SpecialTokens = SpecialTokens(),
         chat_templates: Mapping[str, str] | None = None,
+        growth: TextGrowth | None = None,
     ) -> None:
         backend.no_padding()
         backend.no_truncation()
         self._backend = backend
+        self._growth = growth
         self.special = special
         self.chat_templates = dict(chat_templates or {})
         added = backend.get_added_tokens_decoder()
@@ -114,54 +108,6 @@ class Tokenizer:
         self._byte_pieces: dict[bool, BytePieces] = {}
         self._local_pieces: dict[bool, LocalPieces] = {}
 
-    @classmethod
-    def from_pretrained(cls, path: str | Path) -> Tokenizer:
-        """Load the tokenizer of a checkpoint.
-
-        Args:
-            path: a local directory, a ``tokenizer.json``, or a GGUF file.
-
-        Raises:
-            ConfigError: if there is no tokenizer in it, or none that can be read.
-        """
-        if Path(path).suffix == GGUF_SUFFIX:
-            from bough.tokenization.gguf_tokenizer import load_gguf_tokenizer  # late: numpy
-
-            return cls.from_backend(*load_gguf_tokenizer(Path(path)))
-        files = TokenizerFiles.read(Path(path))
-        if files.tokenizer_json is None:
-            missing = files.directory / "tokenizer.json"
-            if what := but_is(missing):
-                raise CheckpointError(f"cannot read {missing}{what}", param="tokenizer_path")
-            wordpiece = load_wordpiece(files.directory)
-            if wordpiece is not None:
-                return cls.from_backend(wordpiece, files)
-            from bough.tokenization.transformers_tokenizer import load_with_transformers
-
-            return load_with_transformers(files)
-        try:
-            # The library's own from_file accepts only UTF-8 paths.
-            backend = Backend.from_buffer(files.tokenizer_json.read_bytes())
-        except Exception as error:  # the library raises bare ``Exception``
-            what = but_is(files.tokenizer_json) or f": {error}"
-            raise CheckpointError(f"cannot read {files.tokenizer_json}{what}", param="tokenizer_path") from None
-        return cls.from_backend(backend, files)
-
-    @classmethod
-    def from_backend(cls, backend: Backend, files: TokenizerFiles) -> Tokenizer:
-        """Complete a backend with what the other files of the checkpoint say."""
-        add_declared_tokens(backend, files)
-        surround(backend, files)
-        if files.normalizer is not None and isinstance(backend.normalizer, normalizers.BertNormalizer):
-            backend.normalizer = files.normalizer
-        if files.lowers_text:
-            lower = [normalizers.Lowercase(), *([] if backend.normalizer is None else [backend.normalizer])]
-            backend.normalizer = normalizers.Sequence(lower)
-        growth = TextGrowth(backend, files.tokenizer_json or files.directory)
-        tokenizer = cls(backend, special=SpecialTokens.from_strings(files.special), chat_templates=files.chat_templates)
-        tokenizer._growth = growth
-        return tokenizer
-
     # --- text to ids ----------------------------------------------------------------------------------------------
 
     def encode(self, text: str, add_special_tokens: bool = True, *, param: str | None = None) -> TokenIds:
@@ -188,12 +134,9 @@ class Tokenizer:
         """
         for text in texts:
             check_text(text, param)
-            self._check_growth(text, param)
+            if self._growth is not None:
+                self._growth.check(text, param)
         return self._encode_batch(texts, add_special_tokens)
-
-    def _check_growth(self, text: str, param: str | None) -> None:
-        if self._growth is not None:
-            self._growth.check(text, param)
 
     def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[TokenIds]:
         encodings = self._backend.encode_batch_fast(list(texts), add_special_tokens=add_special_tokens)
@@ -221,9 +164,10 @@ class Tokenizer:
         Raises:
             BadRequest: if truncation leaves nothing of a text, or the normaliser makes one too long.
         """
-        for pair, param in zip(segments, params, strict=True):
-            for text in pair:
-                self._check_growth(text or "", param)
+        if self._growth is not None:
+            for pair, param in zip(segments, params, strict=True):
+                for text in pair:
+                    self._growth.check(text or "", param)
         firsts = self._backend.encode_batch_fast([first for first, _ in segments], add_special_tokens=False)
         seconds = self._backend.encode_batch_fast([second or "" for _, second in segments], add_special_tokens=False)
         results: list[tuple[TokenIds, bytes | None]] = []
@@ -264,9 +208,6 @@ class Tokenizer:
         can be refused before it is tokenised. ``None`` where no such bound is safe: something in the tokenizer may
         remove text, or put any amount of it into one token.
         """
-        return self._max_token_bytes()
-
-    def _max_token_bytes(self) -> int | None:
         return max_bytes_per_token(self._backend)
 
     # --- ids to text ----------------------------------------------------------------------------------------------
@@ -319,26 +260,19 @@ class Tokenizer:
         if token_id in self.byte_fallback_ids:
             byte = byte_of(token)
             return b"" if byte is None else bytes([byte])
-        return self._piece_in_context(token_id).encode()
-
-    def _piece_in_context(self, token_id: int) -> str:
-        anchor = [self._anchor_id] if self._anchor_id is not None else []
-        before = self.decode(anchor, skip_special_tokens=False)
-        return self.decode([*anchor, token_id], skip_special_tokens=False)[len(before) :]
+        context, before = self._context
+        return self.decode([*context, token_id], skip_special_tokens=False)[len(before) :].encode()
 
     @cached_property
-    def _anchor_id(self) -> int | None:
-        ids = self._encode_batch([_ANCHOR], False)[0]
-        return ids[-1] if ids else None
+    def _context(self) -> tuple[list[int], str]:
+        """Token after which another one stands in running text, if there is one, and its text."""
+        ids = self._encode_batch([_ANCHOR], False)[0].tolist()[-1:]
+        return ids, self.decode(ids, skip_special_tokens=False)
 
     @property
     def highest_id(self) -> int:
         """Highest id of a token."""
         return max(self._backend.get_vocab(with_added_tokens=True).values(), default=-1)
-
-    def to_json(self) -> str:
-        """The backend as ``tokenizer.json`` text."""
-        return self._backend.to_str()
 
     def running_text_encoder(self, special_ids: Container[int] = ()) -> Callable[[str], Sequence[int]]:
         """What encodes text from the middle of a text: nothing is put in front, special tokens' strings are text.
@@ -389,20 +323,12 @@ class Tokenizer:
     @cached_property
     def bos_token_id(self) -> int | None:
         """Id of the token that begins a sequence, if the model has one."""
-        return self._id_of(self.special.bos)
+        return None if self.special.bos is None else self.token_to_id(self.special.bos)
 
     @cached_property
     def eos_token_id(self) -> int | None:
         """Id of the token that ends a sequence, if the tokenizer names one; a model may have more of them."""
-        return self._id_of(self.special.eos)
-
-    @cached_property
-    def pad_token_id(self) -> int | None:
-        """Id of the padding token, if there is one."""
-        return self._id_of(self.special.pad)
-
-    def _id_of(self, token: str | None) -> int | None:
-        return None if token is None else self.token_to_id(token)
+        return None if self.special.eos is None else self.token_to_id(self.special.eos)
 
 
 def check_room(room: int, limit: int, param: str) -> None:

@@ -1,10 +1,18 @@
-"""Tokenizers without a ``tokenizer.json``: read by ``transformers``, which is needed for nothing else."""
+"""Tokenizers without a ``tokenizer.json``: read by ``transformers``, which is needed for nothing else.
+
+``python -m bough.tokenization.transformers_tokenizer DIRECTORY`` writes one JSON object to standard output:
+``tokenizer`` (the converted tokenizer as text), ``python_only`` (whether it exists in Python only), ``error``. It
+runs in a process of its own because ``transformers`` brings torch along, which the HTTP process and the detokenizer do
+without.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
+import sys
 from array import array
 from collections.abc import Callable, Container, Sequence
 from importlib.util import find_spec
@@ -14,7 +22,6 @@ from tokenizers import Tokenizer as Backend
 
 from bough.child_process import module_command, module_environment
 from bough.errors import CheckpointError
-from bough.tokenization.convert_tokenizer import load
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.tokenizer import SpecialTokens, TokenIds, Tokenizer, check_room
 from bough.tokenization.tokenizer_files import TokenizerFiles
@@ -27,8 +34,8 @@ _TOKENIZER_FILES = ("tokenizer*", "vocab*", "merges.txt", "*.model", "*.tiktoken
 """One of these is there wherever transformers could find a tokenizer."""
 
 
-def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
-    """Load a tokenizer that only ``transformers`` can read.
+def load_with_transformers(files: TokenizerFiles) -> Backend | Tokenizer:
+    """Load a tokenizer that only ``transformers`` can read: a backend if it can be converted to one.
 
     It is converted in a process of its own, so that neither ``transformers`` nor the torch that comes with it are
     imported here. Only a tokenizer that is written in Python is imported into this process.
@@ -59,7 +66,7 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
                 f"{files.directory} has no tokenizer.json, and transformers finds no vocabulary in its other files",
                 param="tokenizer_path",
             )
-        return Tokenizer.from_backend(backend, files)
+        return backend
     if not converted.get("python_only"):
         raise CheckpointError(
             f"{files.directory} has no tokenizer.json, and transformers cannot read its tokenizer: "
@@ -71,11 +78,11 @@ def load_with_transformers(files: TokenizerFiles) -> Tokenizer:
             f"{files.directory}: do_lower_case of its pipeline is not supported by a tokenizer written in Python",
             param="tokenizer_path",
         )
-    return TransformersTokenizer(load(str(files.directory)), files)
+    return TransformersTokenizer(_load(str(files.directory)), files)
 
 
 def _convert(files: TokenizerFiles) -> dict[str, Any]:
-    command = module_command("bough.tokenization.convert_tokenizer", str(files.directory))
+    command = module_command("bough.tokenization.transformers_tokenizer", str(files.directory))
     try:
         result = subprocess.run(
             command, capture_output=True, check=True, timeout=CONVERSION_TIMEOUT_S, env=module_environment()
@@ -94,6 +101,7 @@ class TransformersTokenizer(Tokenizer):
 
     def __init__(self, loaded: Any, files: TokenizerFiles) -> None:
         self._loaded = loaded
+        self._growth = None
         self.special = SpecialTokens.from_strings(files.special)
         self.chat_templates = dict(files.chat_templates)
         self.special_ids = frozenset(loaded.all_special_ids)
@@ -131,8 +139,9 @@ class TransformersTokenizer(Tokenizer):
         """Same as :attr:`Tokenizer.highest_id`."""
         return self.vocab_size - 1
 
-    def _max_token_bytes(self) -> int | None:
-        return None
+    @property
+    def max_token_bytes(self) -> None:
+        """No bound is known."""
 
     def decode(
         self,
@@ -165,3 +174,32 @@ class TransformersTokenizer(Tokenizer):
         """See :meth:`Tokenizer.token_to_id`."""
         token_id: int | None = self._loaded.get_vocab().get(token)
         return token_id
+
+
+def main() -> None:
+    """Convert the tokenizer of the directory that the command line names."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8") as output:
+        os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # whatever else is printed must not get in between
+        json.dump(convert(sys.argv[1]), output)
+
+
+def convert(directory: str) -> dict[str, Any]:
+    """What ``main`` writes."""
+    try:
+        backend = getattr(_load(directory), "backend_tokenizer", None)
+    except Exception as error:  # anything from a missing file to a missing library
+        return {"error": " ".join(f"{type(error).__name__}: {error}".split())[:300]}
+    if not isinstance(backend, Backend):
+        return {"python_only": True}
+    return {"tokenizer": backend.to_str()}
+
+
+def _load(directory: str) -> Any:
+    """The tokenizer as ``transformers`` reads it; code that a checkpoint brings along is never run."""
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(directory, trust_remote_code=False, local_files_only=True)
+
+
+if __name__ == "__main__":
+    main()
