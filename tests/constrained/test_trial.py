@@ -179,7 +179,7 @@ def test_how_many_cores_there_are_is_nothing_to_the_children(tried: TrialBackend
     (child,) = children()
     assert {**child.environ(), **child_trial.ONE_THREAD} == child.environ()
     limit, _ = child.rlimit(resource.RLIMIT_AS)
-    assert child.memory_info().vms < limit - MAX_MEMORY_BYTES + 2**28
+    assert child.memory_info().vms < limit - MAX_MEMORY_BYTES + 2**29
 
 
 def test_deep_chains_of_references_hurt_nobody(tried: TrialBackend) -> None:

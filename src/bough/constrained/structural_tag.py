@@ -27,38 +27,124 @@ is a constant. The strings of special tokens in constants stand for these tokens
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Annotated, Any, TypeVar, Union
+
+import msgspec
+from msgspec import Meta
 
 from bough.constrained.bare_strings import patterns_of
 from bough.constrained.ebnf import EbnfError, to_lark
-from bough.constrained.lark_text import lark_string
+from bough.constrained.lark_text import LarkRules, lark_choice
+from bough.json_words import problem_with, split_place
 from bough.sampling.sampling_params import GrammarSpec
 
 MAX_PARTS = 8192
 """Most tags and other parts in all."""
 
-_KEYS: dict[str, tuple[str, ...]] = {
-    "const_string": ("value",),
-    "json_schema": ("json_schema",),
-    "bare_string": ("json_schema",),
-    "regex": ("pattern",),
-    "grammar": ("grammar",),
-    "any_text": (),
-    "sequence": ("elements",),
-    "or": ("elements",),
-    "subsequence": ("elements", "required", "separator"),
-    "tag": ("begin", "content", "end"),
-    "triggered_tags": ("triggers", "tags"),
-    "tags_with_separator": ("tags", "separator"),
-}
-_FLAGS = ("at_least_one", "stop_after_first")
-_LAZY_TEXT = "FREE_TEXT"
 _MAX_SHOWN_CHARS = 80
 """Of a tag's beginning, in errors."""
+
+_T = TypeVar("_T")
+_Listed = Annotated[list[_T], Meta(min_length=1)]
+
+
+class _Form(msgspec.Struct, tag_field="type", forbid_unknown_fields=True):
+    pass
+
+
+class _ConstString(_Form, tag="const_string"):
+    value: str
+
+
+class _JsonSchema(_Form, tag="json_schema"):
+    json_schema: dict[str, Any] | bool
+
+
+class _BareString(_Form, tag="bare_string"):
+    json_schema: dict[str, Any]
+
+
+class _Regex(_Form, tag="regex"):
+    pattern: str
+
+
+class _Grammar(_Form, tag="grammar"):
+    grammar: str
+
+
+class _AnyText(_Form, tag="any_text"):
+    pass
+
+
+class _Sequence(_Form, tag="sequence"):
+    elements: _Listed[_Format]
+
+
+class _Or(_Form, tag="or"):
+    elements: _Listed[_Format]
+
+
+class _Subsequence(_Form, tag="subsequence"):
+    elements: _Listed[_Format]
+    required: list[bool]
+    separator: str
+
+
+class _Tag(_Form, tag="tag"):
+    begin: str
+    content: _Format
+    end: str
+
+
+class _TriggeredTags(_Form, tag="triggered_tags"):
+    triggers: _Listed[Annotated[str, Meta(min_length=1)]]
+    tags: _Listed[_Tag]
+    at_least_one: bool = False
+    stop_after_first: bool = False
+
+
+class _TagsWithSeparator(_Form, tag="tags_with_separator"):
+    tags: _Listed[_Tag]
+    separator: str
+    at_least_one: bool = False
+    stop_after_first: bool = False
+    at_most: Annotated[int, Meta(ge=1)] | None = None
+
+
+_Format = Union[  # noqa: UP007
+    _ConstString,
+    _JsonSchema,
+    _BareString,
+    _Regex,
+    _Grammar,
+    _AnyText,
+    _Sequence,
+    _Or,
+    _Subsequence,
+    _Tag,
+    _TriggeredTags,
+    _TagsWithSeparator,
+]
+
+
+class _Structure(msgspec.Struct, forbid_unknown_fields=True):
+    begin: str
+    end: str
+    schema: Any = msgspec.field(default_factory=dict)
+
+
+class _Older(msgspec.Struct, forbid_unknown_fields=True):
+    structures: _Listed[_Structure]
+    triggers: Any
+    type: Any = None
+
+
+class _Newer(msgspec.Struct, forbid_unknown_fields=True):
+    format: Any
+    type: Any = None
 
 
 class TagError(ValueError):
@@ -110,125 +196,88 @@ class StructuralTagWriter:
     ) -> None:
         self._json_rule = json_rule
         self._regex_rule = regex_rule
-        self._special = dict(special_tokens)
-        longest_first = sorted(self._special, key=len, reverse=True)
-        self._splitter = re.compile(f"({'|'.join(map(re.escape, longest_first))})") if longest_first else None
-        self._lines = [f"{_LAZY_TEXT}: /(?s:.*)/"]
+        self._rules = LarkRules(special_tokens)
         self._schemas: dict[str, str] = {}
         """Rules for schemas, each of which is written once."""
-        self._free = _Open(self._text_until, is_free=True)
+        self._free = _Open(self._rules.text_until, is_free=True)
         self._count = 0
 
     def write(self, tag: dict[str, Any]) -> str:
-        """The whole grammar, from ``start``.
+        """Return the whole grammar, from ``start``.
 
         Raises:
             TagError: the tag is wrong or not supported.
         """
-        body = self._sequence(self._items(format_of(tag), "format"))
-        return "\n".join([f"start: {body}", *self._lines]) + "\n"
+        form: _Format = _checked(format_of(tag), _Format, "format")
+        body = self._sequence(self._items(form, "format"))
+        return "\n".join([f"start: {body}", *self._rules.lines]) + "\n"
 
-    # --- parts ---
-
-    def _items(self, form: Any, where: str) -> list[_Item]:
-        """What a format consists of, in order."""
+    def _items(self, form: _Format, where: str) -> list[_Item]:
+        """Return the items that a format consists of, in order."""
         self._count += 1
         if self._count > MAX_PARTS:
             raise TagError(f"there are more than {MAX_PARTS} parts")
-        if not isinstance(form, dict):
-            raise TagError(f"{where} must be an object")
-        kind = form.get("type")
-        if not isinstance(kind, str) or kind not in _KEYS:
-            raise TagError(f"{where}.type must be one of {', '.join(_KEYS)}")
-        flags = _FLAGS if kind in ("triggered_tags", "tags_with_separator") else ()
-        bounds = ("at_most",) if kind == "tags_with_separator" else ()
-        _check_keys(form, where, _KEYS[kind], ("type", *flags, *bounds))
-        for flag in flags:
-            if not isinstance(form.get(flag, False), bool):
-                raise TagError(f"{where}.{flag} must be true or false")
-        make: Callable[[dict[str, Any], str], list[_Item]] = getattr(self, f"_{kind}_items")
-        return make(form, where)
+        match form:
+            case _ConstString():
+                return _constant(form.value)
+            case _JsonSchema():
+                return [self._json(form.json_schema)]
+            case _BareString():
+                patterns = patterns_of(form.json_schema)
+                return [self._pattern(f"({' & '.join(map(self._regex_rule, patterns))})") if patterns else self._free]
+            case _Regex():
+                return [self._pattern(self._regex_rule(form.pattern))]
+            case _Grammar():
+                return [_Open(lambda end: self._grammar(form.grammar, end, where))]
+            case _AnyText():
+                return [self._free]
+            case _Sequence():
+                return [item for items in self._elements(form, where) for item in items]
+            case _Or():
+                return [self._or(self._elements(form, where))]
+            case _Subsequence():
+                return [self._subsequence(form, where)]
+            case _Tag():
+                content = self._items(form.content, f"{where}.content")
+                return [*_constant(form.begin), *content, *_constant(form.end)]
+            case _TriggeredTags():
+                return [self._triggered_tags(form, where)]
+            case _TagsWithSeparator():
+                return [self._tags_with_separator(form, where)]
 
-    def _const_string_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        return _constant(_string(form, "value", where))
+    def _elements(self, form: _Sequence | _Or | _Subsequence, where: str) -> list[list[_Item]]:
+        return [self._items(element, f"{where}.elements[{i}]") for i, element in enumerate(form.elements)]
 
-    def _json_schema_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        schema = form["json_schema"]
-        if not isinstance(schema, (dict, bool)):
-            raise TagError(f"{where}.json_schema must be a schema")
+    def _json(self, schema: dict[str, Any] | bool) -> _Exact:
         text = json.dumps(schema)
         if text not in self._schemas:
-            self._schemas[text] = self._rule_of(self._json_rule(schema))
-        return [_Exact(self._schemas[text])]
-
-    def _bare_string_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        schema = form["json_schema"]
-        if not isinstance(schema, dict):
-            raise TagError(f"{where}.json_schema must be the schema of a string")
-        patterns = patterns_of(schema)
-        if not patterns:
-            return [self._free]
-        return [self._pattern(f"({' & '.join(map(self._regex_rule, patterns))})")]
-
-    def _regex_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        return [self._pattern(self._regex_rule(_string(form, "pattern", where)))]
+            self._schemas[text] = self._rules.rule(self._json_rule(schema))
+        return _Exact(self._schemas[text])
 
     def _pattern(self, terminal: str) -> _Open:
-        return _Open(lambda end: self._text_until(end, terminal))
+        return _Open(lambda end: self._rules.text_until(end, terminal))
 
-    def _grammar_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        grammar = _string(form, "grammar", where)
+    def _grammar(self, grammar: str, end: str | None, where: str) -> str:
+        name = self._rules.new_name("grammar")
+        text, pieces = self._rules.split_end(end)
+        try:
+            self._rules.lines.append(to_lark(grammar, start=name, prefix=f"{name}_", end=text))
+        except EbnfError as error:
+            raise TagError(f"{where}.grammar: {error}") from None
+        return " ".join([name, *pieces])
 
-        def write(end: str | None) -> str:
-            name = self._new_name("grammar")
-            text, pieces = self._split_end(end)
-            try:
-                self._lines.append(to_lark(grammar, start=name, prefix=f"{name}_", end=text))
-            except EbnfError as error:
-                raise TagError(f"{where}.grammar: {error}") from None
-            return " ".join([name, *pieces])
-
-        return [_Open(write)]
-
-    def _any_text_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        return [self._free]
-
-    def _sequence_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        return [
-            item
-            for i, element in enumerate(_list(form, "elements", where))
-            for item in self._items(element, f"{where}.elements[{i}]")
-        ]
-
-    def _or_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        options = [
-            self._items(element, f"{where}.elements[{i}]") for i, element in enumerate(_list(form, "elements", where))
-        ]
-        last = [items[-1] for items in options if items]
-        open_ = [item for item in last if isinstance(item, _Open)]
+    def _or(self, options: list[list[_Item]]) -> _Item:
+        open_ = [items[-1] for items in options if items and isinstance(items[-1], _Open)]
         if not open_:
-            return [_Exact(self._either([self._sequence(items) for items in options]))]
-        return [
-            _Open(
-                lambda end: self._either([self._sequence(items, end) for items in options]),
-                is_free=any(item.is_free for item in open_),
-            )
-        ]
+            return _Exact(self._either(options))
+        return _Open(lambda end: self._either(options, end), is_free=any(item.is_free for item in open_))
 
-    def _subsequence_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        elements = _list(form, "elements", where)
-        required = form["required"]
-        if (
-            not isinstance(required, list)
-            or len(required) != len(elements)
-            or not all(isinstance(each, bool) for each in required)
-        ):
+    def _subsequence(self, form: _Subsequence, where: str) -> _Exact:
+        required = form.required
+        if len(required) != len(form.elements):
             raise TagError(f"{where}.required must be a list of booleans, one for each element")
-        separator = self._literal(_string(form, "separator", where))
-        rules = [
-            self._rule_of(self._closed(self._items(element, f"{where}.elements[{i}]"), f"{where}.elements[{i}]"))
-            for i, element in enumerate(elements)
-        ]
+        separator = self._rules.constant(form.separator)
+        rules = [self._closed(items, f"{where}.elements[{i}]") for i, items in enumerate(self._elements(form, where))]
         last_first = required.index(True) if True in required else len(required)
         firsts: list[str] = [] if True in required else ['""']
         rest = ""  # what may come behind an element
@@ -236,98 +285,72 @@ class StructuralTagWriter:
             if i <= last_first:
                 firsts.append(f"{rules[i]} {rest}")
             if i > 0 or not separator:
-                rest = self._rule_of(f"({separator} {rules[i]}){'' if required[i] else '?'} {rest}")
-        return [_Exact(self._either(firsts) if separator else rest)]
+                rest = self._rules.rule(f"({separator} {rules[i]}){'' if required[i] else '?'} {rest}")
+        return _Exact(lark_choice(firsts) if separator else rest)
 
-    def _tag_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        begin, end = _string(form, "begin", where), _string(form, "end", where)
-        return [*_constant(begin), *self._items(form["content"], f"{where}.content"), *_constant(end)]
-
-    def _triggered_tags_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        given = _list(form, "triggers", where)
-        if not all(isinstance(trigger, str) and trigger for trigger in given):
-            raise TagError(f"{where}.triggers must be strings that are not empty")
+    def _triggered_tags(self, form: _TriggeredTags, where: str) -> _Item:
+        rules, given = self._rules, form.triggers
         # The first that comes ends the free text, so a longer one that begins with it never would.
         triggers = [each for each in given if not any(each != other and each.startswith(other) for other in given)]
         after: dict[str, list[str]] = {trigger: [] for trigger in triggers}
-        for name, tag, items in self._tags(form, where):
-            begin = tag["begin"]
-            trigger = next((each for each in triggers if begin.startswith(each)), None)
+        for i, tag in enumerate(form.tags):
+            name = f"{where}.tags[{i}]"
+            trigger = next((each for each in triggers if tag.begin.startswith(each)), None)
             if trigger is None:
-                raise TagError(f"{name}: no trigger is the beginning of {begin!r}")
-            rest = begin[len(trigger) :]
-            if self._special_in(trigger) + self._special_in(rest) != self._special_in(begin):
+                raise TagError(f"{name}: no trigger is the beginning of {tag.begin!r}")
+            rest = tag.begin[len(trigger) :]
+            if rules.special_in(trigger) + rules.special_in(rest) != rules.special_in(tag.begin):
                 raise TagError(f"{name}: the trigger {trigger!r} ends inside of a special token")
-            after[trigger].append(self._rule_of(self._closed([*_constant(rest), *items[1:]], name)))
-        choices = {trigger: self._rule_of(self._either(rests)) for trigger, rests in after.items() if rests}
-        must, once = form.get("at_least_one", False), form.get("stop_after_first", False)
-        first_tag = self._either([f"{self._literal(trigger)} {rests}" for trigger, rests in choices.items()])
+            after[trigger].append(self._closed(self._items(_Tag(rest, tag.content, tag.end), name), name))
+        choices = {trigger: rules.rule(lark_choice(rests)) for trigger, rests in after.items() if rests}
+        must, once = form.at_least_one, form.stop_after_first
+        first_tag = lark_choice([f"{rules.constant(trigger)} {rests}" for trigger, rests in choices.items()])
         if must and once:
-            return [_Exact(first_tag)]
-        tags = self._rule_of(
-            self._either([f"{self._text_until(trigger)} {rests}" for trigger, rests in choices.items()])
-        )
+            return _Exact(first_tag)
+        tags = rules.rule(lark_choice([f"{rules.text_until(trigger)} {rests}" for trigger, rests in choices.items()]))
         if once:
-            return [_Open(lambda end: f"({tags} {self._literal(end or '')} | {self._text_until(end)})", is_free=True)]
-        return [_Open(lambda end: f"{first_tag if must else ''} {tags}* {self._text_until(end)}", is_free=True)]
+            return _Open(lambda end: f"({tags} {rules.constant(end or '')} | {rules.text_until(end)})", is_free=True)
+        return _Open(lambda end: f"{first_tag if must else ''} {tags}* {rules.text_until(end)}", is_free=True)
 
-    def _tags_with_separator_items(self, form: dict[str, Any], where: str) -> list[_Item]:
-        separator = _string(form, "separator", where)
-        must, most = form.get("at_least_one", False), form.get("at_most")
-        if most is not None and (type(most) is not int or most < 1):
-            raise TagError(f"{where}.at_most must be an integer, at least 1")
-        once = form.get("stop_after_first", False) or most == 1
+    def _tags_with_separator(self, form: _TagsWithSeparator, where: str) -> _Item:
+        separator, must, most = form.separator, form.at_least_one, form.at_most
+        once = form.stop_after_first or most == 1
         further = "*" if most is None else f"{{0,{most - 1}}}"
-        tags = self._tags(form, where)
-        if not any(items and isinstance(items[-1], _Open) for _, _, items in tags):
-            tag = self._rule_of(self._either([self._sequence(items) for _, _, items in tags]))
-            several = tag if once else f"{tag} ({self._literal(separator)} {tag}){further}"
-            return [_Exact(f"({several})" if must else f"({several})?")]
-        for name, _, items in tags:
-            self._check_closed(items, name)
+        tags = [self._items(tag, f"{where}.tags[{i}]") for i, tag in enumerate(form.tags)]
+        if not any(items and isinstance(items[-1], _Open) for items in tags):
+            tag = self._rules.rule(self._either(tags))
+            several = tag if once else f"{tag} ({self._rules.constant(separator)} {tag}){further}"
+            return _Exact(f"({several})" if must else f"({several})?")
+        for i, items in enumerate(tags):
+            _check_closed(items, f"{where}.tags[{i}]")
 
         @cache  # it asks for its own inner part twice: so 2^depth without
         def write(end: str | None) -> str:
             # What ends a tag that has no end of its own: the separator, or behind the last one what follows them all.
-            last = self._rule_of(self._either([self._sequence(items, end) for _, _, items in tags]))
+            last = self._rules.rule(self._either(tags, end))
             if not once:
-                other = self._either([self._sequence(items, separator or None) for _, _, items in tags])
-                last = f"{self._rule_of(other)}{further} {last}"
-            return self._either([last] if must else [last, self._literal(end or "")])
+                last = f"{self._rules.rule(self._either(tags, separator or None))}{further} {last}"
+            return lark_choice([last] if must else [last, self._rules.constant(end or "")])
 
-        return [_Open(write)]
-
-    def _tags(self, form: dict[str, Any], where: str) -> list[tuple[str, dict[str, Any], list[_Item]]]:
-        """Where each tag is, the tag, and what it consists of."""
-        result = []
-        for i, tag in enumerate(_list(form, "tags", where)):
-            name = f"{where}.tags[{i}]"
-            if not isinstance(tag, dict) or tag.get("type", "tag") != "tag":
-                raise TagError(f"{name} must be a tag")
-            result.append((name, tag, self._items({**tag, "type": "tag"}, name)))
-        return result
-
-    # --- Lark ---
+        return _Open(write)
 
     def _closed(self, items: list[_Item], where: str) -> str:
-        """Lark for items that something else than a constant may follow."""
-        self._check_closed(items, where)
-        return self._sequence(items)
+        """Return a rule for items that something else than a constant may follow."""
+        _check_closed(items, where)
+        return self._rules.rule(self._sequence(items))
 
-    @staticmethod
-    def _check_closed(items: list[_Item], where: str) -> None:
-        if items and isinstance(items[-1], _Open) and items[-1].is_free:
-            raise TagError(f"{where} ends in free text, and needs an end that is not empty")
+    def _either(self, options: list[list[_Item]], end: str | None = None) -> str:
+        return lark_choice([self._sequence(items, end) for items in options])
 
     def _sequence(self, items: list[_Item], end: str | None = None) -> str:
-        """Lark for items one after the other; ``end`` is what comes after them if the last one is open."""
+        """Return Lark for items one after the other; ``end`` is what comes after them if the last one is open."""
         parts: list[str] = []
         i = 0
         while i < len(items):
             item = items[i]
             i += 1
             if isinstance(item, _Constant):
-                parts.append(self._literal(item.text))
+                parts.append(self._rules.constant(item.text))
             elif isinstance(item, _Exact):
                 parts.append(item.lark)
             else:
@@ -345,52 +368,16 @@ class StructuralTagWriter:
                 parts.append(item.write(stop + (end or "") if is_last and end else stop or None))
                 if is_last:
                     return " ".join(parts)
-        return " ".join(filter(None, [*parts, self._literal(end or "")])) or '""'
+        return " ".join(filter(None, [*parts, self._rules.constant(end or "")])) or '""'
 
-    def _text_until(self, end: str | None, terminal: str = _LAZY_TEXT) -> str:
-        """Lark for text that matches a terminal, free text if not given, and the constant that ends it."""
-        text, pieces = self._split_end(end)
-        name = self._new_name("until")
-        self._lines.append(f"{name}[lazy]: {terminal} {self._piece(text)}" if text else f"{name}: {terminal}")
-        return " ".join([name, *pieces])
 
-    def _split_end(self, end: str | None) -> tuple[str, list[str]]:
-        """What of a constant can be part of a terminal in front of it, and Lark for the rest.
-
-        Special tokens cannot. They are no text either, so that text before one ends by itself.
-        """
-        parts = self._parts(end or "")
-        num_text = 1 if parts and parts[0] not in self._special else 0
-        return "".join(parts[:num_text]), [self._piece(part) for part in parts[num_text:]]
-
-    def _literal(self, text: str) -> str:
-        return " ".join(map(self._piece, self._parts(text)))
-
-    def _parts(self, text: str) -> list[str]:
-        """Special tokens, and text between them."""
-        return [part for part in (self._splitter.split(text) if self._splitter is not None else [text]) if part]
-
-    def _special_in(self, text: str) -> list[str]:
-        return [part for part in self._parts(text) if part in self._special]
-
-    def _piece(self, part: str) -> str:
-        return f"<[{self._special[part]}]>" if part in self._special else lark_string(part)
-
-    def _rule_of(self, lark: str) -> str:
-        name = self._new_name("part")
-        self._lines.append(f"{name}: {lark}")
-        return name
-
-    def _either(self, options: list[str]) -> str:
-        unique = list(dict.fromkeys(option.strip() or '""' for option in options))
-        return f"({' | '.join(unique)})"
-
-    def _new_name(self, kind: str) -> str:
-        return f"{kind}_{len(self._lines)}"
+def _check_closed(items: list[_Item], where: str) -> None:
+    if items and isinstance(items[-1], _Open) and items[-1].is_free:
+        raise TagError(f"{where} ends in free text, and needs an end that is not empty")
 
 
 def parts_of(text: str) -> Iterator[tuple[str, GrammarSpec]]:
-    """The schemas and patterns in a structural tag, given as JSON text, and before each in which tags it is, if any."""
+    """Yield the schemas and patterns in a structural tag, given as JSON text, and before each in which tags it is."""
 
     def within(value: Any, place: str) -> Iterator[tuple[str, GrammarSpec]]:
         if isinstance(value, list):
@@ -418,44 +405,30 @@ def _constant(text: str) -> list[_Item]:
 
 
 def format_of(tag: dict[str, Any]) -> Any:
-    """The format of a structural tag of either form.
+    """Return the format of a structural tag of either form.
 
     Raises:
         TagError: it is of neither form.
     """
     if "structures" not in tag and "triggers" not in tag:
-        _check_keys(tag, "the structural tag", ("format",), ("type",))
-        return tag["format"]
-    _check_keys(tag, "the structural tag", ("structures", "triggers"), ("type",))
+        newer: _Newer = _checked(tag, _Newer, "the structural tag")
+        return newer.format
+    older: _Older = _checked(tag, _Older, "the structural tag")
     tags = []
-    for i, structure in enumerate(_list(tag, "structures", "the structural tag")):
-        where = f"structures[{i}]"
-        if not isinstance(structure, dict):
-            raise TagError(f"{where} must be an object")
-        _check_keys(structure, where, ("begin", "end"), ("schema",))
-        content = {"type": "json_schema", "json_schema": structure.get("schema", {})}
-        tags.append({"begin": structure["begin"], "content": content, "end": structure["end"]})
-    return {"type": "triggered_tags", "triggers": tag["triggers"], "tags": tags}
+    for each in older.structures:
+        content = {"type": "json_schema", "json_schema": each.schema}
+        tags.append({"begin": each.begin, "content": content, "end": each.end})
+    return {"type": "triggered_tags", "triggers": older.triggers, "tags": tags}
 
 
-def _check_keys(value: dict[str, Any], where: str, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
-    missing = [key for key in required if key not in value]
-    unknown = [key for key in value if key not in required and key not in optional]
-    if missing:
-        raise TagError(f"{where} needs {', '.join(missing)}")
-    if unknown:
-        raise TagError(f"{where} has an unknown field {unknown[0]!r}")
+def _checked(value: Any, kind: Any, where: str) -> Any:
+    """Return a value as one of the types above.
 
-
-def _string(value: dict[str, Any], key: str, where: str) -> str:
-    text = value[key]
-    if not isinstance(text, str):
-        raise TagError(f"{where}.{key} must be a string")
-    return text
-
-
-def _list(value: dict[str, Any], key: str, where: str) -> list[Any]:
-    items = value[key]
-    if not isinstance(items, list) or not items:
-        raise TagError(f"{where}.{key} must be a list that is not empty")
-    return items
+    Raises:
+        TagError: it is none.
+    """
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        problem, place, _ = split_place(str(error))
+        raise TagError(problem_with(f"{where}{place}", problem)) from None
