@@ -84,7 +84,7 @@ def test_texts_that_follow_and_texts_that_do_not(
         ("regex", "a\\", "ends in a backslash"),
         ("regex", r"(a)\1", "backreferences"),
         ("ebnf", "root ::= missing", "missing"),
-        ("structural_tag", {"structures": []}, "triggers"),
+        ("structural_tag", {"structures": []}, "structures"),
     ],
 )
 def test_what_cannot_be_enforced_is_refused_naming_the_field(

@@ -20,11 +20,13 @@ which is exact but slower.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Container
 from itertools import groupby
 
 from bough.constrained.ebnf_lexing import is_read_greedily
 from bough.constrained.ebnf_nodes import (
     ANY_CHAR,
+    LAST_CHAR,
     Chars,
     Choice,
     Node,
@@ -59,13 +61,14 @@ class EbnfError(ValueError):
     """What is wrong with a grammar, and where."""
 
 
-_NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*")
-_BLANK = re.compile(r"[ \t]*")
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
-_BOUNDS = re.compile(r"\{\s*(\d{1,9})?\s*(,)?\s*(\d{1,9})?\s*\}")
+_NAME = re.compile(r"[A-Za-z0-9_\-][A-Za-z0-9_\-.]*")
+_TEXT = re.compile(r"""(?s)"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'""")
+_CLASS = re.compile(r"(?s)\[\^?((?:\\.|[^\]\\])*)\]")
+_CHAR = re.compile(r"(?s)\\(?:x[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4}|U[0-9A-Fa-f]{8}|.)|[^\\]")
+_REPEAT = re.compile(r"[ \t]*(?:([*+?])|\{\s*(\d{1,9})?\s*(,)?\s*(\d{1,9})?\s*\}|(\{))")
 _SIMPLE_ESCAPES = dict(zip("nrtfvb0ae", "\n\r\t\f\v\b\0\a\x1b", strict=True))
 _LITERAL_ESCAPES = frozenset("\\\"'[]-^/{}()|.*+?$ ")
-_HEX_DIGITS = {"x": 2, "u": 4, "U": 8}
 
 
 def to_lark(grammar: str, *, start: str = "start", prefix: str = "g", end: str = "") -> str:
@@ -94,27 +97,25 @@ class _Parser:
 
     def parse(self) -> dict[str, Node]:
         rules: dict[str, Node] = {}
-        self._skip_space()
+        self._match(_SPACE)
         while self._at < len(self._source):
             begin = self._at
-            name = self._name()
+            name = self._match(_NAME)
             if name is None or not self._defines():
                 raise self._error("expected the beginning of a rule, as in: name ::= ...", begin)
-            if name in rules:
-                raise self._error(f"the rule {name} is defined twice", begin)
+            if name[0] in rules:
+                raise self._error(f"the rule {name[0]} is defined twice", begin)
             if len(rules) == MAX_RULES:
                 raise self._error(f"there are more than {MAX_RULES} rules", begin)
-            self._skip_space()
-            self._at += len("::=")
-            rules[name] = self._choice(0)
-            self._skip_space()
+            self._take("::=")
+            rules[name[0]] = self._choice(0)
+            self._match(_SPACE)
         return rules
 
     def _defines(self) -> bool:
-        """Whether the name before this place is that of a rule which begins here."""
+        """Tell whether the name before this place is that of a rule which begins here."""
         space = _SPACE.match(self._source, self._at)
-        assert space is not None
-        return self._source.startswith("::=", space.end())
+        return space is not None and self._source.startswith("::=", space.end())
 
     def _choice(self, depth: int) -> Node:
         options = [self._sequence(depth)]
@@ -125,140 +126,98 @@ class _Parser:
     def _sequence(self, depth: int) -> Node:
         parts: list[Node] = []
         while (part := self._part(depth)) is not None:
-            parts.append(part)
+            parts.append(self._repeated(part))
         return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
 
     def _part(self, depth: int) -> Node | None:
-        self._skip_space()
+        self._match(_SPACE)
         begin = self._at
-        char = self._source[begin : begin + 1]
-        node: Node
-        if char in ('"', "'"):
-            self._at += 1
-            node = Text(self._string(char))
-        elif char == "[":
-            self._at += 1
-            node = Chars(self._char_class())
-        elif char == ".":
-            self._at += 1
-            node = Chars(ANY_CHAR)
-        elif char == "(":
+        if (text := self._match(_TEXT)) is not None:
+            return Text("".join(self._char(atom) for atom in _CHAR.finditer(self._source, begin + 1, text.end() - 1)))
+        if (found := self._match(_CLASS)) is not None:
+            return Chars(self._ranges(found))
+        if self._take("."):
+            return Chars(ANY_CHAR)
+        if self._take("("):
             if depth == MAX_NESTING:
-                raise self._error(f"parentheses are nested more than {MAX_NESTING} deep")
-            self._at += 1
+                raise self._error(f"parentheses are nested more than {MAX_NESTING} deep", begin)
             node = self._choice(depth + 1)
             if not self._take(")"):
                 raise self._error("expected )")
-        else:
-            name = self._name()
-            if name is None:
-                return None
-            if self._defines():
-                self._at = begin
-                return None
-            node = Ref(name)
-        return self._repeated(node)
+            return node
+        if (name := self._match(_NAME)) is not None and not self._defines():
+            return Ref(name[0])
+        self._at = begin
+        if self._source[begin : begin + 1] in ("'", '"', "["):
+            raise self._error("the string or character class is not closed")
+        return None
 
     def _repeated(self, node: Node) -> Node:
-        blank = _BLANK.match(self._source, self._at)
-        assert blank is not None
-        if self._source[blank.end() : blank.end() + 1] in ("*", "+", "?", "{"):
-            self._at = blank.end()
-        char = self._source[self._at : self._at + 1]
-        if char in ("*", "+", "?"):
-            self._at += 1
-            node = Repeat(node, 1 if char == "+" else 0, 1 if char == "?" else None)
-        elif char == "{":
-            bounds = _BOUNDS.match(self._source, self._at)
-            if bounds is None or not (bounds[1] or bounds[3]):
-                raise self._error("expected {n}, {m,} or {m,n}")
-            least = int(bounds[1] or 0)
-            most = int(bounds[3]) if bounds[3] else None if bounds[2] else least
-            if max(least, most or 0) > MAX_REPEATS or (most is not None and most < least):
-                raise self._error(f"the bounds must be in order and at most {MAX_REPEATS}")
-            self._at = bounds.end()
-            node = Repeat(node, least, most)
-        else:
+        found = self._match(_REPEAT)
+        if found is None:
             return node
+        mark, low, comma, high, bad = found.groups()
+        if mark is not None:
+            node = Repeat(node, 1 if mark == "+" else 0, 1 if mark == "?" else None)
+        elif bad or not (low or high):
+            raise self._error("expected {n}, {m,} or {m,n}", found.start())
+        else:
+            least = int(low or 0)
+            most = int(high) if high else None if comma else least
+            if max(least, most or 0) > MAX_REPEATS or (most is not None and most < least):
+                raise self._error(f"the bounds must be in order and at most {MAX_REPEATS}", found.start())
+            node = Repeat(node, least, most)
         if self._source[self._at : self._at + 1] in ("*", "+", "?", "{"):
             raise self._error("put parentheses around what is to be repeated twice")
         return node
 
-    def _string(self, quote: str) -> str:
-        chars: list[str] = []
-        while True:
-            char = self._char("string")
-            if char == quote and self._source[self._at - 1] == quote and not self._was_escaped:
-                return "".join(chars)
-            chars.append(char)
-
-    def _char_class(self) -> Ranges:
-        negated = self._source[self._at : self._at + 1] == "^"
-        self._at += negated
+    def _ranges(self, found: re.Match[str]) -> Ranges:
+        """Return the characters of a class."""
+        atoms = list(_CHAR.finditer(self._source, *found.span(1)))
         items: list[tuple[int, int]] = []
-        while True:
-            low = self._char("character class")
-            if low == "]" and not self._was_escaped:
-                break
-            high = low
-            if self._source[self._at : self._at + 1] == "-" and self._source[self._at + 1 : self._at + 2] not in (
-                "]",
-                "",
-            ):
-                self._at += 1
-                high = self._char("character class")
+        while atoms:
+            low = high = self._char(atoms.pop(0))
+            if len(atoms) > 1 and atoms[0][0] == "-":
+                high = self._char(atoms[1])
                 if high < low:
-                    raise self._error("a range in a character class is the wrong way round")
+                    raise self._error("a range in a character class is the wrong way round", atoms[0].start())
+                del atoms[:2]
             items.append((ord(low), ord(high)))
-        if not items:
-            raise self._error("a character class is empty")
+        negated = found[0].startswith("[^")
         ranges = complement(joined(items)) if negated else joined(items)
-        if not ranges:
-            raise self._error("a character class is empty")
+        if not items or not ranges:
+            raise self._error("a character class is empty", found.start())
         return ranges
 
-    def _char(self, where: str) -> str:
-        """The next character, escapes resolved; ``_was_escaped`` says whether it was one."""
-        source, at = self._source, self._at
-        if at >= len(source):
-            raise self._error(f"the {where} is not closed")
-        char = source[at]
-        self._was_escaped = char == "\\"
-        if char != "\\":
-            self._at = at + 1
-            return char
-        kind = source[at + 1 : at + 2]
-        self._at = at + 2
-        if kind in _HEX_DIGITS:
-            digits = source[at + 2 : at + 2 + _HEX_DIGITS[kind]]
-            self._at += len(digits)
-            if re.fullmatch(rf"[0-9A-Fa-f]{{{_HEX_DIGITS[kind]}}}", digits):
-                code = int(digits, 16)
-                if code <= 0x10FFFF and not 0xD800 <= code < 0xE000:
-                    return chr(code)
+    def _char(self, atom: re.Match[str]) -> str:
+        """Return the character that an atom of a string or class stands for."""
+        text = atom[0]
+        if text[0] != "\\":
+            return text
+        kind, digits = text[1], text[2:]
+        if digits:
+            code = int(digits, 16)
+            if code <= LAST_CHAR and not 0xD800 <= code < 0xE000:
+                return chr(code)
         elif kind in _SIMPLE_ESCAPES:
             return _SIMPLE_ESCAPES[kind]
-        elif kind and kind in _LITERAL_ESCAPES:
+        elif kind in _LITERAL_ESCAPES:
             return kind
-        raise self._error("unknown escape sequence", at)
+        raise self._error("unknown escape sequence", atom.start())
 
-    def _name(self) -> str | None:
-        match = _NAME.match(self._source, self._at)
-        if match is None:
-            return None
-        self._at = match.end()
-        return match[0]
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Read past what a pattern matches here, if it does."""
+        match = pattern.match(self._source, self._at)
+        if match is not None:
+            self._at = match.end()
+        return match
 
-    def _take(self, char: str) -> bool:
-        self._skip_space()
-        found = self._source.startswith(char, self._at)
-        self._at += found
+    def _take(self, text: str) -> bool:
+        """Read past white space, and a text if that comes next."""
+        self._match(_SPACE)
+        found = self._source.startswith(text, self._at)
+        self._at += len(text) if found else 0
         return found
-
-    def _skip_space(self) -> None:
-        match = _SPACE.match(self._source, self._at)
-        assert match is not None
-        self._at = match.end()
 
     def _error(self, problem: str, at: int | None = None) -> EbnfError:
         at = self._at if at is None else at
@@ -274,12 +233,9 @@ class _Writer:
         self._prefix = prefix
         self._order = self._reachable()
         self._names = {name: f"{prefix}{i}" for i, name in enumerate(self._order)}
-        self._depth: dict[str, int] = {}
-        """Length of the longest chain below a rule without recursion; rules that are missing are recursive."""
-        self._find_plain()
-        self._check_productive()
-        self._plain = set(self._depth)
+        self._plain = self._plain_rules()
         """Rules that are terminals."""
+        self._check_productive()
         self._lines: list[str] = []
         self._groups: dict[Node, str] = {}
 
@@ -327,44 +283,41 @@ class _Writer:
                     pending.append(ref.name)
         return order
 
-    def _find_plain(self) -> None:
-        """Rules all of whose references are plain are plain: take them away until none is left."""
-        users: dict[str, list[str]] = {name: [] for name in self._order}
-        missing: dict[str, int] = {}
-        for name in self._order:
-            below = {ref.name for ref in refs_of(self._rules[name])}
-            missing[name] = len(below)
-            for other in below:
-                users[other].append(name)
-        pending = [name for name in self._order if missing[name] == 0]
-        depth = dict.fromkeys(self._order, 1)
-        while pending:
-            name = pending.pop()
-            self._depth[name] = depth[name]
+    def _plain_rules(self) -> set[str]:
+        """Return the rules without recursion.
+
+        Raises:
+            EbnfError: they refer to each other in too long a chain.
+        """
+        below = {name: {ref.name for ref in refs_of(self._rules[name])} for name in self._order}
+        depth: dict[str, int] = {}
+        for name in self._least(lambda name, known: below[name] <= known.keys()):
+            depth[name] = 1 + max((depth[other] for other in below[name]), default=0)
             if depth[name] > MAX_CHAIN:
                 raise EbnfError(f"rules refer to each other in a chain of more than {MAX_CHAIN}")
-            for user in users[name]:
-                depth[user] = max(depth[user], depth[name] + 1)
-                missing[user] -= 1
-                if missing[user] == 0:
-                    pending.append(user)
+        return set(depth)
 
     def _check_productive(self) -> None:
-        """All rules must be able to come to an end: what cannot would keep the engine busy for ever."""
-        productive = set(self._depth)
+        """Make sure that all rules can come to an end: what cannot would keep the engine busy for ever."""
+        productive = self._least(lambda name, known: _ends(self._rules[name], known))
+        for name in self._order:
+            if name not in productive:
+                raise EbnfError(f"{name} never comes to an end: every alternative refers to itself")
+
+    def _least(self, holds: Callable[[str, dict[str, None]], bool]) -> dict[str, None]:
+        """Return the rules for which something holds, in the order in which that follows from those before them."""
         users: dict[str, set[str]] = {name: set() for name in self._order}
         for name in self._order:
             for ref in refs_of(self._rules[name]):
                 users[ref.name].add(name)
+        known: dict[str, None] = {}
         pending = list(self._order)
         while pending:
             name = pending.pop()
-            if name not in productive and _ends(self._rules[name], productive):
-                productive.add(name)
-                pending.extend(users[name] - productive)
-        for name in self._order:
-            if name not in productive:
-                raise EbnfError(f"{name} never comes to an end: every alternative refers to itself")
+            if name not in known and holds(name, known):
+                known[name] = None
+                pending.extend(users[name])
+        return known
 
     def _is_plain(self, node: Node) -> bool:
         return all(ref.name in self._plain for ref in refs_of(node))
@@ -406,34 +359,28 @@ class _Writer:
         return Repeat(self._parted(node.node), node.least, node.most) if isinstance(node, Repeat) else node
 
     def _terminal(self, node: Node) -> str:
+        """Return Lark for a node inside of a terminal."""
+        return lark_string(node.text) if isinstance(node, Text) else self._written(node, self._terminal)
+
+    def _rule(self, node: Node) -> str:
+        """Return Lark for a node of a rule, in which what is in no terminal stands character by character."""
+        if isinstance(node, Terminal):
+            return self._group(node.node)
         if isinstance(node, Text):
-            return lark_string(node.text)
+            return " ".join(map(lark_string, node.text)) or '""'
+        return self._written(node, self._rule)
+
+    def _written(self, node: Node, write: Callable[[Node], str]) -> str:
         if isinstance(node, Chars):
             return f"/{node.regex}/"
         if isinstance(node, Ref):
             return self._name(node.name)
         if isinstance(node, Sequence):
-            return " ".join(map(self._terminal, node.parts)) or '""'
+            return " ".join(map(write, node.parts)) or '""'
         if isinstance(node, Choice):
-            return f"({' | '.join(map(self._terminal, node.options))})"
+            return f"({' | '.join(map(write, node.options))})"
         assert isinstance(node, Repeat), "there are no terminals in terminals"
-        return f"({self._terminal(node.node)}){_bounds(node)}" if node.most != 0 else '""'
-
-    def _rule(self, node: Node) -> str:
-        """A rule, in which what is in no terminal stands character by character."""
-        if isinstance(node, Terminal):
-            return self._group(node.node)
-        if isinstance(node, Text):
-            return " ".join(map(lark_string, node.text)) or '""'
-        if isinstance(node, Chars):
-            return f"/{node.regex}/"
-        if isinstance(node, Ref):
-            return self._name(node.name)
-        if isinstance(node, Choice):
-            return f"({' | '.join(map(self._rule, node.options))})"
-        if isinstance(node, Repeat):
-            return f"({self._rule(node.node)}){_bounds(node)}" if node.most != 0 else '""'
-        return " ".join(map(self._rule, node.parts)) or '""'
+        return f"({write(node.node)}){_bounds(node)}" if node.most != 0 else '""'
 
     def _group(self, node: Node) -> str:
         if node in self._groups:
@@ -444,7 +391,7 @@ class _Writer:
         return name
 
 
-def _ends(node: Node, productive: set[str]) -> bool:
+def _ends(node: Node, productive: Container[str]) -> bool:
     if isinstance(node, Ref):
         return node.name in productive
     if isinstance(node, Sequence):
