@@ -34,7 +34,7 @@ from write_model import write_model
 
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
 from bough.tokenization.chat_template import load_chat_template
-from bough.tokenization.tokenizer import Tokenizer as ServedTokenizer
+from bough.tokenization.loading import load_tokenizer
 
 TINY = Shape(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, head_dim=16)
 PLAN = Plan(tokens=512, small_steps=3)
@@ -85,7 +85,7 @@ def test_documents_are_what_the_chat_template_writes_and_their_tokens_those_of_t
 def test_prompts_of_cases_are_what_the_chat_template_writes(tokenizer: Tokenizer, tmp_path: Path) -> None:
     write_model(tmp_path, random_parameters(TINY), TINY, tokenizer)
     template = AutoTokenizer.from_pretrained(tmp_path)
-    served = load_chat_template(ServedTokenizer.from_pretrained(str(tmp_path)))
+    served = load_chat_template(load_tokenizer(str(tmp_path)))
     assert served is not None
     for case in all_cases(12):
         variables = {"enable_thinking": True} if case.thinking else {}
