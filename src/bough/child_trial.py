@@ -22,7 +22,7 @@ import msgspec
 
 from bough.child_process import module_environment
 from bough.errors import BoughError
-from bough.observability.process_usage import address_space_bytes
+from bough.process_usage import address_space_bytes
 
 ONE_THREAD = {
     **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1"),

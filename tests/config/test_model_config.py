@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from bough.config import model_config
+from bough.config.architectures import BACKBONES, ENCODER_MODULES, MODEL_MODULES, READERS, load_reader
 from bough.config.checkpoint import resolve_model_path
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing
-from bough.models.registry import BACKBONES, ENCODER_MODULES, MODEL_MODULES, READERS, load_reader
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -53,7 +53,7 @@ def test_reads_the_facts(tmp_path: Path) -> None:
 def test_importing_it_and_reading_any_family_does_not_import_torch() -> None:
     code = """
 import sys, bough.config.model_config
-from bough.models.registry import load_reader, supported_architectures
+from bough.config.architectures import load_reader, supported_architectures
 for architecture in supported_architectures():
     load_reader(architecture)
 sys.exit("torch" in sys.modules)

@@ -16,7 +16,7 @@ from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import make_tokenizer
 from bough.errors import Overloaded
-from bough.observability.process_usage import allocated_bytes
+from bough.process_usage import allocated_bytes
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_tokenizer, spec_of
 
 GROWS = spec_of("regex", "[a-z]*a[a-z]{200}x")

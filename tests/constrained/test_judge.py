@@ -11,7 +11,7 @@ from bough.constrained import judge as module
 from bough.constrained.base import mask_words
 from bough.constrained.grammar_bounds import MAX_COMPILED_BYTES
 from bough.constrained.judge import MAX_FORCED_BYTES, Case, Cost, Judge, TrialSetup, forces_much, without_forcing
-from bough.observability.process_usage import allocated_bytes
+from bough.process_usage import allocated_bytes
 from bough.sampling.sampling_params import GrammarSpec
 from tests.constrained.following import (
     VOCAB_SIZE,

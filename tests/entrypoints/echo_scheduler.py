@@ -15,9 +15,9 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bough.child_main import Child, run_child
 from bough.errors import ConfigError
 from bough.ipc.channels import SchedulerChannels
-from bough.ipc.child_main import Child, run_child
 from bough.ipc.messages import (
     AbortReq,
     ControlReply,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from bough.child_main import run_child
 from bough.ipc.channels import DetokenizerChannels
-from bough.ipc.child_main import run_child
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.managers.detokenizer_process import run_detokenizer_process
 from tests.faults.injection import before, hold_start, run_out_of_memory, strike

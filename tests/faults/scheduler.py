@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 
-from bough.ipc.child_main import run_child
+from bough.child_main import run_child
 from bough.scheduler.executor import TimedWorker
 from bough.scheduler.process import run_scheduler_process
 from bough.scheduler.scheduler import Scheduler

@@ -12,8 +12,8 @@ import torch
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.softmax_attention import attend, attend_explicitly
 from bough.layers.attention.torch_native import TorchNativeBackend
+from bough.layers.forward_batch import ForwardBatch, token_positions
 from bough.mem_cache.kv_pool import KVPool
-from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.step_plan import ForwardMode, StepPlan
 from tests.tables import table
 

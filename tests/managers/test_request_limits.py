@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from bough.config import ceilings
+from bough import ceilings
 from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.request_limits import RequestLimits

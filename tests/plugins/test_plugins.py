@@ -15,11 +15,11 @@ from safetensors.torch import save_file
 from transformers import Qwen3ForCausalLM
 
 from bough import plugins
+from bough.config.architectures import supported_architectures
 from bough.config.engine_args import bundled_model_path
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
-from bough.models.registry import supported_architectures
 from bough.parsers.dialect import find_reasoning_format, find_tool_format, make_dialect
 from tests.e2e.server import running_server
 from tests.model_executor.plan_builder import PlanBuilder, make_runner

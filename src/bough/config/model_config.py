@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from bough.config.architectures import load_reader, supported_architectures
 from bough.config.checked_values import CheckedValues
 from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_model_path
 from bough.config.eos_tokens import read_eos_token_ids
@@ -18,7 +19,6 @@ from bough.config.stored_quantization import StoredQuantization, quantization_en
 from bough.config.user_paths import path_kind
 from bough.errors import CheckpointError, ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
-from bough.models.registry import load_reader, supported_architectures
 
 DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
@@ -122,7 +122,7 @@ class ModelConfig(ModelFacts):
         values = CheckedValues(config_file, hf_config)
         architecture = _architecture(values)
         reader = load_reader(architecture)(values, architecture)
-        facts = reader.read()
+        facts: ModelFacts = reader.read()
         pooling = read_pooling(
             directory,
             architecture,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
 
+from bough.config.architectures import makes_vectors
 from bough.config.checkpoint import read_json
 from bough.errors import CheckpointError, ConfigError
-from bough.models.registry import makes_vectors
 
 PoolingMethod = Literal["cls", "mean", "max", "last"]
 Activation = Literal["identity", "sigmoid", "softmax"]

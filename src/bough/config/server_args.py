@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
-from bough.config import ceilings, rules
+from bough import ceilings
+from bough.config import rules
 from bough.config.engine_args import BUNDLED_MODEL_NAME, EngineArgs, bundled_model_path
 from bough.config.options import option
 from bough.config.user_paths import shown_path, user_path

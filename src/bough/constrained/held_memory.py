@@ -12,7 +12,7 @@ from threading import Thread
 
 from bough.constrained.grammar_bounds import MAX_HELD_BYTES
 from bough.errors import Overloaded
-from bough.observability.process_usage import allocated_bytes, give_back_freed_memory
+from bough.process_usage import allocated_bytes, give_back_freed_memory
 
 ROOM_SECONDS = 5.0
 """Time that a new grammar waits for memory before its request is refused."""

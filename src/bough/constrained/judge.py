@@ -34,7 +34,7 @@ from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import Vocabulary, self_contained_tokenizer
-from bough.observability.process_usage import allocated_bytes, give_back_freed_memory
+from bough.process_usage import allocated_bytes, give_back_freed_memory
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 
 MAX_MEMORY_BYTES = 768 * 2**20

@@ -30,7 +30,7 @@ from bough.constrained.engine_errors import OF_THE_WHOLE, TOO_LARGE, readable
 from bough.constrained.grammar_bounds import MAX_GROWN_BYTES
 from bough.constrained.held_memory import GrowthMeter, HeldBytes
 from bough.constrained.translate import Translator
-from bough.observability.process_usage import allocated_bytes
+from bough.process_usage import allocated_bytes
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 
 MAX_LEXER_STATES = 64_000

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from bough.child_main import dump_stacks_on_signal
 from bough.config.local_files import load_model_config, with_local_files
 from bough.config.model_config import ModelConfig
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.doorway import Doorway
 from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.ipc.child_main import dump_stacks_on_signal
 from bough.observability.logging import configure_logging
 from bough.observability.startup_timer import StartupTimer
 from bough.open_files import allow_many_connections

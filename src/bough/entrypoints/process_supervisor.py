@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
+from bough.child_main import STACKS_SIGNAL
 from bough.child_process import module_command, module_environment
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
-from bough.ipc.child_main import STACKS_SIGNAL
 from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, encode_message, read_message, write_encoded
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class ChildProcess:
     ``__main__``, so scripts need no guard and the child loads only what it needs.
 
     Args:
-        module: to run as ``python -m``; it calls :func:`bough.ipc.child_main.run_child`.
+        module: to run as ``python -m``; it calls :func:`bough.child_main.run_child`.
         config: what to tell it.
         new_session: whether to take it out of reach of the terminal's Ctrl-C.
 

@@ -6,7 +6,7 @@ import os
 import socket
 import sys
 
-from bough.ipc.child_main import Child, run_child
+from bough.child_main import Child, run_child
 
 
 def run_runtime_process(child: Child) -> int:

@@ -46,7 +46,7 @@ from bough.ipc.sockets import (
     sender,
     try_send,
 )
-from bough.observability.process_usage import resident_bytes
+from bough.process_usage import resident_bytes
 
 HEARTBEAT_INTERVAL_S = 1.0
 """How often a process shows that its loop turns."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 
+from bough.child_main import Child, run_child
 from bough.ipc.channels import HEARTBEAT_INTERVAL_S, DetokenizerChannels
-from bough.ipc.child_main import Child, run_child
 from bough.ipc.messages import BatchStrOutput, Heartbeat
 from bough.managers.detokenizer_manager import DetokenizerManager, event_loop
 from bough.tokenization.loading import load_tokenizer

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from bough.config import ceilings
+from bough import ceilings
 from bough.errors import BadRequest
 from bough.ipc.messages import ThoughtMarkers, TokenizedGenerateReqInput
 from bough.json_words import wrong_field

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bough.config import ceilings
+from bough import ceilings
 from bough.config.model_config import ModelConfig
 from bough.config.pooling import PoolingConfig
 from bough.config.server_args import ServerArgs

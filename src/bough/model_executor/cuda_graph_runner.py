@@ -19,7 +19,7 @@ from bough.kernels.triton.available import SPLIT_KEYS
 from bough.kernels.triton.elementwise import enter_decode_rows
 from bough.layers.attention.tiles import decode_pieces
 from bough.layers.attention.triton import DecodeRows, DecodeTables, TritonBackend, TritonMetadata
-from bough.model_executor.forward_batch import ForwardBatch
+from bough.layers.forward_batch import ForwardBatch
 from bough.model_executor.graph_runner import ReplayResult
 from bough.model_executor.staging import StagedArrays
 from bough.models.base import CausalLM, torch_dtype

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from bough.layers.attention.base import AttentionBackend
-from bough.model_executor.forward_batch import ForwardBatch, token_positions
+from bough.layers.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.models.base import CausalLM
 from bough.step_plan import ForwardMode, IntArray, StepPlan

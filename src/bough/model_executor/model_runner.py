@@ -17,6 +17,7 @@ from bough.config.engine_args import MAX_STEPS_IN_A_ROW, Quantization
 from bough.config.model_config import ModelConfig
 from bough.kernels.host_memory import OutlineArena
 from bough.kernels.logprobs import LogprobReads
+from bough.layers.forward_batch import ForwardBatch, token_positions
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.sampler import SampleOutput
@@ -24,7 +25,6 @@ from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.cpu_graph_runner import CpuGraphRunner
 from bough.model_executor.execution_choice import choose_execution
-from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.graph_runner import GraphRunner, Wanted
 from bough.model_executor.launched_step import CheckedRows, LaunchedStep, SampledRows, StepOutcome
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets, sampled_results

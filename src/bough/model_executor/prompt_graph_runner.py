@@ -15,8 +15,8 @@ from bough.config.model_config import ModelConfig
 from bough.kernels.triton.elementwise import enter_tokens
 from bough.layers.attention.tiles import extend_tiles
 from bough.layers.attention.triton import TritonBackend, TritonMetadata
+from bough.layers.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.cuda_graph_runner import Recorder, record_ladder
-from bough.model_executor.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.staging import StagedArrays
 from bough.models.base import CausalLM, torch_dtype
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan

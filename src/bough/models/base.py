@@ -21,8 +21,8 @@ from bough.layers.quantized_rows import QuantizedRows
 if TYPE_CHECKING:
     from bough.kernels.program import Program
     from bough.kernels.structures import PackedMatrix
+    from bough.layers.forward_batch import ForwardBatch
     from bough.mem_cache.kv_pool import KVPool
-    from bough.model_executor.forward_batch import ForwardBatch
 
 BODY_PREFIX = "model."
 """Prefix of all weight names of a language model except those of its head."""

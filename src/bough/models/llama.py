@@ -20,8 +20,8 @@ from bough.models.base import Body, CausalLM, torch_dtype
 if TYPE_CHECKING:
     from bough.kernels.program import Buffer, Program
     from bough.kernels.structures import PackedMatrix
+    from bough.layers.forward_batch import ForwardBatch
     from bough.mem_cache.kv_pool import KVPool
-    from bough.model_executor.forward_batch import ForwardBatch
 
 
 class LlamaMLP(nn.Module):

@@ -14,8 +14,8 @@ from bough.models.base import CausalLM, torch_dtype
 
 if TYPE_CHECKING:
     from bough.kernels.program import Program
+    from bough.layers.forward_batch import ForwardBatch
     from bough.mem_cache.kv_pool import KVPool
-    from bough.model_executor.forward_batch import ForwardBatch
 
 
 class RewardHead(nn.Module):

@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from bough import __version__
 from bough.ipc.messages import Heartbeat, SchedulerStats
 from bough.observability.history import History
-from bough.observability.process_usage import resident_bytes
+from bough.process_usage import resident_bytes
 
 DEFAULT_PREFIX = "bough:"
 

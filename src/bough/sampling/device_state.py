@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,9 @@ from bough.sampling.penalties import PenaltyTable
 from bough.sampling.random_stream import stream_key, uniforms
 from bough.sampling.sampling_params import ALL_TOKENS
 from bough.sampling.transfer import to_device
-from bough.step_plan import ForcedTokens, IntArray, NewRequest
+
+if TYPE_CHECKING:
+    from bough.step_plan import ForcedTokens, IntArray, NewRequest
 
 BoolArray = npt.NDArray[np.bool_]
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from bough.config import ceilings
+from bough import ceilings
 from bough.errors import BadRequest
 from bough.json_words import wrong_field
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 
-from bough.ipc.child_main import Child, run_child
+from bough.child_main import Child, run_child
 from bough.observability.startup_timer import StartupTimer
 
 

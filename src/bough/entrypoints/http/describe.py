@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from bough.config import ceilings
+from bough import ceilings
 from bough.config.options import Option, options_by_key
 from bough.config.server_args import ServerArgs
 from bough.constrained.grammar_bounds import (

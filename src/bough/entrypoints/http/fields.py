@@ -18,7 +18,7 @@ from typing import Any, Generic, TypeVar, get_type_hints
 import msgspec
 from msgspec import inspect
 
-from bough.config import ceilings
+from bough import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.entrypoints.http.unknown_fields import MAX_NAMES_COLLECTED, Unknown, typo_of, unknown_field
 from bough.errors import BadRequest

@@ -12,8 +12,8 @@ from bough.step_plan import IntArray
 
 if TYPE_CHECKING:
     from bough.layers.attention.radix_attention import RadixAttention
+    from bough.layers.forward_batch import ForwardBatch
     from bough.layers.rotary import Rotation
-    from bough.model_executor.forward_batch import ForwardBatch
 
 
 class HeadNorms(NamedTuple):

@@ -11,8 +11,8 @@ from bough.kernels.structures import AttentionShape
 
 if TYPE_CHECKING:
     from bough.kernels.program import Buffer, Program
+    from bough.layers.forward_batch import ForwardBatch
     from bough.mem_cache.kv_pool import KVPool
-    from bough.model_executor.forward_batch import ForwardBatch
 
 
 class RadixAttention(nn.Module):

@@ -10,8 +10,8 @@ import torch
 from bough.kernels.triton.elementwise import rotate_and_store, store_tokens
 from bough.layers.attention.base import HeadNorms, RotatingBackend
 from bough.layers.attention.radix_attention import RadixAttention
+from bough.layers.forward_batch import ForwardBatch
 from bough.layers.rotary import Rotation
-from bough.model_executor.forward_batch import ForwardBatch
 
 
 class StoringBackend(RotatingBackend):

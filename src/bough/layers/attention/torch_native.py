@@ -20,8 +20,8 @@ from bough.layers.attention.kv_blocks import (
 )
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.softmax_attention import attend, is_fused
+from bough.layers.forward_batch import ForwardBatch
 from bough.mem_cache.kv_pool import KVPool
-from bough.model_executor.forward_batch import ForwardBatch
 from bough.step_plan import IntArray
 
 _WORKSPACE_BYTES = 2 * 2**20

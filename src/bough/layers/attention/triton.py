@@ -20,8 +20,8 @@ from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.storing import StoringBackend
 from bough.layers.attention.tiles import decode_pieces, extend_tiles, row_groups
+from bough.layers.forward_batch import ForwardBatch
 from bough.mem_cache.kv_pool import KVPool
-from bough.model_executor.forward_batch import ForwardBatch
 from bough.sampling.transfer import all_to_device, to_device
 from bough.step_plan import IntArray
 

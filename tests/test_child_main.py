@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bough.ipc.child_main import ParentSilence
+from bough.child_main import ParentSilence
 from bough.ipc.handshake import ChildConfig
 
 
