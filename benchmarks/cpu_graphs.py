@@ -107,7 +107,7 @@ def measure(
             )
         )
         config = ModelConfig.from_path(directory, device="cpu")
-        without = mock.patch("bough.model_executor.model_runner.native_threads", return_value=None)
+        without = mock.patch("bough.model_executor.execution_choice.native_threads", return_value=None)
         if native:
             stopwatch = Stopwatch(TpModelWorker(args, config))
         else:

@@ -251,19 +251,19 @@ class Bench:
         return figures
 
     def runner(self, shape: dict[str, Any], requests: int, tokens: int, **options: Any) -> Any:
+        from bough.config.engine_args import EngineArgs
         from bough.config.model_config import ModelConfig
         from bough.model_executor.model_runner import ModelRunner
-        from bough.model_executor.runner_options import RunnerOptions
 
-        options |= {"load_format": "dummy", "page_size": PAGE, "max_step_tokens": 4096}
+        options |= {"load_format": "dummy", "page_size": PAGE, "max_prefill_tokens": 4096}
         if self.small:
             shape = shape | TINY
-            options |= {"native": False, "attention_backend": "triton", "max_step_tokens": 4}
+            options |= {"attention_backend": "triton", "max_prefill_tokens": 4}
         with tempfile.TemporaryDirectory() as directory:
             Path(directory, "config.json").write_text(json.dumps(shape))
             config = ModelConfig.from_path(directory, device=self.device.type)
         limits = {"max_running_requests": requests, "max_total_tokens": tokens}
-        return ModelRunner(config, self.device, RunnerOptions(**limits, **options))
+        return ModelRunner(config, self.device, EngineArgs(**limits, **options), native=not self.small)
 
     def decode(
         self,
@@ -298,7 +298,7 @@ class Bench:
             rows, context, shared, steps, warm_up = min(rows, 2), 20, min(shared, PAGE), 1, 1
         room = -(-(context - shared + steps + warm_up) // PAGE) * PAGE
         begin = time.perf_counter()
-        runner = self.runner(shape, rows, shared + rows * room, deterministic=deterministic)
+        runner = self.runner(shape, rows, shared + rows * room, enable_deterministic_inference=deterministic)
         runner.lane = lane_of(self.device, cores)
         self.wait()
         ready = time.perf_counter() - begin
@@ -331,7 +331,7 @@ class Bench:
 
         def advance(step: int) -> None:
             """As the scheduler does it: the next step is launched before the result of the last is waited for."""
-            launched.append(runner.launch_step(plan(step)))
+            launched.append(runner.launch(plan(step)))
             if len(launched) > 1:
                 launched.popleft().result()
 
@@ -348,23 +348,27 @@ class Bench:
         kv_tokens = shared + rows * (context - shared + warm_up + steps // 2)
         kv_bytes = kv_tokens * runner.kv_pool.num_bytes // runner.kv_pool.num_slots
         floor = (runner.weight_bytes - table + kv_bytes) / self.rates.copy_bytes
+        graphs = runner.step_runner.graph_runner
         return {
             "ms": seconds * 1e3,
             "tokens_per_second": rows / seconds,
             "floor_ms": floor * 1e3,
             "of_floor": floor / seconds,
-            "graphs": runner.graph_runner is not None and runner.graph_runner.can_run(plan(warm_up)),
+            "graphs": graphs is not None and graphs.can_run(plan(warm_up)),
             "ready_seconds": ready,
         }
 
     def prefill(self, shape: dict[str, Any], tokens: int) -> dict[str, Any]:
         """A prompt of ``tokens`` in one step."""
-        from bough.model_executor.measured_forward import prompt_batch
+        from bough.layers.forward_batch import ForwardBatch
+        from bough.model_executor.eager_runner import prompt_plan
 
         if self.small:
             tokens = 4
         runner = self.runner(shape, 1, -(-tokens // PAGE) * PAGE, disable_cuda_graph=True)
-        batch = prompt_batch(runner.attn_backend, np.arange(tokens, dtype=np.int32))
+        plan = prompt_plan(np.arange(tokens, dtype=np.int32), PAGE)
+        last_token = runner.sampling_state.last_token
+        batch = ForwardBatch.from_plan(plan, runner.attn_backend, runner.req_to_token, last_token)
 
         @torch.inference_mode()
         def forward() -> None:

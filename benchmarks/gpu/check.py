@@ -120,14 +120,14 @@ def device_runner(path: Path, device: torch.device, dtype: str, **options: Any) 
     """A model runner that keeps logits; on a CPU one that computes attention with Triton."""
     from tests.model_executor.plan_builder import RecordingRunner
 
+    from bough.config.engine_args import EngineArgs
     from bough.config.model_config import ModelConfig
-    from bough.model_executor.runner_options import RunnerOptions
 
     if device.type == "cpu":
-        options.update(native=False, attention_backend="triton")
+        options.update(attention_backend="triton")
     config = ModelConfig.from_path(str(path), dtype=dtype, device=device.type)
-    limits = {"max_running_requests": 8, "max_total_tokens": 8192, "max_step_tokens": 512}
-    return RecordingRunner(config, device, RunnerOptions(**limits, **options))
+    limits = {"max_running_requests": 8, "max_total_tokens": 8192, "max_prefill_tokens": 512}
+    return RecordingRunner(config, device, EngineArgs(**limits, **options), native=False)
 
 
 def model_logits(family: str, dtype: str, device: torch.device, *, small: bool) -> dict[str, Any]:
@@ -172,7 +172,7 @@ def graphs_equal_eager(dtype: str, device: torch.device, *, small: bool = False)
             runner = device_runner(Path(directory), device, dtype, disable_cuda_graph=disable)
             if max_pieces is not None:
                 runner.attn_backend.max_pieces = max_pieces
-            for recorded in (runner.graph_runner, runner.prompt_runner):
+            for recorded in (runner.step_runner.graph_runner, runner.step_runner.prompt_runner):
                 if recorded is not None:
 
                     def counted_replay(*args: Any, replay: Any = recorded.replay, **options: Any) -> Any:
@@ -226,7 +226,7 @@ def deterministic(dtype: str, device: torch.device, *, small: bool) -> dict[str,
     shape = {"head_dim": 64, "num_hidden_layers": 1 if small else 3}
     with tempfile.TemporaryDirectory() as directory:
         save_checkpoint(Path(directory), "Qwen3", max_position_embeddings=1024, **shape)
-        runner = device_runner(Path(directory), device, dtype, deterministic=True)
+        runner = device_runner(Path(directory), device, dtype, enable_deterministic_inference=True)
     builder = PlanBuilder(runner)
     alone = builder.add(prompt(length, 0))
     builder.generate(alone, count)
@@ -342,15 +342,15 @@ def memory(device: torch.device, lacking: int = 0) -> dict[str, Any]:
     from tests.model_executor.plan_builder import PlanBuilder
     from tests.models.checkpoints import save_checkpoint
 
+    from bough.config.engine_args import EngineArgs
     from bough.config.model_config import ModelConfig
     from bough.model_executor.model_runner import ModelRunner
     from bough.model_executor.runner_memory import DeviceTables, MemoryPlanner
-    from bough.model_executor.runner_options import RunnerOptions
     from bough.sampling.sampling_params import SamplingParams
 
     pools: list[int] = []
     step_bytes, left = 0, lacking
-    build, missing_bytes = MemoryPlanner.build, MemoryPlanner.missing_bytes
+    build, missing_bytes = MemoryPlanner.init_memory_pool, MemoryPlanner.missing_bytes
 
     def watched_build(planner: MemoryPlanner, pool_tokens: int) -> DeviceTables:
         pools.append(pool_tokens)
@@ -364,12 +364,13 @@ def memory(device: torch.device, lacking: int = 0) -> dict[str, Any]:
     shape = {"vocab_size": 151936, "max_position_embeddings": 65536, "head_dim": 128}
     with (
         tempfile.TemporaryDirectory() as directory,
-        mock.patch.object(MemoryPlanner, "build", watched_build),
+        mock.patch.object(MemoryPlanner, "init_memory_pool", watched_build),
         mock.patch.object(MemoryPlanner, "missing_bytes", lacking_bytes),
     ):
         save_checkpoint(Path(directory), "Qwen3", **shape)
         config = ModelConfig.from_path(directory, dtype="bfloat16", device=device.type)
-        runner: Any = ModelRunner(config, device, RunnerOptions(mem_fraction_static=0.95))
+        args = EngineArgs(mem_fraction_static=0.95)
+        runner: Any = ModelRunner(config, device, args)
     runner.recording = False
     torch.cuda.empty_cache()
     free, total = torch.cuda.mem_get_info(device)
@@ -379,10 +380,10 @@ def memory(device: torch.device, lacking: int = 0) -> dict[str, Any]:
     rows = [builder.add(prompt(4, seed)) for seed in range(runner.max_running_requests - 1)]
     for begin in range(0, len(rows), 64):
         builder.step([(row, 4) for row in rows[begin : begin + 64]], new_params=params)
-    long = builder.add(prompt(runner.options.max_step_tokens, 1000))
+    long = builder.add(prompt(args.max_prefill_tokens, 1000))
     for _ in range(3):
         builder.step([(row, 1) for row in rows])
-    builder.step([(long, runner.options.max_step_tokens - len(rows)), *((row, 1) for row in rows)], new_params=params)
+    builder.step([(long, args.max_prefill_tokens - len(rows)), *((row, 1) for row in rows)], new_params=params)
     builder.step([(long, len(rows)), *((row, 1) for row in rows)])
     torch.cuda.synchronize(device)
     retries = torch.cuda.memory_stats(device)["num_alloc_retries"] - retries

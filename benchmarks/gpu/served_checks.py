@@ -218,9 +218,9 @@ def ahead(device: torch.device, kinds: list[dict[str, Any]], *, small: bool) -> 
     if small:
         server.scheduler.executor = AheadExecutor(server.worker)
     run(server)  # makes torch's own libraries ready
-    lane = CountingLane(server.worker.model_runner.lane)
-    server.worker.model_runner.lane = lane
-    launch = server.worker.model_runner.launch_step
+    lane = CountingLane(server.worker.lane)
+    server.worker.lane = lane
+    launch = server.worker.launch
 
     def strict_launch(plan: Any) -> Any:
         """Whatever waits for the device in here raises, but events."""
@@ -231,7 +231,7 @@ def ahead(device: torch.device, kinds: list[dict[str, Any]], *, small: bool) -> 
             torch.cuda.set_sync_debug_mode("default")
 
     if not small:
-        server.worker.model_runner.launch_step = strict_launch
+        server.worker.launch = strict_launch
     computed = run(server)
     different = [name for name in expected if expected[name] != computed.get(name)]
     pairs = [

@@ -190,16 +190,16 @@ def rows_in_graphs(shape: dict[str, Any], device: torch.device) -> dict[str, Any
     small = device.type == "cpu"
     running, inputs, outputs, duration = (2, 8, 8, 1.0) if small else (256, 256, 256, 10.0)
     served = Served(shape, device, running)
-    runner = served.worker.model_runner
+    runner = served.worker
     rows = {"all": 0, "recorded": 0}
-    launch = runner.launch_step
+    launch = runner.launch
 
     def counted_launch(plan: Any) -> Any:
         rows["all"] += plan.num_decode_rows
         return launch(plan)
 
-    runner.launch_step = counted_launch  # type: ignore[method-assign]
-    graphs = runner.graph_runner
+    runner.launch = counted_launch  # type: ignore[method-assign]
+    graphs = runner.step_runner.graph_runner
     if graphs is not None:
         replay = graphs.replay
 

@@ -318,9 +318,9 @@ def test_the_calls_of_a_decode_step_do_not_grow_with_its_rows(params: SamplingPa
     for count in (1, 256):
         runner = FakeModelRunner(FakeModel(8192), max_running_requests=256, max_total_num_tokens=4096, max_req_len=64)
         rows = [(slot, 0, [slot], [slot + 1]) for slot in range(count)]
-        runner.forward_step(plan(rows, new_requests=tuple(new(slot, params) for slot in range(count))))
+        runner.forward_batch_generation(plan(rows, new_requests=tuple(new(slot, params) for slot in range(count))))
         decode = plan([(slot, 1, [FUTURE_TOKEN], [slot + 257]) for slot in range(count)], num_decode_rows=count)
-        calls.append(_count_calls(lambda runner=runner, decode=decode: runner.forward_step(decode)))
+        calls.append(_count_calls(lambda runner=runner, decode=decode: runner.forward_batch_generation(decode)))
     assert calls[0] == calls[1] < 60
 
 

@@ -12,7 +12,7 @@ import torch
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.softmax_attention import attend, attend_explicitly
 from bough.layers.attention.torch_native import TorchNativeBackend
-from bough.layers.forward_batch import ForwardBatch, token_positions
+from bough.layers.forward_batch import ForwardBatch
 from bough.mem_cache.kv_pool import KVPool
 from bough.step_plan import ForwardMode, StepPlan
 from tests.tables import table
@@ -85,14 +85,7 @@ def make_rows(
         sample=np.ones(len(totals), dtype=np.bool_),
     )
     backend = TorchNativeBackend(pool, [window])
-    metadata = backend.init_forward_metadata(num_decode, plan.req_slots, plan.prefix_lens, plan.extend_lens, table)
-    batch = ForwardBatch.from_plan(
-        plan,
-        positions=token_positions(plan),
-        last_token=torch.zeros(len(totals), dtype=torch.int64),
-        attn_backend=backend,
-        attn_metadata=metadata,
-    )
+    batch = ForwardBatch.from_plan(plan, backend, table, torch.zeros(len(totals), dtype=torch.int64))
     q, k, v = (
         torch.randn(num_tokens, heads, HEAD_DIM, generator=generator).to(dtype) for heads in (HEADS, KV_HEADS, KV_HEADS)
     )

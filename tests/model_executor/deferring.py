@@ -93,14 +93,13 @@ class NoWaiting(TorchDispatchMode):
 
 def running_ahead(worker: TpModelWorker, *, checked: bool = False) -> Callable[[Worker], StepExecutor]:
     """An executor that launches ``worker``'s steps on a deferring lane; ``checked``: with :class:`NoWaiting`."""
-    runner = worker.model_runner
-    runner.lane = DeferringLane()
+    worker.lane = DeferringLane()
     if checked:
-        launch = runner.launch_step
+        launch = worker.launch
 
         def checked_launch(plan: Any) -> Any:
             with NoWaiting():
                 return launch(plan)
 
-        runner.launch_step = checked_launch  # type: ignore[method-assign]
+        worker.launch = checked_launch  # type: ignore[method-assign]
     return lambda _: AheadExecutor(worker)

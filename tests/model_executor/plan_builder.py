@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from bough.config.engine_args import EngineArgs
 from bough.config.model_config import ModelConfig
-from bough.model_executor.cpu_graph_runner import CpuGraphRunner
 from bough.model_executor.launched_step import StepOutcome
 from bough.model_executor.model_runner import ModelRunner
-from bough.model_executor.runner_options import RunnerOptions
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import (
     FUTURE_TOKEN,
@@ -47,8 +46,8 @@ class RecordingRunner(ModelRunner):
             return super().rows_that_need_logits(plan, rows)
         return np.ones(len(rows), dtype=np.bool_)
 
-    def decode(self, step_runner: CpuGraphRunner, plan: StepPlan) -> StepOutcome | None:
-        return None if self.recording else super().decode(step_runner, plan)
+    def forward_decode(self, plan: StepPlan) -> StepOutcome | None:
+        return None if self.recording else super().forward_decode(plan)
 
     def sample(self, plan: StepPlan, logits: torch.Tensor, rows: Any) -> Any:
         self.last_logits = logits.clone()
@@ -56,14 +55,20 @@ class RecordingRunner(ModelRunner):
 
 
 def make_runner(
-    path: Path | str, *, dtype: str = "auto", context_length: int | None = None, threads: int = 1, **options: Any
+    path: Path | str,
+    *,
+    dtype: str = "auto",
+    context_length: int | None = None,
+    threads: int = 1,
+    native: bool = True,
+    **options: Any,
 ) -> RecordingRunner:
     torch.set_num_threads(threads)
     config = ModelConfig.from_path(str(path), dtype=dtype, device="cpu", context_length=context_length)
     options.setdefault("max_running_requests", 8)
     options.setdefault("max_total_tokens", 4096)
-    options.setdefault("max_step_tokens", 1024)
-    return RecordingRunner(config, torch.device("cpu"), RunnerOptions(**options))
+    options.setdefault("max_prefill_tokens", 1024)
+    return RecordingRunner(config, torch.device("cpu"), EngineArgs(**options), native=native)
 
 
 @dataclass
@@ -189,7 +194,7 @@ class PlanBuilder:
     def step(self, work: list[tuple[Sequence, int]], *, most_reports: int = sys.maxsize, **options: Any) -> StepResult:
         """Plan, run and record a step, and those that follow; of what is reported each, so many are put together."""
         plan = self.plan(work, **options)
-        result = self.runner.forward_step(plan)
+        result = self.runner.forward_batch_generation(plan)
         while result.goes_on and result.num_steps < most_reports:
             assert plan.further is not None
             assert plan.further.reports_each

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import torch
 
-from bough.config.engine_args import AttentionBackendName
+from bough.config.engine_args import AttentionBackendName, EngineArgs
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.model_executor import attention_choice, determinism
-from bough.model_executor.runner_options import RunnerOptions
 from tests.model_executor.plan_builder import make_runner
 from tests.models.checkpoints import save_checkpoint
 from tests.native import MISSING
@@ -39,7 +38,7 @@ def test_sizes_of_graphs_are_refused_without_cuda(path: Path, flag: str) -> None
 
 def test_sizes_of_prompts_are_refused_where_no_prompts_are_recorded(path: Path) -> None:
     config = ModelConfig.from_path(str(path), dtype="auto")
-    options = RunnerOptions(disable_prefill_cuda_graph=True, cuda_graph_max_bs_prefill=8)
+    options = EngineArgs(disable_prefill_cuda_graph=True, cuda_graph_max_bs_prefill=8)
     with pytest.raises(ConfigError, match="--cuda-graph-max-bs-prefill has no effect beside --disable-prefill"):
         attention_choice.check_recording(options, "triton", torch.device("cuda"), config)
 
@@ -108,9 +107,9 @@ def test_decode_steps_are_recorded_where_triton_computes_attention_and_their_num
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     config, cuda = ModelConfig.from_path(str(path), dtype="auto"), torch.device("cuda")
-    attention_choice.check_recording(RunnerOptions(**options), attention, cuda, config)
+    attention_choice.check_recording(EngineArgs(**options), attention, cuda, config)
     assert ("decode steps are launched kernel by kernel" in caplog.text) == (attention != "triton")
-    sized = RunnerOptions(cuda_graph_max_bs=8, **options)
+    sized = EngineArgs(cuda_graph_max_bs=8, **options)
     if problem is None:
         attention_choice.check_recording(sized, attention, cuda, config)
         return

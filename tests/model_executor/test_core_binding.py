@@ -231,14 +231,14 @@ def test_the_flag_binds_the_threads_of_a_worker(
 
     def runner(dtype: str = "float32", **options: Any) -> model_runner.ModelRunner:
         args = ServerArgs(model_path=path, device="cpu", max_total_tokens=256, **options)
-        return TpModelWorker(args, ModelConfig.from_path(path, dtype=dtype, device="cpu")).model_runner
+        return TpModelWorker(args, ModelConfig.from_path(path, dtype=dtype, device="cpu"))
 
     assert runner().threads.num_threads == 4  # type: ignore[union-attr]
     assert bound == {}
     made = runner(bind_threads=True)
     assert made.threads is not None
-    assert made._binding is not None
-    claims.append(made._binding.claim)
+    assert made.choice.binding is not None
+    claims.append(made.choice.binding.claim)
     assert [bound[thread] for thread in made.threads.thread_ids()[1:]] == [{2, 6}, {3, 7}]
     assert bound[0] == {0, 4, 1, 5}
     with pytest.raises(StartupError, match="lower --cpu-threads, or leave --bind-threads out"):

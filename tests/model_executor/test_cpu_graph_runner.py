@@ -142,7 +142,7 @@ def masked_results(
 ) -> list[StepResult]:
     """Steps of greedy, biased and random rows, most of which may not have all tokens."""
     runner = make_runner(checkpoint.path)
-    runner.update_weights([("lm_head.weight", head)])
+    runner.model.load_weights([("lm_head.weight", head)])
     runner.recording = by_logits
     builder = PlanBuilder(runner)
     rng = np.random.default_rng(0)
@@ -157,7 +157,7 @@ def masked_results(
         masks = random_masks(rng, plan.num_rows)
         owing = PendingMasks(masks.rows, [FixedMask(bits) for bits in masks.bits], VOCAB_SIZE)
         plan = replace(plan, new_requests=tuple(news), masks=owing if pending else masks)
-        results.append(runner.forward_step(plan))
+        results.append(runner.forward_batch_generation(plan))
         for sequence in sequences:
             # Rows that failed go on as well: this is about tokens.
             sequence.tokens.append(0)
@@ -207,11 +207,11 @@ def test_plan_that_names_what_does_not_exist_is_refused_and_changes_nothing(chec
     for wrong in (VOCAB_SIZE, -2):
         plan.input_ids[3] = wrong
         with pytest.raises(ValueError, match="not in the vocabulary"):
-            runner.forward_step(plan)
+            runner.forward_batch_generation(plan)
     plan.input_ids[3] = 0
     plan.out_slots[8] = runner.kv_pool.num_slots
     with pytest.raises(ValueError, match="slot that does not exist"):
-        runner.forward_step(plan)
+        runner.forward_batch_generation(plan)
     assert torch.equal(runner.kv_pool.get_key_buffer(0), before)
     assert not runner.req_to_token.any()
 
@@ -237,9 +237,9 @@ def test_arrays_of_lengths_that_do_not_fit_together_are_refused(
     before = runner.kv_pool.get_key_buffer(0).clone()
     wanted = np.zeros(plan.num_rows, dtype=np.uint8)
     with pytest.raises(ValueError, match=message):
-        runner.graph_runner.replay(replace(plan, **changes), wanted, hidden_states=False)
+        runner.step_runner.forward(replace(plan, **changes), wanted, hidden_states=False)
     with pytest.raises(ValueError, match="and 1 of what is wanted"):
-        runner.graph_runner.replay(plan, wanted[:1], hidden_states=False)
+        runner.step_runner.forward(plan, wanted[:1], hidden_states=False)
     assert torch.equal(runner.kv_pool.get_key_buffer(0), before)
     assert not runner.req_to_token.any()
 
@@ -353,7 +353,7 @@ def test_steps_in_a_row_tell_logprobs_as_steps_one_by_one(checkpoint: Checkpoint
             work = [(each, 1) for each in sequences]
             way = {"further": further, "checks_eos": False, "reports_each": reports_each}
             plan = builder.plan(work, logprobs=asked, **way)
-            new = [runner.forward_step(plan)]
+            new = [runner.forward_batch_generation(plan)]
             while new[-1].goes_on:
                 new.append(runner.forward_further())
             for result in new:
@@ -434,7 +434,7 @@ def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(
     runner.recording = False
     embedding = checkpoint.reference.get_parameter("model.embed_tokens.weight").detach().clone()
     embedding[tokens[length - 1]] = float("nan")
-    runner.update_weights([("model.embed_tokens.weight", embedding)])
+    runner.model.load_weights([("model.embed_tokens.weight", embedding)])
     builder = PlanBuilder(runner)
     sequence = builder.add(prompt(20, seed))
     builder.step([(sequence, 20)])
@@ -450,8 +450,8 @@ def test_no_step_follows_but_one_of_the_plan_that_was_run_last(checkpoint: Check
     builder = PlanBuilder(runner)
     sequence, other = builder.add(prompt(20)), builder.add(prompt(9))
     builder.step([(sequence, 20)])
-    assert runner.forward_step(builder.plan([(sequence, 1)], further=3, reports_each=True)).goes_on
-    assert not runner.forward_step(builder.plan([(other, 9)])).goes_on
+    assert runner.forward_batch_generation(builder.plan([(sequence, 1)], further=3, reports_each=True)).goes_on
+    assert not runner.forward_batch_generation(builder.plan([(other, 9)])).goes_on
     before = runner.kv_pool.get_key_buffer(0).clone()
     with pytest.raises(RuntimeError, match="no step is to follow"):
         runner.forward_further()
@@ -469,7 +469,9 @@ def test_steps_in_a_row_end_when_their_time_is_over(checkpoint: Checkpoint, repo
 
 def test_the_time_of_steps_that_are_reported_is_that_since_the_first_began(checkpoint: Checkpoint) -> None:
     runner, builder, sequence = decoding(checkpoint)
-    assert runner.forward_step(builder.plan([(sequence, 1)], further=15, seconds=0.5, reports_each=True)).goes_on
+    assert runner.forward_batch_generation(
+        builder.plan([(sequence, 1)], further=15, seconds=0.5, reports_each=True)
+    ).goes_on
     time.sleep(0.6)
     assert not runner.forward_further().goes_on
 
@@ -490,7 +492,7 @@ def test_steps_in_a_row_that_do_not_fit_are_refused_and_change_nothing(checkpoin
         (np.tile(out_slots, (2, 1)), "39 steps in a row; there is room for 32"),
     ):
         with pytest.raises(ValueError, match=message):
-            runner.forward_step(replace(plan, further=replace(plan.further, out_slots=slots)))
+            runner.forward_batch_generation(replace(plan, further=replace(plan.further, out_slots=slots)))
     assert torch.equal(runner.kv_pool.get_key_buffer(0), before[0])
     assert torch.equal(runner.req_to_token, before[1])
-    assert runner.forward_step(plan).num_steps == 20
+    assert runner.forward_batch_generation(plan).num_steps == 20

@@ -119,7 +119,7 @@ def with_graphs(path: Path, recorder: Any = None, **options: Any) -> tuple[Recor
     recorder = recorder or RerunRecorder()
     assert isinstance(runner.attn_backend, TritonBackend)
     with torch.inference_mode():
-        runner.graph_runner = CudaGraphRunner(
+        runner.step_runner.graph_runner = CudaGraphRunner(
             runner.model,
             runner.attn_backend,
             recorder,
@@ -181,11 +181,11 @@ def test_recorded_decode_rows_alone_and_beside_prompts_give_what_transformers_gi
     changed = (runner.req_to_token != before).nonzero().tolist()
     assert sorted(changed) == sorted([[first.slot, 5], [second.slot, 3]])
     builder.step([(first, 1)])
-    assert [each.replays for each in runner.graph_runner._recorded.values()] == [1, 1]
+    assert [each.replays for each in runner.step_runner.graph_runner._recorded.values()] == [1, 1]
     third = builder.add(prompt(4, seed=2))
     builder.step([(third, 2), (first, 1), (second, 1)])
     builder.step([(third, 2), (first, 1)])
-    assert [each.replays for each in runner.graph_runner._recorded.values()] == [2, 2]
+    assert [each.replays for each in runner.step_runner.graph_runner._recorded.values()] == [2, 2]
     assert not runner.kv_pool.get_key_buffer(0)[: runner.page_size].any()
     for sequence in (first, second, third):
         reference = checkpoint.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
@@ -198,8 +198,8 @@ def test_recorded_decode_rows_alone_and_beside_prompts_give_what_transformers_gi
 def test_recorded_steps_of_deterministic_inference_have_the_bits_of_those_that_are_not(checkpoint: Checkpoint) -> None:
     outputs = []
     for runner in (
-        with_graphs(checkpoint.path, deterministic=True)[0],
-        triton_runner(checkpoint.path, deterministic=True),
+        with_graphs(checkpoint.path, enable_deterministic_inference=True)[0],
+        triton_runner(checkpoint.path, enable_deterministic_inference=True),
     ):
         builder = PlanBuilder(runner)
         first, second = builder.add(prompt(5)), builder.add(prompt(18, seed=1))
@@ -217,8 +217,8 @@ def test_recorded_steps_of_deterministic_inference_have_the_bits_of_those_that_a
 @table("deterministic", [False, True])
 @pytest.mark.usefixtures("fused")
 def test_what_recorded_steps_read_outlives_their_recording(checkpoint: Checkpoint, deterministic: bool) -> None:
-    runner, recorder = with_graphs(checkpoint.path, ForgettingRecorder(), deterministic=deterministic)
-    assert runner.graph_runner is not None
+    runner, recorder = with_graphs(checkpoint.path, ForgettingRecorder(), enable_deterministic_inference=deterministic)
+    assert runner.step_runner.graph_runner is not None
     gc.collect()
     assert len(recorder.read) > 2 * 6
     assert not any(storage.expired() for storage in recorder.read)
@@ -242,7 +242,7 @@ def decode_plan(prefix_lens: list[int], num_decode_rows: int) -> StepPlan:
 @pytest.mark.usefixtures("fused")
 def test_steps_with_prompts_too_many_rows_or_too_many_keys_are_not_replayed(checkpoint: Checkpoint) -> None:
     runner = with_graphs(checkpoint.path)[0]
-    graphs = runner.graph_runner
+    graphs = runner.step_runner.graph_runner
     assert isinstance(graphs, CudaGraphRunner)
     assert isinstance(runner.attn_backend, TritonBackend)
     assert graphs.can_run(decode_plan([5, 6, 7], 3))

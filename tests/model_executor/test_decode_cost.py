@@ -52,7 +52,7 @@ def count_next_step(builder: PlanBuilder, runner: RecordingRunner, sequences: li
     plan = builder.plan([(sequence, 1) for sequence in sequences])
     runner.recording = False
     with CountOperations() as counted:
-        runner.forward_step(plan)
+        runner.forward_batch_generation(plan)
     return counted
 
 

@@ -163,20 +163,20 @@ def test_recorded_plans_replay_to_the_same_results(checkpoint: Checkpoint, runne
     builder = PlanBuilder(runner)
     first, second = builder.add(prompt(33)), builder.add(prompt(7))
     plans, results = [], []
-    original = runner.forward_step
+    original = runner.forward_batch_generation
 
     def recording(plan: object) -> StepResult:
         plans.append(plan)
         results.append(original(plan))  # type: ignore[arg-type]
         return results[-1]
 
-    runner.forward_step = recording  # type: ignore[assignment, method-assign]
+    runner.forward_batch_generation = recording  # type: ignore[assignment, method-assign]
     builder.step([(first, 20)])
     builder.step([(first, 13), (second, 7)])
     for _ in range(4):
         builder.step([(first, 1), (second, 1)])
     other = make_runner(checkpoint.path)
-    replayed = [other.forward_step(plan) for plan in plans]  # type: ignore[arg-type]
+    replayed = [other.forward_batch_generation(plan) for plan in plans]  # type: ignore[arg-type]
     assert [r.next_token_ids.tolist() for r in replayed] == [r.next_token_ids.tolist() for r in results]
 
 
@@ -191,7 +191,7 @@ def test_step_beyond_the_table_is_refused(checkpoint: Checkpoint) -> None:
 
 def test_step_without_rows_has_no_results(runner: RecordingRunner) -> None:
     builder = PlanBuilder(runner)
-    result = runner.forward_step(builder.plan([]))
+    result = runner.forward_batch_generation(builder.plan([]))
     assert (result.next_token_ids.tolist(), result.logprobs, result.failed_rows) == ([], (), ())
 
 
@@ -215,7 +215,7 @@ def test_weights_can_be_replaced_between_steps(checkpoint: Checkpoint, tmp_path:
     builder = PlanBuilder(runner)
     before = builder.add(prompt(12))
     builder.generate(before, 3)
-    runner.update_weights(iter(other.reference.state_dict().items()))
+    runner.model.load_weights(iter(other.reference.state_dict().items()))
     after = builder.add(prompt(12))
     builder.generate(after, 3)
     assert before.output == checkpoint.greedy(prompt(12), 3)

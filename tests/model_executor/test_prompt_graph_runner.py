@@ -51,7 +51,7 @@ def with_prompt_graphs(path: Path, recorder: Any = None, **options: Any) -> tupl
     recorder = recorder or RerunRecorder()
     assert isinstance(runner.attn_backend, TritonBackend)
     with torch.inference_mode():
-        runner.prompt_runner = PromptGraphRunner(
+        runner.step_runner.prompt_runner = PromptGraphRunner(
             runner.model,
             runner.attn_backend,
             recorder,
@@ -63,8 +63,8 @@ def with_prompt_graphs(path: Path, recorder: Any = None, **options: Any) -> tupl
 
 
 def replays(runner: RecordingRunner) -> dict[int, int]:
-    assert runner.prompt_runner is not None
-    recorded: dict[int, Any] = runner.prompt_runner._recorded
+    assert runner.step_runner.prompt_runner is not None
+    recorded: dict[int, Any] = runner.step_runner.prompt_runner._recorded
     return {size: each.replays for size, each in recorded.items()}
 
 
@@ -99,8 +99,8 @@ def test_recorded_prompts_of_deterministic_inference_have_the_bits_of_those_that
 ) -> None:
     outputs = []
     for runner in (
-        with_prompt_graphs(checkpoint.path, deterministic=True)[0],
-        triton_runner(checkpoint.path, deterministic=True),
+        with_prompt_graphs(checkpoint.path, enable_deterministic_inference=True)[0],
+        triton_runner(checkpoint.path, enable_deterministic_inference=True),
     ):
         builder = PlanBuilder(runner)
         first, second = builder.add(prompt(5)), builder.add(prompt(18, seed=1))
@@ -117,7 +117,7 @@ def test_recorded_prompts_of_deterministic_inference_have_the_bits_of_those_that
 @pytest.mark.usefixtures("fused")
 def test_what_recorded_prompts_read_outlives_their_recording(checkpoint: Checkpoint) -> None:
     runner, recorder = with_prompt_graphs(checkpoint.path, ForgettingRecorder())
-    assert runner.prompt_runner is not None
+    assert runner.step_runner.prompt_runner is not None
     gc.collect()
     assert len(recorder.read) > 3 * 6
     assert not any(storage.expired() for storage in recorder.read)
@@ -143,7 +143,7 @@ def test_too_many_tokens_too_many_rows_and_tokens_that_nobody_knows_yet_are_not_
     checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bough.model_executor.prompt_graph_runner._MORE_TILES", 2)
-    graphs = with_prompt_graphs(checkpoint.path)[0].prompt_runner
+    graphs = with_prompt_graphs(checkpoint.path)[0].step_runner.prompt_runner
     assert graphs is not None
     assert graphs.can_run(prompt_plan(20))
     assert graphs.can_run(prompt_plan(1, 18, 1))

@@ -63,7 +63,7 @@ def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path
     addresses = [parameter.data_ptr() for parameter in runner.model.parameters()]
     assert not torch.equal(logits_of(runner, prompt(20)), logits_of(fresh, prompt(20)))
     for name, tensor in second.reference.state_dict().items():
-        assert runner.update_weights([(name, tensor)]) == {name}
+        assert runner.model.load_weights([(name, tensor)]) == {name}
     assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
     for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
@@ -160,7 +160,7 @@ def test_capacity_counts_parameters_not_bytes_and_hidden_states_as_they_are(
     monkeypatch.setattr(runner_memory, "fit_pool", pool)
     checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=True, **WIDER)
     for kind in ("none", "int8", "int4"):
-        make_runner(checkpoint.path, dtype="bfloat16", quantization=kind, max_step_tokens=512)
+        make_runner(checkpoint.path, dtype="bfloat16", quantization=kind, max_prefill_tokens=512)
     assert counted == [sum(each.numel() for each in checkpoint.reference.parameters())] * 3
     # float32 in place of bfloat16
     assert [each - reserved[0] for each in reserved] == [0, *[2 * 512 * WIDER["hidden_size"]] * 2]

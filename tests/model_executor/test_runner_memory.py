@@ -33,7 +33,7 @@ class Device:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, missing_tokens: list[int]) -> None:
         self.pools: list[int] = []
         last: list[weakref.ref[Any]] = []
-        build = MemoryPlanner.build
+        build = MemoryPlanner.init_memory_pool
 
         def watched_build(planner: MemoryPlanner, pool_tokens: int) -> DeviceTables:
             assert not [each for each in last if each() is not None], "the last one still takes memory"
@@ -44,7 +44,7 @@ class Device:
             last[:] = map(weakref.ref, parts)
             return tables
 
-        monkeypatch.setattr(MemoryPlanner, "build", watched_build)
+        monkeypatch.setattr(MemoryPlanner, "init_memory_pool", watched_build)
         monkeypatch.setattr(
             MemoryPlanner, "missing_bytes", lambda planner, step_bytes: missing_tokens.pop(0) * self._token_bytes
         )
@@ -123,7 +123,7 @@ def test_recorded_steps_without_room_say_which_options_help(
     def no_room(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr(MemoryPlanner, "record", no_room)
+    monkeypatch.setattr(MemoryPlanner, "init_cuda_graphs", no_room)
     with pytest.raises(StartupError, match=rf"4096 tokens; lower --mem-fraction-static.*{error}"):
         runner_of(checkpoint.path, max_total_tokens=4096)
 
@@ -135,6 +135,6 @@ def test_other_errors_of_the_device_are_not_taken_for_a_lack_of_memory(
     def broken(*_: Any) -> None:
         raise _DEVICE_ERROR("CUDA error: an illegal memory access was encountered")
 
-    monkeypatch.setattr(MemoryPlanner, "record", broken)
+    monkeypatch.setattr(MemoryPlanner, "init_cuda_graphs", broken)
     with pytest.raises(_DEVICE_ERROR, match="illegal"):
         runner_of(checkpoint.path, max_total_tokens=4096)

@@ -29,7 +29,7 @@ def make_worker(path: Path, **options: object) -> TpModelWorker:
 def test_info_tells_the_limits(checkpoint: Checkpoint) -> None:
     worker = make_worker(checkpoint.path, max_running_requests=3, page_size=32, max_total_tokens=1000)
     info = worker.get_worker_info()
-    pool = worker.get_memory_pool()
+    pool = worker.kv_pool
     assert (info.max_running_requests, info.page_size, info.max_total_num_tokens) == (3, 32, 992)
     assert (info.vocab_size, info.context_len) == (160, 512)
     assert (info.max_req_len, info.max_req_input_len) == (512, 511)
@@ -52,12 +52,6 @@ def test_pool_larger_than_memory_is_refused_with_the_numbers(checkpoint: Checkpo
         make_worker(checkpoint.path, max_total_tokens=2**40)
 
 
-def test_groups_are_not_supported(checkpoint: Checkpoint) -> None:
-    args = ServerArgs(model_path=str(checkpoint.path))
-    with pytest.raises(ConfigError, match="2 ranks"):
-        TpModelWorker(args, ModelConfig.from_path(args.model_path), rank=1, world=2)
-
-
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without CUDA")
 def test_missing_device_is_refused() -> None:
     assert resolve_device("auto").type == "cpu"
@@ -75,7 +69,7 @@ class RunnerAsWorker:
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         self.running.set()
         assert self.may_run.wait(10)
-        return self.runner.forward_step(plan)
+        return self.runner.forward_batch_generation(plan)
 
 
 def test_steps_submitted_ahead_continue_from_tokens_that_nobody_has_seen(checkpoint: Checkpoint) -> None:

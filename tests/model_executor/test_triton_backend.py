@@ -87,7 +87,7 @@ def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups
 def test_deterministic_rows_have_the_same_bits_alone_among_others_cut_and_as_part_of_a_prompt(
     checkpoint: Checkpoint, quantization: str
 ) -> None:
-    runner = triton_runner(checkpoint.path, deterministic=True, quantization=quantization)
+    runner = triton_runner(checkpoint.path, enable_deterministic_inference=True, quantization=quantization)
     builder = PlanBuilder(runner)
     alone = builder.add(prompt(37))
     tokens = builder.generate(alone, 3)

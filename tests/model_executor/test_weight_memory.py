@@ -38,7 +38,7 @@ def forbid_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("memory was taken for weights")
 
     monkeypatch.setattr(HugePageArena, "zeros", taken)
-    monkeypatch.setattr("bough.model_executor.model_runner.load_model", taken)
+    monkeypatch.setattr("bough.model_executor.loaded_model.load_model", taken)
     monkeypatch.setattr("bough.model_executor.encoder_worker.load_model", taken)
 
 
@@ -55,7 +55,7 @@ def forbid_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_is_announced_is_what_is_taken(tmp_path: Path, options: dict[str, Any], tied: bool) -> None:
     checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=tied)
     runner = make_runner(checkpoint.path, **options)
-    outline = runner.weight_choice.method(None, runner.options.quantization, OutlineArena())
+    outline = runner.choice.weights.method(None, options.get("quantization", "none"), OutlineArena())
     assert weight_bytes(runner.config, outline) == runner.weight_bytes > 0
 
 

@@ -156,7 +156,7 @@ def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path
     assert source is not None
     addresses = [parameter.data_ptr() for parameter in runner.model.parameters()]
     for name, weight in source.read(source.files[0], Progress("", 1), ()):
-        assert runner.update_weights([(name, weight)]) == {name}
+        assert runner.model.load_weights([(name, weight)]) == {name}
     assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
     for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
@@ -174,7 +174,7 @@ def test_weights_that_a_file_of_another_type_has_no_room_for_are_refused(tmp_pat
         assert source is not None
         weights = dict(source.read(source.files[0], Progress("", 1), ()))
         with pytest.raises(ModelError, match=rf"weight {name}: its matrix is held as int4") as caught:
-            runner.update_weights([(name, weights[name])])
+            runner.model.load_weights([(name, weights[name])])
         assert caught.value.param == name
     assert torch.equal(runner.model.checkpoint_weights[name].read(), before)
 

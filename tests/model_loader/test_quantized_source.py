@@ -170,7 +170,7 @@ def replace_one_by_one(runner: RecordingRunner, fresh: RecordingRunner) -> None:
     assert not any(map(torch.equal, parameters, expected))
     addresses = [parameter.data_ptr() for parameter in parameters]
     for name, weight in weights_of(fresh):
-        assert runner.update_weights([(name, weight)]) == {name}
+        assert runner.model.load_weights([(name, weight)]) == {name}
     assert [parameter.data_ptr() for parameter in runner.model.parameters()] == addresses
     assert all(map(torch.equal, parameters, expected))
 
@@ -260,7 +260,7 @@ def test_weights_of_a_narrower_form_stay_what_they_are(tmp_path: Path) -> None:
     runner = make_runner(make(tmp_path / "first", "gptq 4 bits, zero points", seed=1).path)
     fresh = make_runner(make(tmp_path / "second", "gptq 4 bits", seed=2).path)
     assert fresh.model.model.layers[0].mlp.down_proj.packed.stored == "int4"
-    runner.update_weights(weights_of(fresh))
+    runner.model.load_weights(weights_of(fresh))
     for name, weight in fresh.model.checkpoint_weights.items():
         assert torch.equal(runner.model.checkpoint_weights[name].read(), weight.read())
 
@@ -282,7 +282,7 @@ def test_weights_that_a_matrix_has_no_room_for_are_refused(tmp_path: Path, first
     name = "model.layers.0.mlp.down_proj.weight"
     before = runner.model.checkpoint_weights[name].read()
     with pytest.raises(ModelError, match=rf"weight {name}: its matrix is held as u?int4") as caught:
-        runner.update_weights([(name, dict(weights_of(fresh))[name])])
+        runner.model.load_weights([(name, dict(weights_of(fresh))[name])])
     assert caught.value.param == name
     assert torch.equal(runner.model.checkpoint_weights[name].read(), before)
 

@@ -55,9 +55,9 @@ class Served:
         config = ModelConfig.from_path(args.model_path, dtype=args.dtype)
         worker = TpModelWorker(args, config)
         # What chooses tokens on a device, which never looks at what it chooses.
-        worker.model_runner.sampler._on_cpu = not ahead
+        worker.sampler._on_cpu = not ahead
         make_executor = running_ahead(worker, checked=True) if ahead else InlineExecutor
-        self.lane = worker.model_runner.lane
+        self.lane = worker.lane
         self.outputs: dict[str, Output] = {}
         self.scheduler = Scheduler(
             args,

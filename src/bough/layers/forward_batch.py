@@ -44,37 +44,34 @@ class ForwardBatch:
 
     @classmethod
     def from_plan(
-        cls,
-        plan: StepPlan,
-        *,
-        positions: IntArray,
-        last_token: torch.Tensor,
-        attn_backend: AttentionBackend,
-        attn_metadata: Any,
+        cls, plan: StepPlan, attn_backend: AttentionBackend, req_to_token: torch.Tensor, last_token: torch.Tensor
     ) -> ForwardBatch:
-        """Move a plan to the device.
+        """Move a plan to the device. Enters the KV slots of its new tokens into ``req_to_token``.
 
         Args:
             plan: the step.
-            positions: ``[T]``, as :func:`token_positions` computes them.
-            last_token: int64 ``[max_running_requests]`` on the device, resolves ``FUTURE_TOKEN`` by request slot.
             attn_backend: computes attention.
-            attn_metadata: from ``attn_backend.init_forward_metadata``.
+            req_to_token: int32 ``[max_running_requests, max_len]``, the KV slot of every token.
+            last_token: int64 ``[max_running_requests]`` on the device, resolves ``FUTURE_TOKEN`` by request slot.
         """
         future = np.flatnonzero(plan.input_ids == FUTURE_TOKEN)
         token_slots = (
             plan.req_slots if plan.num_tokens == plan.num_rows else np.repeat(plan.req_slots, plan.extend_lens)
-        )
+        ).astype(np.int64)
+        positions = token_positions(plan)
         tensors = all_to_device(
             (
                 *(array.astype(np.int64) for array in (plan.req_slots, plan.input_ids, positions, plan.out_slots)),
                 plan.prefix_lens + plan.extend_lens,
                 future,
-                token_slots[future].astype(np.int64),
+                token_slots[future],
+                token_slots * req_to_token.shape[1] + positions,
+                plan.out_slots,
             ),
             last_token.device,
         )
-        req_slots, input_ids, at_positions, out_slots, seq_lens, future_at, future_slots = tensors
+        req_slots, input_ids, at_positions, out_slots, seq_lens, future_at, future_slots, *entries = tensors
+        req_to_token.view(-1).index_copy_(0, *entries)
         if len(future):
             input_ids.index_copy_(0, future_at, last_token.index_select(0, future_slots))
         return cls(
@@ -88,7 +85,9 @@ class ForwardBatch:
             out_cache_loc=out_slots,
             req_pool_indices=req_slots,
             attn_backend=attn_backend,
-            attn_metadata=attn_metadata,
+            attn_metadata=attn_backend.init_forward_metadata(
+                plan.num_decode_rows, plan.req_slots, plan.prefix_lens, plan.extend_lens, req_to_token
+            ),
         )
 
 

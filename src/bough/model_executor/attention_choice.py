@@ -7,7 +7,7 @@ from importlib import import_module
 
 import torch
 
-from bough.config.engine_args import AttentionBackendName
+from bough.config.engine_args import AttentionBackendName, EngineArgs
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.kernels.triton.available import why_not_float8, why_not_triton
@@ -15,7 +15,6 @@ from bough.layers.attention.base import AttentionBackend
 from bough.layers.attention.torch_native import TorchNativeBackend
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES, KVPool
 from bough.model_executor.capacity import decode_pieces_room
-from bough.model_executor.runner_options import RunnerOptions
 from bough.models.base import torch_dtype
 
 logger = logging.getLogger(__name__)
@@ -74,7 +73,7 @@ def check_attention(
 
 
 def check_recording(
-    options: RunnerOptions, attention: AttentionBackendName | None, device: torch.device, config: ModelConfig
+    args: EngineArgs, attention: AttentionBackendName | None, device: torch.device, config: ModelConfig
 ) -> None:
     """Refuse an option for recorded decode steps where there are none, and say where a user would not expect that.
 
@@ -83,12 +82,12 @@ def check_recording(
     Raises:
         ConfigError: naming the option.
     """
-    problem = why_not_recorded(options, attention, device, config)
+    problem = why_not_recorded(args, attention, device, config)
     for name in ("cuda_graph_max_bs", "cuda_graph_max_bs_prefill"):
-        if problem is not None and getattr(options, name) is not None:
+        if problem is not None and getattr(args, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             raise ConfigError(f"{flag} has no effect: {problem}; leave it out", param=name)
-    if options.disable_prefill_cuda_graph and options.cuda_graph_max_bs_prefill is not None:
+    if args.disable_prefill_cuda_graph and args.cuda_graph_max_bs_prefill is not None:
         raise ConfigError(
             "--cuda-graph-max-bs-prefill has no effect beside --disable-prefill-cuda-graph; leave one out",
             param="cuda_graph_max_bs_prefill",
@@ -98,19 +97,19 @@ def check_recording(
 
 
 def why_not_recorded(
-    options: RunnerOptions, attention: AttentionBackendName | None, device: torch.device, config: ModelConfig
+    args: EngineArgs, attention: AttentionBackendName | None, device: torch.device, config: ModelConfig
 ) -> str | None:
     """Why decode steps are not recorded as CUDA graphs; ``None`` if they are.
 
     Args:
-        options: of the user.
+        args: of the user.
         attention: what computes it, from :func:`chosen_attention`; ``None``: native CPU kernels.
         device: that runs the model.
         config: of the model.
     """
     if device.type != "cuda":
         return "decode steps are recorded on CUDA devices only"
-    if options.disable_cuda_graph:
+    if args.disable_cuda_graph:
         return "--disable-cuda-graph is set"
     if not config.is_generation:
         return "the model generates nothing"

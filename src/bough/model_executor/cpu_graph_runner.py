@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +20,11 @@ from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
-from bough.model_executor.graph_runner import ReplayResult, Wanted
+from bough.model_executor.graph_runner import ForwardOutput, Wanted
+from bough.model_executor.logprob_results import sampled_results
 from bough.models.base import CausalLM
 from bough.sampling.device_state import StepDraws
-from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, IntArray, RowLogprobResult, StepPlan, StepResult
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
@@ -139,11 +141,7 @@ class CpuGraphRunner:
         self._decode_run.descriptors = address_of(self._descriptors)
         self._decode_run.num_descriptors = len(descriptors)
 
-    def can_run(self, plan: StepPlan) -> bool:
-        """Whether :meth:`replay` can run this step: all steps with rows."""
-        return plan.num_rows > 0
-
-    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
+    def forward(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ForwardOutput:
         """Run one step.
 
         Mutates the KV pool at ``plan.out_slots`` and enters these into ``req_to_token``.
@@ -178,7 +176,7 @@ class CpuGraphRunner:
             self._program.run(step)
         num_logits = int(np.count_nonzero(wanted == _LOGITS))
         logits = self._logits[:num_logits] if num_logits else None
-        return ReplayResult(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
+        return ForwardOutput(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
 
     def decode(
         self,
@@ -204,7 +202,7 @@ class CpuGraphRunner:
             tokens ``[steps that were run, R]``.
 
         Raises:
-            ValueError: as :meth:`replay`.
+            ValueError: as :meth:`forward`.
         """
         rows, num_steps, run = plan.num_rows, plan.num_steps, self._decode_run
         if num_steps > MAX_STEPS_IN_A_ROW:
@@ -288,6 +286,45 @@ class CpuGraphRunner:
         step.masks_ready = None if ready is None else address_of(ready)
         self._program.run(step)
         _ = masks.bits  # raises what computing them has raised
+
+
+class RunningSteps:
+    """A plan whose steps are reported one by one, of which the first is done.
+
+    Args:
+        plan: of steps that choose their tokens natively.
+        runner: runs them.
+        reads: gets what rows asked about their tokens.
+        on_failed: see :class:`~bough.model_executor.launched_step.LaunchedStep`.
+    """
+
+    def __init__(
+        self,
+        plan: StepPlan,
+        runner: CpuGraphRunner,
+        reads: LogprobReads | None,
+        on_failed: Callable[[StepPlan, list[int], int], None],
+    ) -> None:
+        self._plan, self._runner, self._reads, self._on_failed = plan, runner, reads, on_failed
+        self._num_further = 0
+
+    def logprobs(self, step: int) -> tuple[RowLogprobResult, ...]:
+        """Return what rows asked about the tokens of a step that was run, the plan's first being 0."""
+        return () if self._reads is None else sampled_results(self._plan.logprobs, self._reads.of_step(step))
+
+    def forward_further(self) -> StepResult:
+        """Run the next step."""
+        begin = time.perf_counter()
+        tokens = self._runner.decode_further()
+        self._num_further += 1
+        logprobs, goes_on = self.logprobs(self._num_further), self._runner.goes_on
+        seconds = time.perf_counter() - begin
+        failed = [] if goes_on else (~self._runner.finite).nonzero()[0].tolist()
+        if failed:
+            self._on_failed(self._plan, failed, 1 + self._num_further)
+        return StepResult(
+            self._plan.step_id, tokens, logprobs, failed_rows=tuple(failed), seconds=seconds, goes_on=goes_on
+        )
 
 
 def _check_lengths(plan: StepPlan, extend_lens: IntArray, wanted: npt.NDArray[np.uint8]) -> None:

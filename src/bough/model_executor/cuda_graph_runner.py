@@ -11,7 +11,6 @@ from functools import cache
 from typing import Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
@@ -20,7 +19,6 @@ from bough.kernels.triton.elementwise import enter_decode_rows
 from bough.layers.attention.tiles import decode_pieces
 from bough.layers.attention.triton import DecodeRows, DecodeTables, TritonBackend, TritonMetadata
 from bough.layers.forward_batch import ForwardBatch
-from bough.model_executor.graph_runner import ReplayResult
 from bough.model_executor.staging import StagedArrays
 from bough.models.base import CausalLM, torch_dtype
 from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
@@ -262,14 +260,15 @@ class CudaGraphRunner:
         """The size of the ladder that so many rows are padded to."""
         return self._sizes[int(np.searchsorted(self._sizes, num_rows))]
 
-    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
-        """See :class:`bough.model_executor.graph_runner.GraphRunner`; every row gets logits, whatever is wanted."""
+    def replay(self, plan: StepPlan) -> tuple[torch.Tensor, torch.Tensor]:
+        """Run a step that :meth:`can_run` accepts.
+
+        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
+
+        Returns:
+            Hidden states ``[R, hidden_size]`` and logits, float32 ``[R, vocab_size]``, valid until the next call.
+        """
         self._buffers.fill(plan.req_slots, plan.prefix_lens, plan.out_slots)
         num_rows = plan.num_rows
         self._recorded[self.size_for(num_rows)].replay()
-        return ReplayResult(
-            next_token_ids=np.full(num_rows, FUTURE_TOKEN, dtype=np.int32),
-            finite=np.ones(num_rows, dtype=np.bool_),
-            logits=self._logits[:num_rows],
-            hidden_states=self._hidden_states[:num_rows] if hidden_states else None,
-        )
+        return self._hidden_states[:num_rows], self._logits[:num_rows]

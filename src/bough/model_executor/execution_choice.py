@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from bough.config.engine_args import AttentionBackendName
+from bough.config.engine_args import AttentionBackendName, EngineArgs
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.kernels.thread_pool import ThreadPool
@@ -16,7 +16,6 @@ from bough.model_executor.core_binding import CoreBinding, bind_threads
 from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.machine import Machine
 from bough.model_executor.native_path import native_threads
-from bough.model_executor.runner_options import RunnerOptions
 from bough.model_executor.weight_choice import WeightChoice
 from bough.models.base import torch_dtype
 
@@ -50,33 +49,45 @@ class ExecutionChoice:
     weights: WeightChoice
 
 
-def choose_execution(config: ModelConfig, device: torch.device, options: RunnerOptions) -> ExecutionChoice:
+def choose_execution(
+    config: ModelConfig, device: torch.device, args: EngineArgs, *, native: bool = True
+) -> ExecutionChoice:
     """How to compute a model, configured for the device that it is to run on.
+
+    Args:
+        config: of the model.
+        device: that runs it.
+        args: of the user.
+        native: use the native kernels where they can run the model.
 
     Raises:
         ConfigError: if an option cannot have its way, or would change nothing.
     """
-    threads = native_threads(config, device, torch.get_num_threads()) if options.native else None
-    if options.deterministic:
-        check_deterministic(config, device, options.attention_backend, native=threads is not None)
+    deterministic = args.enable_deterministic_inference
+    threads = native_threads(config, device, torch.get_num_threads()) if native else None
+    if deterministic:
+        check_deterministic(config, device, args.attention_backend, native=threads is not None)
     weights = WeightChoice(
-        threads, device, interpreted=options.attention_backend == "triton", batch_invariant=options.deterministic
+        threads,
+        device,
+        interpreted=args.attention_backend == "triton",
+        batch_invariant=deterministic,
     )
-    weights.check(options.quantization)
-    if options.attention_backend is not None and threads is not None:
+    weights.check(args.quantization)
+    if args.attention_backend is not None and threads is not None:
         raise ConfigError(
             "--attention-backend is for CUDA devices: here native CPU kernels compute attention; leave it out",
             param="attention_backend",
         )
     dtype = torch_dtype(config)
-    kv_dtype = _kv_dtype(options.kv_cache_dtype, dtype, native=threads is not None)
+    kv_dtype = _kv_dtype(args.kv_cache_dtype, dtype, native=threads is not None)
     attention: AttentionBackendName | None = None
     if threads is None:
-        check_attention(options.attention_backend, device, config, kv_dtype)
-        attention = chosen_attention(options.attention_backend, device, config)
-    check_recording(options, attention, device, config)
+        check_attention(args.attention_backend, device, config, kv_dtype)
+        attention = chosen_attention(args.attention_backend, device, config)
+    check_recording(args, attention, device, config)
     binding: CoreBinding | None = None
-    if options.bind_threads:
+    if args.bind_threads:
         if threads is None:
             raise ConfigError(
                 "--bind-threads is for the native CPU kernels, which do not run this; leave it out",

@@ -1,16 +1,16 @@
-"""What runs a forward pass that was recorded beforehand: the interface that CPU and CUDA have in common."""
+"""Results of a forward pass, whatever runs it, and the ladders of sizes that CUDA graphs are recorded for."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.step_plan import IntArray, StepPlan
+from bough.model_executor.launched_step import CheckedRows
+from bough.step_plan import IntArray
 
 
 class Wanted(IntEnum):
@@ -24,17 +24,19 @@ class Wanted(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ReplayResult:
-    """What one step yields. Arrays are the caller's, ``logits`` are valid until the next step."""
+class ForwardOutput:
+    """Results of one step. Arrays are the caller's, ``logits`` are valid until the next step."""
 
     next_token_ids: IntArray
-    """[R], where a choice was wanted; else ``FUTURE_TOKEN``"""
+    """[R], where a choice was wanted and made; else ``FUTURE_TOKEN``"""
     finite: npt.NDArray[np.bool_]
-    """[R], false where a row without logits is not finite"""
+    """[R], false where a row without logits is known not to be finite"""
     logits: torch.Tensor | None
     """float32 [rows that want them, V], in row order; may be overwritten; ``None`` if none does"""
     hidden_states: torch.Tensor | None
     """[T, hidden_size], if wanted"""
+    checked: CheckedRows | None = None
+    """Rows without logits, where the device knows which are finite"""
 
 
 def batch_sizes(largest: int) -> tuple[int, ...]:
@@ -57,21 +59,3 @@ def prompt_sizes(largest: int) -> tuple[int, ...]:
         doubling = 1 << (steps[-1].bit_length() - 1)
         steps.append(min(steps[-1] + max(_FEWEST_TOKENS, doubling // _TOKEN_STEPS), largest))
     return tuple(steps)
-
-
-class GraphRunner(Protocol):
-    """Runs those steps that its records are for."""
-
-    def can_run(self, plan: StepPlan) -> bool:
-        """Whether :meth:`replay` can run this step."""
-
-    def replay(self, plan: StepPlan, wanted: npt.NDArray[np.uint8], *, hidden_states: bool) -> ReplayResult:
-        """Run one step.
-
-        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
-
-        Args:
-            plan: the step.
-            wanted: uint8 ``[R]``, a :class:`Wanted` for each row.
-            hidden_states: whether to keep those of all tokens.
-        """

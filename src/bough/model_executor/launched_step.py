@@ -12,7 +12,12 @@ import torch
 
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.sampler import SampleOutput
-from bough.model_executor.logprob_results import gathered_tensors, sampled_fields, sampled_tensors, target_fields
+from bough.model_executor.logprob_results import (
+    gathered_tensors,
+    sampled_fields,
+    sampled_tensors,
+    target_fields,
+)
 from bough.model_executor.readback import Lane
 from bough.step_plan import FUTURE_TOKEN, IntArray, RowEmbedding, RowLogprobResult, StepPlan, StepResult
 
@@ -22,7 +27,7 @@ _Arrived = Iterator[npt.NDArray[Any]]
 
 
 class SampledRows(NamedTuple):
-    """What the sampler chose."""
+    """Choices of the sampler."""
 
     rows: RowIndices
     output: SampleOutput
@@ -38,7 +43,7 @@ class CheckedRows(NamedTuple):
 
 @dataclass(slots=True)
 class StepOutcome:
-    """What a step leaves, on the device as far as it is tensors."""
+    """Results of a step; its tensors are on the device."""
 
     next_token_ids: IntArray
     """[R], of the rows that the host knows already; else ``FUTURE_TOKEN``"""
@@ -57,7 +62,7 @@ class StepOutcome:
 
     @classmethod
     def nothing(cls, num_rows: int) -> StepOutcome:
-        """Of rows of which nothing is known yet."""
+        """Results for rows that have not run."""
         return cls(np.full(num_rows, FUTURE_TOKEN, dtype=np.int32), np.ones(num_rows, dtype=np.bool_))
 
 
@@ -73,7 +78,7 @@ class LaunchedStep:
             plan: the step.
             outcome: what it leaves.
             lane: of the device.
-            on_failed: told the rows that are not finite, if there are any, and how many steps were run.
+            on_failed: called with the rows that are not finite, if there are any, and how many steps were run.
         """
         self._plan, self._outcome, self._on_failed = plan, outcome, on_failed
         self._readback = lane.read(_tensors(outcome))

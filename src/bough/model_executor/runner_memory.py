@@ -5,19 +5,17 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.config.engine_args import AttentionBackendName
+from bough.config.engine_args import EngineArgs
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
-from bough.kernels.thread_pool import ThreadPool
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.sampler import Sampler
 from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
@@ -36,18 +34,19 @@ from bough.model_executor.capacity import (
     prompt_graph_bytes,
 )
 from bough.model_executor.cpu_graph_runner import MAX_PIECE_TOKENS, CpuGraphRunner, kernel_bytes
-from bough.model_executor.graph_runner import GraphRunner, batch_sizes, prompt_sizes
+from bough.model_executor.eager_runner import EagerRunner, prompt_plan
+from bough.model_executor.execution_choice import ExecutionChoice
+from bough.model_executor.graph_runner import batch_sizes, prompt_sizes
+from bough.model_executor.loaded_model import LoadedModel
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS
-from bough.model_executor.measured_forward import measured_forward_bytes
-from bough.model_executor.runner_options import DEFAULT_PAGE_SIZE, RunnerOptions
+from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.weight_memory import available_memory
 from bough.models.base import CausalLM, torch_dtype
 from bough.sampling.device_state import SamplingState
 
-if TYPE_CHECKING:
-    from bough.model_executor.prompt_graph_runner import PromptGraphRunner
-
 logger = logging.getLogger(__name__)
+
+_DEFAULT_PAGE_SIZE = 16
 
 _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
@@ -67,7 +66,7 @@ _MARGIN = 4
 
 @dataclass(frozen=True, slots=True)
 class DeviceTables:
-    """What lives beside a model as long as it runs."""
+    """State that lives beside a model as long as it runs."""
 
     kv_pool: KVPool
     req_to_token: torch.Tensor
@@ -77,11 +76,9 @@ class DeviceTables:
     attn_backend: AttentionBackend
     sampling_state: SamplingState
     sampler: Sampler
-    graph_runner: GraphRunner | None
-    prompt_runner: PromptGraphRunner | None
-    """Recorded forward passes of prompts, on CUDA"""
+    step_runner: CpuGraphRunner | EagerRunner
     recorded_bytes: int
-    """What is recorded takes of a CUDA device"""
+    """Memory of a CUDA device that recorded passes take"""
 
 
 class MemoryPlanner:
@@ -94,52 +91,47 @@ class MemoryPlanner:
 
     def __init__(
         self,
-        model: CausalLM,
         config: ModelConfig,
         device: torch.device,
-        options: RunnerOptions,
-        *,
-        kv_dtype: torch.dtype,
-        activation_dtype: torch.dtype,
-        threads: ThreadPool | None,
-        attention: AttentionBackendName | None,
-        kv_scales: Mapping[int, tuple[float, float]] | None,
+        args: EngineArgs,
+        choice: ExecutionChoice,
+        loaded: LoadedModel,
         timings: dict[str, float],
     ) -> None:
         """Take no memory yet.
 
         Args:
-            model: loaded.
             config: of the model.
             device: that runs it.
-            options: of the user.
-            kv_dtype: of the KV pool.
-            activation_dtype: of hidden states between layers.
-            threads: of native kernels, if they run the model.
-            attention: what computes attention, if they do not.
-            kv_scales: of a pool of 8-bit floating point, by layer.
+            args: of the user.
+            choice: how the model is computed.
+            loaded: the model.
             timings: gets the seconds of each phase.
         """
-        self._model, self._config, self._device, self._options = model, config, device, options
-        self._activation_dtype = activation_dtype
-        self._threads, self._attention = threads, attention
-        self._kv_scales, self._timings = kv_scales, timings
+        self._model, self._config, self._device, self._args = loaded.model, config, device, args
+        self._activation_dtype, self._kv_scales = loaded.activation_dtype, loaded.kv_scales
+        self._threads, self._attention = choice.threads, choice.attention
+        self._timings = timings
+        self._step_tokens, self._deterministic = max_step_tokens(args, config), args.enable_deterministic_inference
         self._kv_shape = KVShape(
-            num_layers=config.num_layers, num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, dtype=kv_dtype
+            num_layers=config.num_layers,
+            num_kv_heads=config.num_kv_heads,
+            head_dim=config.head_dim,
+            dtype=choice.kv_dtype,
         )
-        self._page_size = options.page_size or DEFAULT_PAGE_SIZE
-        self._records = why_not_recorded(options, attention, device, config) is None
-        self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
+        self._page_size = args.page_size or _DEFAULT_PAGE_SIZE
+        self._records = why_not_recorded(args, choice.attention, device, config) is None
+        self.weight_bytes = sum(parameter.nbytes for parameter in loaded.model.parameters())
         # Parameters of the model, whatever is packed into a byte of its memory.
-        weights = model.checkpoint_weights
-        self.num_parameters = sum(weights[name].shape.numel() for name in model.required_names)
+        weights = loaded.model.checkpoint_weights
+        self.num_parameters = sum(weights[name].shape.numel() for name in loaded.model.required_names)
         self._default_requests = default_max_running_requests(
             device.type,
             torch.get_num_threads(),
             config.dtype,
             self.num_parameters,
         )
-        self.wanted_requests = options.max_running_requests or self._default_requests
+        self.wanted_requests = args.max_running_requests or self._default_requests
 
     def fitted(self) -> DeviceTables:
         """Make all of it, with a KV pool beside which the largest steps have room.
@@ -156,14 +148,14 @@ class MemoryPlanner:
                 step_bytes = self.step_bytes()
             except torch.OutOfMemoryError:
                 raise StartupError(
-                    f"not enough memory for the largest steps, of {self._options.max_step_tokens} tokens, beside "
+                    f"not enough memory for the largest steps, of {self._step_tokens} tokens, beside "
                     f"weights of {self.weight_bytes / 2**30:.2f} GiB; free memory, or lower --max-prefill-tokens "
                     f"or --max-running-requests",
                     param="max_prefill_tokens",
                 ) from None
-            tokens = self.pool_tokens(step_bytes)
+            tokens = self.profile_max_num_token(step_bytes)
         for _ in range(_MOST_POOLS):
-            tables = self.build(tokens)
+            tables = self.init_memory_pool(tokens)
             missing = self.missing_bytes(step_bytes)
             if missing == 0:
                 self._tell_of_fewer_requests(tables)
@@ -174,7 +166,7 @@ class MemoryPlanner:
             if self._device.type == "cuda":
                 torch.cuda.empty_cache()
             shown = f"{missing / 2**30:.2f} GiB"
-            if self._options.max_total_tokens is not None:
+            if self._args.max_total_tokens is not None:
                 raise StartupError(
                     f"--max-total-tokens {tokens} leaves {shown} too little for the largest steps; lower it, "
                     f"--cuda-graph-max-bs, --cuda-graph-max-bs-prefill or --max-running-requests",
@@ -190,7 +182,7 @@ class MemoryPlanner:
         )
 
     def _tell_of_fewer_requests(self, tables: DeviceTables) -> None:
-        wanted, possible = self._options.max_running_requests, tables.sampling_state.max_running_requests
+        wanted, possible = self._args.max_running_requests, tables.sampling_state.max_running_requests
         if wanted is not None and possible < wanted:
             logger.warning(
                 "--max-running-requests %d is lowered to %d: the KV cache has no more pages", wanted, possible
@@ -204,7 +196,7 @@ class MemoryPlanner:
         Runs a model that torch computes once, which also makes its libraries ready; what native kernels take is known.
         """
         config, requests = self._config, self.wanted_requests
-        step_tokens = min(self._options.max_step_tokens, requests * config.context_len)
+        step_tokens = min(self._step_tokens, requests * config.context_len)
         logit_rows = max(requests, LOGIT_CHUNK_ELEMENTS // config.vocab_size)
         if self._threads is not None:
             piece_tokens = min(step_tokens, MAX_PIECE_TOKENS)
@@ -216,14 +208,14 @@ class MemoryPlanner:
             if self._device.type == "cpu":
                 measured_tokens = min(measured_tokens, _MEASURED_TOKENS_ON_CPU)
             pool = self._kv_pool(-(-measured_tokens // self._page_size) * self._page_size)
-            backend = self._attention_backend(pool, _MEASURED_ROWS)
+            backend = self.init_attention_backend(pool, _MEASURED_ROWS)
             measured = measured_forward_bytes(self._model, backend, measured_tokens)
             del pool, backend
             measured = measured * step_tokens // measured_tokens
             forward = max(measured, forward_bytes(config, torch_dtype(config).itemsize, step_tokens, logit_rows))
         return forward + SamplingState.max_bytes(requests, config.vocab_size)
 
-    def pool_tokens(self, step_bytes: int) -> int:
+    def profile_max_num_token(self, step_bytes: int) -> int:
         """Tokens that the KV pool can hold, from what is available now and what steps need.
 
         Raises:
@@ -240,7 +232,7 @@ class MemoryPlanner:
             from bough.layers.attention.flashinfer import FlashInferBackend
 
             reserved += FlashInferBackend.num_bytes(config.layer_windows)
-        elif self._attention == "triton" and self._device.type == "cuda" and not self._options.deterministic:
+        elif self._attention == "triton" and self._device.type == "cuda" and not self._deterministic:
             # Else the kernel of prompts, which needs none, serves decode rows.
             reserved += decode_scratch_bytes(config, available // max(per_token, 1), requests)
         return fit_pool(
@@ -249,8 +241,8 @@ class MemoryPlanner:
             MemoryBudget(available=available, weights=self.weight_bytes, forward=reserved, per_token=per_token),
             page_size=self._page_size,
             max_running_requests=requests,
-            mem_fraction_static=self._options.mem_fraction_static,
-            max_total_tokens=self._options.max_total_tokens,
+            mem_fraction_static=self._args.mem_fraction_static,
+            max_total_tokens=self._args.max_total_tokens,
         )
 
     def missing_bytes(self, step_bytes: int) -> int:
@@ -261,26 +253,24 @@ class MemoryPlanner:
         return available_memory(self._device)[0] if self._device.type == "cuda" else 0
 
     def _max_graph_rows(self, max_running_requests: int) -> int:
-        return min(max_running_requests, self._options.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
+        return min(max_running_requests, self._args.cuda_graph_max_bs or DEFAULT_MAX_GRAPH_ROWS)
 
     def _max_graph_tokens(self) -> int:
         """Most tokens of a recorded forward pass of prompts; 0: none is recorded."""
-        if self._options.disable_prefill_cuda_graph:
+        if self._args.disable_prefill_cuda_graph:
             return 0
-        wanted = self._options.cuda_graph_max_bs_prefill or DEFAULT_MAX_GRAPH_TOKENS
-        return min(wanted, self._options.max_step_tokens)
+        wanted = self._args.cuda_graph_max_bs_prefill or DEFAULT_MAX_GRAPH_TOKENS
+        return min(wanted, self._step_tokens)
 
     # --- making it ---
 
-    def build(self, pool_tokens: int) -> DeviceTables:
+    def init_memory_pool(self, pool_tokens: int) -> DeviceTables:
         """Take the memory of a KV pool of so many tokens, and of all that goes with it.
 
         Raises:
             StartupError: if there is none left to record steps.
         """
-        requests = fit_requests(
-            self._options.max_running_requests, self._default_requests, pool_tokens, self._page_size
-        )
+        requests = fit_requests(self._args.max_running_requests, self._default_requests, pool_tokens, self._page_size)
         with timed(self._timings, "init_memory_pool"):
             kv_pool = self._kv_pool(pool_tokens)
             if self._kv_scales is not None:
@@ -288,13 +278,13 @@ class MemoryPlanner:
             kv_pool.touch()
             max_req_len = min(self._config.context_len, pool_tokens)
             req_to_token = torch.zeros(requests, max_req_len, dtype=torch.int32, device=self._device)
-        backend = self._attention_backend(kv_pool, requests)
+        backend = self.init_attention_backend(kv_pool, requests)
         state = SamplingState(requests, self._config.vocab_size, self._device)
         sampler = Sampler(state, self._threads)
         free = self._free_bytes()
         with timed(self._timings, "init_graphs"):
             try:
-                graph_runner, prompt_runner = self.record(backend, req_to_token, state.last_token)
+                step_runner = self.init_cuda_graphs(backend, req_to_token, state.last_token)
             except _DEVICE_ERRORS as error:
                 if not isinstance(error, torch.OutOfMemoryError) and "out of memory" not in str(error):
                     raise
@@ -314,8 +304,7 @@ class MemoryPlanner:
             attn_backend=backend,
             sampling_state=state,
             sampler=sampler,
-            graph_runner=graph_runner,
-            prompt_runner=prompt_runner,
+            step_runner=step_runner,
             recorded_bytes=recorded_bytes,
         )
 
@@ -324,20 +313,21 @@ class MemoryPlanner:
             max_total_tokens=max_total_tokens, page_size=self._page_size, device=self._device, **self._kv_shape
         )
 
-    def _attention_backend(self, kv_pool: KVPool, max_running_requests: int) -> AttentionBackend:
+    def init_attention_backend(self, kv_pool: KVPool, max_running_requests: int) -> AttentionBackend:
+        """The backend of attention over a KV pool."""
         return attention_backend(
             self._attention or "torch_native",  # which native kernels need nothing of
             kv_pool,
             self._config,
             max_running_requests=max_running_requests,
-            deterministic=self._options.deterministic,
+            deterministic=self._deterministic,
         )
 
     @torch.inference_mode()
-    def record(
+    def init_cuda_graphs(
         self, backend: AttentionBackend, req_to_token: torch.Tensor, last_token: torch.Tensor
-    ) -> tuple[GraphRunner | None, PromptGraphRunner | None]:
-        """The recorded forward pass, if native kernels run the model; on CUDA recorded decode steps, and prompts.
+    ) -> CpuGraphRunner | EagerRunner:
+        """Make what computes steps: for native kernels a recorded pass; on CUDA, recorded decode steps and prompts.
 
         Args:
             backend: of the KV pool.
@@ -345,7 +335,7 @@ class MemoryPlanner:
             last_token: int64 ``[max_running_requests]``, the tokens of decode rows.
         """
         if self._threads is not None:
-            graph_runner = CpuGraphRunner(
+            return CpuGraphRunner(
                 self._model,
                 backend.kv_pool,
                 self._threads,
@@ -353,20 +343,20 @@ class MemoryPlanner:
                 req_to_token=req_to_token,
                 last_token=last_token,
                 dtype=self._activation_dtype,
-                max_step_tokens=self._options.max_step_tokens,
+                max_step_tokens=self._step_tokens,
             )
-            return graph_runner, None
+        runner = EagerRunner(self._model, backend, req_to_token, last_token)
         if not self._records:
-            return None, None
+            return runner
         from bough.layers.attention.triton import TritonBackend
         from bough.model_executor.cuda_graph_runner import CudaGraphRunner, CudaRecorder
         from bough.model_executor.prompt_graph_runner import PromptGraphRunner
 
         assert isinstance(backend, TritonBackend), "else nothing is recorded"
-        recorder, max_tokens, prompt_runner = CudaRecorder(self._device), self._max_graph_tokens(), None
+        recorder, max_tokens = CudaRecorder(self._device), self._max_graph_tokens()
         if max_tokens:
             # They need more memory than decode steps, which use it again.
-            prompt_runner = PromptGraphRunner(
+            runner.prompt_runner = PromptGraphRunner(
                 self._model,
                 backend,
                 recorder,
@@ -374,7 +364,7 @@ class MemoryPlanner:
                 sizes=prompt_sizes(max_tokens),
                 req_to_token=req_to_token,
             )
-        decode_runner = CudaGraphRunner(
+        runner.graph_runner = CudaGraphRunner(
             self._model,
             backend,
             recorder,
@@ -383,7 +373,36 @@ class MemoryPlanner:
             req_to_token=req_to_token,
             last_token=last_token,
         )
-        return decode_runner, prompt_runner
+        return runner
+
+
+def max_step_tokens(args: EngineArgs, config: ModelConfig) -> int:
+    """Most new tokens of a step; with ``--chunked-prefill-size -1`` a whole context may come at once."""
+    return max(args.max_prefill_tokens, config.context_len if args.chunked_prefill_size == -1 else 0)
+
+
+@torch.inference_mode()
+def measured_forward_bytes(model: CausalLM, backend: AttentionBackend, num_tokens: int) -> int:
+    """Memory that a prompt of ``num_tokens`` takes while it is computed, in bytes; 0 if it cannot be measured.
+
+    Args:
+        model: computes it.
+        backend: over a pool with room for it, which is written.
+        num_tokens: of the prompt.
+    """
+    pool, device = backend.kv_pool, backend.kv_pool.device
+    table = torch.zeros(1, pool.max_total_tokens, dtype=torch.int32, device=device)
+    runner = EagerRunner(model, backend, table, torch.zeros(1, dtype=torch.int64, device=device))
+    plan = prompt_plan(np.zeros(num_tokens, dtype=np.int32), pool.page_size)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        model.compute_logits(runner.forward_extend(plan)[-1:])
+        return int(torch.cuda.max_memory_allocated(device)) - before
+    resident = reset_peak_resident_bytes()
+    model.compute_logits(runner.forward_extend(plan)[-1:])
+    peak = peak_resident_bytes()
+    return peak - resident if peak is not None and resident is not None else 0
 
 
 @contextmanager

@@ -111,7 +111,7 @@ class FakeModelRunner:
         self._token_of = np.full(num_slots if verify else 0, NO_TOKEN, dtype=np.int64)
         self._length = np.zeros(max_running_requests, dtype=np.int64)
 
-    def forward_step(self, plan: StepPlan) -> StepResult:
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step, and those that follow it unless each is to be reported.
 
         Raises:
@@ -136,7 +136,7 @@ class FakeModelRunner:
         """Run the next step of the plan whose last result goes on.
 
         Raises:
-            RuntimeError: as :meth:`forward_step`; or there is none.
+            RuntimeError: as :meth:`forward_batch_generation`; or there is none.
         """
         if self._next is None:
             raise RuntimeError("no step is to follow")

@@ -75,7 +75,7 @@ class FakeWorker:
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step."""
-        return self.model_runner.forward_step(plan)
+        return self.model_runner.forward_batch_generation(plan)
 
     def forward_further(self) -> StepResult:
         """Run the next step of the plan whose last result goes on."""

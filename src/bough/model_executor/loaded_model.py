@@ -1,0 +1,117 @@
+"""Load a model: its weights, in the form that suits the device, if there is room for them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import get_args
+
+import torch
+
+from bough.config.engine_args import EngineArgs, Quantization
+from bough.config.model_config import ModelConfig
+from bough.kernels.host_memory import OutlineArena
+from bough.layers.stored_formats import StoredFormats
+from bough.mem_cache.kv_pool import FLOAT8_DTYPES
+from bough.model_executor.execution_choice import ExecutionChoice
+from bough.model_executor.weight_memory import check_weights_fit, largest_weight_bytes, weight_bytes
+from bough.model_loader.loader import load_model, open_source
+from bough.model_loader.sources import NAMES_SHOWN, WeightSource
+from bough.models.base import CausalLM
+from bough.weight_sync.live_weights import LiveWeights, state_of
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A language model with its weights."""
+
+    model: CausalLM
+    weights: LiveWeights
+    """Those of the model, which another checkpoint's may replace"""
+    kv_scales: Mapping[int, tuple[float, float]] | None
+    """By layer, for a KV pool of 8-bit floating point"""
+    activation_dtype: torch.dtype
+    """Of hidden states between layers"""
+    held_as: str
+    """Form of the weights, for the log"""
+
+    @classmethod
+    def load(cls, config: ModelConfig, device: torch.device, args: EngineArgs, choice: ExecutionChoice) -> LoadedModel:
+        """Load a model from its checkpoint, or make one with random weights.
+
+        Raises:
+            StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
+        """
+        source = open_source(config, args.load_format)
+        files = state_of(source)
+        kv_scales = source.kv_scales() if source is not None and choice.kv_dtype in FLOAT8_DTYPES else None
+        is_stored = source is not None and source.quantized
+        quantized = choice.threads is not None and (is_stored or args.quantization != "none")
+        sizes = _Sizes(config, device, choice, source)
+        check_weights_fit(
+            device,
+            sizes.needed(args.quantization),
+            {} if is_stored else sizes.smaller(args.quantization, quantized=quantized),
+            only_warn=args.max_total_tokens is not None,
+        )
+        method = choice.weights.method(source, args.quantization)
+        if source is not None and args.quantization == "none":
+            problem = choice.weights.why_not_stored(source)
+            if problem is not None:
+                logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
+        seed = args.random_seed or 0
+        model = load_model(config, source=source, device=device, seed=seed, method=method)
+        assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        holds_codes = isinstance(method, StoredFormats)
+        if isinstance(method, StoredFormats) and method.recoded:
+            shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
+            logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
+        kept = "the checkpoint's codes" if holds_codes else config.dtype
+        return cls(
+            model,
+            LiveWeights(
+                model,
+                config,
+                args.load_format,
+                files=files,
+                seed=seed,
+                kv_scales=kv_scales,
+                holds_codes=holds_codes,
+            ),
+            kv_scales,
+            # The inputs of products with quantised weights are made from float32.
+            torch.float32 if quantized else choice.dtype,
+            kept if args.quantization == "none" else args.quantization,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Sizes:
+    """Memory of a checkpoint's weights, by how they are held."""
+
+    config: ModelConfig
+    device: torch.device
+    choice: ExecutionChoice
+    source: WeightSource | None
+
+    def needed(self, quantization: Quantization) -> int:
+        """Bytes of the weights, and of making them while they are loaded."""
+        method = self.choice.weights.method(self.source, quantization, OutlineArena())
+        needed = weight_bytes(self.config, method)
+        if self.source is None and self.device.type == "cuda":
+            needed += largest_weight_bytes(self.config)  # random ones are made there, one after the other
+        return needed + self.choice.weights.quantizing_bytes(self.source, quantization)
+
+    def smaller(self, chosen: Quantization, *, quantized: bool) -> dict[str, Callable[[], int]]:
+        """Options with which the weights take less memory, and how much that is."""
+        smaller: dict[str, Callable[[], int]] = {}
+        if self.config.dtype == "float32" and not quantized:
+            smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
+        for each in get_args(Quantization):
+            if each not in ("none", chosen) and self.choice.weights.why_not(each) is None:
+                smaller[f"--quantization {each}"] = partial(self.needed, each)
+        return smaller
