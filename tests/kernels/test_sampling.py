@@ -162,7 +162,7 @@ def test_logprobs_are_of_the_tokens_that_are_allowed(isa: Isa, threads: ThreadPo
     found, expected = (output.logprobs for output in outputs)
     assert found is not None
     assert expected is not None
-    torch.testing.assert_close(found.sampled, expected.sampled)
+    torch.testing.assert_close(found.targets, expected.targets)
     torch.testing.assert_close(found.top_values, expected.top_values)
     assert found.top_ids.tolist() == expected.top_ids.tolist()
     assert found.chosen[0].item() == -np.inf

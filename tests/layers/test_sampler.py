@@ -304,14 +304,14 @@ def test_logprobs_are_of_the_edited_and_divided_logits_before_truncation(params:
     assert torch.equal(output.next_token_ids, plain.next_token_ids), "asking must not change the token"
     answers = output.logprobs
     assert answers is not None
-    assert answers.requests == requests
+    assert output.requests == requests
     temperature = 1.0 if params.is_greedy else params.temperature
     for i, request in enumerate(requests):
         row = torch.from_numpy(edited_logits(logits[request.row].numpy(), params)) / temperature
         expected = torch.log_softmax(row, -1)
         token = output.next_token_ids[request.row]
         close: Callable[..., None] = np.testing.assert_allclose
-        close(answers.sampled[i].item(), expected[token].item(), rtol=1e-5, atol=1e-5)
+        close(answers.targets[i].item(), expected[token].item(), rtol=1e-5, atol=1e-5)
         order = np.lexsort((np.arange(vocab_size), -row.float().numpy()))[: request.top_n]
         assert answers.top_ids[i, : request.top_n].tolist() == order.tolist()
         close(answers.top_values[i, : request.top_n].numpy(), expected[order].numpy(), rtol=1e-5, atol=1e-5)
@@ -326,7 +326,7 @@ def test_many_requesting_rows_of_a_large_vocabulary_are_answered_in_tiles() -> N
     output = same_params(vocab_size, GREEDY, rows).sample(logits.clone(), slots_of(rows), requests)
     assert output.logprobs is not None
     expected = torch.log_softmax(logits.double(), -1).max(-1)
-    torch.testing.assert_close(output.logprobs.sampled, expected.values.float().flip(0), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(output.logprobs.targets, expected.values.float().flip(0), rtol=1e-5, atol=1e-6)
     assert torch.equal(output.logprobs.top_ids[:, 0], expected.indices.flip(0))
 
 

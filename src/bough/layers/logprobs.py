@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,12 @@ from bough.sampling.vocab_blocks import BLOCK, block_maxima, top_tokens
 from bough.step_plan import RowLogprobs
 
 
-@dataclass(frozen=True, slots=True)
-class GatheredLogprobs:
-    """Logprobs read from ``k`` rows of logits: natural logarithms, float32, on the device of the logits."""
+class GatheredLogprobs(NamedTuple):
+    """Logprobs read from ``k`` rows of logits: natural logarithms, float32, on the device of the logits.
+
+    Where rows have requests of their own, ``c`` and ``top_n`` are the largest of any; ignore what a row has beyond its
+    own.
+    """
 
     targets: torch.Tensor
     """[k]"""
@@ -28,25 +31,6 @@ class GatheredLogprobs:
     """int64 [k, top_n]"""
     chosen: torch.Tensor
     """[k, c]"""
-
-
-@dataclass(frozen=True, slots=True)
-class SampledLogprobs:
-    """Logprobs of the sampling rows that asked for them, on the device; entry ``i`` belongs to ``requests[i]``.
-
-    ``C`` and ``N`` are the most ``token_ids`` and the largest ``top_n`` of any request; what an entry has beyond its
-    own request's is to be ignored.
-    """
-
-    requests: tuple[RowLogprobs, ...]
-    sampled: torch.Tensor
-    """float32 [k]"""
-    top_values: torch.Tensor
-    """float32 [k, N], descending, ties by ascending id"""
-    top_ids: torch.Tensor
-    """int64 [k, N]"""
-    chosen: torch.Tensor
-    """float32 [k, C]"""
 
 
 def gather_logprobs(
@@ -126,7 +110,6 @@ class LogprobReader:
             tile_rows: where torch computes, so many rows of logits are copied at a time.
             threads: run the native kernel, on logits in host memory.
         """
-        self._requests = requests
         self._scales = scales
         self._top_n = min(max(request.top_n for request in requests), vocab_size)
         self._ids = np.zeros((len(requests), max(len(request.token_ids) for request in requests)), dtype=np.int64)
@@ -140,8 +123,8 @@ class LogprobReader:
         """What the native kernel is to be asked in so many steps, and room for its answers."""
         return LogprobReads(self._top_n, self._ids, num_steps=num_steps, logits_rows=self._at, scales=self._scales)
 
-    def read(self, logits: torch.Tensor, tokens: torch.Tensor) -> SampledLogprobs:
-        """Logprobs of a step.
+    def read(self, logits: torch.Tensor, tokens: torch.Tensor) -> GatheredLogprobs:
+        """Logprobs of a step, a row for each request.
 
         Args:
             logits: float32 ``[S, V]``, penalties, bans, biases and masks applied; not modified.
@@ -151,7 +134,7 @@ class LogprobReader:
         if self._threads is not None:
             reads = self.native_reads(1)
             read_logprobs(self._threads, logits, tokens.index_select(0, to_device(self._at, device)), reads)
-            return SampledLogprobs(self._requests, *map(torch.from_numpy, reads.of_step(0)))
+            return GatheredLogprobs(*map(torch.from_numpy, reads.of_step(0)))
         parts = []
         for start in range(0, len(self._at), self._tile_rows):
             part = slice(start, start + self._tile_rows)
@@ -159,10 +142,4 @@ class LogprobReader:
             wanted = logits.index_select(0, places).mul_(to_device(self._scales[part], device).unsqueeze(1))
             targets = tokens.index_select(0, places)
             parts.append(gather_logprobs(wanted, targets, self._top_n, to_device(self._ids[part], device)))
-        return SampledLogprobs(
-            requests=self._requests,
-            sampled=torch.cat([part.targets for part in parts]),
-            top_values=torch.cat([part.top_values for part in parts]),
-            top_ids=torch.cat([part.top_ids for part in parts]),
-            chosen=torch.cat([part.chosen for part in parts]),
-        )
+        return GatheredLogprobs(*map(torch.cat, zip(*parts, strict=True)))

@@ -27,7 +27,7 @@ import torch
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import kernels_for
-from bough.layers.logprobs import LogprobReader, SampledLogprobs
+from bough.layers.logprobs import GatheredLogprobs, LogprobReader
 from bough.sampling.device_state import DeviceDrawParams, Needs, SamplingRows, SamplingState
 from bough.sampling.draw import draw_from_vocabulary, integer_weights
 from bough.sampling.mask_rows import RowMasks
@@ -57,8 +57,9 @@ class SampleOutput:
     """int64 [S], always valid ids, also where ``finite`` is false"""
     finite: torch.Tensor
     """bool [S], false where a row's logits hold NaN or +inf, or allow no token at all"""
-    logprobs: SampledLogprobs | None = None
-    """``None`` if no row asked"""
+    logprobs: GatheredLogprobs | None = None
+    """Of the chosen tokens, a row for each of ``requests``; ``None`` if no row asked"""
+    requests: tuple[RowLogprobs, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ class Sampler:
             next_token_ids, finite = self._choose(logits, rows)
         answers = self.logprob_reader(rows.slots, logprobs).read(logits, next_token_ids) if logprobs else None
         self._state.record(rows, next_token_ids)
-        return SampleOutput(next_token_ids, finite, answers)
+        return SampleOutput(next_token_ids, finite, answers, logprobs)
 
     def _choose_natively(
         self, native: NativeSampler, logits: torch.Tensor, rows: SamplingRows, masks: RowMasks | None

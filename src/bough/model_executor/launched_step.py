@@ -13,9 +13,7 @@ import torch
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.sampler import SampleOutput
 from bough.model_executor.logprob_results import (
-    gathered_tensors,
     sampled_fields,
-    sampled_tensors,
     target_fields,
 )
 from bough.model_executor.readback import Lane
@@ -114,8 +112,9 @@ class LaunchedStep:
 
     def _logprobs(self, arrays: _Arrived) -> tuple[RowLogprobResult, ...]:
         sampled = self._outcome.sampled
-        answers = None if sampled is None else sampled.output.logprobs
-        of_sampled = iter(() if answers is None else sampled_fields(answers.requests, [next(arrays) for _ in range(4)]))
+        of_sampled: Iterator[SampledFields] = iter(())
+        if sampled is not None and sampled.output.logprobs is not None:
+            of_sampled = iter(sampled_fields(sampled.output.requests, [next(arrays) for _ in range(4)]))
         results = []
         for request, gathered in zip(self._plan.logprobs, self._outcome.targets, strict=True):
             fields = target_fields(request, None if gathered is None else [next(arrays) for _ in range(4)])
@@ -132,7 +131,7 @@ def _tensors(outcome: StepOutcome) -> list[torch.Tensor]:
     if outcome.checked is not None:
         tensors.append(outcome.checked.finite)
     if outcome.sampled is not None and outcome.sampled.output.logprobs is not None:
-        tensors += sampled_tensors(outcome.sampled.output.logprobs)
+        tensors += outcome.sampled.output.logprobs
     for gathered in outcome.targets:
-        tensors += () if gathered is None else gathered_tensors(gathered)
+        tensors += gathered or ()
     return tensors

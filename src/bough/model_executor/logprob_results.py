@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 
 from bough.kernels.thread_pool import ThreadPool
-from bough.layers.logprobs import GatheredLogprobs, SampledLogprobs, gather_logprobs
+from bough.layers.logprobs import GatheredLogprobs, gather_logprobs
 from bough.model_executor.readback import HostArrays
 from bough.sampling.transfer import to_device
 from bough.step_plan import IntArray, RowLogprobResult, RowLogprobs
@@ -31,18 +31,8 @@ class SampledFields(TypedDict):
     sampled_chosen: FloatArray | None
 
 
-def sampled_tensors(answers: SampledLogprobs) -> tuple[torch.Tensor, ...]:
-    """What :func:`sampled_fields` wants on the host."""
-    return answers.sampled, answers.top_values, answers.top_ids, answers.chosen
-
-
-def gathered_tensors(gathered: GatheredLogprobs) -> tuple[torch.Tensor, ...]:
-    """What :func:`target_fields` wants on the host."""
-    return gathered.targets, gathered.top_values, gathered.top_ids, gathered.chosen
-
-
 def sampled_fields(requests: Sequence[RowLogprobs], arrays: HostArrays) -> list[SampledFields]:
-    """What each of ``requests`` asked about its sampled token, of the ``arrays`` of :func:`sampled_tensors`."""
+    """What each of ``requests`` asked about its sampled token, of ``arrays`` as :class:`GatheredLogprobs` has them."""
     values, top_values, top_ids, chosen = arrays
     return [
         SampledFields(
@@ -86,14 +76,12 @@ def gather_targets(
         return None
     targets = to_device(request.targets.astype(np.int64), hidden_states.device)
     pieces = [
-        gathered_tensors(
-            gather_logprobs(
-                compute_logits(hidden_states[start : start + chunk_rows]),
-                targets[start : start + chunk_rows],
-                request.top_n,
-                request.token_ids,
-                threads,
-            )
+        gather_logprobs(
+            compute_logits(hidden_states[start : start + chunk_rows]),
+            targets[start : start + chunk_rows],
+            request.top_n,
+            request.token_ids,
+            threads,
         )
         for start in range(0, len(targets), chunk_rows)
     ]
@@ -107,7 +95,7 @@ def target_fields(
 
     Args:
         request: what was asked.
-        arrays: those of :func:`gathered_tensors`; ``None`` if there are no targets.
+        arrays: fields of :class:`GatheredLogprobs`; ``None`` if there are no targets.
     """
     if arrays is None:
         none: FloatArray = np.empty(0, np.float32)

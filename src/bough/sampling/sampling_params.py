@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -78,6 +79,44 @@ def leniently(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
     """A schema that is enforced as far as that is possible; one that has options of its own stays as it is."""
     return schema if isinstance(schema, bool) else {**LENIENTLY, **schema}
 
+
+class Range(NamedTuple):
+    """Bounds of a number, both included."""
+
+    least: float
+    most: float
+    rule: str
+    """Their words in errors"""
+
+    @property
+    def meta(self) -> msgspec.Meta:
+        """The bounds as a type's annotation."""
+        return msgspec.Meta(ge=self.least, le=self.most)
+
+
+_MOST_INT32 = 2**31 - 1
+
+RANGES = {
+    "max_new_tokens": Range(0, math.inf, "at least 0"),
+    "min_new_tokens": Range(0, math.inf, "at least 0"),
+    "temperature": Range(0, 10000, "a number between 0 and 10000"),
+    "top_p": Range(0, 1, "in [0, 1]"),
+    "top_k": Range(ALL_TOKENS, _MOST_INT32, "at least 1, or -1 for all tokens"),
+    "min_p": Range(0, 1, "in [0, 1]"),
+    "frequency_penalty": Range(-2, 2, "in [-2, 2]"),
+    "presence_penalty": Range(-2, 2, "in [-2, 2]"),
+    "repetition_penalty": Range(
+        MIN_REPETITION_PENALTY, MAX_REPETITION_PENALTY, f"in [{MIN_REPETITION_PENALTY:g}, {MAX_REPETITION_PENALTY:g}]"
+    ),
+    "repetition_window": Range(
+        ALL_OF_CONTEXT, MAX_REPETITION_WINDOW, f"from 0 to {MAX_REPETITION_WINDOW}, or -1 for all of prompt and output"
+    ),
+    "n": Range(1, MAX_PARALLEL_SAMPLES, f"between 1 and {MAX_PARALLEL_SAMPLES}"),
+    "thinking_token_budget": Range(0, _MOST_INT32, f"between 0 and {_MOST_INT32}"),
+    "sampling_seed": Range(-(2**63), 2**63 - 1, "a signed 64-bit integer"),
+    "stream_interval": Range(1, math.inf, "at least 1"),
+}
+"""Bounds of each number in :class:`SamplingParams`, in the order in which they are checked."""
 
 ClientName = Callable[[str], str]
 """From a field of :class:`SamplingParams` to what the client called it."""
@@ -236,37 +275,15 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
             shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
             return BadRequest(f"{named(field)} must be {rule}, got {shown}", param=named(field))
 
-        if self.max_new_tokens is not None and self.max_new_tokens < 0:
-            raise refuse("max_new_tokens", "at least 0")
-        if self.min_new_tokens < 0:
-            raise refuse("min_new_tokens", "at least 0")
+        for field, bounds in RANGES.items():
+            value = getattr(self, field)
+            # Comparisons with NaN are false, so that it is within no bounds.
+            if value is not None and not bounds.least <= value <= bounds.most:
+                raise refuse(field, bounds.rule)
+        if self.top_k == 0:
+            raise refuse("top_k", RANGES["top_k"].rule)
         if self.max_new_tokens is not None and self.min_new_tokens > self.max_new_tokens:
             raise refuse("min_new_tokens", f"at most {named('max_new_tokens')} ({self.max_new_tokens})")
-        # Comparisons with NaN are false, so that it is within no bounds.
-        if not 0.0 <= self.temperature <= 1e4:
-            raise refuse("temperature", "a number between 0 and 10000")
-        if not 0.0 <= self.top_p <= 1.0:
-            raise refuse("top_p", "in [0, 1]")
-        if not (self.top_k == ALL_TOKENS or 1 <= self.top_k < 2**31):
-            raise refuse("top_k", "at least 1, or -1 for all tokens")
-        if not 0.0 <= self.min_p <= 1.0:
-            raise refuse("min_p", "in [0, 1]")
-        if not -2.0 <= self.frequency_penalty <= 2.0:
-            raise refuse("frequency_penalty", "in [-2, 2]")
-        if not -2.0 <= self.presence_penalty <= 2.0:
-            raise refuse("presence_penalty", "in [-2, 2]")
-        if not MIN_REPETITION_PENALTY <= self.repetition_penalty <= MAX_REPETITION_PENALTY:
-            raise refuse("repetition_penalty", f"in [{MIN_REPETITION_PENALTY:g}, {MAX_REPETITION_PENALTY:g}]")
-        if self.repetition_window is not None and not ALL_OF_CONTEXT <= self.repetition_window <= MAX_REPETITION_WINDOW:
-            raise refuse("repetition_window", f"from 0 to {MAX_REPETITION_WINDOW}, or -1 for all of prompt and output")
-        if not 1 <= self.n <= MAX_PARALLEL_SAMPLES:
-            raise refuse("n", f"between 1 and {MAX_PARALLEL_SAMPLES}")
-        if self.thinking_token_budget is not None and not 0 <= self.thinking_token_budget < 2**31:
-            raise refuse("thinking_token_budget", "between 0 and 2147483647")
-        if self.sampling_seed is not None and not -(2**63) <= self.sampling_seed < 2**63:
-            raise refuse("sampling_seed", "a signed 64-bit integer")
-        if self.stream_interval is not None and self.stream_interval < 1:
-            raise refuse("stream_interval", "at least 1")
         has_lists = self.stop or self.stop_token_ids or self.stop_regex or self.logit_bias or self.bad_words
         if has_lists or self.allowed_token_ids is not None:
             self._validate_lists(vocab_size, refuse)

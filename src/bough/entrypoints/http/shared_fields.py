@@ -9,11 +9,9 @@ from msgspec import Meta
 from bough.managers.io_struct import QueueFields
 from bough.other_engines import Unsupported
 from bough.sampling.sampling_params import (
-    MAX_REPETITION_PENALTY,
-    MAX_REPETITION_WINDOW,
     MAX_STOP_STRING_CHARS,
     MAX_STOP_STRINGS,
-    MIN_REPETITION_PENALTY,
+    RANGES,
 )
 
 MAX_MODEL_NAME_CHARS = 1024
@@ -23,18 +21,18 @@ ModelName = Annotated[str, Meta(max_length=MAX_MODEL_NAME_CHARS)]
 StopString = Annotated[str, Meta(min_length=1, max_length=MAX_STOP_STRING_CHARS)]
 
 Temperature = Annotated[
-    Annotated[float, Meta(ge=0, le=10000)] | None,
+    Annotated[float, RANGES["temperature"].meta] | None,
     Meta(description="0 takes the likeliest token always. Default: the model's own, else 1."),
 ]
 TopP = Annotated[
-    Annotated[float, Meta(ge=0, le=1)] | None,
+    Annotated[float, RANGES["top_p"].meta] | None,
     Meta(
         description="Keep the likeliest tokens that together have this probability; 0 keeps one. Default: the "
         "model's, else 1."
     ),
 ]
 TopK = Annotated[
-    Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None,
+    Annotated[int, RANGES["top_k"].meta] | None,
     Meta(description="Keep so many of the likeliest tokens; -1 or 0: all. Default: the model's own, else -1."),
 ]
 
@@ -60,37 +58,37 @@ class SamplingFields(QueueFields, kw_only=True):
     top_p: TopP = None
     top_k: TopK = None
     min_p: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
+        Annotated[float, RANGES["min_p"].meta] | None,
         Meta(description="Drop tokens less likely than this times the likeliest. Default: the model's own, else 0."),
     ] = None
     frequency_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Annotated[float, RANGES["frequency_penalty"].meta] | None,
         Meta(description="Subtracted from a token's logit for each time that it is in the output."),
     ] = None
     presence_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Annotated[float, RANGES["presence_penalty"].meta] | None,
         Meta(description="Subtracted from a token's logit once it is in the output."),
     ] = None
     repetition_penalty: Annotated[
-        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
+        Annotated[float, RANGES["repetition_penalty"].meta] | None,
         Meta(
             description="Divides positive, multiplies negative logits of tokens of prompt and output. Default: the "
             "model's, else 1."
         ),
     ] = None
     repetition_window: Annotated[
-        Annotated[int, Meta(ge=-1, le=MAX_REPETITION_WINDOW)] | None,
+        Annotated[int, RANGES["repetition_window"].meta] | None,
         Meta(description="Tokens at the end of prompt and output that `repetition_penalty` counts. Default: -1, all."),
     ] = None
     thinking_token_budget: Annotated[
-        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
+        Annotated[int, RANGES["thinking_token_budget"].meta] | None,
         Meta(
             description="Most tokens of the model's thoughts: they are ended then, and the answer follows; 0 for none. "
             "Needs a model of which it is known how it marks them. Default: any number."
         ),
     ] = None
     seed: Annotated[
-        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None,
+        Annotated[int, RANGES["sampling_seed"].meta] | None,
         Meta(description="Makes the answer reproducible, whatever else is being computed."),
     ] = None
     stop: Annotated[
