@@ -12,10 +12,7 @@ import torch
 
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.sampler import SampleOutput
-from bough.model_executor.logprob_results import (
-    sampled_fields,
-    target_fields,
-)
+from bough.model_executor.logprob_results import SampledFields, sampled_fields, target_fields
 from bough.model_executor.readback import Lane
 from bough.step_plan import FUTURE_TOKEN, IntArray, RowEmbedding, RowLogprobResult, StepPlan, StepResult
 
