@@ -20,9 +20,9 @@ GREEDY = SamplingParams(temperature=0.0)
 
 
 def edit(state: SamplingState, logits: torch.Tensor, slots: np.ndarray) -> np.ndarray:
-    """What :meth:`SamplingState.edit_logits` makes of a copy of ``logits``."""
+    """What :meth:`SamplingState.apply_logits_bias` makes of a copy of ``logits``."""
     edited = logits.clone()
-    state.edit_logits(edited, state.rows(slots))
+    state.apply_logits_bias(edited, state.rows(slots))
     return edited.numpy()
 
 
@@ -92,8 +92,8 @@ def test_a_slot_says_the_same_whether_tokens_were_recorded_or_came_along(length:
     logits = torch.randn(1, vocab_size)
     rows = [state.rows(np.array([slot], dtype=np.int32)) for state, slot in ((grown, 1), (returned, 2))]
     edited = [logits.clone(), logits.clone()]
-    grown.edit_logits(edited[0], rows[0])
-    returned.edit_logits(edited[1], rows[1])
+    grown.apply_logits_bias(edited[0], rows[0])
+    returned.apply_logits_bias(edited[1], rows[1])
     assert torch.equal(edited[0], edited[1])
     draws = [state.draw_params(row, np.array([0])).uniform for state, row in zip((grown, returned), rows, strict=True)]
     assert draws[0].tolist() == draws[1].tolist()
@@ -172,19 +172,19 @@ def test_penalty_memory_is_taken_only_by_requests_that_need_it_and_stays_bounded
     for slot in range(slots):
         state.admit(new_request(slot, GREEDY))
     state.record(state.rows(slots_of(slots)), torch.zeros(slots, dtype=torch.int64))
-    assert state.penalty_bytes == 0
+    assert state._penalties.allocated_bytes == 0
     penalised = SamplingParams(temperature=0.0, presence_penalty=1.0)
     state.admit(new_request(3, penalised))
-    few = state.penalty_bytes
+    few = state._penalties.allocated_bytes
     for _ in range(100):  # one slot after the other, all of them in turn
         for slot in range(slots):
             state.admit(new_request(slot, GREEDY))
             state.admit(new_request(slot, penalised))
             state.admit(new_request(slot, GREEDY))
-    assert state.penalty_bytes == few
+    assert state._penalties.allocated_bytes == few
     for slot in range(slots):
         state.admit(new_request(slot, penalised, output_ids=[slot] * 5000))
-    assert few < state.penalty_bytes <= SamplingState.max_bytes(slots, vocab_size)
+    assert few < state._penalties.allocated_bytes <= SamplingState.max_bytes(slots, vocab_size)
 
 
 def test_an_output_longer_than_the_history_is_still_penalised_exactly() -> None:

@@ -119,11 +119,6 @@ class Program:
         # Not at exit: a daemon thread may be in the middle of a step.
         weakref.finalize(self, self._library.bough_program_destroy, self._handle).atexit = False
 
-    @property
-    def buffer_bytes(self) -> int:
-        """Memory of the activations."""
-        return sum(buffer.memory.nbytes for buffer in self._buffers.values())
-
     # --- recording ---
 
     def buffer(self, name: str, columns: int, dtype: torch.dtype, rows: int | None = None) -> Buffer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,11 +64,14 @@ class QuantizedRows:
         largest = self.scales.abs().max() * code
         return float(largest if self.minimums is None else largest + self.minimums.abs().max())
 
+    def each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> QuantizedRows:
+        """Change codes, scales and minimums alike."""
+        minimums = None if self.minimums is None else change(self.minimums)
+        return QuantizedRows(self.bits, self.group, change(self.codes), change(self.scales), minimums)
+
     def part(self, first_row: int, end_row: int) -> QuantizedRows:
         """Some of the rows, as views."""
-        rows = slice(first_row, end_row)
-        minimums = None if self.minimums is None else self.minimums[rows]
-        return QuantizedRows(self.bits, self.group, self.codes[rows], self.scales[rows], minimums)
+        return self.each(lambda tensor: tensor[first_row:end_row])
 
     def parts(self, most_rows: int) -> Iterator[tuple[int, QuantizedRows]]:
         """All rows, at most so many at a time, each time with the number of the first."""
@@ -77,8 +80,7 @@ class QuantizedRows:
 
     def to(self, device: torch.device) -> QuantizedRows:
         """The same on ``device``."""
-        minimums = None if self.minimums is None else self.minimums.to(device)
-        return QuantizedRows(self.bits, self.group, self.codes.to(device), self.scales.to(device), minimums)
+        return self.each(lambda tensor: tensor.to(device))
 
     def dequantize(self) -> torch.Tensor:
         """float32 ``[rows, inputs]``"""

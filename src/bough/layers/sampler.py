@@ -175,7 +175,7 @@ class Sampler:
 
     def _choose(self, logits: torch.Tensor, rows: SamplingRows) -> tuple[torch.Tensor, torch.Tensor]:
         """The same with Triton kernels where the logits are on a device for them, else with torch and numpy."""
-        self._state.edit_logits(logits, rows)
+        self._state.apply_logits_bias(logits, rows)
         kernels = kernels_for(logits, "sampling")
         if kernels is not None:
             draws = None

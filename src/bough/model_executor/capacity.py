@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.kernels.triton.available import SPLIT_KEYS
+from bough.model_executor.machine import gib
 
 MAX_RUNNING_REQUESTS = 256
 """Default upper bound of concurrent requests."""
@@ -119,9 +120,9 @@ def fit_pool(
         allowed = max(allowed, int(left * max(fraction, _FRACTION["cuda"])))
         if tokens * budget.per_token > allowed:
             raise StartupError(
-                f"--max-total-tokens {max_total_tokens} needs {_gib(tokens * budget.per_token)}, but only "
-                f"{_gib(max(allowed, 0))} can be used: {_gib(budget.available)} are available next to weights of "
-                f"{_gib(budget.weights)}, and computing takes {_gib(budget.forward)}; lower it or free memory"
+                f"--max-total-tokens {max_total_tokens} needs {gib(tokens * budget.per_token)}, but only "
+                f"{gib(max(allowed, 0))} can be used: {gib(budget.available)} are available next to weights of "
+                f"{gib(budget.weights)}, and computing takes {gib(budget.forward)}; lower it or free memory"
             )
     else:
         if mem_fraction_static is None:
@@ -141,8 +142,8 @@ def fit_pool(
         )
     if tokens < wanted:
         raise StartupError(
-            f"not enough memory for the KV cache: {_gib(budget.available)} are available next to weights of "
-            f"{_gib(budget.weights)}, computing takes {_gib(budget.forward)}, and a share of {fraction:g} of the rest "
+            f"not enough memory for the KV cache: {gib(budget.available)} are available next to weights of "
+            f"{gib(budget.weights)}, computing takes {gib(budget.forward)}, and a share of {fraction:g} of the rest "
             f"holds {max(tokens, 0)} tokens of {budget.per_token} bytes where at least {wanted} are needed; free "
             f"memory, raise --mem-fraction-static, or lower --max-prefill-tokens, --max-running-requests or "
             f"--context-length"
@@ -159,7 +160,7 @@ def fewer_tokens(tokens: int, missing: int, per_token: int, page_size: int) -> i
     fewer = (tokens - -(-missing // per_token)) // page_size * page_size
     if fewer < page_size:
         raise StartupError(
-            f"not enough memory for the KV cache: {_gib(missing)} more are needed beside {tokens} tokens of "
+            f"not enough memory for the KV cache: {gib(missing)} more are needed beside {tokens} tokens of "
             f"{per_token} bytes; free memory, or lower --cuda-graph-max-bs, --cuda-graph-max-bs-prefill or "
             f"--max-running-requests"
         )
@@ -220,7 +221,3 @@ def forward_bytes(config: ModelConfig, itemsize: int, tokens: int, logit_rows: i
 
 def _round_up(value: int, multiple: int) -> int:
     return -(-value // multiple) * multiple
-
-
-def _gib(num_bytes: int) -> str:
-    return f"{num_bytes / 2**30:.2f} GiB"

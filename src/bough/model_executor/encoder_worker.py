@@ -31,6 +31,19 @@ from bough.weight_sync.worker_weights import WorkerWeights
 
 logger = logging.getLogger(__name__)
 
+_OPTIONS_OF_LANGUAGE_MODELS = {
+    "quantization": "none",
+    "kv_cache_dtype": "auto",
+    "bind_threads": False,
+    "attention_backend": None,
+    "cuda_graph_max_bs": None,
+    "cuda_graph_max_bs_prefill": None,
+    "max_total_tokens": None,
+    "mem_fraction_static": None,
+    "page_size": None,
+}
+"""By name, the value of each that leaves it out."""
+
 
 def _positions_after_padding(
     input_ids: np.ndarray, begins: np.ndarray, lengths: np.ndarray, padding_id: int
@@ -66,33 +79,7 @@ class EncoderWorker:
             torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
         torch.manual_seed(server_args.random_seed or 0)
         self.config = model_config.for_device("cuda" if self.device.type == "cuda" else "cpu")
-        if server_args.quantization != "none":
-            raise ConfigError(
-                f"--quantization {server_args.quantization} is for language models, not {self.config.architecture}",
-                param="quantization",
-            )
-        for name in (
-            "attention_backend",
-            "cuda_graph_max_bs",
-            "cuda_graph_max_bs_prefill",
-            "max_total_tokens",
-            "mem_fraction_static",
-            "page_size",
-        ):
-            if getattr(server_args, name) is not None:
-                flag = f"--{name.replace('_', '-')}"
-                raise ConfigError(f"{flag} is for language models, not {self.config.architecture}", param=name)
-        if server_args.bind_threads:
-            raise ConfigError(
-                f"--bind-threads is for language models, not {self.config.architecture}", param="bind_threads"
-            )
-        if server_args.enable_deterministic_inference:
-            check_deterministic(self.config, self.device, None, native=False)
-        if server_args.kv_cache_dtype != "auto":
-            raise ConfigError(
-                f"--kv-cache-dtype is for language models: {self.config.architecture} caches nothing",
-                param="kv_cache_dtype",
-            )
+        self._refuse_options_of_language_models(server_args)
         if self.config.pooling is None:
             raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
         self.pooling = self.config.pooling
@@ -113,6 +100,18 @@ class EncoderWorker:
         self.max_step_tokens = max(server_args.max_prefill_tokens, self.config.context_len)
         self.max_running_requests = server_args.max_running_requests or MAX_RUNNING_REQUESTS
         self._check_memory()
+
+    def _refuse_options_of_language_models(self, server_args: ServerArgs) -> None:
+        """Raise ConfigError at an option that an encoder has no use for."""
+        for name, unset in _OPTIONS_OF_LANGUAGE_MODELS.items():
+            if (given := getattr(server_args, name)) != unset:
+                shown = f" {given}" if isinstance(given, str) else ""
+                raise ConfigError(
+                    f"--{name.replace('_', '-')}{shown} is for language models, not {self.config.architecture}",
+                    param=name,
+                )
+        if server_args.enable_deterministic_inference:
+            check_deterministic(self.config, self.device, None, native=False)
 
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""
@@ -143,23 +142,38 @@ class EncoderWorker:
         Raises:
             ValueError: if a row is not a whole sequence.
         """
-        num_rows = plan.num_rows
-        nothing_sampled = np.full(num_rows, FUTURE_TOKEN, dtype=np.int32)
-        if num_rows == 0:
+        begin = time.perf_counter()
+        nothing_sampled = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
+        if plan.num_rows == 0:
             return StepResult(plan.step_id, nothing_sampled)
+        vectors = self.forward_batch_embedding(plan)
+        if not plan.pooling:
+            return StepResult(plan.step_id, nothing_sampled)
+        embeddings, failed = finish(plan.pooling, vectors, normalize=self.pooling.normalize)
+        return StepResult(
+            plan.step_id,
+            nothing_sampled,
+            embeddings=embeddings,
+            failed_rows=tuple(failed),
+            seconds=time.perf_counter() - begin,
+        )
+
+    @torch.inference_mode()
+    def forward_batch_embedding(self, plan: StepPlan) -> torch.Tensor:
+        """Compute a vector of each row, ``[R, dim]``.
+
+        Raises:
+            ValueError: if a row is not a whole sequence.
+        """
         if plan.prefix_lens.any():
             raise ValueError(f"step {plan.step_id} continues a sequence, which an encoder cannot")
         order = np.argsort(plan.extend_lens, kind="stable")
         batch, lengths = self._make_batch(plan, order)
         hidden_states = self.model(batch)
         pooled = self.model.project(pool(self.pooling.method, hidden_states, lengths))
-        row_of = np.empty(num_rows, dtype=np.int64)
-        row_of[order] = np.arange(num_rows)
-        vectors = pooled.index_select(0, self._on_device(row_of))
-        if not plan.pooling:
-            return StepResult(plan.step_id, nothing_sampled)
-        embeddings, failed = finish(plan.pooling, vectors, normalize=self.pooling.normalize)
-        return StepResult(plan.step_id, nothing_sampled, embeddings=embeddings, failed_rows=tuple(failed))
+        row_of = np.empty(plan.num_rows, dtype=np.int64)
+        row_of[order] = np.arange(plan.num_rows)
+        return pooled.index_select(0, self._on_device(row_of))
 
     def _make_batch(self, plan: StepPlan, order: np.ndarray) -> tuple[EncoderBatch, torch.Tensor]:
         """The rows by length, and their lengths."""

@@ -185,6 +185,11 @@ def reset_peak_resident_bytes() -> int | None:
     return peak_resident_bytes()
 
 
+def gib(num_bytes: int) -> str:
+    """A size as errors show it."""
+    return f"{num_bytes / 2**30:.2f} GiB"
+
+
 def _read(path: Path) -> str | None:
     try:
         return path.read_text().strip()

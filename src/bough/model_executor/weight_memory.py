@@ -10,7 +10,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.layers.linear_method import TORCH, MethodChoice
-from bough.model_executor.machine import Machine
+from bough.model_executor.machine import Machine, gib
 from bough.models.base import torch_dtype
 from bough.models.registry import make_model
 
@@ -67,13 +67,9 @@ def check_weights_fit(
     if needed <= available:
         return
     sizes = {option: measure() for option, measure in (smaller or {}).items()}
-    helpful = [f"use {option} (then {_gib(size)})" for option, size in sizes.items() if size <= available]
+    helpful = [f"use {option} (then {gib(size)})" for option, size in sizes.items() if size <= available]
     remedies = ", or ".join([*helpful, "free memory", "take a smaller model"])
-    message = f"the weights need {_gib(needed)}, and {_gib(available)} are available {bound}; {remedies}"
+    message = f"the weights need {gib(needed)}, and {gib(available)} are available {bound}; {remedies}"
     if not only_warn:
         raise StartupError(message)
     logger.warning("%s; --max-total-tokens is set, so it is tried all the same", message)
-
-
-def _gib(num_bytes: int) -> str:
-    return f"{num_bytes / 2**30:.2f} GiB"

@@ -93,10 +93,7 @@ class GGUFSource(WeightSource):
         if len(info.shape) != 2:
             raise StartupError(f"tensor {info.name} is quantised, and no matrix but {list(info.shape)}")
         whole = self._quantized(info)
-        if order is None:
-            return whole
-        minimums = None if whole.minimums is None else whole.minimums[order]
-        return QuantizedRows(whole.bits, whole.group, whole.codes[order], whole.scales[order], minimums)
+        return whole if order is None else whole.each(lambda tensor: tensor[order])
 
     def _quantized(self, info: TensorInfo) -> QuantizedRows:
         rows_at_a_time = max(_CHUNK_BYTES // info.row_bytes, 1)
@@ -107,7 +104,7 @@ class GGUFSource(WeightSource):
             if count == info.num_rows:
                 return part
             if whole is None:
-                whole = _empty_like(part, info.num_rows)
+                whole = part.each(lambda tensor: tensor.new_empty(info.num_rows, tensor.shape[1]))
             _copy(part, whole.part(first, first + count))
         assert whole is not None, "no tensor is empty"
         return whole
@@ -135,14 +132,6 @@ def _hf_name(name: str) -> str:
     if match is not None and match[2] in _LAYER_NAMES:
         return f"model.layers.{match[1]}.{_LAYER_NAMES[match[2]]}.{match[3]}"
     return _NAMES.get(name, name)
-
-
-def _empty_like(part: QuantizedRows, rows: int) -> QuantizedRows:
-    def empty(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.new_empty(rows, tensor.shape[1])
-
-    minimums = None if part.minimums is None else empty(part.minimums)
-    return QuantizedRows(part.bits, part.group, empty(part.codes), empty(part.scales), minimums)
 
 
 def _copy(source: QuantizedRows, target: QuantizedRows) -> None:

@@ -18,10 +18,6 @@ class RobertaModel(BertModel):
     unused = ("pooler.", "lm_head.")
 
 
-class RobertaForMaskedLM(RobertaModel):
-    """The same without the head that guesses words."""
-
-
 class RobertaClassificationHead(nn.Module):
     """Two layers on top of the first token's state; the names are the checkpoint's."""
 
@@ -51,13 +47,7 @@ class RobertaForSequenceClassification(RobertaModel):
         return scores.float()
 
 
-class XLMRobertaModel(RobertaModel):
-    """The same architecture, trained on a hundred languages."""
+RobertaForMaskedLM = XLMRobertaForMaskedLM = XLMRobertaModel = RobertaModel
+"""XLM-RoBERTa has the same architecture, and nothing asks for the head that guesses words."""
 
-
-class XLMRobertaForMaskedLM(RobertaForMaskedLM):
-    """The same architecture, trained on a hundred languages."""
-
-
-class XLMRobertaForSequenceClassification(RobertaForSequenceClassification):
-    """The same architecture, trained on a hundred languages."""
+XLMRobertaForSequenceClassification = RobertaForSequenceClassification

@@ -173,11 +173,6 @@ class SamplingState:
         tables = PenaltyTable.max_bytes(max_running_requests, vocab_size) + 8 * max_running_requests
         return tables + BannedSequences.max_bytes(max_running_requests)
 
-    @property
-    def penalty_bytes(self) -> int:
-        """Device memory that penalty counts hold now."""
-        return self._penalties.allocated_bytes
-
     def admit(self, new: NewRequest) -> None:
         """Set every table entry of a slot, whatever it held before.
 
@@ -265,7 +260,7 @@ class SamplingState:
             at = np.flatnonzero(rows.having(Needs.BANNED_SEQUENCES))
             self._banned_sequences.apply(logits, at, rows.slots[at])
 
-    def edit_logits(self, logits: torch.Tensor, rows: SamplingRows) -> None:
+    def apply_logits_bias(self, logits: torch.Tensor, rows: SamplingRows) -> None:
         """Apply penalties, bans and biases to ``logits`` float32 ``[S, V]`` in place, where rows have any."""
         if not rows.union & _EDITS:
             return

@@ -54,8 +54,3 @@ def join_group(
     # Which rank of the whole program each rank of the group is: here they are the same.
     _c10d._world.pg_group_ranks[group] = {each: each for each in range(world_size)}
     return cast(dist.ProcessGroup, group)
-
-
-def leave_group(group: dist.ProcessGroup) -> None:
-    """End this process's part in a group."""
-    dist.destroy_process_group(group)

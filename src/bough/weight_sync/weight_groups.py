@@ -238,10 +238,10 @@ class _Joining:
 
 
 def _leave(group: ProcessGroup, name: str) -> None:
-    from bough.weight_sync.process_group import leave_group
+    import torch.distributed as dist
 
     try:
-        leave_group(group)
+        dist.destroy_process_group(group)
     except Exception:
         logger.exception("The group %r could not be left in order", name)
 
