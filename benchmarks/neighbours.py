@@ -27,7 +27,7 @@ import aiohttp
 import numpy as np
 import uvloop
 
-from bough.bench.report import write_json
+from bough.bench.options import write_json
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs

@@ -37,8 +37,8 @@ from bough.bench.client import connect
 from bough.bench.datasets import DatasetArgs, make_requests
 from bough.bench.metrics import table
 from bough.bench.offline import run_offline
+from bough.bench.options import write_json
 from bough.bench.plots import is_number
-from bough.bench.report import write_json
 from bough.bench.serve import BenchServeArgs, run_benchmark
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option

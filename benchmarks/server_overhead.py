@@ -24,7 +24,7 @@ import psutil
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from bough.bench.datasets import DatasetArgs
-from bough.bench.report import write_json
+from bough.bench.options import write_json
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs

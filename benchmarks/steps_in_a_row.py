@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bough import Engine
-from bough.bench.report import write_json
+from bough.bench.options import write_json
 
 PROMPT_TOKENS = 32
 VOCABULARY = range(100, 1000)

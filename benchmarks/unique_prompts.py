@@ -28,7 +28,7 @@ from unittest import mock
 import numpy as np
 
 from bough import LLMEngine
-from bough.bench.report import write_json
+from bough.bench.options import write_json
 from bough.mem_cache.radix_cache import RadixCache
 
 PROMPTS, PROMPT_TOKENS, OUTPUT_TOKENS = 64, 256, 32

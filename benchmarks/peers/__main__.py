@@ -38,7 +38,7 @@ from benchmarks.peers.shapes import SHAPES
 from benchmarks.peers.table import BOUGH, render, render_remarks
 from benchmarks.run_all import machine
 
-from bough.bench.report import write_json
+from bough.bench.options import write_json
 from bough.errors import StartupError
 
 QUICK_PAIRS = 2

@@ -15,7 +15,7 @@ from bough.bench.backends import BACKENDS, Sampling
 from bough.bench.client import BenchClient, Load, Measurement, connect, run_load
 from bough.bench.datasets import BenchRequest, DatasetArgs
 from bough.bench.metrics import table
-from bough.bench.report import result_path, write_json
+from bough.bench.options import result_path, write_json
 from bough.bench.serve import BenchServeArgs, main, run_benchmark
 from bough.cli import main as bough
 from bough.errors import ConfigError, StartupError

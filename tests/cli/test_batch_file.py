@@ -14,7 +14,7 @@ from typing import Any, TextIO
 import pytest
 
 import bough
-from bough.bench.report import result_path
+from bough.bench.options import result_path
 from bough.cli import main
 from bough.cli_commands import batch_file
 from bough.cli_commands.batch_file import (

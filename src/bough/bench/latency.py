@@ -13,8 +13,14 @@ import numpy as np
 
 from bough import __version__
 from bough.bench.datasets import vocab_size_from
-from bough.bench.options import engine_arguments, flags_of_length, options_of_engine, output_file
-from bough.bench.report import result_path, write_json
+from bough.bench.options import (
+    engine_arguments,
+    flags_of_length,
+    options_of_engine,
+    output_file,
+    result_path,
+    write_json,
+)
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError

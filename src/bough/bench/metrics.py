@@ -39,18 +39,9 @@ def summarise(measurement: Measurement) -> dict[str, Any]:
         "e2e_latency": [answer.latency for answer in good],
     }
     figures: dict[str, Any] = {
-        "completed": len(good),
+        **throughputs(len(good), duration, prompt, cached, output),
         "failed": len(measurement.answers) - len(good),
-        "duration": duration,
-        "total_input_tokens": prompt,
-        "total_cached_tokens": cached,
-        "total_computed_input_tokens": prompt - cached,
-        "total_output_tokens": output,
         "total_events": events,
-        "request_throughput": len(good) / duration,
-        "input_throughput": prompt / duration,
-        "output_throughput": output / duration,
-        "total_throughput": (prompt + output) / duration,
         "concurrency": sum(answer.latency for answer in good) / duration,
         "client_cpu_seconds": measurement.client_cpu,
         "client_cpu_share": measurement.client_cpu / duration,
@@ -60,6 +51,22 @@ def summarise(measurement: Measurement) -> dict[str, Any]:
     errors = Counter(answer.error for answer in measurement.answers if answer.error is not None)
     figures["errors"] = dict(errors.most_common(_MOST_ERRORS_SHOWN))
     return figures
+
+
+def throughputs(completed: int, duration: float, prompt: int, cached: int, output: int) -> dict[str, Any]:
+    """Counts of answers and tokens in a run of some seconds, and each per second."""
+    return {
+        "completed": completed,
+        "duration": duration,
+        "total_input_tokens": prompt,
+        "total_cached_tokens": cached,
+        "total_computed_input_tokens": prompt - cached,
+        "total_output_tokens": output,
+        "request_throughput": completed / duration,
+        "input_throughput": prompt / duration,
+        "output_throughput": output / duration,
+        "total_throughput": (prompt + output) / duration,
+    }
 
 
 def details(answers: Sequence[Answer]) -> list[dict[str, Any]]:
@@ -81,15 +88,8 @@ def details(answers: Sequence[Answer]) -> list[dict[str, Any]]:
 def table(figures: dict[str, Any], title: str) -> str:
     """The figures for a reader."""
     rows = [
-        ("Requests completed", f"{figures['completed']}"),
+        *throughput_rows(figures),
         ("Requests failed", f"{figures['failed']}"),
-        ("Duration", f"{figures['duration']:.2f} s"),
-        ("Prompt tokens", f"{figures['total_input_tokens']:,}"),
-        ("  of these computed, not reused", f"{figures['total_computed_input_tokens']:,}"),
-        ("Output tokens", f"{figures['total_output_tokens']:,}"),
-        ("Requests per second", f"{figures['request_throughput']:.2f}"),
-        ("Prompt tokens per second", f"{figures['input_throughput']:,.1f}"),
-        ("Output tokens per second", f"{figures['output_throughput']:,.1f}"),
         ("Requests in flight, mean", f"{figures['concurrency']:.2f}"),
         (
             "CPU time of this client",
@@ -108,6 +108,20 @@ def table(figures: dict[str, Any], title: str) -> str:
     for error, count in figures["errors"].items():
         lines.append(f"{count} x {error}")
     return "\n".join(lines)
+
+
+def throughput_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """Label the figures of :func:`throughputs` for a reader."""
+    return [
+        ("Requests completed", f"{figures['completed']}"),
+        ("Duration", f"{figures['duration']:.2f} s"),
+        ("Prompt tokens", f"{figures['total_input_tokens']:,}"),
+        ("  of these computed, not reused", f"{figures['total_computed_input_tokens']:,}"),
+        ("Output tokens", f"{figures['total_output_tokens']:,}"),
+        ("Requests per second", f"{figures['request_throughput']:.2f}"),
+        ("Prompt tokens per second", f"{figures['input_throughput']:,.1f}"),
+        ("Output tokens per second", f"{figures['output_throughput']:,.1f}"),
+    ]
 
 
 def _time_per_token(answer: Answer) -> float | None:

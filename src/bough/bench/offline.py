@@ -20,8 +20,15 @@ from bough.bench.datasets import (
     prompt_lengths,
     vocab_size_from,
 )
-from bough.bench.options import engine_arguments, flags_of_length, options_of_engine, output_file
-from bough.bench.report import result_path, write_json
+from bough.bench.metrics import throughput_rows, throughputs
+from bough.bench.options import (
+    engine_arguments,
+    flags_of_length,
+    options_of_engine,
+    output_file,
+    result_path,
+    write_json,
+)
 from bough.config.command_line import given_options
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError, RequestFailed
@@ -74,18 +81,7 @@ def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) 
     prompt = sum(meta["prompt_tokens"] for meta in metas)
     cached = sum(meta["cached_tokens"] for meta in metas)
     output_tokens = sum(meta["completion_tokens"] for meta in metas)
-    return {
-        "completed": len(outputs),
-        "duration": duration,
-        "total_input_tokens": prompt,
-        "total_cached_tokens": cached,
-        "total_computed_input_tokens": prompt - cached,
-        "total_output_tokens": output_tokens,
-        "request_throughput": len(outputs) / duration,
-        "input_throughput": prompt / duration,
-        "output_throughput": output_tokens / duration,
-        "total_throughput": (prompt + output_tokens) / duration,
-    }
+    return throughputs(len(outputs), duration, prompt, cached, output_tokens)
 
 
 def _generate(engine: Engine, requests: list[BenchRequest]) -> list[dict[str, Any]]:
@@ -133,16 +129,7 @@ def counting(engine: Engine, progress: Progress) -> Iterator[None]:
 
 def offline_table(figures: dict[str, Any]) -> str:
     """The figures for a reader."""
-    rows = [
-        ("Requests", f"{figures['completed']}"),
-        ("Duration", f"{figures['duration']:.2f} s"),
-        ("Prompt tokens", f"{figures['total_input_tokens']:,}"),
-        ("  of these computed, not reused", f"{figures['total_computed_input_tokens']:,}"),
-        ("Output tokens", f"{figures['total_output_tokens']:,}"),
-        ("Requests per second", f"{figures['request_throughput']:.2f}"),
-        ("Output tokens per second", f"{figures['output_throughput']:,.1f}"),
-        ("All tokens per second", f"{figures['total_throughput']:,.1f}"),
-    ]
+    rows = [*throughput_rows(figures), ("All tokens per second", f"{figures['total_throughput']:,.1f}")]
     width = max(len(label) for label, _ in rows)
     return "\n".join(f"{label:<{width}}  {value:>12}" for label, value in rows)
 

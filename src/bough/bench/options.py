@@ -1,16 +1,19 @@
-"""What the command lines of several benchmarks have in common."""
+"""Options that several benchmarks have, and the files that their results go to."""
 
 from __future__ import annotations
 
+import json
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest, ConfigError
+from bough.config.user_paths import path_kind, rewrite, user_path
+from bough.errors import BadRequest, ConfigError, StartupError
 
 if TYPE_CHECKING:
     from bough.entrypoints.engine import Engine
@@ -78,3 +81,41 @@ def engine_arguments(
         add_options(parser, each)
     namespace = parser.parse_args(argv)
     return namespace, given_options(namespace, ServerArgs, config=namespace.config)
+
+
+def result_path(text: str | None) -> Path | None:
+    """Where results are to be written; tried at once, because a benchmark takes its time.
+
+    Makes the directory.
+
+    Raises:
+        ConfigError: if there can be no such file.
+        StartupError: if it cannot be written.
+    """
+    if text is None:
+        return None
+    path = user_path(text)
+    kind = path_kind(path, "output_file")
+    if kind == "directory":
+        raise ConfigError(f"{path} is a directory", param="output_file")
+    if kind == "disk":
+        raise ConfigError(f"{path} is a disk", param="output_file")
+    if kind != "other":
+        rewrite(path, None)
+    return path
+
+
+def write_json(path: Path, result: Any) -> None:
+    """Write ``result`` to ``path``, making its directory. What was there stays until all of it is written.
+
+    Raises:
+        StartupError: if the file cannot be written.
+    """
+    content = json.dumps(result, indent=2) + "\n"
+    if path_kind(path, "output_file") != "other":
+        rewrite(path, lambda file: file.write(content.encode()))
+        return
+    try:
+        path.write_text(content, encoding="utf-8")  # a pipe or a terminal
+    except OSError as error:
+        raise StartupError(f"cannot write {path}: {error.strerror}") from None

@@ -20,8 +20,7 @@ from bough.bench.datasets import (
     vocab_size_from,
 )
 from bough.bench.metrics import details, summarise, table
-from bough.bench.options import output_file
-from bough.bench.report import result_path, write_json
+from bough.bench.options import output_file, result_path, write_json
 from bough.config import rules
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option

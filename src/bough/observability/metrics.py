@@ -145,34 +145,29 @@ _SCHEDULER_COUNTERS = {
 
 
 class Histogram:
-    """Counts of values by bucket. Observing costs a binary search and three additions."""
+    """Counts of values by bucket. Observing costs a binary search and three additions.
 
-    __slots__ = ("_bounds", "_counts", "_sum")
+    Attributes:
+        bounds: upper bounds of all buckets but the last.
+        counts: values by bucket, not cumulative.
+    """
+
+    __slots__ = ("_sum", "bounds", "counts")
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        self._bounds = tuple(bounds)
-        self._counts = [0] * (len(bounds) + 1)
+        self.bounds = tuple(bounds)
+        self.counts = [0] * (len(bounds) + 1)
         self._sum = 0.0
 
     def observe(self, value: float, weight: int = 1) -> None:
         """Count ``value``, ``weight`` times."""
-        self._counts[bisect_left(self._bounds, value)] += weight
+        self.counts[bisect_left(self.bounds, value)] += weight
         self._sum += value * weight
-
-    @property
-    def bounds(self) -> tuple[float, ...]:
-        """Upper bounds of all buckets but the last."""
-        return self._bounds
-
-    @property
-    def counts(self) -> list[int]:
-        """Values by bucket, not cumulative."""
-        return self._counts
 
     @property
     def count(self) -> int:
         """How many values were observed."""
-        return sum(self._counts)
+        return sum(self.counts)
 
     def family(self, name: str, documentation: str, labels: dict[str, str]) -> HistogramMetricFamily:
         """What Prometheus wants to see: cumulative counts by upper bound."""
@@ -184,7 +179,7 @@ class Histogram:
         """Counts up to each upper bound, by the bound's text, and the sum of all values."""
         buckets: list[tuple[str, float]] = []
         total = 0
-        for bound, count in zip((*self._bounds, math.inf), self._counts, strict=True):
+        for bound, count in zip((*self.bounds, math.inf), self.counts, strict=True):
             total += count
             buckets.append(("+Inf" if bound == math.inf else str(float(bound)), total))
         return buckets, self._sum
