@@ -46,7 +46,6 @@ def test_reads_the_facts(tmp_path: Path) -> None:
     assert (config.num_heads, config.num_kv_heads, config.head_dim) == (8, 2, 8)
     assert (config.context_len, config.sliding_window, config.eos_token_ids) == (4096, None, (2,))
     assert (config.dtype, config.rms_norm_eps, config.tie_word_embeddings) == ("bfloat16", 1e-5, False)
-    assert config.kv_elements_per_token == 2 * 4 * 2 * 8
     assert config.generation_config == {}
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from bough.config.file_kinds import but_is
 from bough.errors import CheckpointError, ConfigError
 
 Bytes = npt.NDArray[np.uint8]
+T = TypeVar("T")
 
 _MAGIC = b"GGUF"
 _VERSIONS = (2, 3)
@@ -222,53 +223,42 @@ class GGUFFile:
             raise self.wrong(key, "must be from 0 to 99999")
         return count or 1
 
-    # --- typed metadata -------------------------------------------------------------------------------------------
-
     def text(self, key: str) -> str | None:
         """A string of the metadata.
 
         Raises:
             ConfigError: if it is something else.
         """
-        value = self.metadata.get(key)
-        if value is not None and not isinstance(value, str):
-            raise self.wrong(key, "must be a string")
-        return value
+        return self._typed(key, str, "a string")
 
     def integer(self, key: str) -> int | None:
         """A whole number of the metadata; see :meth:`text`."""
-        value = self.metadata.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise self.wrong(key, "must be a whole number")
-        return value
+        return self._typed(key, int, "a whole number")
 
     def number(self, key: str) -> float | None:
         """A number of the metadata; see :meth:`text`."""
-        value = self.metadata.get(key)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-            raise self.wrong(key, "must be a number")
+        value = self._typed(key, float, "a number", int)
         return None if value is None else float(value)
 
     def boolean(self, key: str) -> bool | None:
         """A truth value of the metadata; see :meth:`text`."""
-        value = self.metadata.get(key)
-        if value is not None and not isinstance(value, bool):
-            raise self.wrong(key, "must be true or false")
-        return value
+        return self._typed(key, bool, "true or false")
 
     def strings(self, key: str) -> StringArray | None:
         """An array of strings of the metadata; see :meth:`text`."""
-        value = self.metadata.get(key)
-        if value is not None and not isinstance(value, StringArray):
-            raise self.wrong(key, "must be an array of strings")
-        return value
+        return self._typed(key, StringArray, "an array of strings")
 
     def numbers(self, key: str) -> npt.NDArray[np.generic] | None:
         """An array of numbers of the metadata; see :meth:`text`."""
+        return self._typed(key, np.ndarray, "an array of numbers")
+
+    def _typed(self, key: str, kind: type[T], expected: str, *others: type) -> T | None:
         value = self.metadata.get(key)
-        if value is not None and not isinstance(value, np.ndarray):
-            raise self.wrong(key, "must be an array of numbers")
-        return value
+        if value is not None and (
+            not isinstance(value, (kind, *others)) or (isinstance(value, bool) and kind is not bool)
+        ):
+            raise self.wrong(key, f"must be {expected}")
+        return cast("T | None", value)
 
     def wrong(self, key: str, rule: str) -> ConfigError:
         """The error of an entry that does not follow ``rule``."""

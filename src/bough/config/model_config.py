@@ -6,7 +6,7 @@ import dataclasses
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bough.config.architectures import load_reader, supported_architectures
 from bough.config.checked_values import CheckedValues
@@ -19,6 +19,7 @@ from bough.config.stored_quantization import StoredQuantization, quantization_en
 from bough.config.user_paths import path_kind
 from bough.errors import CheckpointError, ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
+from bough.other_engines import SAME_VALUES
 
 DTypeName = Literal["float32", "bfloat16", "float16"]
 DeviceType = Literal["cpu", "cuda"]
@@ -28,14 +29,6 @@ STORED_AS = "gguf_type"
 
 LLAMA_CPP_WINDOW = 64
 """Default number of recent tokens to which llama.cpp and Ollama apply a repetition penalty (``repeat_last_n``)."""
-
-_DTYPE_ALIASES: dict[str, DTypeName] = {
-    "float32": "float32",
-    "float": "float32",
-    "bfloat16": "bfloat16",
-    "float16": "float16",
-    "half": "float16",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,18 +197,23 @@ def _context_len(wanted: int | None, facts: ModelFacts, source: Path) -> int:
 
 
 def _checkpoint_dtype(values: CheckedValues) -> DTypeName:
-    name = values.get("dtype") or values.get("torch_dtype")
-    if name is None:
-        return "float32"
-    if not isinstance(name, str) or name.removeprefix("torch.") not in _DTYPE_ALIASES:
+    name = values.get("dtype") or values.get("torch_dtype") or "float32"
+    known = _known_dtype(name.removeprefix("torch.")) if isinstance(name, str) else None
+    if known is None:
         raise values.error("dtype", "must be float32, bfloat16 or float16", name)
-    return _DTYPE_ALIASES[name.removeprefix("torch.")]
+    return known
 
 
 def _dtype_name(name: str) -> DTypeName:
-    if name not in _DTYPE_ALIASES:
+    known = _known_dtype(name)
+    if known is None:
         raise ConfigError(f"dtype must be auto, float32, bfloat16 or float16, got {name!r}", param="dtype")
-    return _DTYPE_ALIASES[name]
+    return known
+
+
+def _known_dtype(name: str) -> DTypeName | None:
+    known = SAME_VALUES["dtype"].get(name, name)
+    return next((each for each in get_args(DTypeName) if each == known), None)
 
 
 def _device_type(device: str) -> DeviceType:

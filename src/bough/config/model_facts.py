@@ -60,8 +60,3 @@ class ModelFacts:
         """The sliding window of the layers that have one, in tokens; ``None`` if no layer has."""
         windows = [window for window in self.layer_windows if window is not None]
         return max(windows) if windows else None
-
-    @property
-    def kv_elements_per_token(self) -> int:
-        """Numbers that the KV of one token takes, all layers together."""
-        return 2 * self.num_layers * self.num_kv_heads * self.head_dim

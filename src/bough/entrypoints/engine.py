@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar, Union
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.engine_parts import END_OF_STREAM, EngineParts
 from bough.entrypoints.engine_weights import WeightMethods
-from bough.entrypoints.further_keywords import check_generation_keywords, check_vector_keywords
+from bough.entrypoints.further_keywords import check_keywords
 from bough.entrypoints.generate_arguments import generation_request
 from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan
 from bough.entrypoints.vector_arguments import score_args, vector_request
@@ -103,7 +103,7 @@ class Engine(WeightMethods):
             EngineDead: if the engine was shut down or a part of it has died.
             TypeError: if there is no such keyword.
         """
-        check_generation_keywords(self.generate, others, session_params)
+        check_keywords(self.generate, others, session_params=session_params)
         request = generation_request(
             text=prompt,
             input_ids=input_ids,
@@ -147,7 +147,7 @@ class Engine(WeightMethods):
 
         Cancelling the caller ends the request.
         """
-        check_generation_keywords(self.async_generate, others, session_params)
+        check_keywords(self.async_generate, others, session_params=session_params)
         request = generation_request(
             text=prompt,
             input_ids=input_ids,
@@ -219,7 +219,7 @@ class Engine(WeightMethods):
             EngineDead: if the engine was shut down or a part of it has died.
             TypeError: if there is no such keyword.
         """
-        check_vector_keywords(self.encode, others)
+        check_keywords(self.encode, others)
         request = vector_request(
             text=prompt,
             input_ids=input_ids,
@@ -242,7 +242,7 @@ class Engine(WeightMethods):
         **others: Any,
     ) -> Any:
         """The same as :meth:`encode` for coroutines. Cancelling the caller ends the request."""
-        check_vector_keywords(self.async_encode, others)
+        check_keywords(self.async_encode, others)
         request = vector_request(
             text=prompt,
             input_ids=input_ids,

@@ -2,48 +2,38 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from bough.config.options import did_you_mean
 from bough.entrypoints.vector_arguments import plain
 from bough.errors import BadRequest
 
 
-def check_generation_keywords(method: Callable[..., Any], others: Mapping[str, Any], session_params: Any) -> None:
-    """Refuse what ``/generate`` refuses, in its words.
+def check_keywords(method: Callable[..., Any], others: Mapping[str, Any], **given: Any) -> None:
+    """Refuse what ``/generate``, or ``/encode``, refuses, in its words.
 
     Args:
         method: the one that was called.
         others: keywords that are none of its arguments.
-        session_params: the argument of that name, which some of them cannot stand beside.
+        given: arguments that some of them cannot stand beside.
 
     Raises:
         TypeError: if there is no such keyword, with a suggestion.
         BadRequest: if one asks for something.
     """
-    if others:
-        # Not read by programs that do not need it: what HTTP bodies hold takes milliseconds to import.
-        from bough.entrypoints.http.native.protocol import GENERATE
+    if not others:
+        return
+    # Not read by programs that do not need it: what HTTP bodies hold takes milliseconds to import.
+    from bough.entrypoints.http.native.encode import ENCODE
+    from bough.entrypoints.http.native.protocol import GENERATE
 
-        _check(GENERATE, method, others, {"session_params": session_params})
-
-
-def check_vector_keywords(method: Callable[..., Any], others: Mapping[str, Any]) -> None:
-    """Refuse what ``/encode`` refuses, in its words; see :func:`check_generation_keywords`."""
-    if others:
-        from bough.entrypoints.http.native.encode import ENCODE
-
-        _check(ENCODE, method, others, {})
-
-
-def _check(spec: Any, method: Callable[..., Any], others: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    spec: Any = ENCODE if method.__name__.endswith("encode") else GENERATE
     for name, value in others.items():
         if name not in spec.no_effect and name not in spec.refused:
             arguments = [each for each in inspect.signature(method).parameters if each != "others"]
-            close = difflib.get_close_matches(name, [*arguments, *spec.no_effect, *spec.refused], n=1, cutoff=0.7)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(name, [*arguments, *spec.no_effect, *spec.refused])
             raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}{hint}")
         asked = plain(value)
         # Of several prompts each may have its own.
