@@ -15,11 +15,11 @@ import json
 import random
 import statistics
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from benchmarks.unique_prompts import interval
 
 from bough.entrypoints.llm_engine import LLMEngine
 
@@ -40,7 +40,16 @@ PATTERN = r"([a-z]{3,9} [0-9]{1,3}, (oak|ash|birch); ){200}"
 ANY_JSON = {"type": "array", "minItems": 300}
 """What ``json_object`` allows, but for an end before the last token."""
 BASE = "no grammar"
+BOOTSTRAPS = 4000
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
+
+
+def interval(ratios: Sequence[float]) -> tuple[float, float]:
+    """The 95 % interval of the median."""
+    rng = np.random.default_rng(0)
+    medians = np.median(rng.choice(ratios, (BOOTSTRAPS, len(ratios))), axis=1)
+    low, high = np.quantile(medians, (0.025, 0.975))
+    return float(low), float(high)
 
 
 def run(engine: LLMEngine, lengths: list[int], concurrent: int, sampling: dict[str, Any]) -> dict[str, float]:
@@ -120,7 +129,7 @@ def main() -> None:
         for kind, runs in results.items():
             row = {name: statistics.median(each[name] for each in runs) for name in runs[0]}
             row["of no grammar"] = statistics.median(ratios[kind]) if kind != BASE else 1.0
-            row["at least"], row["at most"] = interval(ratios[kind], np.median) if kind != BASE else (1.0, 1.0)
+            row["at least"], row["at most"] = interval(ratios[kind]) if kind != BASE else (1.0, 1.0)
             table[f"{kind}, temperature {temperature:g}"] = {name: round(value, 3) for name, value in row.items()}
             print(
                 f"{kind:21s} temperature {temperature:3g} {row['tokens_per_s']:7.0f} tokens/s "

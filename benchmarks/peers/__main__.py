@@ -9,7 +9,7 @@ through servers), first-token, identity (how far greedy outputs agree), fairness
 to wait when others come).
 
 SGLang and vLLM are measured in jobs, in bf16, if --sglang and --vllm name the interpreters of their environments, which
-``benchmarks/peer_front.py`` tells how to make.
+``python_servers.py`` tells how to make.
 """
 
 from __future__ import annotations

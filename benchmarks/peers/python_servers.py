@@ -1,4 +1,11 @@
-"""SGLang's and vLLM's servers on a processor, in environments that ``benchmarks/peer_front.py`` tells how to make.
+"""SGLang's and vLLM's servers on a processor, in environments of their own.
+
+Both want CUDA's packages and other versions of much that Bough uses, so their packages go without dependencies on top
+of torch for processors and what Bough requires::
+
+    python -m venv sglang-env
+    sglang-env/bin/pip install -c constraints.txt .  # or a .pth file that leads to where all that is installed
+    sglang-env/bin/pip install --no-deps -r benchmarks/peers/sglang.txt  # or vllm.txt
 
 vLLM's packages hold kernels for CUDA only; beside them belongs the extension for processors, ``_C_AVX2`` or its like,
 compiled from vLLM's sources.

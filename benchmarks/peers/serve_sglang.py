@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks.absent_modules import stub_absent
+from benchmarks.peers.absent_modules import stub_absent
 
 # Not only where this is the program: SGLang's processes import it again before they unpickle what they run.
 stub_absent()

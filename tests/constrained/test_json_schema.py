@@ -7,13 +7,13 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
-from benchmarks.grammar_corpus import corpus, documents
 
 from bough.constrained.base import GrammarError
 from bough.constrained.json_schema import SchemaError, prepare
 from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.sampling.sampling_params import SCHEMA_OPTIONS, leniently
 from tests.constrained.following import allows, random_walk, spec_of
+from tests.constrained.schema_corpus import corpus, documents
 
 CORPUS = corpus()
 SAMPLE = [name for i, name in enumerate(CORPUS) if i % 6 == 0 and not name.startswith("hostile")]

@@ -43,9 +43,9 @@ WORN_BYTES = 4 * 2**20
 
 PLAIN_WORN_TOKENS = 65_536
 PLAIN_STATES = 8000
-"""The same for schemas without length bounds and patterns, and their most states: in ``benchmarks/grammar_corpus.py``
-none except the hostile ones has more than 500 after thousands of tokens. Their growth
-is not measured."""
+"""The same for schemas without length bounds and patterns, and their most states: of
+``tests/constrained/schema_corpus.py`` none except the hostile ones has more than 500 after thousands of tokens. Their
+growth is not measured."""
 
 _MAY_GROW = re.compile(r'Length"|"pattern|\{\d')
 
