@@ -15,9 +15,9 @@ ARGS ?=
 OPENAPI_TESTS = tests/e2e/test_openapi.py
 # One more than there are cores, since many tests wait for processes of their own; four at most, for each takes 1.5 GB.
 TEST_PROCESSES = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
-# uv, where it is installed, picks the build of torch that fits the machine (without a GPU the small CPU one), which
-# pip cannot; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
-UV ?= $(shell command -v uv)
+# uv picks the build of torch that fits the machine (without a GPU the small CPU one), which pip cannot. Where none is
+# installed, the environment gets one of its own; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
+UV ?= $(or $(shell command -v uv),$(BIN)/uv)
 TORCH_BACKEND ?= auto
 
 # Packages are installed without bytecode (see PIP). The first process that imports a module writes it for the others;
@@ -40,10 +40,12 @@ TICK := 10
 # Without compiling thousands of modules that nobody imports: Python does that when it first needs one.
 PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt
 INSTALL_TORCH := $(PIP) $(TORCH)
-TORCH_SIZE := 2.7 GB with CUDA (uv takes 200 MB where there is no GPU)
+TORCH_SIZE := 2.7 GB with CUDA
 ifneq ($(UV),)
-INSTALL_TORCH := $(UV) pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) $(TORCH) || $(INSTALL_TORCH)
-TORCH_SIZE := 2.7 GB with CUDA, 200 MB where there is no GPU
+GET_UV := $(if $(filter $(BIN)/uv,$(UV)),$(PIP) uv &&)
+INSTALL_TORCH := { $(GET_UV) $(UV) pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) $(TORCH); } \
+  || { echo "    uv could not fetch PyTorch; pip fetches its build for CUDA"; $(INSTALL_TORCH); }
+TORCH_SIZE := 2.7 GB with CUDA, 0.2 GB where there is no GPU
 endif
 
 .DELETE_ON_ERROR:

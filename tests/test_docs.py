@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
 FLAGS_OF_OTHERS = {
     *("help", "config", "no-", "torch-backend", "repeats", "output", "check", "target", "sglang", "vllm", "seconds"),
-    *("from-file", "only", "choices"),
+    *("from-file", "only", "choices", "depth"),
 }
 """Flags in the documentation that are in no table of options: of argparse, uv, docker, kubectl and this repository's
 scripts."""

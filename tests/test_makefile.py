@@ -46,7 +46,7 @@ def test_native_check_makes_every_check_of_the_kernels(monkeypatch):
     assert all(f"native-check/{check}/check 20" in printed for check in checks)
 
 
-def make_environment(directory: Path, pip: str) -> subprocess.CompletedProcess[str]:
+def make_environment(directory: Path, pip: str, uv: str = "UV=") -> subprocess.CompletedProcess[str]:
     """Run the target that sets up the environment, with a program in place of pip."""
     shutil.copy(ROOT / "Makefile", directory)
     for name in ("setup.py", "pyproject.toml", "constraints.txt"):
@@ -56,7 +56,7 @@ def make_environment(directory: Path, pip: str) -> subprocess.CompletedProcess[s
     program.chmod(0o755)
     (directory / "venv/bin").mkdir(parents=True)
     (directory / "venv/bin/python").symlink_to(sys.executable)
-    arguments = (f"PIP={program}", "UV=", "VENV=venv", "TICK=1", "venv/.bough-base")
+    arguments = (f"PIP={program}", uv, "VENV=venv", "TICK=1", "venv/.bough-base")
     return subprocess.run(["make", *arguments], cwd=directory, capture_output=True, text=True, check=False, timeout=60)
 
 
@@ -74,3 +74,17 @@ def test_an_installation_that_fails_says_why(tmp_path):
     assert done.returncode != 0
     assert "no route to the index" in done.stderr
     assert not (tmp_path / "venv/.bough-base").exists()
+
+
+@pytest.mark.parametrize("reachable", [True, False])
+def test_torch_comes_by_a_uv_of_the_environments_own_or_else_by_pip(tmp_path, reachable):
+    """Its index of builds for CPUs may be out of reach."""
+    script = f"#!/bin/sh\\necho $0 $@ >> log\\nexit {0 if reachable else 1}\\n"
+    get_uv = f"printf '{script}' > venv/bin/uv; chmod +x venv/bin/uv"
+    done = make_environment(tmp_path, f"echo pip $@ >> log; test $1 != uv || {{ {get_uv}; }}", "UV=venv/bin/uv")
+    assert done.returncode == 0, done.stderr
+    log = (tmp_path / "log").read_text().splitlines()
+    by_uv, by_pip = ([line for line in log if line.startswith(name) and "torch==" in line] for name in ("venv/", "pip"))
+    assert len(by_uv) == 1
+    assert len(by_pip) == (0 if reachable else 1)
+    assert any("--editable" in line for line in log)

@@ -6,6 +6,8 @@ python tools/generate_docs.py --check   only say which are stale; status 1 if an
 
 from __future__ import annotations
 
+import json
+import statistics
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -207,6 +209,58 @@ LOADS_GAUGES = """\
 `bough_`, whatever the prefix, with the label `dp_rank`; those of a section have its name before theirs:
 `bough_num_running_reqs`, `bough_memory_token_capacity`, `bough_queues_waiting`."""
 
+SPEED_ENGINES = {"bough": "Bough", "llama.cpp": "llama.cpp", "openvino": "OpenVINO GenAI"}
+SPEED_STYLE = """\
+  <style>
+    svg { font: 13px system-ui, sans-serif; } .page { fill: #ffffff; } text { fill: #1d2620; }
+    .bough { fill: #3f8f4f; } .llamacpp { fill: #9a7b4f; } .openvino { fill: #6b86a8; }
+    .small { font-size: 11px; fill: #4d5a50; } .ratio { font-weight: 600; }
+    @media (prefers-color-scheme: dark) {
+      .page { fill: #14181a; } text { fill: #e3e9e4; } .small { fill: #a3b1a7; }
+      .bough { fill: #63b574; } .llamacpp { fill: #b8996b; } .openvino { fill: #8aa6ca; }
+    }
+  </style>"""
+
+
+def speed_graph() -> str:
+    """Bars of the measured cells in pictures/speed.json; each group is scaled to Bough's rate in it."""
+    measured = json.loads((DOCS / "pictures" / "speed.json").read_text(encoding="utf-8"))
+    height = 54 + 52 * len(measured["cells"])
+    machine = measured["machine"]
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 780 {height}" role="img" aria-labelledby="t d">',
+        f"  {NOTE.strip()}",
+        '  <title id="t">Tokens per second beside llama.cpp and OpenVINO GenAI</title>',
+        f'  <desc id="d">Medians on {machine["cores"]} cores of an {machine["cpu"]}, {machine["date"]}.</desc>',
+        SPEED_STYLE,
+        f'  <rect class="page" width="780" height="{height}"/>',
+    ]
+    for at, (engine, name) in enumerate(SPEED_ENGINES.items()):
+        x = 180 + 130 * at
+        parts.append(f'  <rect class="{engine.replace(".", "")}" x="{x}" y="12" width="12" height="12"/>')
+        parts.append(f'  <text x="{x + 18}" y="23">{name}</text>')
+    parts.append('  <text class="small" x="610" y="23">times the better peer</text>')
+    for at, cell in enumerate(measured["cells"].values()):
+        rates = cell["rates"]
+        y = 44 + 52 * at
+        parts.append(f'  <text x="12" y="{y + 26}">{cell["label"]}</text>')
+        medians = {engine: statistics.median(rates[engine]) for engine in SPEED_ENGINES}
+        for row, engine in enumerate(SPEED_ENGINES):
+            top, width = y + 14 * row, 360 * medians[engine] / medians["bough"]
+            parts.append(
+                f'  <rect class="{engine.replace(".", "")}" x="180" y="{top}" width="{width:.0f}" height="12"/>'
+            )
+            label = f"{medians[engine]:,.0f} tokens/s" if engine == "bough" else f"{medians[engine]:,.0f}"
+            parts.append(f'  <text class="small" x="{186 + width:.0f}" y="{top + 10}">{label}</text>')
+        peers = (engine for engine in SPEED_ENGINES if engine != "bough")
+        ratio = min(
+            statistics.median(ours / theirs for ours, theirs in zip(rates["bough"], rates[peer], strict=True))
+            for peer in peers
+        )
+        parts.append(f'  <text class="ratio" x="700" y="{y + 26}">{ratio:.2f}</text>')
+    return "\n".join([*parts, "</svg>", ""])
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "flags.md": flags_page,
     "endpoints.md": endpoints_page,
@@ -214,6 +268,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics_page,
     "schemas.md": schemas_page,
     "coming-from.md": coming_from_page,
+    "pictures/speed.svg": speed_graph,
 }
 
 

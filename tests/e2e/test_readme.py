@@ -37,7 +37,7 @@ def test_the_engine_prints_what_stands_beside_it() -> None:
 
 def test_a_server_answers_as_shown() -> None:
     (body,) = re.findall(r"-d '(.+)'", block("console", "curl"))
-    (shown,) = re.findall(r'"content": "(.+?)"', block("json", "chat.completion"))
+    (shown,) = re.findall(r'"role": "assistant", "content": "(.+?)"', block("console", "curl"))
     program = block("python", "OpenAI(")
     with Runtime() as runtime:
         answer = httpx.post(f"{runtime.url}/v1/chat/completions", json=json.loads(body), timeout=60).json()
