@@ -44,7 +44,7 @@ TORCH_SIZE := 2.7 GB with CUDA
 ifneq ($(UV),)
 GET_UV := $(if $(filter $(BIN)/uv,$(UV)),$(PIP) uv &&)
 INSTALL_TORCH := { $(GET_UV) $(UV) pip install --quiet --python $(BIN)/python --torch-backend=$(TORCH_BACKEND) $(TORCH); } \
-  || { echo "    uv could not fetch PyTorch; pip fetches its build for CUDA"; $(INSTALL_TORCH); }
+  || { echo "    uv could not fetch PyTorch; pip fetches it, with CUDA"; $(INSTALL_TORCH); }
 TORCH_SIZE := 2.7 GB with CUDA, 0.2 GB where there is no GPU
 endif
 
