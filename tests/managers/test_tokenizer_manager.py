@@ -408,7 +408,7 @@ class TestPlaces:
                 await results_of(manager, text="Hi")
             assert raised.value.code == "queue_full"
             assert len(engine.received) == 3
-            assert manager.metrics.refused_requests._counts["queue_full"] == 1
+            assert manager.metrics.refused_requests.counts["queue_full"] == 1
             if end == "left":
                 calls[0].cancel()  # the scheduler hears of that before what comes next
                 await asyncio.sleep(0)
@@ -525,7 +525,7 @@ class TestPlaces:
                 await core.prepare(job)
             code = "queue_full" if closed == "full" else "shutting_down"
             assert raised.value.code == code
-            assert manager.metrics.refused_requests._counts[code] == 2, "one for each output"
+            assert manager.metrics.refused_requests.counts[code] == 2, "one for each output"
             engine.gate.set()
             await others
 

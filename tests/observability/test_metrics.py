@@ -95,7 +95,7 @@ def test_reasons_are_shown_before_the_first_and_their_number_is_bounded() -> Non
 
 
 def test_a_counter_that_knows_no_reason_has_no_samples() -> None:
-    assert ReasonCounter().family("x", "y", {}).samples == []
+    assert ReasonCounter().counts == {}
 
 
 def test_buckets_are_cumulative_and_end_with_the_count() -> None:

@@ -176,7 +176,7 @@ class BenchClient:
         url = self.base_url + backend.path
         async with self._session.post(url, data=body, headers=_JSON_HEADERS) as response:
             if response.status != 200:
-                answer.error = f"HTTP {response.status}: {_told(await response.text())}"
+                answer.error = f"HTTP {response.status}: {refusal_message(await response.read())}"
                 return
             if not stream:
                 _read_totals(answer, [await response.json()], backend)
@@ -283,14 +283,6 @@ def _arrival_times(count: int, load: Load) -> list[float]:
     gaps = np.random.default_rng(load.seed).exponential(1.0 / load.request_rate, size=max(0, count - 1))
     times: list[float] = np.concatenate(([0.0], np.cumsum(gaps)))[:count].tolist()
     return times
-
-
-def _told(body: str) -> str:
-    """What the body of an error says, as servers with OpenAI's interface write it; else its beginning."""
-    try:
-        return str(json.loads(body)["error"]["message"])
-    except (ValueError, TypeError, LookupError):
-        return body[:200]
 
 
 def _read_totals(answer: Answer, events: list[Event], backend: Backend) -> None:

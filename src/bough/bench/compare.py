@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bough.bench.plots import PLOT_SUFFIXES, import_pyplot, is_number, plot
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
@@ -58,9 +60,11 @@ def read_result(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} is no JSON ({error}); {_WANTED}") from None
     except RecursionError:
         raise ConfigError(f"cannot read {path}: it is nested too deeply") from None
-    if not isinstance(result, dict) or not (_are_batches(result) and _are_requests(result)):
-        raise ConfigError(f"{path} holds no figures of a benchmark; {_WANTED}")
-    return result
+    try:
+        msgspec.convert(result, _Result)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{path} holds no figures of a benchmark ({error}); {_WANTED}") from None
+    return dict(result)
 
 
 def figures_of(result: dict[str, Any]) -> dict[str, float]:
@@ -160,25 +164,21 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _are_batches(result: dict[str, Any]) -> bool:
-    batches = result.get("batches", [])
-    return isinstance(batches, list) and all(
-        isinstance(each, dict) and is_number(each.get("batch_size")) for each in batches
-    )
+class _Batch(msgspec.Struct):
+    batch_size: float
 
 
-def _are_requests(result: dict[str, Any]) -> bool:
-    """Whether all requests, if there are any, have the times that are drawn."""
-    requests = result.get("requests", [])
-    return isinstance(requests, list) and all(isinstance(each, dict) and _has_times(each) for each in requests)
+class _Request(msgspec.Struct):
+    """The times that are drawn; a request that failed has an error."""
+
+    ttft: float | None
+    latency: float
+    itl: list[float]
+    error: str | None
 
 
-def _has_times(request: dict[str, Any]) -> bool:
-    ttft, itl = request.get("ttft", ""), request.get("itl")
-    return (
-        "error" in request
-        and (ttft is None or is_number(ttft))
-        and is_number(request.get("latency"))
-        and isinstance(itl, list)
-        and all(map(is_number, itl))
-    )
+class _Result(msgspec.Struct):
+    """What every file of a benchmark has of these, if anything; the rest is figures and settings."""
+
+    batches: list[_Batch] = []
+    requests: list[_Request] = []

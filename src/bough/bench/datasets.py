@@ -6,8 +6,9 @@ import json
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 import numpy as np
 
 from bough.config.options import OptionTable, option
@@ -214,31 +215,21 @@ def _custom(args: DatasetArgs) -> list[BenchRequest]:
     return requests[: args.num_prompts]
 
 
-def _from_line(line: str, where: str, default_output_len: int) -> BenchRequest:
-    def wrong(complaint: str) -> ConfigError:
-        return ConfigError(f"{where}: {complaint}", param="dataset_path")
+class _Line(msgspec.Struct):
+    """A line of a custom dataset."""
 
+    prompt: str | None = None
+    input_ids: list[int] | None = None
+    messages: list[dict[str, Any]] | None = None
+    output_len: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+def _from_line(line: str, where: str, default_output_len: int) -> BenchRequest:
     try:
-        fields = json.loads(line)
-    except ValueError as error:
-        raise wrong(f"not JSON ({error})") from None
-    except RecursionError:
-        raise wrong("nested too deeply") from None
-    if not isinstance(fields, dict):
-        raise wrong("must be a JSON object")
-    output_len = fields.get("output_len", default_output_len)
-    if not isinstance(output_len, int) or isinstance(output_len, bool) or output_len < 1:
-        raise wrong(f"output_len must be a whole number of at least 1, got {output_len!r}")
-    forms: tuple[tuple[str, str, type, type, str], ...] = (
-        ("prompt", "text", str, str, "text"),
-        ("input_ids", "input_ids", list, int, "a list of numbers"),
-        ("messages", "messages", list, dict, "a list of objects"),
-    )
-    given = [form for form in forms if form[0] in fields]
-    if len(given) != 1:
-        raise wrong("must have exactly one of prompt, input_ids, messages")
-    key, attribute, expected, of, description = given[0]
-    items = fields[key] if isinstance(fields[key], list) else []
-    if not isinstance(fields[key], expected) or not all(isinstance(each, of) for each in items):
-        raise wrong(f"{key} must be {description}")
-    return BenchRequest(output_len, **{attribute: fields[key]})
+        given = msgspec.json.decode(line, type=_Line)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else error
+        raise ConfigError(f"{where}: {reason}", param="dataset_path") from None
+    if [given.prompt, given.input_ids, given.messages].count(None) != 2:
+        raise ConfigError(f"{where}: must have exactly one of prompt, input_ids, messages", param="dataset_path")
+    return BenchRequest(given.output_len or default_output_len, given.input_ids, given.prompt, given.messages)

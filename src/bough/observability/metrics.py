@@ -11,6 +11,7 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -192,28 +193,21 @@ class ReasonCounter:
         known: shown from the start, so that the rate of the first one is seen as well.
     """
 
-    __slots__ = ("_counts",)
+    __slots__ = ("counts",)
 
     def __init__(self, *known: str) -> None:
-        self._counts = dict.fromkeys(known, 0)
+        self.counts = dict.fromkeys(known, 0)
 
     def add(self, reason: str) -> None:
         """Count one."""
-        if reason not in self._counts and len(self._counts) >= MAX_REASONS:
+        if reason not in self.counts and len(self.counts) >= MAX_REASONS:
             reason = "other"
-        self._counts[reason] = self._counts.get(reason, 0) + 1
+        self.counts[reason] = self.counts.get(reason, 0) + 1
 
     @property
     def total(self) -> int:
         """How many, for whatever reason."""
-        return sum(self._counts.values())
-
-    def family(self, name: str, documentation: str, labels: dict[str, str]) -> CounterMetricFamily:
-        """What Prometheus wants to see."""
-        family = CounterMetricFamily(name, documentation, labels=[*labels, "reason"])
-        for reason, count in self._counts.items():
-            family.add_metric([*labels.values(), reason], count)
-        return family
+        return sum(self.counts.values())
 
 
 class Metrics(Collector):
@@ -313,7 +307,7 @@ class Metrics(Collector):
             yield self._counter(name, documentation, getattr(self, name))
         for name, documentation in _REASONS.items():
             reasons: ReasonCounter = getattr(self, name.removeprefix("num_"))
-            yield reasons.family(self._prefix + name, documentation, self._labels)
+            yield self._counter(name, documentation, {(reason,): n for reason, n in reasons.counts.items()}, "reason")
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
         all_stats = self._scheduler_stats()
@@ -343,11 +337,7 @@ class Metrics(Collector):
         for name, field, scale, documentation in CAPACITIES:
             if field in self.capacities:
                 yield self._gauge(name, documentation, self.capacities[field] / scale)
-        build = GaugeMetricFamily(
-            self._prefix + "build_info", "Always 1; the label says what runs.", labels=[*self._labels, "version"]
-        )
-        build.add_metric([*self._labels.values(), __version__], 1)
-        yield build
+        yield self._gauge("build_info", "Always 1; the label says what runs.", {(__version__,): 1}, "version")
         if self.startup_time:
             yield self._gauge("startup_time_seconds", "How long the server took to start.", self.startup_time)
         yield self._gauge("process_start_time_seconds", "When this server started, seconds since 1970.", self._started)
@@ -365,49 +355,36 @@ class Metrics(Collector):
             values = {key: getattr(beat, field) for key, beat in self.heartbeats.items()}
             if field == "malformed_total":
                 values["main", 0] = self.malformed_messages
-            yield self._by_process(CounterMetricFamily, name, documentation, values)
+            yield self._counter(name, documentation, values, "process", "rank")
         # Of this process as of the others, so that nothing has to look at processes from outside.
         beats = self.heartbeats.items()
         seconds = {("main", 0): time.process_time(), **{key: beat.cpu_seconds for key, beat in beats}}
         memory = {("main", 0): resident_bytes(), **{key: beat.resident_bytes for key, beat in beats}}
-        yield self._by_process(CounterMetricFamily, "process_cpu_seconds", "Processor time used.", seconds)
-        yield self._by_process(GaugeMetricFamily, "process_resident_memory_bytes", "Memory in RAM.", memory)
+        yield self._counter("process_cpu_seconds", "Processor time used.", seconds, "process", "rank")
+        yield self._gauge("process_resident_memory_bytes", "Memory in RAM.", memory, "process", "rank")
 
     def _http_metrics(self) -> Iterator[Metric]:
         yield self._gauge("http_requests_active", "HTTP requests being answered.", self.http_requests_active)
-        requests = CounterMetricFamily(
-            self._prefix + "http_requests", "HTTP requests by route.", labels=[*self._labels, "endpoint", "method"]
-        )
-        for (endpoint, method), count in self.http_requests.items():
-            requests.add_metric([*self._labels.values(), endpoint, method], count)
-        yield requests
-        responses = CounterMetricFamily(
-            self._prefix + "http_responses",
-            "HTTP responses by route and status.",
-            labels=[*self._labels, "endpoint", "method", "status_code"],
-        )
-        for (endpoint, method, status), count in self.http_responses.items():
-            responses.add_metric([*self._labels.values(), endpoint, method, str(status)], count)
-        yield responses
+        yield self._counter("http_requests", "HTTP requests by route.", self.http_requests, "endpoint", "method")
+        labels = ("endpoint", "method", "status_code")
+        yield self._counter("http_responses", "HTTP responses by route and status.", self.http_responses, *labels)
 
-    def _by_process(
+    def _counter(self, *facts: Any) -> Metric:
+        return self._family(CounterMetricFamily, *facts)
+
+    def _gauge(self, *facts: Any) -> Metric:
+        return self._family(GaugeMetricFamily, *facts)
+
+    def _family(
         self,
         kind: type[CounterMetricFamily] | type[GaugeMetricFamily],
         name: str,
         documentation: str,
-        values: Mapping[tuple[str, int], float],
+        values: float | Mapping[tuple[Any, ...], float],
+        *labels: str,
     ) -> Metric:
-        family = kind(self._prefix + name, documentation, labels=[*self._labels, "process", "rank"])
-        for (process, rank), value in values.items():
-            family.add_metric([*self._labels.values(), process, str(rank)], value)
-        return family
-
-    def _counter(self, name: str, documentation: str, value: float) -> Metric:
-        family = CounterMetricFamily(self._prefix + name, documentation, labels=list(self._labels))
-        family.add_metric(list(self._labels.values()), value)
-        return family
-
-    def _gauge(self, name: str, documentation: str, value: float) -> Metric:
-        family = GaugeMetricFamily(self._prefix + name, documentation, labels=list(self._labels))
-        family.add_metric(list(self._labels.values()), value)
+        """Return a metric with one value, or with values by those of further labels."""
+        family = kind(self._prefix + name, documentation, labels=[*self._labels, *labels])
+        for key, value in values.items() if isinstance(values, Mapping) else [((), values)]:
+            family.add_metric([*self._labels.values(), *map(str, key)], value)
         return family
