@@ -7,6 +7,7 @@ conventions of the architecture hold.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, get_args
@@ -26,13 +27,9 @@ _MOST_NUMBERED_LABELS = 100_000
 _CLASSIFIER_SUFFIX = "ForSequenceClassification"
 _REWARD_SUFFIX = "ForRewardModel"
 
-_MODES: dict[str, PoolingMethod] = {
-    "pooling_mode_cls_token": "cls",
-    "pooling_mode_mean_tokens": "mean",
-    "pooling_mode_max_tokens": "max",
-    "pooling_mode_lasttoken": "last",
-}
-_MODE_NAMES: dict[str, PoolingMethod] = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
+_MODES: dict[str, PoolingMethod] = {"cls": "cls", "mean": "mean", "max": "max", "lasttoken": "last"}
+_SWITCH = re.compile(r"pooling_mode_(\w+?)(?:_tokens?)?")
+"""A switch of one of them, as older files have it: ``pooling_mode_mean_tokens``."""
 _ACTIVATIONS: dict[str, Activation] = {"Identity": "identity", "Sigmoid": "sigmoid", "Softmax": "softmax"}
 _PROBLEMS: dict[str, Activation] = {"regression": "identity", "multi_label_classification": "sigmoid"}
 
@@ -231,20 +228,16 @@ def _pooling_mode(path: Path) -> PoolingMethod:
         raise CheckpointError(f"{path} must hold a JSON object; download it again", param="model_path")
     named = config.get("pooling_mode")
     if named is None:
-        wanted = [key for key, value in config.items() if _is_mode(key, value)] or ["mean"]  # the library's default
+        switches = [_SWITCH.fullmatch(key) for key, value in config.items() if value is True]
+        wanted = [switch[1] for switch in switches if switch] or ["mean"]  # the library's default
     else:
         wanted = [str(each) for each in (named if isinstance(named, list) else [named])]
-    known = {**_MODES, **_MODE_NAMES}
-    if len(wanted) != 1 or wanted[0] not in known:
+    if len(wanted) != 1 or wanted[0] not in _MODES:
         raise CheckpointError(
             f"{path}: one of the poolings cls, mean, max and lasttoken is supported, got {', '.join(wanted) or 'none'}",
             param="model_path",
         )
-    return known[wanted[0]]
-
-
-def _is_mode(key: str, value: Any) -> bool:
-    return key.startswith("pooling_mode_") and value is True
+    return _MODES[wanted[0]]
 
 
 def _labels(config: dict[str, Any], directory: Path) -> tuple[str, ...]:

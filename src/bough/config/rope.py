@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 from bough.config.checked_values import LARGEST_INTEGER, CheckedValues
 
@@ -44,12 +43,16 @@ class RopeParameters:
     @property
     def positions(self) -> int:
         """Longest sequence that the model was made for."""
-        return _KINDS[self.rope_type].positions(self)
+        if self.rope_type == "linear":
+            return int(self.max_position_embeddings * self.factor)
+        if self.rope_type == "yarn":
+            return max(self.max_position_embeddings, int(self.original_max_position_embeddings * self.factor))
+        return self.max_position_embeddings
 
     @property
     def stretch(self) -> float:
         """How many times as long sequences may be if that is asked for."""
-        return self.factor if _KINDS[self.rope_type].stretches else 1.0
+        return self.factor if self.rope_type == "dynamic" else 1.0
 
 
 def read_rope(values: CheckedValues, head_dim: int) -> RopeParameters:
@@ -68,20 +71,20 @@ def read_rope(values: CheckedValues, head_dim: int) -> RopeParameters:
     places = _places(values)
     given = places[0]
     wanted = given.get("rope_type") or given.get("type") or "default"
-    rope_type = cast(RopeType, given.chosen("rope_type", wanted, _KINDS))
-    kind = _KINDS[rope_type]
+    rope_type = cast(RopeType, given.chosen("rope_type", wanted, get_args(RopeType)))
     for place in places:
         if (rotated := place.number("partial_rotary_factor", 1.0)) != 1.0:
             raise place.error("partial_rotary_factor", "must be 1", rotated)
     original_place = values if values.get("original_max_position_embeddings") else given
     original = original_place.integer("original_max_position_embeddings", max_positions)
-    if kind.needs_factor and given.get("factor") is None:
+    if rope_type in ("linear", "dynamic", "llama3") and given.get("factor") is None:
         raise given.error("factor", f"must be given for rope type {rope_type}", None)
     theta_place = next((place for place in places if place.get("rope_theta") is not None), given)
     usual_factor = max_positions / original
+    least_theta = _LEAST_YARN_THETA if rope_type == "yarn" else 1.0
     rope = RopeParameters(
         rope_type=rope_type,
-        rope_theta=theta_place.number("rope_theta", _DEFAULT_THETA, minimum=kind.least_theta),
+        rope_theta=theta_place.number("rope_theta", _DEFAULT_THETA, minimum=least_theta),
         max_position_embeddings=max_positions,
         factor=given.number("factor", usual_factor, minimum=1.0) if rope_type != "default" else 1.0,
         original_max_position_embeddings=original,
@@ -97,7 +100,7 @@ def read_rope(values: CheckedValues, head_dim: int) -> RopeParameters:
     )
     if max(max_positions, original) * rope.factor > LARGEST_INTEGER:
         raise given.error("factor", f"must leave at most {LARGEST_INTEGER} positions", rope.factor)
-    kind.check(given, rope, head_dim)
+    _check_type(given, rope, head_dim)
     return rope
 
 
@@ -129,59 +132,11 @@ def _truncates(given: CheckedValues) -> bool:
     return bool(value)  # null is no
 
 
-# What is particular to each type.
-
-
-def _as_trained(rope: RopeParameters) -> int:
-    return rope.max_position_embeddings
-
-
-def _linear_positions(rope: RopeParameters) -> int:
-    return int(rope.max_position_embeddings * rope.factor)
-
-
-def _yarn_positions(rope: RopeParameters) -> int:
-    return max(rope.max_position_embeddings, int(rope.original_max_position_embeddings * rope.factor))
-
-
-def _nothing_to_check(given: CheckedValues, rope: RopeParameters, head_dim: int) -> None:
-    pass
-
-
-def _check_dynamic(given: CheckedValues, rope: RopeParameters, head_dim: int) -> None:
-    if head_dim < 4:
+def _check_type(given: CheckedValues, rope: RopeParameters, head_dim: int) -> None:
+    """Refuse parameters that do not go together, or not with the width of a head, in a type of rope."""
+    if rope.rope_type == "dynamic" and head_dim < 4:
         raise given.error("head_dim", "must be at least 4 for rope type dynamic", head_dim)
-
-
-def _check_llama3(given: CheckedValues, rope: RopeParameters, head_dim: int) -> None:
-    if rope.high_freq_factor <= rope.low_freq_factor:
+    if rope.rope_type == "llama3" and rope.high_freq_factor <= rope.low_freq_factor:
         raise given.error("high_freq_factor", "must be greater than low_freq_factor", rope.high_freq_factor)
-
-
-def _check_frequency_factors(given: CheckedValues, rope: RopeParameters, head_dim: int) -> None:
-    if len(rope.frequency_factors) not in (0, head_dim // 2):
+    if rope.rope_type == FREQUENCY_FACTORS and len(rope.frequency_factors) not in (0, head_dim // 2):
         raise given.error("factors", f"must have {head_dim // 2} entries", len(rope.frequency_factors))
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """What is particular to a type of rope."""
-
-    needs_factor: bool = False
-    least_theta: float = 1.0
-    stretches: bool = False
-    """Whether positions beyond those that the model was made for mean something."""
-    positions: Callable[[RopeParameters], int] = _as_trained
-    """See :attr:`RopeParameters.positions`."""
-    check: Callable[[CheckedValues, RopeParameters, int], None] = _nothing_to_check
-    """Raises for parameters that do not go together, or not with the width of a head."""
-
-
-_KINDS: dict[RopeType, _Kind] = {
-    "default": _Kind(),
-    "linear": _Kind(needs_factor=True, positions=_linear_positions),
-    "dynamic": _Kind(needs_factor=True, stretches=True, check=_check_dynamic),
-    "llama3": _Kind(needs_factor=True, check=_check_llama3),
-    "yarn": _Kind(least_theta=_LEAST_YARN_THETA, positions=_yarn_positions),
-    FREQUENCY_FACTORS: _Kind(check=_check_frequency_factors),
-}
