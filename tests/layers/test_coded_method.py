@@ -73,11 +73,11 @@ def test_an_exact_matrix_refuses_what_has_no_room() -> None:
     with_minimums = QuantizedRows(4, 64, four_bits.codes + 8, four_bits.scales, four_bits.scales)
     for rows in (quantize_rows(numbers, 8, 64), quantize_rows(numbers, 4, 32), with_minimums):
         with pytest.raises(ModelError, match="is held as int4 in groups of 64"):
-            weight.write_quantized(rows)
+            weight.write(rows)
     with pytest.raises(ModelError, match="is held as int4 in groups of 64"):
         weight.write(numbers)
     assert torch.equal(held(layer), before)
-    weight.write_quantized(four_bits)
+    weight.write(four_bits)
     assert torch.equal(weight.read(), four_bits.dequantize())
 
 
@@ -103,7 +103,7 @@ def test_codes_of_a_checkpoint_stay_what_they_are() -> None:
     for method, rows in cases:
         layer = MergedLinear(INPUTS, {"a": 64}, bias=False, dtype=torch.float32, method=method)
         ((_, target),) = layer.checkpoint_weights()
-        target.write_quantized(rows)
+        target.write(rows)
         torch.testing.assert_close(target.read(), rows.dequantize(), rtol=1e-6, atol=1e-5)
 
 
@@ -111,7 +111,7 @@ def test_what_a_format_cannot_hold_is_quantised_anew() -> None:
     weight = torch.randn(64, INPUTS, generator=torch.Generator().manual_seed(0))
     layer = MergedLinear(INPUTS, {"a": 64}, bias=False, dtype=torch.float32, method=IntegerMethod(8, 128))
     ((_, target),) = layer.checkpoint_weights()
-    target.write_quantized(quantize_rows(weight, 8, 16))
+    target.write(quantize_rows(weight, 8, 16))
     assert float((target.read() - weight).norm() / weight.norm()) <= 0.012
 
 

@@ -58,7 +58,7 @@ def test_codes_and_scales_stay_what_they_are_where_the_layout_has_room(
 ) -> None:
     rows = rows_of(bits, group, minimums=minimums)
     weight = dict(layer_of(stored).checkpoint_weights())["q.weight"]
-    weight.write_quantized(rows)
+    weight.write(rows)
     # A product and a sum in float32, in another order.
     torch.testing.assert_close(weight.read(), rows.dequantize(), rtol=0, atol=1e-7 if minimums else 0)
 
@@ -69,7 +69,7 @@ def test_what_has_no_room_is_quantised_anew(
 ) -> None:
     rows = rows_of(bits, group, minimums=minimums)
     weights, others = (dict(layer_of(stored).checkpoint_weights()) for _ in range(2))
-    weights["q.weight"].write_quantized(rows)
+    weights["q.weight"].write(rows)
     others["q.weight"].write(rows.dequantize())
     assert torch.equal(weights["q.weight"].read(), others["q.weight"].read())
     assert not weights["k.weight"].read().any()
@@ -83,11 +83,11 @@ def test_an_exact_matrix_refuses_what_has_no_room(
     stored: WeightFormat, bits: Literal[4, 8], group: int, minimums: bool
 ) -> None:
     weight = dict(layer_of(stored, exact=True).checkpoint_weights())["q.weight"]
-    weight.write_quantized(rows_of(4, 32))
+    weight.write(rows_of(4, 32))
     before = weight.read()
     rows = rows_of(bits, group, minimums=minimums)
     with pytest.raises(ModelError, match=f"is held as {stored}"):
-        weight.write_quantized(rows)
+        weight.write(rows)
     with pytest.raises(ModelError, match=f"is held as {stored}"):
         weight.write(rows.dequantize())
     assert torch.equal(weight.read(), before)
@@ -101,7 +101,7 @@ def test_bad_scales_far_down_leave_all_rows_as_they_were(minimums: bool) -> None
     rows = rows_of(4, 32, minimums=minimums, rows=6000)
     (rows.scales if rows.minimums is None else rows.minimums)[5000, 1] = float("inf")
     with pytest.raises(ModelError, match="not finite"):
-        weight.write_quantized(rows)
+        weight.write(rows)
     assert not weight.read().any()
 
 
@@ -132,11 +132,11 @@ def test_numbers_too_large_to_be_quantised_anew_are_refused() -> None:
     rows = rows_of(8, 32)
     rows.scales[:] = 6.0
     rows.codes[:] = 10
-    weight.write_quantized(rows)
+    weight.write(rows)
     assert bool((weight.read() == 60).all())
     rows.codes[39, INPUTS - 1] = 127
     with pytest.raises(ModelError, match="too large for scales of int4"):
-        weight.write_quantized(rows)
+        weight.write(rows)
     assert bool((weight.read() == 60).all())
 
 
@@ -152,7 +152,7 @@ def test_in_int4_a_head_has_8_bits() -> None:
     head = LMHead(64, INPUTS, torch.float32, tied_to=None, method=method.for_matrix(("lm_head",)))
     rows = rows_of(8, 32, rows=64)
     weight = dict(head.checkpoint_weights())["weight"]
-    weight.write_quantized(rows)
+    weight.write(rows)
     assert torch.equal(weight.read(), rows.dequantize())
 
 
@@ -195,4 +195,4 @@ def test_scales_without_room_in_half_precision_are_refused(
     if rows.minimums is not None:
         rows.minimums[7, 2] = minimum
     with pytest.raises(ModelError, match="minimums that are not" if minimum else "scales that are not finite or above"):
-        dict(layer_of(stored).checkpoint_weights())["q.weight"].write_quantized(rows)
+        dict(layer_of(stored).checkpoint_weights())["q.weight"].write(rows)

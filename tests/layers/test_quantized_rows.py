@@ -44,7 +44,7 @@ def test_minimums_are_added() -> None:
 def test_a_weight_that_is_held_otherwise_gets_the_numbers() -> None:
     held = torch.zeros(2, 5, dtype=torch.bfloat16)
     rows = QuantizedRows(4, 3, CODES, SCALES)
-    TensorWeight(held).write_quantized(rows)
+    TensorWeight(held).write(rows)
     assert torch.equal(held.float(), rows.dequantize())
 
 

@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
+from bough.layers.checkpoint_weight import Weight
 from bough.model_loader.loader import load_model, open_source
-from bough.model_loader.sources import Weight
 from bough.observability.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint

@@ -8,6 +8,9 @@ import torch
 
 from bough.layers.quantized_rows import QuantizedRows
 
+Weight = torch.Tensor | QuantizedRows
+"""A tensor of a checkpoint."""
+
 _ROWS_AT_A_TIME = 4096
 """Rows that are dequantised at a time, so that no second copy of a matrix exists."""
 
@@ -25,19 +28,16 @@ class CheckpointWeight(ABC):
     dtype: torch.dtype
     key: tuple[int, ...]
 
-    def check(self, tensor: torch.Tensor) -> None:  # noqa: B027 (most hold any numbers)
+    def check(self, numbers: Weight) -> None:  # noqa: B027 (most hold any numbers)
         """Raise :class:`ModelError` if :meth:`write` would; nothing is changed."""
 
-    def check_quantized(self, rows: QuantizedRows) -> None:  # noqa: B027
-        """Raise :class:`ModelError` if :meth:`write_quantized` would; nothing is changed."""
-
     @abstractmethod
-    def write(self, tensor: torch.Tensor) -> None:
-        """Replace the whole weight, at the same address, by ``tensor`` of its shape and any floating-point dtype."""
+    def write(self, numbers: Weight) -> None:
+        """Replace the whole weight, at the same address.
 
-    def write_quantized(self, rows: QuantizedRows) -> None:
-        """Replace the whole weight by ``rows`` of its shape; weights that are held in the same way keep the codes."""
-        self.write(rows.dequantize())
+        Args:
+            numbers: of its shape and any floating-point dtype, or quantised; held in the same way, they keep the codes.
+        """
 
     @abstractmethod
     def read(self, num_rows: int | None = None) -> torch.Tensor:
@@ -61,13 +61,12 @@ class TensorWeight(CheckpointWeight):
         self.dtype = tensor.dtype
         self.key = (tensor.data_ptr(), *tensor.shape)
 
-    def write(self, tensor: torch.Tensor) -> None:
+    def write(self, numbers: Weight) -> None:
         """See :class:`CheckpointWeight`."""
-        self._tensor.copy_(tensor)
-
-    def write_quantized(self, rows: QuantizedRows) -> None:
-        """See :class:`CheckpointWeight`."""
-        for start, part in rows.parts(_ROWS_AT_A_TIME):
+        if isinstance(numbers, torch.Tensor):
+            self._tensor.copy_(numbers)
+            return
+        for start, part in numbers.parts(_ROWS_AT_A_TIME):
             self._tensor[start : start + len(part.codes)].copy_(part.dequantize())
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:

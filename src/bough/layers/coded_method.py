@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from bough.kernels.triton.quantized_gemm import float8_linear, integer_linear
-from bough.layers.checkpoint_weight import CheckpointWeight
+from bough.layers.checkpoint_weight import CheckpointWeight, Weight
 from bough.layers.linear_method import TORCH, MatrixShape, TorchMethod
 from bough.layers.quantized_rows import QUANTIZED_AT_A_TIME, QuantizedRows, quantize_float8, quantize_rows
 from bough.layers.stored_formats import no_room
@@ -30,11 +30,11 @@ class CodedMethod(TorchMethod):
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
         """Register the memory of a matrix that is no table, but for its bias."""
 
-    def check(self, rows: QuantizedRows | torch.Tensor) -> None:
+    def check(self, rows: Weight) -> None:
         """Raise :class:`ModelError` if :meth:`store` would."""
 
     @abstractmethod
-    def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
+    def store(self, layer: nn.Module, first_row: int, rows: Weight) -> None:
         """Replace some rows, which are on the layer's device, by codes or numbers in float32."""
 
     @abstractmethod
@@ -99,12 +99,12 @@ class IntegerMethod(CodedMethod):
             "offsets", _parameter(torch.zeros(groups, shape.out_features)) if self._minimums else None
         )
 
-    def check(self, rows: QuantizedRows | torch.Tensor) -> None:
+    def check(self, rows: Weight) -> None:
         """See :class:`CodedMethod`."""
         if self._exact and (isinstance(rows, torch.Tensor) or not self._holds(rows)):
             raise no_room(f"{'u' * self._minimums}int{self._bits} in groups of {self._group}")
 
-    def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
+    def store(self, layer: nn.Module, first_row: int, rows: Weight) -> None:
         """See :class:`CodedMethod`."""
         self.check(rows)
         if isinstance(rows, torch.Tensor) or not self._holds(rows):
@@ -175,7 +175,7 @@ class Float8Method(CodedMethod):
         layer.weight = _parameter(codes)
         layer.scales = _parameter(torch.empty(groups, shape.out_features))
 
-    def store(self, layer: nn.Module, first_row: int, rows: QuantizedRows | torch.Tensor) -> None:
+    def store(self, layer: nn.Module, first_row: int, rows: Weight) -> None:
         """See :class:`CodedMethod`."""
         weight, scales = _tensors(layer)
         group = self._group or weight.shape[1]
@@ -211,23 +211,19 @@ class _CodedRows(CheckpointWeight):
         self.key = (layer.get_parameter("weight").data_ptr(), first_row, *self.shape)
         self._most_rows = max(QUANTIZED_AT_A_TIME // max(shape.in_features, 1), 1)
 
-    def check(self, tensor: torch.Tensor) -> None:
-        self._method.check(tensor)
+    def check(self, numbers: Weight) -> None:
+        self._method.check(numbers)
 
-    def check_quantized(self, rows: QuantizedRows) -> None:
-        self._method.check(rows)
-
-    def write(self, tensor: torch.Tensor) -> None:
+    def write(self, numbers: Weight) -> None:
         device = self._layer.get_parameter("weight").device
-        for start in range(0, len(tensor), self._most_rows):
+        if isinstance(numbers, QuantizedRows):
+            for start, rows in numbers.parts(self._most_rows):
+                self._method.store(self._layer, self._first_row + start, rows.to(device))
+            return
+        for start in range(0, len(numbers), self._most_rows):
             # As the model would have them, in its type.
-            part = tensor[start : start + self._most_rows].to(device, self.dtype)
+            part = numbers[start : start + self._most_rows].to(device, self.dtype)
             self._method.store(self._layer, self._first_row + start, part.float())
-
-    def write_quantized(self, rows: QuantizedRows) -> None:
-        device = self._layer.get_parameter("weight").device
-        for start, part in rows.parts(self._most_rows):
-            self._method.store(self._layer, self._first_row + start, part.to(device))
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         rows = self.shape[0] if num_rows is None else num_rows

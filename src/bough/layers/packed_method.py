@@ -12,7 +12,7 @@ from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.thread_pool import ThreadPool
-from bough.layers.checkpoint_weight import CheckpointWeight
+from bough.layers.checkpoint_weight import CheckpointWeight, Weight
 from bough.layers.linear_method import LinearMethod, MatrixShape, MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm, StoredFormats, no_room
@@ -154,34 +154,32 @@ class _WeightRows(CheckpointWeight):
         self.shape = torch.Size((num_rows, packed.matrix.num_inputs))
         self.key = (packed.panels.data_ptr(), first_row, *self.shape)
 
-    def check(self, tensor: torch.Tensor) -> None:
-        self._check_may_quantize()
-        if self._packed.stored != "native" and tensor.numel():
-            least, most = tensor.aminmax()
-            self._packed.check_rows(max(-float(least), float(most)), torch.split(tensor, _ROWS_AT_A_TIME))
-
-    def check_quantized(self, rows: QuantizedRows) -> None:
-        if _holds(self._packed.stored, rows):
-            self._packed.check_scales(rows.scales, rows.minimums)
+    def check(self, numbers: Weight) -> None:
+        packed = self._packed
+        if isinstance(numbers, QuantizedRows) and _holds(packed.stored, numbers):
+            packed.check_scales(numbers.scales, numbers.minimums)
             return
         self._check_may_quantize()
-        parts = (part.dequantize() for _, part in rows.parts(_ROWS_AT_A_TIME))
-        self._packed.check_rows(rows.largest_possible(), parts)
+        if isinstance(numbers, QuantizedRows):
+            parts = (part.dequantize() for _, part in numbers.parts(_ROWS_AT_A_TIME))
+            packed.check_rows(numbers.largest_possible(), parts)
+        elif packed.stored != "native" and numbers.numel():
+            least, most = numbers.aminmax()
+            packed.check_rows(max(-float(least), float(most)), torch.split(numbers, _ROWS_AT_A_TIME))
 
-    def write(self, tensor: torch.Tensor) -> None:
-        self.check(tensor)
-        self._packed.write(self._first_row, tensor)
-
-    def write_quantized(self, rows: QuantizedRows) -> None:
+    def write(self, numbers: Weight) -> None:
         packed = self._packed
         # All of them before the first is replaced: the model may be in use.
-        self.check_quantized(rows)
-        if not _holds(packed.stored, rows):
-            for start, part in rows.parts(_ROWS_AT_A_TIME):
+        self.check(numbers)
+        if isinstance(numbers, torch.Tensor):
+            packed.write(self._first_row, numbers)
+            return
+        if not _holds(packed.stored, numbers):
+            for start, part in numbers.parts(_ROWS_AT_A_TIME):
                 packed.write(self._first_row + start, part.dequantize())
             return
-        groups = torch.arange(0, rows.shape[1], QUANTIZED_GROUP, device="cpu") // rows.group
-        for start, part in rows.parts(_ROWS_AT_A_TIME):
+        groups = torch.arange(0, numbers.shape[1], QUANTIZED_GROUP, device="cpu") // numbers.group
+        for start, part in numbers.parts(_ROWS_AT_A_TIME):
             minimums = None if part.minimums is None else part.minimums[:, groups]
             packed.write_codes(self._first_row + start, part.codes, part.scales[:, groups], minimums)
 
@@ -201,7 +199,8 @@ class _BiasRows(CheckpointWeight):
         self.shape = torch.Size((num_rows,))
         self.key = (packed.bias.data_ptr(), first_row, num_rows)
 
-    def write(self, tensor: torch.Tensor) -> None:
+    def write(self, numbers: Weight) -> None:
+        tensor = numbers if isinstance(numbers, torch.Tensor) else numbers.dequantize()
         self._packed.write_bias(self._first_row, tensor)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:

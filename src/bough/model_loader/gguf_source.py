@@ -12,10 +12,11 @@ from bough.config.gguf_config import ROPE_FACTORS, TOKEN_TABLE
 from bough.config.gguf_file import GGUFFile, TensorInfo, TensorType
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
+from bough.layers.checkpoint_weight import Weight
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
 from bough.model_loader.gguf_blocks import read_numbers, read_quantized
-from bough.model_loader.sources import Weight, WeightSource
+from bough.model_loader.sources import WeightSource
 from bough.observability.progress import Progress
 
 _NAMES = {

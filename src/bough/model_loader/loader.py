@@ -12,10 +12,11 @@ from safetensors import SafetensorError
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError, StartupError
+from bough.layers.checkpoint_weight import Weight
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.quantized_source import QuantizedSource
-from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, Weight, WeightSource
+from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
 from bough.models.base import BODY_PREFIX, Model
 from bough.models.registry import make_model
 from bough.observability.progress import Progress

@@ -14,9 +14,10 @@ import torch
 
 from bough.config.stored_quantization import Layout, StoredQuantization
 from bough.errors import StartupError
+from bough.layers.checkpoint_weight import Weight
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
-from bough.model_loader.sources import SafetensorsSource, Weight, is_of_attention, open_tensors
+from bough.model_loader.sources import SafetensorsSource, is_of_attention, open_tensors
 from bough.observability.progress import Progress
 
 _CODES: dict[Layout, str] = {

@@ -19,13 +19,12 @@ from bough.config.checkpoint import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_json
 from bough.config.file_kinds import but_is
 from bough.config.user_paths import shown_path
 from bough.errors import StartupError
-from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.checkpoint_weight import Weight
 from bough.layers.stored_formats import StoredForm
 from bough.observability.progress import Progress
 
 logger = logging.getLogger(__name__)
 
-Weight = torch.Tensor | QuantizedRows
 NAMES_SHOWN = 8
 
 _INDEX_FILE = "model.safetensors.index.json"
