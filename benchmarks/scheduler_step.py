@@ -22,6 +22,7 @@ import numpy as np
 
 from bough.config.server_args import ServerArgs, resolve
 from bough.ipc.messages import BatchTokenIDOutput, OutputDelta, TokenizedGenerateReqInput
+from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
 from bough.step_plan import StepPlan, StepResult
@@ -35,13 +36,15 @@ ROOM = PROMPT_TOKENS + STEPS + 64
 """Tokens of the pool for each running request."""
 
 
-class StopwatchWorker:
+class StopwatchWorker(Worker):
     """Adds up the time spent in the fake device."""
 
     def __init__(self, worker: FakeWorker) -> None:
         self._worker = worker
         self.seconds = 0.0
-        self.get_worker_info = worker.get_worker_info
+
+    def get_worker_info(self) -> WorkerInfo:
+        return self._worker.get_worker_info()
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         start = time.perf_counter()

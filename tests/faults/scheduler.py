@@ -6,9 +6,9 @@ import sys
 import time
 
 from bough.child_main import run_child
-from bough.scheduler.executor import TimedWorker
 from bough.scheduler.process import run_scheduler_process
 from bough.scheduler.scheduler import Scheduler
+from bough_fake.worker import FakeWorker
 from tests.faults.injection import STEP_SECONDS, armed, before, hold_start, run_out_of_memory, strike, struck
 
 
@@ -23,6 +23,6 @@ def compute() -> None:
 if __name__ == "__main__":
     before(Scheduler, "__init__", lambda: hold_start("scheduler"))
     before(Scheduler, "recv_requests", lambda: strike("scheduler"))
-    before(TimedWorker, "forward_batch_generation", compute)
-    before(TimedWorker, "forward_further", compute)
+    before(FakeWorker, "forward_batch_generation", compute)
+    before(FakeWorker, "forward_further", compute)
     sys.exit(run_child(run_scheduler_process, sys.argv[1:]))

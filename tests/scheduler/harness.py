@@ -13,9 +13,9 @@ from bough.config.server_args import ServerArgs, resolve
 from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
-from bough.model_executor.worker_info import Worker
+from bough.model_executor.worker_info import Launched, Worker
 from bough.sampling.sampling_params import SamplingParams
-from bough.scheduler.executor import AheadExecutor, InlineExecutor, Launched, StepExecutor
+from bough.scheduler.executor import AheadExecutor, InlineExecutor, StepExecutor
 from bough.scheduler.planned import Planned
 from bough.scheduler.scheduler import Scheduler
 from bough.step_plan import StepPlan, StepResult
@@ -28,7 +28,7 @@ SHORT_STEPS = StepDuration(per_step=1e-4, clock="virtual")
 """By a clock of the device's own: how a prompt is cut must not depend on how busy the machine is."""
 
 
-class RecordingWorker:
+class RecordingWorker(Worker):
     """Passes steps on and remembers plans and results."""
 
     def __init__(self, worker: FakeWorker, device: str = "cpu") -> None:

@@ -29,7 +29,7 @@ def decoder_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def recorded(scheduler: VectorScheduler) -> list[StepPlan]:
     """The plans of all steps from now on."""
     plans: list[StepPlan] = []
-    worker = scheduler.scheduler._timed_worker._worker
+    worker = scheduler.scheduler.worker
     run = worker.forward_batch_generation
 
     def forward_batch_generation(plan: StepPlan) -> StepResult:
@@ -135,7 +135,7 @@ def test_a_full_queue_refuses_and_an_abort_ends_what_waits(encoder_path: Path) -
 
 def test_a_vector_that_is_not_finite_fails_its_request_only(encoder_path: Path) -> None:
     scheduler = VectorScheduler(encoder_path)
-    weights = scheduler.scheduler._timed_worker._worker.model.embeddings.word_embeddings.weight
+    weights = scheduler.scheduler.worker.model.embeddings.word_embeddings.weight
     weights[9] = float("nan")
     scheduler.submit("broken", [5, 9, 6])
     scheduler.submit("whole", [5, 6])
@@ -148,7 +148,7 @@ def test_a_vector_that_is_not_finite_fails_its_request_only(encoder_path: Path) 
 
 def test_a_step_that_fails_ends_its_requests_and_no_later_one(decoder_path: Path) -> None:
     scheduler = VectorScheduler(decoder_path, is_embedding=True, max_total_tokens=2048)
-    worker = scheduler.scheduler._timed_worker._worker
+    worker = scheduler.scheduler.worker
     run = worker.forward_batch_generation
 
     def fail(plan: StepPlan) -> StepResult:

@@ -21,11 +21,11 @@ from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.pooling import finish
 from bough.model_executor.tp_worker import resolve_device
 from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
-from bough.model_executor.worker_info import WorkerInfo
+from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
-from bough.step_plan import FUTURE_TOKEN, StepPlan, StepResult
+from bough.step_plan import FUTURE_TOKEN, RowEmbedding, StepPlan, StepResult
 from bough.weight_sync.live_weights import LiveWeights, state_of
 from bough.weight_sync.worker_weights import WorkerWeights
 
@@ -56,7 +56,7 @@ def _positions_after_padding(
     return positions
 
 
-class EncoderWorker:
+class EncoderWorker(Worker):
     """Executes step plans whose rows are whole sequences.
 
     Settings of the process that it changes are those of :class:`~bough.model_executor.tp_worker.TpModelWorker`.
@@ -143,16 +143,14 @@ class EncoderWorker:
             ValueError: if a row is not a whole sequence.
         """
         begin = time.perf_counter()
-        nothing_sampled = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
-        if plan.num_rows == 0:
-            return StepResult(plan.step_id, nothing_sampled)
-        vectors = self.forward_batch_embedding(plan)
-        if not plan.pooling:
-            return StepResult(plan.step_id, nothing_sampled)
-        embeddings, failed = finish(plan.pooling, vectors, normalize=self.pooling.normalize)
+        embeddings: tuple[RowEmbedding, ...] = ()
+        failed: list[int] = []
+        if plan.num_rows:
+            vectors = self.forward_batch_embedding(plan)
+            embeddings, failed = finish(plan.pooling, vectors, normalize=self.pooling.normalize)
         return StepResult(
             plan.step_id,
-            nothing_sampled,
+            np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32),
             embeddings=embeddings,
             failed_rows=tuple(failed),
             seconds=time.perf_counter() - begin,

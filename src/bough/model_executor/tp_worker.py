@@ -12,11 +12,11 @@ from bough.errors import ConfigError
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner
-from bough.model_executor.worker_info import WorkerInfo
+from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.weight_sync.worker_weights import WorkerWeights
 
 
-class TpModelWorker(ModelRunner):
+class TpModelWorker(ModelRunner, Worker):
     """The model runner of a scheduler.
 
     Settings of the process that it changes: the number of torch's threads, the random seed; on a CPU, that freed memory

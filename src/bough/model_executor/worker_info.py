@@ -1,9 +1,11 @@
-"""What the scheduler knows of a worker. No torch here: front ends may import it."""
+"""The worker as the scheduler knows it. No torch here: front ends may import it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from bough.step_plan import StepPlan, StepResult
 
@@ -46,12 +48,36 @@ class WorkerInfo:
     """Whether the result for a prompt can be had without computing tokens whose KV is there already."""
 
 
-@runtime_checkable
-class Worker(Protocol):
-    """What the scheduler needs of a model worker."""
+class Launched(Protocol):
+    """A step that the device has been given."""
 
+    def result(self) -> StepResult:
+        """Wait for the step's result, and raise what the device says of it."""
+
+
+class Worker(ABC):
+    """Interface between a scheduler and what runs its plans."""
+
+    @abstractmethod
     def get_worker_info(self) -> WorkerInfo:
         """Limits of the loaded model."""
 
+    @abstractmethod
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
-        """Run one step."""
+        """Run one step; its result says how many seconds it took."""
+
+    @property
+    def runs_ahead(self) -> bool:
+        """True if :meth:`launch` returns before the device is done."""
+        return False
+
+    def launch(self, plan: StepPlan) -> Launched:
+        """Give the device a step without waiting for the one before; for workers that run ahead."""
+        raise NotImplementedError
+
+    def interrupt_on(self, descriptors: Sequence[int]) -> None:  # noqa: B027 (most run one step at a time)
+        """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
+
+    def forward_further(self) -> StepResult:
+        """Run the next step of the plan whose last result goes on; no other plan may have come in between."""
+        raise RuntimeError("no step is to follow")

@@ -30,7 +30,7 @@ from bough.scheduler.arrivals import Arrivals
 from bough.scheduler.cache_calls import cache_calls
 from bough.scheduler.control import ControlCalls
 from bough.scheduler.endings import Endings
-from bough.scheduler.executor import StepExecutor, TimedWorker, executor_for, most_steps
+from bough.scheduler.executor import StepExecutor, executor_for, most_steps
 from bough.scheduler.grammars import Grammars, grammars_for
 from bough.scheduler.heartbeats import Heartbeats, SchedulerMessages
 from bough.scheduler.intake import RequestIntake
@@ -96,11 +96,11 @@ class Scheduler:
         self.info = info = worker.get_worker_info()
         self._send_to_detokenizer = send_to_detokenizer
         self._strict_accounting = strict_accounting
-        self._timed_worker = timed = TimedWorker(worker)
+        self.worker = worker
         eos_token_ids, rng = frozenset(model_config.eos_token_ids), random.Random(server_args.random_seed)
         self.requests = requests = make_requests(server_args, info, queue_seed=rng.getrandbits(32))
         start = time.perf_counter()
-        costs = measure_step_costs(timed, server_args.max_prefill_tokens)
+        costs = measure_step_costs(worker, server_args.max_prefill_tokens)
         timings = {**info.timings, "warm-up": time.perf_counter() - start}
         ratio = NewTokenRatio(server_args.schedule_conservativeness)
         self.planner = StepPlanner(
@@ -111,7 +111,7 @@ class Scheduler:
         if make_executor is None:
             disabled = server_args.disable_overlap_schedule
             make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
-        self.executor = make_executor(timed)
+        self.executor = make_executor(worker)
         try:
             self.max_steps = most_steps(server_args.num_continuous_decode_steps, info, self.executor)
         except ConfigError:
@@ -133,7 +133,7 @@ class Scheduler:
         self.heartbeats = Heartbeats(self.reports, self.arrivals, self.pause)
         self.profiler = Profiler(requests, self.heartbeats.announce, on_event)
         self.steps = StepsInFlight(
-            self.executor, timed, self.planner, self.output, send, log, self.reports, self.heartbeats, self.profiler
+            self.executor, worker, self.planner, self.output, send, log, self.reports, self.heartbeats, self.profiler
         )
         self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce)
         features = (self.pause, self.weights, self.profiler, self.reports)
@@ -157,7 +157,7 @@ class Scheduler:
             EngineDead: if a control call has left an engine that cannot serve.
         """
         self.heartbeats.messages = messages
-        self._timed_worker.interrupt_on(messages.descriptors)
+        self.worker.interrupt_on(messages.descriptors)
         if self.executor.depth:
             self.event_loop_overlap(messages)
         else:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
-from bough.model_executor.worker_info import WorkerInfo
+from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.step_plan import StepPlan, StepResult
 from bough_fake.model import FakeModel
 from bough_fake.runner import FakeModelRunner, StepDuration
@@ -27,7 +27,7 @@ _DEFAULT_RUNNING_REQUESTS = 256
 _DEFAULT_TOTAL_TOKENS = 1 << 20
 
 
-class FakeWorker:
+class FakeWorker(Worker):
     """A :class:`FakeModelRunner` with the face of ``TpModelWorker``."""
 
     def __init__(
