@@ -176,7 +176,7 @@ def set_ready(ready: npt.NDArray[np.int32]) -> None:
     """Tell kernels that wait for it on another thread that what this thread has written may be read."""
     library = _library_or_none()
     if library is not None:  # or else there are none that wait
-        library.bough_set_ready(ready.__array_interface__["data"][0])
+        library.bough_set_ready(structures.address_of(ready))
 
 
 @cache

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from bough.kernels.arrays import address_of
 from bough.kernels.library import load_library
-from bough.kernels.structures import LogprobCall
+from bough.kernels.structures import LogprobCall, address_of
 from bough.kernels.thread_pool import ThreadPool
 
 

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 _INT32 = ctypes.c_int32
 _INT64 = ctypes.c_int64
 _FLOAT = ctypes.c_float
 _POINTER = ctypes.c_void_p
+
+
+def address_of(array: npt.NDArray[Any]) -> int:
+    """Address of an array's elements, for the field of a structure; the owner of that keeps the array."""
+    address: int = array.__array_interface__["data"][0]
+    return address
 
 
 class DType(IntEnum):

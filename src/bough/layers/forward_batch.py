@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from bough.sampling.transfer import all_to_device
-from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 if TYPE_CHECKING:
     from bough.layers.attention.base import AttentionBackend
@@ -22,9 +22,6 @@ class ForwardBatch:
     Recorded steps have int32 where int64 is said, but for ``input_ids``: Triton's kernels take either.
     """
 
-    forward_mode: ForwardMode
-    batch_size: int
-    """R"""
     num_tokens: int
     """T"""
     num_decode_rows: int
@@ -32,12 +29,8 @@ class ForwardBatch:
     """int64 [T], future tokens resolved"""
     positions: torch.Tensor
     """int64 [T], positions within their sequences"""
-    seq_lens: torch.Tensor
-    """int32 [R], tokens of each row once the step is done"""
     out_cache_loc: torch.Tensor
     """int64 [T], KV slots of the new tokens"""
-    req_pool_indices: torch.Tensor
-    """int64 [R], request slots"""
     attn_backend: AttentionBackend
     attn_metadata: Any
     """What the backend worked out for this step."""
@@ -61,8 +54,7 @@ class ForwardBatch:
         positions = token_positions(plan)
         tensors = all_to_device(
             (
-                *(array.astype(np.int64) for array in (plan.req_slots, plan.input_ids, positions, plan.out_slots)),
-                plan.prefix_lens + plan.extend_lens,
+                *(array.astype(np.int64) for array in (plan.input_ids, positions, plan.out_slots)),
                 future,
                 token_slots[future],
                 token_slots * req_to_token.shape[1] + positions,
@@ -70,20 +62,16 @@ class ForwardBatch:
             ),
             last_token.device,
         )
-        req_slots, input_ids, at_positions, out_slots, seq_lens, future_at, future_slots, *entries = tensors
+        input_ids, at_positions, out_slots, future_at, future_slots, *entries = tensors
         req_to_token.view(-1).index_copy_(0, *entries)
         if len(future):
             input_ids.index_copy_(0, future_at, last_token.index_select(0, future_slots))
         return cls(
-            forward_mode=plan.mode,
-            batch_size=plan.num_rows,
             num_tokens=plan.num_tokens,
             num_decode_rows=plan.num_decode_rows,
             input_ids=input_ids,
             positions=at_positions,
-            seq_lens=seq_lens,
             out_cache_loc=out_slots,
-            req_pool_indices=req_slots,
             attn_backend=attn_backend,
             attn_metadata=attn_backend.init_forward_metadata(
                 plan.num_decode_rows, plan.req_slots, plan.prefix_lens, plan.extend_lens, req_to_token

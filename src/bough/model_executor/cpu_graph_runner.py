@@ -13,11 +13,10 @@ import torch
 from bough.config.engine_args import MAX_STEPS_IN_A_ROW
 from bough.config.model_config import ModelConfig
 from bough.constrained.masks import PendingMasks, TokenMasks
-from bough.kernels.arrays import address_of
 from bough.kernels.logprobs import LogprobReads
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
-from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step
+from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step, address_of
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ForwardOutput, Wanted

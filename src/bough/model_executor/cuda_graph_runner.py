@@ -21,7 +21,7 @@ from bough.layers.attention.triton import DecodeRows, DecodeTables, TritonBacken
 from bough.layers.forward_batch import ForwardBatch
 from bough.model_executor.staging import StagedArrays
 from bough.models.base import CausalLM, torch_dtype
-from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 logger = logging.getLogger(__name__)
 
@@ -221,15 +221,11 @@ class CudaGraphRunner:
         }
         tiles = self._tiles[:size] if self._tiles is not None else None
         batch = ForwardBatch(
-            forward_mode=ForwardMode.DECODE,
-            batch_size=size,
             num_tokens=size,
             num_decode_rows=size,
             input_ids=input_ids,
             positions=positions,
-            seq_lens=seq_lens,
             out_cache_loc=out_slots,
-            req_pool_indices=req_slots,
             attn_backend=self._backend,
             attn_metadata=TritonMetadata(table, (DecodeRows(slice(size), req_slots, seq_lens, tables),), tiles),
         )

@@ -19,7 +19,7 @@ from bough.layers.forward_batch import ForwardBatch, token_positions
 from bough.model_executor.cuda_graph_runner import Recorder, record_ladder
 from bough.model_executor.staging import StagedArrays
 from bough.models.base import CausalLM, torch_dtype
-from bough.step_plan import FUTURE_TOKEN, ForwardMode, IntArray, StepPlan
+from bough.step_plan import FUTURE_TOKEN, IntArray, StepPlan
 
 _MORE_TILES = 32
 """Tiles of queries beyond those that the tokens would fill: a row's last tile need not be full."""
@@ -70,15 +70,11 @@ class PromptGraphRunner:
         tiles = self._arrays.on_device[4].view(-1, 4)[: self._num_tiles(size)]
         # Of how many rows there are, and how long, only the tiles tell: models look at tokens.
         batch = ForwardBatch(
-            forward_mode=ForwardMode.EXTEND,
-            batch_size=size,
             num_tokens=size,
             num_decode_rows=0,
             input_ids=input_ids,
             positions=positions,
-            seq_lens=positions,
             out_cache_loc=out_slots,
-            req_pool_indices=req_slots,
             attn_backend=self._backend,
             attn_metadata=TritonMetadata(table, (), tiles),
         )
