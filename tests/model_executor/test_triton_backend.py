@@ -74,7 +74,7 @@ def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups
         metadata = backend.init_forward_metadata(4, slots, prefix_lens, ones, table)
         assert [each.rows for each in metadata.decode] == groups
         layers = [RadixAttention(2, 64, 1, 0, sliding_window=window) for window in (None, 20)]
-        found[room] = [backend.decode(q, layer, metadata) for layer in layers]
+        found[room] = [backend.forward_decode(q, layer, metadata) for layer in layers]
     assert all(torch.equal(*each) for each in zip(*found.values(), strict=True))
     assert not torch.equal(*found[2])
 

@@ -190,6 +190,9 @@ def test_how_steps_are_run(device: str, ahead: bool, overlap: bool | None, chose
 
             return SimpleNamespace(device=device)
 
+        def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+            raise NotImplementedError
+
     worker = Worker()
     executor = executor_for(worker, overlap=overlap)(worker)
     assert type(executor) is chosen

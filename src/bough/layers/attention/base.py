@@ -1,4 +1,4 @@
-"""What a backend of attention must offer."""
+"""Interface of attention backends."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from bough.layers.attention.radix_attention import RadixAttention
     from bough.layers.forward_batch import ForwardBatch
     from bough.layers.rotary import Rotation
+
+
+NewKV = tuple[torch.Tensor, torch.Tensor]
+"""Keys and values of new tokens, each ``[num_tokens, num_kv_heads, head_dim]``."""
 
 
 class HeadNorms(NamedTuple):
@@ -66,17 +70,13 @@ class AttentionBackend(ABC):
         """
 
     @abstractmethod
-    def forward_decode(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
-    ) -> torch.Tensor:
+    def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: Any) -> torch.Tensor:
         """Attend from the decode rows.
 
         Args:
             q: ``[num_decode_rows, num_heads, head_dim]``
-            k: ``[num_decode_rows, num_kv_heads, head_dim]``, in the pool already.
-            v: like ``k``
             layer: heads, scale, window and layer number.
-            batch: the step.
+            metadata: of the step.
 
         Returns:
             ``[num_decode_rows, num_heads * head_dim]``
@@ -84,25 +84,40 @@ class AttentionBackend(ABC):
 
     @abstractmethod
     def forward_extend(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
+        self, q: torch.Tensor, layer: RadixAttention, metadata: Any, new: NewKV | None = None
     ) -> torch.Tensor:
-        """Attend from the extend rows: like :meth:`forward_decode`, with the tokens of all extend rows in a row."""
+        """Attend from the extend rows: like :meth:`forward_decode`, with the tokens of all extend rows in a row.
+
+        Keys and values of these tokens are in the pool, and in ``new`` unless the backend has stored them itself.
+        """
+
+    def num_decode_rows(self, batch: ForwardBatch) -> int:
+        """Number of rows at the front that :meth:`forward_decode` computes."""
+        return batch.num_decode_rows
+
+    def store(self, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch) -> None:
+        """Write ``k`` and ``v`` into the pool at ``batch.out_cache_loc``."""
+        self.kv_pool.set_kv_buffer(layer.layer_id, batch.out_cache_loc, k, v)
 
     def forward(
         self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
     ) -> torch.Tensor:
-        """Store ``k`` and ``v`` in the pool, then attend from all tokens.
+        """Store ``k`` and ``v`` in the pool, then attend from all tokens. Shapes as in :class:`RadixAttention`."""
+        self.store(k, v, layer, batch)
+        return self.attend(q, layer, batch, (k, v))
 
-        Shapes as in :class:`RadixAttention`. Mutates the pool at ``batch.out_cache_loc``.
-        """
-        self.kv_pool.set_kv_buffer(layer.layer_id, batch.out_cache_loc, k, v)
-        split = batch.num_decode_rows
+    def attend(
+        self, q: torch.Tensor, layer: RadixAttention, batch: ForwardBatch, new: NewKV | None = None
+    ) -> torch.Tensor:
+        """Attend from all tokens, whose keys and values are in the pool."""
+        metadata, split = batch.attn_metadata, self.num_decode_rows(batch)
         if split == batch.num_tokens:
-            return self.forward_decode(q, k, v, layer, batch)
+            return self.forward_decode(q, layer, metadata)
         if split == 0:
-            return self.forward_extend(q, k, v, layer, batch)
-        decoded = self.forward_decode(q[:split], k[:split], v[:split], layer, batch)
-        return torch.cat((decoded, self.forward_extend(q[split:], k[split:], v[split:], layer, batch)))
+            return self.forward_extend(q, layer, metadata, new)
+        decoded = self.forward_decode(q[:split], layer, metadata)
+        new = None if new is None else (new[0][split:], new[1][split:])
+        return torch.cat((decoded, self.forward_extend(q[split:], layer, metadata, new)))
 
 
 class RotatingBackend(AttentionBackend):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from bough.layers.attention.base import NewKV
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.storing import StoringBackend
 from bough.mem_cache.kv_pool import KVPool
@@ -119,12 +120,14 @@ class FlashInferBackend(StoringBackend):
         last_lens = torch.from_numpy((lens - (counts - 1) * page_size).astype(np.int32))
         return torch.from_numpy(first_page), slots.div(page_size, rounding_mode="floor"), last_lens
 
-    def decode(self, q: torch.Tensor, layer: RadixAttention, metadata: FlashInferMetadata) -> torch.Tensor:
-        """See :class:`StoringBackend`."""
+    def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: FlashInferMetadata) -> torch.Tensor:
+        """See :class:`AttentionBackend`."""
         return self._run(metadata.decode[layer.sliding_window], q, layer)
 
-    def extend(self, q: torch.Tensor, layer: RadixAttention, metadata: FlashInferMetadata) -> torch.Tensor:
-        """See :class:`StoringBackend`."""
+    def forward_extend(
+        self, q: torch.Tensor, layer: RadixAttention, metadata: FlashInferMetadata, new: NewKV | None = None
+    ) -> torch.Tensor:
+        """See :class:`AttentionBackend`."""
         return self._run(metadata.extend[layer.sliding_window], q, layer)
 
     def _run(self, wrapper: Any, q: torch.Tensor, layer: RadixAttention) -> torch.Tensor:

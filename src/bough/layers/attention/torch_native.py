@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from bough.layers.attention.base import AttentionBackend
+from bough.layers.attention.base import AttentionBackend, NewKV
 from bough.layers.attention.kv_blocks import (
     BLOCK_TOKENS,
     BlockGroup,
@@ -20,7 +20,6 @@ from bough.layers.attention.kv_blocks import (
 )
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.softmax_attention import attend, is_fused
-from bough.layers.forward_batch import ForwardBatch
 from bough.mem_cache.kv_pool import KVPool
 from bough.step_plan import IntArray
 
@@ -201,11 +200,8 @@ class TorchNativeBackend(AttentionBackend):
 
     # --- once per layer ---
 
-    def forward_decode(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
-    ) -> torch.Tensor:
+    def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TorchNativeMetadata) -> torch.Tensor:
         """See :class:`AttentionBackend`."""
-        metadata: TorchNativeMetadata = batch.attn_metadata
         decode = metadata.decode[layer.sliding_window]
         num_rows, num_heads, head_dim = q.shape
         # The query heads of a group attend to the same keys: to the kernel they are queries of one head.
@@ -228,10 +224,10 @@ class TorchNativeBackend(AttentionBackend):
         return output.view(num_rows, -1)
 
     def forward_extend(
-        self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch
+        self, q: torch.Tensor, layer: RadixAttention, metadata: TorchNativeMetadata, new: NewKV | None = None
     ) -> torch.Tensor:
         """See :class:`AttentionBackend`."""
-        metadata: TorchNativeMetadata = batch.attn_metadata
+        assert new is not None, "stored by the caller"
         outputs = []
         for tile in metadata.extend[layer.sliding_window]:
             tokens = slice(tile.first_token, tile.first_token + tile.num_queries)
@@ -239,7 +235,7 @@ class TorchNativeBackend(AttentionBackend):
             if tile.segments:
                 output = self._attend_segments(queries, tile.segments, layer)
             else:
-                keys, values = k[tokens].transpose(0, 1)[None], v[tokens].transpose(0, 1)[None]
+                keys, values = (each[tokens].transpose(0, 1)[None] for each in new)
                 output, _ = attend(queries, keys, values, scale=layer.scaling, causal=True)
             outputs.append(output[0].transpose(0, 1).reshape(tile.num_queries, -1))
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)

@@ -17,6 +17,7 @@ from bough.kernels.triton.attention import (
     extend_blocks,
 )
 from bough.kernels.triton.available import SPLIT_KEYS
+from bough.layers.attention.base import NewKV
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.storing import StoringBackend
 from bough.layers.attention.tiles import decode_pieces, extend_tiles, row_groups
@@ -148,11 +149,11 @@ class TritonBackend(StoringBackend):
     # --- once per layer ---
 
     def num_decode_rows(self, batch: ForwardBatch) -> int:
-        """See :class:`StoringBackend`."""
+        """See :class:`AttentionBackend`."""
         return 0 if self.one_kernel else batch.num_decode_rows
 
-    def decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
-        """See :class:`StoringBackend`."""
+    def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
+        """See :class:`AttentionBackend`."""
         outputs = [self._decode_group(q[each.rows], layer, metadata, each) for each in metadata.decode]
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
@@ -176,8 +177,10 @@ class TritonBackend(StoringBackend):
             kv_scales=self._scales(layer),
         )
 
-    def extend(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
-        """See :class:`StoringBackend`."""
+    def forward_extend(
+        self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata, new: NewKV | None = None
+    ) -> torch.Tensor:
+        """See :class:`AttentionBackend`."""
         assert metadata.tiles is not None, "the step has extend rows"
         return extend_attention(
             q,
