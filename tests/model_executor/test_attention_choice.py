@@ -54,7 +54,7 @@ def test_torch_computes_where_nothing_else_can(path: Path) -> None:
         ({"attention_backend": "triton", "kv_cache_dtype": "fp8_e4m3"}, "--kv-cache-dtype .*heads are too wide"),
         ({"kv_cache_dtype": "fp8_e4m3"}, "only Triton's attention reads it"),
         ({"attention_backend": "torch_native", "kv_cache_dtype": "fp8_e5m2"}, "only Triton's attention reads it"),
-        ({"attention_backend": "triton", "deterministic": True}, "--enable-deterministic.*heads are too wide"),
+        ({"attention_backend": "triton", "enable_deterministic_inference": True}, "--enable-deterministic.*heads are too wide"),
     ],
 )
 def test_what_cannot_run_is_refused_before_anything_is_loaded(
@@ -63,7 +63,7 @@ def test_what_cannot_run_is_refused_before_anything_is_loaded(
     for module in (attention_choice, determinism):
         monkeypatch.setattr(module, "why_not_triton_attention", lambda device, config: "heads are too wide")
     monkeypatch.setattr(attention_choice, "why_not_float8", lambda device: None)
-    monkeypatch.setattr("bough.model_executor.model_runner.open_source", lambda *args: pytest.fail("it was opened"))
+    monkeypatch.setattr("bough.model_executor.loaded_model.open_source", lambda *args: pytest.fail("it was opened"))
     with pytest.raises(ConfigError, match=complaint):
         make_runner(path, native=False, **options)
 

@@ -70,7 +70,7 @@ def test_matrices_that_stay_what_they_are_are_not_said_to_become_int8(
     checkpoint = save_checkpoint(tmp_path, "Qwen2", **SHAPE)
     quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric)
     caplog.set_level("INFO")
-    options: dict[str, Any] = {"native": False, "attention_backend": "triton", "deterministic": deterministic}
+    options: dict[str, Any] = {"native": False, "attention_backend": "triton", "enable_deterministic_inference": deterministic}
     runner = make_runner(checkpoint.path, dtype="float32", **options)
     assert runner.model.model.layers[0].mlp.down_proj.method.batch_invariant == deterministic
     assert "become int8" not in caplog.text
@@ -109,7 +109,7 @@ def test_memory_that_quantising_takes_is_asked_for(tmp_path: Path, monkeypatch: 
     checkpoint = save_checkpoint(tmp_path, "Llama", **SHAPE)
     needed: list[int] = []
     monkeypatch.setattr(
-        "bough.model_executor.model_runner.check_weights_fit", lambda device, size, *_, **__: needed.append(size)
+        "bough.model_executor.loaded_model.check_weights_fit", lambda device, size, *_, **__: needed.append(size)
     )
     for kind in ("none", "fp8"):
         make_runner(checkpoint.path, dtype="float32", native=False, attention_backend="triton", quantization=kind)
