@@ -54,7 +54,10 @@ def test_torch_computes_where_nothing_else_can(path: Path) -> None:
         ({"attention_backend": "triton", "kv_cache_dtype": "fp8_e4m3"}, "--kv-cache-dtype .*heads are too wide"),
         ({"kv_cache_dtype": "fp8_e4m3"}, "only Triton's attention reads it"),
         ({"attention_backend": "torch_native", "kv_cache_dtype": "fp8_e5m2"}, "only Triton's attention reads it"),
-        ({"attention_backend": "triton", "enable_deterministic_inference": True}, "--enable-deterministic.*heads are too wide"),
+        (
+            {"attention_backend": "triton", "enable_deterministic_inference": True},
+            "--enable-deterministic.*heads are too wide",
+        ),
     ],
 )
 def test_what_cannot_run_is_refused_before_anything_is_loaded(

@@ -70,7 +70,11 @@ def test_matrices_that_stay_what_they_are_are_not_said_to_become_int8(
     checkpoint = save_checkpoint(tmp_path, "Qwen2", **SHAPE)
     quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric)
     caplog.set_level("INFO")
-    options: dict[str, Any] = {"native": False, "attention_backend": "triton", "enable_deterministic_inference": deterministic}
+    options: dict[str, Any] = {
+        "native": False,
+        "attention_backend": "triton",
+        "enable_deterministic_inference": deterministic,
+    }
     runner = make_runner(checkpoint.path, dtype="float32", **options)
     assert runner.model.model.layers[0].mlp.down_proj.method.batch_invariant == deterministic
     assert "become int8" not in caplog.text

@@ -129,7 +129,10 @@ def test_without_the_package_it_is_refused(path: Path, monkeypatch: pytest.Monke
     "options, complaint",
     [
         ({"dtype": "float32"}, "--attention-backend flashinfer: it computes in float16 and bfloat16 only"),
-        ({"dtype": "float16", "deterministic": True}, "--enable-deterministic-inference: it needs Triton's attention"),
+        (
+            {"dtype": "float16", "enable_deterministic_inference": True},
+            "--enable-deterministic-inference: it needs Triton's attention",
+        ),
         ({"dtype": "float16", "kv_cache_dtype": "fp8_e4m3"}, "--kv-cache-dtype .* only Triton's attention reads it"),
     ],
 )
