@@ -13,7 +13,7 @@ from typing import Any
 
 from bough.cli import run_reporting_errors
 from bough.cli_commands.serve import parse_server_args
-from bough.entrypoints import launch, server_run
+from bough.entrypoints import launch, launch_plan, server_run
 from bough.entrypoints.http.server import HttpServer
 from bough.managers.request_log import RecentRequests
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -53,7 +53,7 @@ def break_what_is_named(name: str | None) -> None:
     elif name == "health check":
         server_run.watch_health = watch_and_fail
     elif name == "download":
-        launch.with_local_files = download_for_ever
+        launch_plan.with_local_files = download_for_ever
     elif name == "http":
         HttpServer.main_loop = serve_and_fail
     elif name == "end":

@@ -164,7 +164,7 @@ def test_keywords_of_vectors_are_accepted_and_refused_alike(engine):
         engine.encode("x", embed_overrides=[[1.0]])
     with pytest.raises(BadRequest, match="this model generates text"):  # and nothing is said of the keywords
         engine.encode("x", image_data=None, audio_data=None, lora_path=None, embed_override_token_id=None)
-    with pytest.raises(TypeError, match=r"async_encode\(\) got .* 'dimension'; did you mean 'dimensions'\?"):
+    with pytest.raises(TypeError, match=r"encode\(\) got .* 'dimension'; did you mean 'dimensions'\?"):
         asyncio.run(engine.async_encode("x", dimension=3))
 
 

@@ -243,7 +243,7 @@ def test_children_end_when_their_parent_is_killed(own_tmp, how):
 
 
 def test_programs_for_children_say_what_to_run_instead():
-    for module in ("bough.scheduler.process", "bough.managers.detokenizer_process"):
+    for module in ("bough.scheduler.process", "bough.managers.detokenizer_manager"):
         done = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, check=False)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1

@@ -3,34 +3,28 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import Any, ClassVar, TypeVar, Union
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.engine_parts import END_OF_STREAM, EngineParts
-from bough.entrypoints.engine_weights import WeightMethods
-from bough.entrypoints.further_keywords import check_keywords
-from bough.entrypoints.generate_arguments import generation_request
-from bough.entrypoints.launch import SCHEDULER_MODULE, LaunchPlan
-from bough.entrypoints.vector_arguments import score_args, vector_request
+from bough.entrypoints import engine_arguments
+from bough.entrypoints.engine_arguments import pairs_of, takes
+from bough.entrypoints.engine_parts import EngineParts
+from bough.entrypoints.engine_trainer import TrainerMethods
+from bough.entrypoints.launch_plan import SCHEDULER_MODULE, LaunchPlan
 from bough.errors import ConfigError, RequestFailed
-from bough.ipc.messages import ControlReply, PauseMode
+from bough.managers.embedding import encode_native
+from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
-from bough.managers.scoring import ScoreResult
+from bough.managers.scoring import ScoreResult, rerank, score
 from bough.managers.server_info import model_info, server_info
 from bough.managers.tokenizer_manager import TokenizerManager
-from bough.sampling.sampling_params import SamplingParams
 
 RPC_TIMEOUT_SECONDS = 600.0
 """How long a call of a scheduler's method may take; saving a large model takes minutes."""
 
-T = TypeVar("T")
-OneOrMany = Union[T, Sequence[T]]  # noqa: UP007 (evaluated on Python 3.10)
-SamplingParamsLike = Union[dict[str, Any], SamplingParams]  # noqa: UP007
-EncodePrompt = Union[str, Sequence[Union[str, Sequence[str]]]]  # noqa: UP007
 
-
-class Engine(WeightMethods):
+class Engine(TrainerMethods):
     """Generates text in this process, with a scheduler and a detokenizer as its children.
 
     Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords (``log_level`` defaults to
@@ -65,31 +59,11 @@ class Engine(WeightMethods):
         super().__init__(EngineParts(plan))
         self._finalizer = weakref.finalize(self, self._parts.close)
 
-    # --- generating -----------------------------------------------------------------------------------------------
-
-    def generate(
-        self,
-        prompt: OneOrMany[str] | None = None,
-        sampling_params: OneOrMany[SamplingParamsLike] | None = None,
-        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
-        return_logprob: OneOrMany[bool] = False,
-        logprob_start_len: OneOrMany[int] | None = None,
-        top_logprobs_num: OneOrMany[int] | None = None,
-        token_ids_logprob: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
-        stream: bool = False,
-        rid: OneOrMany[str] | None = None,
-        priority: int | None = None,
-        extra_key: OneOrMany[str] | None = None,
-        return_text_in_logprobs: bool = False,
-        *,
-        cache_salt: OneOrMany[str] | None = None,
-        session_params: OneOrMany[dict[str, Any]] | None = None,
-        **others: Any,
-    ) -> Any:
+    @takes(engine_arguments.generate)
+    def generate(self, request: GenerateReqInput) -> Any:
         """Generate from one prompt or several; the arguments are the fields of ``POST /generate``.
 
-        Args:
-            others: further keywords of SGLang's, refused where they ask for something, as ``/generate`` does.
+        Further keywords of SGLang's are refused where they ask for something, as ``/generate`` does.
 
         Returns:
             For one prompt, a dictionary with ``text``, ``output_ids`` and ``meta_info``; a list of them for a list of
@@ -103,112 +77,26 @@ class Engine(WeightMethods):
             EngineDead: if the engine was shut down or a part of it has died.
             TypeError: if there is no such keyword.
         """
-        check_keywords(self.generate, others, session_params=session_params)
-        request = generation_request(
-            text=prompt,
-            input_ids=input_ids,
-            sampling_params=sampling_params,
-            rid=rid,
-            return_logprob=return_logprob,
-            logprob_start_len=logprob_start_len,
-            top_logprobs_num=top_logprobs_num,
-            token_ids_logprob=token_ids_logprob,
-            return_text_in_logprobs=return_text_in_logprobs,
-            stream=stream,
-            priority=priority,
-            extra_key=extra_key,
-            cache_salt=cache_salt,
-            session_params=session_params,
-        )
-        if stream:
-            return self._stream(request)
-        return self._parts.loop.wait(self._parts.submit(request))
+        parts = self._parts
+        return parts.stream(request, self) if request.stream else parts.loop.call(parts.answer(request))
 
-    async def async_generate(
-        self,
-        prompt: OneOrMany[str] | None = None,
-        sampling_params: OneOrMany[SamplingParamsLike] | None = None,
-        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
-        return_logprob: OneOrMany[bool] = False,
-        logprob_start_len: OneOrMany[int] | None = None,
-        top_logprobs_num: OneOrMany[int] | None = None,
-        token_ids_logprob: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
-        stream: bool = False,
-        rid: OneOrMany[str] | None = None,
-        priority: int | None = None,
-        extra_key: OneOrMany[str] | None = None,
-        return_text_in_logprobs: bool = False,
-        *,
-        cache_salt: OneOrMany[str] | None = None,
-        session_params: OneOrMany[dict[str, Any]] | None = None,
-        **others: Any,
-    ) -> Any:
+    @takes(engine_arguments.generate)
+    async def async_generate(self, request: GenerateReqInput) -> Any:
         """The same as :meth:`generate` for coroutines; with ``stream`` the result is an asynchronous iterator.
 
         Cancelling the caller ends the request.
         """
-        check_keywords(self.async_generate, others, session_params=session_params)
-        request = generation_request(
-            text=prompt,
-            input_ids=input_ids,
-            sampling_params=sampling_params,
-            rid=rid,
-            return_logprob=return_logprob,
-            logprob_start_len=logprob_start_len,
-            top_logprobs_num=top_logprobs_num,
-            token_ids_logprob=token_ids_logprob,
-            return_text_in_logprobs=return_text_in_logprobs,
-            stream=stream,
-            priority=priority,
-            extra_key=extra_key,
-            cache_salt=cache_salt,
-            session_params=session_params,
-        )
-        if stream:
-            return self._async_stream(request)
-        return await self._parts.loop.wait_async(self._parts.submit(request))
-
-    def _stream(self, request: GenerateReqInput) -> Iterator[dict[str, Any]]:
         parts = self._parts
-        events = parts.open_stream(request)
-        try:
-            while (event := parts.loop.wait(parts.next_event(events))) is not END_OF_STREAM:
-                yield event
-        finally:
-            parts.close_stream(events)
+        if request.stream:
+            return parts.async_stream(request, self)
+        return await parts.loop.call_async(parts.answer(request))
 
-    async def _async_stream(self, request: GenerateReqInput) -> AsyncIterator[dict[str, Any]]:
-        parts = self._parts
-        events = parts.open_stream(request)
-        try:
-            while (event := await parts.loop.wait_async(parts.next_event(events))) is not END_OF_STREAM:
-                yield event
-        finally:
-            parts.close_stream(events)
-
-    # --- embedding and scoring ------------------------------------------------------------------------------------
-
-    def encode(
-        self,
-        prompt: EncodePrompt | None = None,
-        dimensions: int | None = None,
-        rid: OneOrMany[str] | None = None,
-        *,
-        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
-        truncate_prompt_tokens: int | None = None,
-        priority: int | None = None,
-        **others: Any,
-    ) -> Any:
+    @takes(engine_arguments.encode)
+    def encode(self, request: EmbeddingReqInput) -> Any:
         """Embeddings, or a classifier's scores (logits), of one text or several; the fields are those of ``/encode``.
 
-        Args:
-            prompt: a text, or a list of texts or of pairs of texts; or ``None``, with ``input_ids``.
-            dimensions: how many numbers of an embedding to return, for models trained for that.
-            rid: id of the request, or one each.
-            input_ids: token ids of one text, or of several.
-            truncate_prompt_tokens: cut what is longer at its end; -1: to what the model takes.
-            priority: higher goes first.
-            others: further keywords of SGLang's, refused where they ask for something, as ``/encode`` does.
+        ``prompt`` is a text, or a list of texts or of pairs of texts; or ``None``, with ``input_ids``. Further keywords
+        of SGLang's are refused where they ask for something, as ``/encode`` does.
 
         Returns:
             A dictionary with ``embedding``, a list of numbers, and ``meta_info``; a list of them for a list of texts.
@@ -219,39 +107,12 @@ class Engine(WeightMethods):
             EngineDead: if the engine was shut down or a part of it has died.
             TypeError: if there is no such keyword.
         """
-        check_keywords(self.encode, others)
-        request = vector_request(
-            text=prompt,
-            input_ids=input_ids,
-            dimensions=dimensions,
-            truncate_prompt_tokens=truncate_prompt_tokens,
-            rid=rid,
-            priority=priority,
-        )
-        return self._parts.loop.wait(self._parts.submit_vectors(request))
+        return self._parts.loop.call(encode_native(self._parts.manager, request))
 
-    async def async_encode(
-        self,
-        prompt: EncodePrompt | None = None,
-        dimensions: int | None = None,
-        rid: OneOrMany[str] | None = None,
-        *,
-        input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
-        truncate_prompt_tokens: int | None = None,
-        priority: int | None = None,
-        **others: Any,
-    ) -> Any:
+    @takes(engine_arguments.encode)
+    async def async_encode(self, request: EmbeddingReqInput) -> Any:
         """The same as :meth:`encode` for coroutines. Cancelling the caller ends the request."""
-        check_keywords(self.async_encode, others)
-        request = vector_request(
-            text=prompt,
-            input_ids=input_ids,
-            dimensions=dimensions,
-            truncate_prompt_tokens=truncate_prompt_tokens,
-            rid=rid,
-            priority=priority,
-        )
-        return await self._parts.loop.wait_async(self._parts.submit_vectors(request))
+        return await self._parts.loop.call_async(encode_native(self._parts.manager, request))
 
     def rerank(self, prompt: Sequence[Sequence[str]]) -> list[dict[str, Any]]:
         """How relevant documents are, by a cross-encoder or a language model that was trained for it.
@@ -265,43 +126,22 @@ class Engine(WeightMethods):
         Raises:
             BadRequest, Overloaded, RequestFailed, EngineDead: see :meth:`encode`.
         """
-        return self._parts.loop.wait(self._parts.submit_rerank(prompt))
+        judged = self._parts.loop.call(rerank(self._parts.manager, pairs_of(prompt), param="prompt"))
+        return [{"embedding": each.relevance, "meta_info": each.meta_info} for each in judged]
 
-    def score(
-        self,
-        query: str | Sequence[int],
-        items: str | Sequence[str] | Sequence[Sequence[int]],
-        label_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
-        apply_softmax: bool = False,
-        item_first: bool = False,
-        *,
-        temperature: float = 1.0,
-    ) -> ScoreResult:
+    @takes(engine_arguments.score)
+    def score(self, arguments: dict[str, Any]) -> ScoreResult:
         """Scores of items for a query: see :func:`bough.managers.scoring.score`.
 
         Raises:
             BadRequest, Overloaded, RequestFailed, EngineDead: see :meth:`encode`.
         """
-        args = score_args(query, items, label_token_ids)
-        options = {"apply_softmax": apply_softmax, "item_first": item_first, "temperature": temperature}
-        return self._parts.loop.wait(self._parts.submit_score(*args, **options))
+        return self._parts.loop.call(score(self._parts.manager, **arguments))
 
-    async def async_score(
-        self,
-        query: str | Sequence[int],
-        items: str | Sequence[str] | Sequence[Sequence[int]],
-        label_token_ids: Sequence[int] | Sequence[Sequence[int]] | None = None,
-        apply_softmax: bool = False,
-        item_first: bool = False,
-        *,
-        temperature: float = 1.0,
-    ) -> ScoreResult:
+    @takes(engine_arguments.score)
+    async def async_score(self, arguments: dict[str, Any]) -> ScoreResult:
         """The same as :meth:`score` for coroutines."""
-        args = score_args(query, items, label_token_ids)
-        options = {"apply_softmax": apply_softmax, "item_first": item_first, "temperature": temperature}
-        return await self._parts.loop.wait_async(self._parts.submit_score(*args, **options))
-
-    # --- sessions -------------------------------------------------------------------------------------------------
+        return await self._parts.loop.call_async(score(self._parts.manager, **arguments))
 
     def open_session(
         self,
@@ -323,44 +163,14 @@ class Engine(WeightMethods):
             Overloaded: if there are too many sessions.
         """
 
-        async def open_it() -> str:
-            return self._parts.manager.sessions.open(
-                capacity_of_str_len, session_id, is_linear=streaming, timeout=timeout
-            )
-
-        return self._parts.loop.call(open_it())
+        open_it = self._parts.manager.sessions.open
+        return self._parts.loop.run(
+            lambda: open_it(capacity_of_str_len, session_id, is_linear=streaming, timeout=timeout)
+        )
 
     def close_session(self, session_id: str) -> None:
-        """End a session and abort its running requests; one that does not exist is nobody's error."""
-
-        async def close_it() -> None:
-            self._parts.manager.sessions.close(session_id)
-
-        self._parts.loop.call(close_it())
-
-    # --- control --------------------------------------------------------------------------------------------------
-
-    def flush_cache(self) -> ControlReply:
-        """Forget all cached prefixes; ``success`` is false if requests are running."""
-        return self._parts.loop.call(self._parts.manager.flush_cache())
-
-    def abort_request(self, rid: str = "", abort_all: bool = False) -> None:
-        """End every request whose id starts with ``rid``, or all of them; their callers get what there is so far."""
-
-        async def abort() -> None:
-            self._parts.manager.abort_request(rid, abort_all)
-
-        self._parts.loop.call(abort())
-
-    abort = abort_request
-
-    def pause_generation(self, mode: PauseMode = "abort") -> None:
-        """Compute nothing until :meth:`continue_generation`; see :meth:`TokenizerManager.pause_generation`."""
-        self._parts.loop.call(self._parts.manager.pause_generation(mode))
-
-    def continue_generation(self) -> None:
-        """Go on after :meth:`pause_generation`."""
-        self._parts.loop.call(self._parts.manager.continue_generation())
+        """End a session and abort its running requests; an unknown id is ignored."""
+        self._parts.loop.run(lambda: self._parts.manager.sessions.close(session_id))
 
     def get_server_info(self) -> dict[str, Any]:
         """Resolved options, what the scheduler reported at its start, and its state now."""
@@ -368,7 +178,7 @@ class Engine(WeightMethods):
         return {**info, "startup_time": self._parts.startup_seconds}
 
     def get_model_info(self) -> dict[str, Any]:
-        """What model this is."""
+        """Description of the model."""
         return model_info(self._parts.manager)
 
     def get_all_child_pids(self) -> list[int]:
@@ -376,17 +186,10 @@ class Engine(WeightMethods):
         return self._parts.pids
 
     def collective_rpc(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """Call a named method of the scheduler, of which an engine has one.
-
-        Args:
-            method: one of the scheduler's control handlers.
-            parameters: plain values.
-
-        Returns:
-            What the method returned.
+        """Call a named control handler of the scheduler with plain values; returns its data.
 
         Raises:
-            RequestFailed: if the method failed, or did not answer in time.
+            RequestFailed: if the handler failed, or did not answer in time.
             EngineDead: if the engine is or becomes dead.
         """
         reply = self._parts.loop.call(self._parts.manager.control.call(method, parameters, RPC_TIMEOUT_SECONDS))
@@ -398,8 +201,6 @@ class Engine(WeightMethods):
     def tokenizer_manager(self) -> TokenizerManager:
         """The front of the engine, for what has no method here. Its coroutines belong to the engine's own loop."""
         return self._parts.manager
-
-    # --- the end --------------------------------------------------------------------------------------------------
 
     def shutdown(self) -> None:
         """End the engine; returns when its processes and threads are gone. Doing it twice does nothing."""

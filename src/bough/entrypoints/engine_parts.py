@@ -1,26 +1,21 @@
-"""What an engine in the caller's process is made of, and how it begins and ends."""
+"""Parts of an engine in the caller's process, their start and their end."""
 
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
 from bough.config.port_args import PortArgs
-from bough.entrypoints.launch import LaunchPlan, _launch_subprocesses, watch_health
+from bough.entrypoints.launch_plan import LaunchPlan, launch_subprocesses, watch_health
 from bough.entrypoints.loop_thread import LoopThread
 from bough.entrypoints.process_supervisor import ProcessSupervisor
-from bough.entrypoints.vector_arguments import rerank_native
 from bough.errors import EngineDead
 from bough.ipc.channels import TokenizerChannels
-from bough.managers.embedding import encode_native
-from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput
-from bough.managers.scoring import ScoreResult, score
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer
 
@@ -51,14 +46,8 @@ class EngineParts:
         self._streams: set[AsyncGenerator[Any, None]] = set()
         self._port_args = PortArgs.create()
         try:
-            self._supervisor = _launch_subprocesses(plan, self._port_args)
-            tokenizer = chat_template = None
-            if not plan.server_args.skip_tokenizer_init:
-                from bough.tokenization.chat_template import load_chat_template
-                from bough.tokenization.loading import load_tokenizer
-
-                tokenizer = load_tokenizer(plan.local_args.tokenizer_path or plan.local_args.model_path)
-                chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
+            self._supervisor = launch_subprocesses(plan, self._port_args)
+            tokenizer, chat_template = plan.load_text()
             self._channels = TokenizerChannels(self._port_args)
             scheduler_info = self._supervisor.wait_until_ready(plan.server_args.startup_timeout)["scheduler"]
             self._manager = TokenizerManager(
@@ -125,34 +114,36 @@ class EngineParts:
         elif self._channels is not None:
             self._channels.close()
 
-    def submit(self, request: GenerateReqInput) -> concurrent.futures.Future[Any]:
-        """Start a request that does not stream; its result is the answer."""
-        return self.loop.submit(_whole(self.manager, request))
+    async def answer(self, request: GenerateReqInput) -> Any:
+        """Answer to a request that does not stream."""
+        (result,) = [result async for result in self.manager.generate_request(request, "prompt")]
+        return result
 
-    def submit_vectors(self, request: EmbeddingReqInput) -> concurrent.futures.Future[Any]:
-        """Start a request for vectors; its result is the answer."""
-        return self.loop.submit(encode_native(self.manager, request))
+    def stream(self, request: GenerateReqInput, owner: object) -> Iterator[dict[str, Any]]:
+        """Events of a request; leaving the iterator ends the request, and until then ``owner`` is not collected."""
+        events = self._open_stream(request)
+        try:
+            while (event := self.loop.call(_next(events))) is not END_OF_STREAM:
+                yield event
+        finally:
+            self._submit_close(events)
 
-    def submit_rerank(self, pairs: Sequence[Sequence[str]]) -> concurrent.futures.Future[list[dict[str, Any]]]:
-        """Start to judge pairs; the result is one dictionary per pair."""
-        return self.loop.submit(rerank_native(self.manager, pairs))
+    async def async_stream(self, request: GenerateReqInput, owner: object) -> AsyncIterator[dict[str, Any]]:
+        """The same for coroutines of another loop."""
+        events = self._open_stream(request)
+        try:
+            while (event := await self.loop.call_async(_next(events))) is not END_OF_STREAM:
+                yield event
+        finally:
+            self._submit_close(events)
 
-    def submit_score(self, *args: Any, **options: Any) -> concurrent.futures.Future[ScoreResult]:
-        """Start to score items; the arguments are those of :func:`bough.managers.scoring.score`."""
-        return self.loop.submit(score(self.manager, *args, **options))
-
-    def open_stream(self, request: GenerateReqInput) -> AsyncGenerator[Any, None]:
-        """The events of a request, for :meth:`next_event`; somebody has to call :meth:`close_stream` in the end."""
+    def _open_stream(self, request: GenerateReqInput) -> AsyncGenerator[Any, None]:
         events = self.manager.generate_request(request, "prompt")
         assert isinstance(events, AsyncGenerator)
         self._streams.add(events)
         return events
 
-    def next_event(self, events: AsyncGenerator[Any, None]) -> concurrent.futures.Future[Any]:
-        """The next event of a stream, or :data:`END_OF_STREAM`."""
-        return self.loop.submit(_next(events))
-
-    def close_stream(self, events: AsyncGenerator[Any, None]) -> None:
+    def _submit_close(self, events: AsyncGenerator[Any, None]) -> None:
         """End a stream, and with it the request. Does not wait: the collector may close one on the engine's thread."""
         with contextlib.suppress(EngineDead):
             self.loop.submit(self._close_stream(events))
@@ -194,15 +185,9 @@ class EngineParts:
     def _on_hang(self, message: str) -> None:
         """A child does nothing any more; called on the engine's loop."""
         error = EngineDead(message)
-        self.manager.fail_all(error, crashed=True)
         assert self._supervisor is not None
         threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()
-
-
-async def _whole(manager: TokenizerManager, request: GenerateReqInput) -> Any:
-    """The only result of a request that does not stream."""
-    (result,) = [result async for result in manager.generate_request(request, "prompt")]
-    return result
+        self.manager.fail_all(error, crashed=True)
 
 
 async def _next(events: AsyncIterator[Any]) -> Any:

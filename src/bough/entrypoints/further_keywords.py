@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from bough.config.options import did_you_mean
-from bough.entrypoints.vector_arguments import plain
 from bough.errors import BadRequest
+from bough.managers.io_struct import plain
 
 
 def check_keywords(method: Callable[..., Any], others: Mapping[str, Any], **given: Any) -> None:

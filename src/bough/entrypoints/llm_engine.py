@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import msgspec
-
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.launch import LaunchPlan
+from bough.entrypoints.engine_arguments import generate
+from bough.entrypoints.launch_plan import LaunchPlan
 from bough.errors import BadRequest, ConfigError, EngineDead
 from bough.ipc.messages import (
     AbortReq,
@@ -21,7 +20,7 @@ from bough.ipc.messages import (
     SchedulerStats,
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
-from bough.managers.io_struct import GenerateReqInput, GenerateRequest
+from bough.managers.io_struct import GenerateRequest
 from bough.managers.reasoning_span import reasoning_markers
 from bough.managers.request_limits import RequestLimits
 from bough.managers.request_preparer import bound_thoughts
@@ -29,9 +28,6 @@ from bough.model_executor.create_worker import worker_factory
 from bough.sampling.bad_words import sequences_of
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
-from bough.tokenization.chat_template import load_chat_template
-from bough.tokenization.loading import load_tokenizer
-from bough.tokenization.tokenizer import Tokenizer
 
 
 @dataclass
@@ -48,7 +44,7 @@ class CompletionOutput:
     stop_reason: int | str | None = None
     """The token id or the text that ended it, if ``finish_reason`` is ``stop``."""
     error: str | None = None
-    """What went wrong, if it was aborted because of an error."""
+    """Cause, if it was aborted because of an error."""
 
 
 @dataclass
@@ -64,7 +60,7 @@ class RequestOutput:
 
     @property
     def finished(self) -> bool:
-        """Whether every output has ended."""
+        """True if every output has ended."""
         return all(output.finish_reason is not None for output in self.outputs)
 
 
@@ -97,14 +93,10 @@ class LLMEngine:
         plan = LaunchPlan.make(server_args)
         self.server_args = plan.server_args
         self.model_config = plan.model_config
-        self.tokenizer: Tokenizer | None = None
-        self._detokenizer: DetokenizerManager | None = None
-        if not server_args.skip_tokenizer_init:
-            self.tokenizer = load_tokenizer(plan.local_args.tokenizer_path or plan.local_args.model_path)
-            self._detokenizer = DetokenizerManager(self.tokenizer)
+        self.tokenizer, template = plan.load_text()
+        self._detokenizer = None if self.tokenizer is None else DetokenizerManager(self.tokenizer)
         self._reasoning = None
-        if self.tokenizer is not None and plan.model_config.is_generation:
-            template = load_chat_template(self.tokenizer, server_args.chat_template)
+        if plan.model_config.is_generation:
             self._reasoning = reasoning_markers(server_args, self.tokenizer, template)
         self._deltas: list[OutputDelta] = []
         worker = worker_factory(plan.model_config)(plan.local_args, plan.model_config)
@@ -126,7 +118,7 @@ class LLMEngine:
 
     @property
     def scheduler(self) -> Scheduler:
-        """What does the work.
+        """The scheduler of the engine.
 
         Raises:
             EngineDead: after :meth:`close`.
@@ -176,14 +168,10 @@ class LLMEngine:
         scheduler = self.scheduler
         if request_id in self._requests:
             raise BadRequest(f"request id {request_id!r} is in use", param="request_id")
-        if isinstance(sampling_params, SamplingParams):
-            params: dict[str, Any] | None = msgspec.to_builtins(sampling_params)
-        else:
-            params = sampling_params
-        given = GenerateReqInput(
-            text=prompt,
-            input_ids=None if input_ids is None else list(input_ids),
-            sampling_params=params,
+        given = generate(
+            prompt,
+            sampling_params,
+            input_ids,
             rid=request_id,
             stream=True,
             return_logprob=return_logprob,
@@ -248,7 +236,7 @@ class LLMEngine:
             self._scheduler.process_input_requests([AbortReq(rid, exact=True) for rid in rids])
 
     def has_unfinished_requests(self) -> bool:
-        """Whether :meth:`step` has anything to do or to report; no longer after :meth:`close`."""
+        """True if :meth:`step` has anything to do or to report; no longer after :meth:`close`."""
         return self._scheduler is not None and (bool(self._deltas) or self._scheduler.has_unfinished_requests())
 
     def get_stats(self) -> SchedulerStats:

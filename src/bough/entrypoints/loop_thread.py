@@ -7,7 +7,7 @@ import concurrent.futures
 import contextlib
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 import uvloop
@@ -18,11 +18,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines that any thread gives it. Does not touch the caller's event loop or signal handlers.
-
-    Args:
-        name: of the thread.
-    """
+    """Runs coroutines that any thread gives it. Does not touch the caller's event loop or signal handlers."""
 
     def __init__(self, name: str) -> None:
         self._loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
@@ -35,7 +31,7 @@ class LoopThread:
 
     @property
     def is_current(self) -> bool:
-        """Whether the caller is this thread."""
+        """True if the caller is this thread."""
         return threading.current_thread() is self._thread
 
     def submit(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
@@ -56,6 +52,18 @@ class LoopThread:
     def call(self, work: Coroutine[Any, Any, T]) -> T:
         """Run ``work`` on the loop and wait for its result, as :meth:`wait` does."""
         return self.wait(self.submit(work))
+
+    async def call_async(self, work: Coroutine[Any, Any, T]) -> T:
+        """The same for coroutines of another loop, as :meth:`wait_async` does."""
+        return await self.wait_async(self.submit(work))
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Call ``work`` on the loop, and wait for what it returns."""
+
+        async def call() -> T:
+            return work()
+
+        return self.call(call())
 
     def wait(self, future: concurrent.futures.Future[T]) -> T:
         """Wait for what was submitted. If the waiting is interrupted, the work is cancelled.

@@ -22,7 +22,7 @@ from bough.child_process import module_command, module_environment
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
-from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, encode_message, read_message, write_encoded
+from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, encode_message, read_message, write_message
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ class ChildProcess:
             os.close(config_read)
             os.close(status_write)
         with contextlib.suppress(BrokenPipeError):  # it has died already, which its status pipe tells
-            write_encoded(self._config_fd, message)
+            write_message(self._config_fd, message)
         os.set_blocking(self._config_fd, False)
 
     @property
@@ -175,7 +175,7 @@ class ProcessSupervisor:
 
     @property
     def any_alive(self) -> bool:
-        """Whether a child still runs."""
+        """True if a child still runs."""
         return any(child.wait(0.0) is None for child in self._children)
 
     @property
@@ -198,12 +198,9 @@ class ProcessSupervisor:
 
         Args:
             module: its main module.
-            name: what to call it.
-            server_args: resolved options.
-            port_args: endpoints of the channels.
-            tidies_up: whether it is this child that removes the directory of the endpoints should the parent die.
-            watches_parent: whether it kills this process should it hang; then :meth:`beat` has to be called.
-            rank: of the child in its group.
+            name: its name in logs and errors.
+            tidies_up: this child removes the directory of the endpoints should the parent die.
+            watches_parent: it kills this process should it hang; then :meth:`beat` has to be called.
 
         Raises:
             StartupError: if the process cannot be started.

@@ -10,11 +10,13 @@ import math
 import os
 import select
 import socket
+import sys
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from bough.child_main import Child, run_child
 from bough.config.local_files import with_local_files
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.http.access import own_key
@@ -23,7 +25,6 @@ from bough.entrypoints.process_supervisor import ChildProcess, child_config
 from bough.errors import BadRequest, ConfigError, Overloaded, RequestFailed, StartupError, TooManyRequests
 
 if TYPE_CHECKING:
-    from bough.tokenization.loading import load_tokenizer
     from bough.tokenization.tokenizer import Tokenizer
 
 CONNECT_TIMEOUT_SECONDS = 10.0
@@ -32,8 +33,6 @@ END_TIMEOUT_SECONDS = 10.0
 """How long the server may take to end, beyond the time that it was given to finish requests."""
 
 HIGHEST_PORT = 65535
-
-_RUNTIME_MODULE = "bough.entrypoints.runtime_process"
 
 
 class _Answer(NamedTuple):
@@ -198,13 +197,7 @@ class Runtime:
 
     Takes the options of :class:`~bough.config.server_args.ServerArgs` as keywords. ``port`` is where the search for a
     free one begins; by default the system chooses. ``shutdown_timeout`` is 0 by default: :meth:`shutdown` does not
-    wait for running requests.
-
-    Args:
-        log_level: of the server.
-        launch_timeout: seconds that the server may take to start, a download included; infinite for as long as it
-            lives.
-        options: of the server.
+    wait for running requests. ``launch_timeout`` bounds the seconds to start, a download included; it may be infinite.
 
     Raises:
         ConfigError: if an option is wrong.
@@ -222,7 +215,9 @@ class Runtime:
             host, port = listener.getsockname()[:2]
             config = child_config("server", self.server_args)
             config.listener_fd = listener.fileno()
-            self._server = _ServerProcess(ChildProcess(_RUNTIME_MODULE, config, new_session=True), self.server_args)
+            self._server = _ServerProcess(
+                ChildProcess("bough.entrypoints.runtime", config, new_session=True), self.server_args
+            )
         self._finalizer = weakref.finalize(self, self._server.end)
         reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
         scheme = "http" if self.server_args.ssl_certfile is None else "https"
@@ -250,12 +245,18 @@ class Runtime:
         top_logprobs_num: int | list[int] | None = None,
     ) -> str:
         """Generate; returns the answer of ``/generate`` as JSON text."""
-        fields = _fields(prompt, sampling_params, return_logprob, logprob_start_len, top_logprobs_num)
+        fields = _given(
+            text=prompt,
+            sampling_params=sampling_params,
+            return_logprob=return_logprob,
+            logprob_start_len=logprob_start_len,
+            top_logprobs_num=top_logprobs_num,
+        )
         return json.dumps(self.endpoint.generate(**fields))
 
     async def async_generate(self, prompt: str, sampling_params: dict[str, Any] | None = None) -> AsyncIterator[str]:
         """Generate, yielding text as it comes. Leaving the iteration early ends the request."""
-        events = await asyncio.to_thread(self.endpoint.stream, **_fields(prompt, sampling_params))
+        events = await asyncio.to_thread(self.endpoint.stream, **_given(text=prompt, sampling_params=sampling_params))
         length = 0
         try:
             while (event := await asyncio.to_thread(next, events, None)) is not None:
@@ -275,6 +276,7 @@ class Runtime:
 
     def get_tokenizer(self) -> Tokenizer:
         """The tokenizer of the model, loaded into this process."""
+        from bough.tokenization.loading import load_tokenizer
 
         args = with_local_files(resolve(self.server_args))
         return load_tokenizer(args.tokenizer_path or args.model_path)
@@ -337,20 +339,7 @@ class _ServerProcess:
         child.close()
 
 
-def _fields(
-    prompt: str | list[str],
-    sampling_params: dict[str, Any] | None,
-    return_logprob: bool | list[bool] = False,
-    logprob_start_len: int | list[int] | None = None,
-    top_logprobs_num: int | list[int] | None = None,
-) -> dict[str, Any]:
-    fields = {
-        "text": prompt,
-        "sampling_params": sampling_params,
-        "return_logprob": return_logprob,
-        "logprob_start_len": logprob_start_len,
-        "top_logprobs_num": top_logprobs_num,
-    }
+def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
@@ -375,10 +364,22 @@ def _refusal(url: str, status: int, body: bytes) -> BadRequest | Overloaded | Re
     except (ValueError, KeyError, TypeError):  # not from a server of ours: who says so is worth knowing
         words = body[:200].decode("utf-8", "replace").strip()
         message = f"{url} answered with status {status}{f': {words}' if words else ''}"
-    if status == Overloaded.status_code:
-        return Overloaded(message)
-    if status == TooManyRequests.status_code:
-        return TooManyRequests(message)
+    if status in (Overloaded.status_code, TooManyRequests.status_code):
+        return (Overloaded if status == Overloaded.status_code else TooManyRequests)(message)
     if 400 <= status < 500:
         return BadRequest(message)
     return RequestFailed(message, status_code=status)
+
+
+def run_runtime_process(child: Child) -> int:
+    """Be the server that a :class:`Runtime` starts, on an inherited socket; returns the exit status."""
+    from bough.entrypoints.launch import launch_server
+
+    listener_fd = child.config.listener_fd
+    assert listener_fd is not None
+    os.set_inheritable(listener_fd, False)
+    return launch_server(child.server_args, listener=socket.socket(fileno=listener_fd), on_ready=child.ready)
+
+
+if __name__ == "__main__":
+    sys.exit(run_child(run_runtime_process, sys.argv[1:]))

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from bough.config.port_args import PortArgs
 from bough.entrypoints.doorway import Doorway
-from bough.entrypoints.launch import (
+from bough.entrypoints.launch_plan import (
     HEALTH_CHECK_SECONDS,
     SIGNAL_STATUS,
     LaunchPlan,
-    _launch_subprocesses,
+    launch_subprocesses,
     watch_health,
 )
 from bough.errors import BoughError, EngineDead, Overloaded, StartupError
@@ -67,14 +67,7 @@ def settle_garbage_collector() -> None:
 
 
 class ServerRun:
-    """Runs one server on the current event loop; to be used once.
-
-    Args:
-        plan: what to serve.
-        doorway: where clients come in.
-        timer: of the start-up so far.
-        on_ready: called when the server takes requests.
-    """
+    """Runs one server on the current event loop; to be used once. ``on_ready`` is called when it takes requests."""
 
     def __init__(
         self, plan: LaunchPlan, doorway: Doorway, timer: StartupTimer, on_ready: Callable[[], None] | None
@@ -122,13 +115,11 @@ class ServerRun:
         logger.info("The server has ended, with exit status %d", self._status)
         return self._status
 
-    # --- start ----------------------------------------------------------------------------------------------------
-
     async def _start(self) -> None:
         plan, timer = self._plan, self._timer
         self._tracer = create_tracer(plan.server_args)
         self._port_args = PortArgs.create()
-        self._supervisor = _launch_subprocesses(plan, self._port_args, watch_parent=True)
+        self._supervisor = launch_subprocesses(plan, self._port_args, watch_parent=True)
         timer.end_phase("starting processes")
         # Only now, while the children do the same. What the end needs is loaded, too: its file may be gone by then.
         import bough.entrypoints.http.under_way  # noqa: F401
@@ -142,13 +133,7 @@ class ServerRun:
         self._http = (server, asyncio.create_task(server.serve(sockets=[self._doorway.listener])))
         self._http[1].add_done_callback(partial(self._on_task_over, "the HTTP server"))
         timer.end_phase("more imports")
-        tokenizer = chat_template = None
-        if not plan.server_args.skip_tokenizer_init:
-            from bough.tokenization.chat_template import load_chat_template
-            from bough.tokenization.loading import load_tokenizer
-
-            tokenizer = load_tokenizer(plan.local_args.tokenizer_path or plan.local_args.model_path)
-            chat_template = load_chat_template(tokenizer, plan.server_args.chat_template)
+        tokenizer, chat_template = plan.load_text()
         self._channels = TokenizerChannels(self._port_args)
         timer.end_phase("tokenizer")
         reports = await asyncio.to_thread(self._supervisor.wait_until_ready, plan.server_args.startup_timeout)
@@ -216,8 +201,6 @@ class ServerRun:
         await working
         return True
 
-    # --- the end --------------------------------------------------------------------------------------------------
-
     def _on_signal(self, number: signal.Signals) -> None:
         now = asyncio.get_running_loop().time()
         if number == self._signal and now - self._signal_time < SAME_SIGNAL_SECONDS:
@@ -267,20 +250,12 @@ class ServerRun:
         # Whatever comes from now on is refused: only these are worth waiting for.
         answers = AnswersUnderWay(self._http[0])
         cause = f"{self._signal.name}: shutting" if self._signal is not None else "Shutting"
+        left = f"{len(answers)} answers are read" if answers else ""
         if manager.rid_to_state:
-            logger.info(
-                "%s down once %d requests are finished, in %g s at the latest; another signal ends them",
-                cause,
-                len(manager.rid_to_state),
-                timeout,
-            )
-        elif answers:
-            logger.info(
-                "%s down once %d answers are read, in %g s at the latest; another signal ends them",
-                cause,
-                len(answers),
-                timeout,
-            )
+            left = f"{len(manager.rid_to_state)} requests are finished"
+        if left:
+            how = "%s down once %s, in %g s at the latest; another signal ends them"
+            logger.info(how, cause, left, timeout)
         else:
             logger.info("%s down; no request is running", cause)
         while manager.rid_to_state or answers.are_read(loop.time()):
@@ -291,11 +266,11 @@ class ServerRun:
             self._on_death(broken)  # that nobody waits any more is then no sign of an orderly end
         if self._status != 0 or self._signal is None:
             return
+        left = f"{len(answers)} answers that are not read to their end" if answers else ""
         if manager.rid_to_state:
-            logger.warning("Ending %d requests that are not finished", len(manager.rid_to_state))
-            self._status = SIGNAL_STATUS + self._signal
-        elif answers:
-            logger.warning("Ending with %d answers that are not read to their end", len(answers))
+            left = f"{len(manager.rid_to_state)} requests that are not finished"
+        if left:
+            logger.warning("Ending %s", left)
             self._status = SIGNAL_STATUS + self._signal
 
     async def _tear_down(self) -> None:

@@ -1,4 +1,4 @@
-"""What a server answers while its model loads."""
+"""The application of a server whose model loads."""
 
 from __future__ import annotations
 

@@ -7,7 +7,11 @@ from typing import Any
 
 import httpx
 
-from bough.managers.native_output import TIMES
+TIMES = (
+    *("e2e_latency", "request_received_ts", "request_finished_ts", "api_server_dispatch_finish_ts", "queue_time"),
+    *("forward_entry_time", "first_token_latency", "prefill_finished_time", "decode_throughput"),
+)
+"""Members of ``meta_info`` that are different each time."""
 
 
 def read_events(client: httpx.Client, path: str, body: dict[str, Any]) -> list[dict[str, Any]]:
