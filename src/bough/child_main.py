@@ -23,7 +23,7 @@ from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import shown_path
 from bough.errors import BoughError, CheckpointError, ConfigError
-from bough.ipc.handshake import ChildConfig, ChildFailed, ChildReady, read_message, write_message
+from bough.ipc.handshake import ChildConfig, ChildFailed, ChildReady, encode_message, read_message, write_message
 from bough.observability.logging import configure_logging
 
 logger = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class Child:
 
     def ready(self, info: dict[str, Any] | None = None) -> None:
         """Tell the parent that the work can begin, and what it must know."""
-        write_message(self._status_fd, ChildReady(info or {}))
+        write_message(self._status_fd, encode_message(ChildReady(info or {})))
         self.is_ready = True
 
     def failed(self, error: Exception) -> None:
@@ -75,7 +75,7 @@ class Child:
         with contextlib.suppress(BrokenPipeError):
             line = shown_path(" ".join(message.splitlines()))  # the message may contain a path
             is_config = isinstance(error, ConfigError) and not isinstance(error, CheckpointError)
-            write_message(self._status_fd, ChildFailed(line, is_config))
+            write_message(self._status_fd, encode_message(ChildFailed(line, is_config)))
 
 
 def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
@@ -158,11 +158,9 @@ def _watch_parent(config_fd: int, config: ChildConfig) -> None:
 
 
 class ParentSilence:
-    """For how long a parent has not shown that its event loop turns.
+    """Seconds for which a parent has not shown that its event loop turns.
 
-    Args:
-        config: says how long it may; before the first beat it is starting, which has a limit of its own.
-        clock: monotonic seconds.
+    Before its first beat the parent is starting, for which the configuration has a limit of its own.
     """
 
     def __init__(self, config: ChildConfig, clock: Callable[[], float] = time.monotonic) -> None:

@@ -6,8 +6,7 @@ import sys
 
 from bough.child_main import run_child
 from bough.ipc.channels import DetokenizerChannels
-from bough.managers.detokenizer_manager import DetokenizerManager
-from bough.managers.detokenizer_process import run_detokenizer_process
+from bough.managers.detokenizer_manager import DetokenizerManager, run_detokenizer_process
 from tests.faults.injection import before, hold_start, run_out_of_memory, strike
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import asyncio
 import math
 import time
 from collections import deque
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import zmq
 
@@ -39,6 +41,7 @@ from bough.ipc.messages import (
 from bough.ipc.sockets import (
     REQUESTS_HWM,
     RESULTS_HWM,
+    ResultsBatch,
     ResultsSender,
     readable,
     receive_all,
@@ -47,6 +50,8 @@ from bough.ipc.sockets import (
     try_send,
 )
 from bough.process_usage import resident_bytes
+
+M = TypeVar("M")
 
 HEARTBEAT_INTERVAL_S = 1.0
 """How often a process shows that its loop turns."""
@@ -60,37 +65,30 @@ MAX_MESSAGES = 64
 _RETRY_INTERVAL_S = 0.02
 
 
-class SchedulerChannels:
-    """What connects the scheduler (rank 0) with the others. Belongs to one thread.
+class ChildChannels(Generic[M]):
+    """Frame of what connects a child with the others. Belongs to one thread.
 
-    Args:
-        port_args: endpoints.
-        has_detokenizer: whether results go to a detokenizer, or as ids straight to the main process.
-        has_embeddings: whether results are vectors, which go straight to the main process.
+    ``batch`` makes the message that carries deltas to the main process.
 
     Raises:
-        zmq.ZMQError: if an endpoint cannot be bound.
+        zmq.ZMQError: if the endpoint cannot be bound.
     """
 
-    def __init__(self, port_args: PortArgs, *, has_detokenizer: bool = True, has_embeddings: bool = False) -> None:
+    def __init__(
+        self, port_args: PortArgs, endpoint: str, hwm: int, message_type: Any, batch: Callable[..., ResultsBatch]
+    ) -> None:
         port_args.check_private()
-        has_detokenizer = has_detokenizer and not has_embeddings
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._input = receiver(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
-        self._decoder: MessageDecoder[ToScheduler] = MessageDecoder(ToScheduler, "scheduler input")
-        to_main = sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
-        self._to_main = ResultsSender(to_main, BatchEmbeddingOutput if has_embeddings else BatchTokenIDOutput)
-        self._results = self._to_main
-        if has_detokenizer:
-            to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
-            self._results = ResultsSender(to_detokenizer, BatchTokenIDOutput)
-        self._outputs = list({id(each): each for each in (self._to_main, self._results)}.values())
-        self._has_detokenizer = has_detokenizer
+        self._input = receiver(self._context, endpoint, hwm)
+        self._decoder: MessageDecoder[M] = MessageDecoder(message_type, endpoint.rpartition("/")[2].rpartition("-")[0])
+        to_tokenizer = sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
+        self._to_tokenizer = ResultsSender(to_tokenizer, batch)
+        self._outputs = [self._to_tokenizer]
         self._next_heartbeat = 0.0
 
     @property
     def lag_total(self) -> int:
-        """How often results could not be sent at once."""
+        """Number of times that results could not be sent immediately."""
         return sum(each.lag_total for each in self._outputs)
 
     @property
@@ -100,8 +98,44 @@ class SchedulerChannels:
 
     @property
     def heartbeat_due(self) -> bool:
-        """Whether it is time for the next :class:`Heartbeat`; cheap enough to ask at every turn of the loop."""
+        """True if it is time for the next :class:`Heartbeat`; cheap enough to ask on every turn of the loop."""
         return time.monotonic() >= self._next_heartbeat
+
+    def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
+        """Send anything but results. Never blocks; a heartbeat is dropped if the receiver lags."""
+        if isinstance(message, Heartbeat):
+            self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
+            message.lag_total = self.lag_total
+            message.malformed_total = self.malformed_total
+            message.cpu_seconds = time.process_time()
+            message.resident_bytes = resident_bytes()
+        self._to_tokenizer.send(message)
+
+    def close(self) -> None:
+        """Deliver what waits and close the sockets. Waits a bounded time."""
+        if self._context.closed:
+            return
+        self._to_tokenizer.finish(FINISH_TIMEOUT_S)
+        for socket in (self._input, *(each.socket for each in self._outputs)):
+            socket.close()
+        self._context.term()
+
+
+class SchedulerChannels(ChildChannels[ToScheduler]):
+    """Channels of the scheduler (rank 0).
+
+    Results go to the detokenizer; to the main process where there is none, or they are vectors (``has_embeddings``).
+    """
+
+    def __init__(self, port_args: PortArgs, *, has_detokenizer: bool = True, has_embeddings: bool = False) -> None:
+        batch = BatchEmbeddingOutput if has_embeddings else BatchTokenIDOutput
+        super().__init__(port_args, port_args.scheduler_input_ipc_name, REQUESTS_HWM, ToScheduler, batch)
+        self._has_detokenizer = has_detokenizer and not has_embeddings
+        self._to_detokenizer = self._to_tokenizer
+        if self._has_detokenizer:
+            to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
+            self._to_detokenizer = ResultsSender(to_detokenizer, BatchTokenIDOutput)
+            self._outputs.append(self._to_detokenizer)
 
     @property
     def descriptors(self) -> list[int]:
@@ -126,27 +160,14 @@ class SchedulerChannels:
     def send_deltas(self, deltas: list[OutputDelta]) -> None:
         """Send the results of one step; takes the deltas over. Never blocks."""
         if deltas:
-            self._results.send_deltas(deltas)
-
-    def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
-        """Send anything else. Never blocks; a heartbeat is dropped if the receiver lags."""
-        if isinstance(message, Heartbeat):
-            self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
-            message.lag_total = self.lag_total
-            message.malformed_total = self.malformed_total
-            _add_usage(message)
-        self._to_main.send(message)
+            self._to_detokenizer.send_deltas(deltas)
 
     def close(self) -> None:
         """Deliver what waits, tell the detokenizer that nothing follows, and close. Waits a bounded time."""
-        if self._context.closed:
-            return
-        if self._has_detokenizer and self._results.finish(FINISH_TIMEOUT_S):
-            self._results.send_last(ShutdownReq(), FINISH_TIMEOUT_S)
-        self._to_main.finish(FINISH_TIMEOUT_S)
-        for socket in (self._input, *(each.socket for each in self._outputs)):
-            socket.close()
-        self._context.term()
+        to_detokenizer = self._to_detokenizer
+        if self._has_detokenizer and not self._context.closed and to_detokenizer.finish(FINISH_TIMEOUT_S):
+            to_detokenizer.send_last(ShutdownReq(), FINISH_TIMEOUT_S)
+        super().close()
 
     def _drain(self) -> list[ToScheduler]:
         if not readable(self._input):
@@ -163,34 +184,24 @@ class SchedulerChannels:
         poller.poll(math.ceil(timeout_s * 1000))
 
 
-class DetokenizerChannels:
-    """What connects the detokenizer with the others. Belongs to one thread."""
+class DetokenizerChannels(ChildChannels[ToDetokenizer]):
+    """Channels of the detokenizer."""
 
     def __init__(self, port_args: PortArgs) -> None:
-        port_args.check_private()
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._input = receiver(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
-        self._decoder: MessageDecoder[ToDetokenizer] = MessageDecoder(ToDetokenizer, "detokenizer input")
-        self._to_main = ResultsSender(sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM), BatchStrOutput)
-        self._next_heartbeat = 0.0
-
-    @property
-    def heartbeat_due(self) -> bool:
-        """Whether it is time for the next :class:`Heartbeat`."""
-        return time.monotonic() >= self._next_heartbeat
+        super().__init__(port_args, port_args.detokenizer_ipc_name, RESULTS_HWM, ToDetokenizer, BatchStrOutput)
 
     def recv(self, timeout_s: float) -> ToDetokenizer | None:
         """The next message; ``None`` if none has come within ``timeout_s`` seconds.
 
         None is taken in while the main process lags: its lag becomes the scheduler's, which can coalesce most.
         """
-        caught_up = self._to_main.flush()
+        caught_up = self._to_tokenizer.flush()
         if caught_up and readable(self._input):
             return self._take()
         poller = zmq.Poller()
-        poller.register(*((self._input, zmq.POLLIN) if caught_up else (self._to_main.socket, zmq.POLLOUT)))
+        poller.register(*((self._input, zmq.POLLIN) if caught_up else (self._to_tokenizer.socket, zmq.POLLOUT)))
         poller.poll(math.ceil(timeout_s * 1000))
-        return self._take() if caught_up or self._to_main.flush() else None
+        return self._take() if caught_up or self._to_tokenizer.flush() else None
 
     def _take(self) -> ToDetokenizer | None:
         frames = receive_all(self._input, 1)
@@ -199,33 +210,11 @@ class DetokenizerChannels:
     def send_deltas(self, deltas: list[OutputDelta]) -> None:
         """Send results with their text; takes the deltas over. Never blocks."""
         if deltas:
-            self._to_main.send_deltas(deltas)
-
-    def send(self, message: Heartbeat) -> None:
-        """Send a heartbeat. Never blocks; it is dropped if the receiver lags."""
-        self._next_heartbeat = time.monotonic() + HEARTBEAT_INTERVAL_S
-        message.lag_total = self._to_main.lag_total
-        message.malformed_total = self._decoder.num_malformed
-        _add_usage(message)
-        self._to_main.send(message)
-
-    def close(self) -> None:
-        """Deliver what waits and close the sockets. Waits a bounded time."""
-        if self._context.closed:
-            return
-        self._to_main.finish(FINISH_TIMEOUT_S)
-        self._input.close()
-        self._to_main.socket.close()
-        self._context.term()
-
-
-def _add_usage(message: Heartbeat) -> None:
-    message.cpu_seconds = time.process_time()
-    message.resident_bytes = resident_bytes()
+            self._to_tokenizer.send_deltas(deltas)
 
 
 class TokenizerChannels:
-    """What connects the main process with the others. Belongs to one event loop, except for construction.
+    """Channels of the main process. Belong to one event loop, except for construction.
 
     Reads the sockets' file descriptor with the event loop itself: cheaper than ``zmq.asyncio``, which goes through
     several futures per message.
@@ -270,7 +259,7 @@ class TokenizerChannels:
 
     @property
     def lagging(self) -> bool:
-        """Whether the next message is there already."""
+        """True if the next message is there already."""
         return bool(self._inbox)
 
     def send(self, message: ToScheduler) -> None:

@@ -27,15 +27,7 @@ encode: Callable[[Any], bytes] = _encoder.encode
 
 
 class MessageDecoder(Generic[M]):
-    """Decodes one direction of a channel.
-
-    Args:
-        message_type: union of the messages that may arrive.
-        channel: name of the channel in the log.
-
-    Attributes:
-        num_malformed: messages dropped so far.
-    """
+    """Decodes the messages of one type that arrive on a channel; ``num_malformed`` were dropped so far."""
 
     def __init__(self, message_type: Any, channel: str) -> None:
         self._decoder: msgspec.msgpack.Decoder[M] = msgspec.msgpack.Decoder(message_type)

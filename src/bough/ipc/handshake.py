@@ -26,12 +26,12 @@ class ChildConfig(msgspec.Struct):
     """What to call this child in logs and errors."""
     parent_pid: int
     started_by_main_thread: bool
-    """Whether the kernel's parent-death signal means the parent's death: it is sent when the *thread* ends."""
+    """True if the kernel's parent-death signal means the parent's death: it is sent when the *thread* ends."""
     server_args: dict[str, Any]
     port_args: dict[str, str] | None = None
     """Endpoints of the channels; ``None`` for a child that has none."""
     tidies_up: bool = False
-    """Whether this child removes the directory of the endpoints when the parent dies. The kernel may then not kill it
+    """True if this child removes the directory of the endpoints when the parent dies. The kernel may then not kill it
     together with the parent, as it does with the others."""
     parent_limits: tuple[float, float] | None = None
     """Seconds without a byte from the parent after which it counts as hung and is killed: until the first one, and
@@ -54,19 +54,10 @@ class ChildFailed(msgspec.Struct, tag_field="status", tag="error"):
     message: str
     """One line that says what to do."""
     is_config_error: bool = False
-    """Whether an option is at fault."""
+    """True if an option is at fault."""
 
 
 ChildStatus = Union[ChildReady, ChildFailed]  # noqa: UP007 (evaluated by msgspec on Python 3.10)
-
-
-def write_message(fd: int, message: msgspec.Struct) -> None:
-    """Write one message to a pipe; blocks while the pipe is full.
-
-    Raises:
-        BrokenPipeError: if nobody reads it any more.
-    """
-    write_encoded(fd, encode_message(message))
 
 
 def encode_message(message: msgspec.Struct) -> bytes:
@@ -79,8 +70,12 @@ def encode_message(message: msgspec.Struct) -> bytes:
     return len(body).to_bytes(_LENGTH_BYTES, "little") + body
 
 
-def write_encoded(fd: int, encoded: bytes) -> None:
-    """As :func:`write_message`, of what :func:`encode_message` has made."""
+def write_message(fd: int, encoded: bytes) -> None:
+    """Write what :func:`encode_message` has made to a pipe; blocks while the pipe is full.
+
+    Raises:
+        BrokenPipeError: if nobody reads it any more.
+    """
     data = memoryview(encoded)
     while data:
         data = data[os.write(fd, data) :]

@@ -24,9 +24,6 @@ class Record(msgspec.Struct, array_like=True, gc=False):
     """Base of the parts of messages: plain data without cycles, which the garbage collector need not visit."""
 
 
-# --- main process -> scheduler ------------------------------------------------------------------------------------
-
-
 class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
     """How the thoughts of one output are marked, and what ends them."""
 
@@ -39,9 +36,9 @@ class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
     behind: tuple[int, ...] = ()
     """Tokens that come behind that."""
     begun: bool = False
-    """Whether the output begins inside of them."""
+    """True if the output begins inside of them."""
     recur: bool = False
-    """Whether there may be more of them behind."""
+    """True if there may be more of them behind."""
     never: str = ""
     """What there are none behind any more."""
     at_last: tuple[int, ...] = ()
@@ -89,7 +86,7 @@ class TokenizedEmbeddingReqInput(Message):
     token_types: bytes | None = None
     """Which text of a pair each token belongs to, one byte a token; ``None``: all to the first."""
     dimensions: int | None = None
-    """How many of the vector's numbers are wanted; ``None``: all."""
+    """Number of the vector's numbers that are wanted; ``None``: all."""
     priority: int | None = None
     timeout: float | None = None
     """As for generating."""
@@ -124,9 +121,6 @@ class ControlReq(Message):
 
 class ShutdownReq(Message):
     """End the loop after what is in flight."""
-
-
-# --- scheduler -> detokenizer -> main process ---------------------------------------------------------------------
 
 
 class FinishReason(Record):
@@ -265,7 +259,7 @@ class SchedulerStats(Record):
     step_seconds_total: float = 0.0
     """Duration of all steps on the device."""
     paused: bool = False
-    """Whether nothing is computed because somebody has asked for that."""
+    """True if nothing is computed because somebody has asked for that."""
 
 
 class Heartbeat(Message):

@@ -74,27 +74,23 @@ def receive_all(socket: zmq.Socket[bytes], limit: int) -> list[bytes]:
 
 
 def readable(socket: zmq.Socket[bytes]) -> bool:
-    """Whether something has arrived; half as dear as trying to receive in vain."""
+    """True if something has arrived; half as dear as trying to receive in vain."""
     return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
 
 def writable(socket: zmq.Socket[bytes]) -> bool:
-    """Whether the receiver has caught up so far that a message can be sent."""
+    """True if the receiver has caught up so far that a message can be sent."""
     return bool(int(socket.getsockopt(zmq.EVENTS)) & zmq.POLLOUT)
 
 
 class ResultsSender:
-    """The sending side of a channel of results.
+    """The sending side (a PUSH socket) of a channel of results; ``batch`` makes the message that carries deltas.
 
     When the receiver lags, deltas are coalesced per output and sent when it has caught up; other messages wait in
     order, except heartbeats, whose use is to be fresh.
 
-    Args:
-        socket: PUSH.
-        batch: makes the message that carries the deltas.
-
     Attributes:
-        lag_total: how often something could not be sent at once.
+        lag_total: number of times that something could not be sent immediately.
     """
 
     def __init__(self, socket: zmq.Socket[bytes], batch: Callable[[list[OutputDelta]], ResultsBatch]) -> None:
@@ -106,7 +102,7 @@ class ResultsSender:
 
     @property
     def lagging(self) -> bool:
-        """Whether something waits to be sent."""
+        """True if something waits to be sent."""
         return bool(self._backlog) or bool(self._unsent)
 
     def send_deltas(self, deltas: list[OutputDelta]) -> None:
