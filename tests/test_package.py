@@ -16,7 +16,7 @@ import bough
         ("from bough import Engine, SamplingParams, ServerArgs", ["torch", "fastapi", "uvicorn", "transformers"]),
         ("from bough import Runtime", ["torch", "fastapi", "uvicorn", "transformers"]),
         ("import bough.entrypoints.server_run, bough.entrypoints.http.app", ["torch", "transformers"]),
-        ("import bough.managers.detokenizer_process", ["torch", "transformers", "fastapi", "uvicorn"]),
+        ("import bough.managers.detokenizer_manager", ["torch", "transformers", "fastapi", "uvicorn"]),
     ],
 )
 def test_importing_costs_only_what_is_needed(statement, absent):

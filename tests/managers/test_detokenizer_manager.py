@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from bough.ipc.messages import (
     ShutdownReq,
     ToDetokenizer,
 )
-from bough.managers.detokenizer_manager import DetokenizerManager, event_loop, trim_eos
+from bough.managers.detokenizer_manager import DetokenizerManager, trim_eos
 from bough.tokenization.pieces import BYTE_ALPHABET, byte_level_bytes
 from bough.tokenization.tokenizer import Tokenizer
 from tests.thoroughness import examples
@@ -285,9 +286,15 @@ def test_the_loop_sends_what_is_decoded_and_shows_that_it_turns() -> None:
         ShutdownReq(),
         BatchTokenIDOutput([OutputDelta("a", [1])]),
     ]
-    sent: list[BatchStrOutput] = []
-    beats = []
-    event_loop(DetokenizerManager(TOKENIZER), lambda: incoming.pop(0), sent.append, lambda: beats.append(len(sent)))
-    assert [only_text(output.deltas) for output in sent] == ["fox", "é"]
+    sent: list[list[OutputDelta]] = []
+    beats: list[int] = []
+    channels: Any = SimpleNamespace(
+        recv=lambda timeout: incoming.pop(0),
+        send_deltas=lambda deltas: sent.append(deltas) if deltas else None,
+        send_to_tokenizer=lambda beat: beats.append(len(sent)),
+        heartbeat_due=True,
+    )
+    DetokenizerManager(TOKENIZER).event_loop(channels)
+    assert [only_text(deltas) for deltas in sent] == ["fox", "é"]
     assert beats == [1, 1, 1, 2]
     assert len(incoming) == 1

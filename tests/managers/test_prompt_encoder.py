@@ -8,12 +8,14 @@ import sys
 import threading
 from array import array
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest, PayloadTooLarge
+from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.prompt_encoder import (
     LANE_CHARS,
@@ -21,8 +23,8 @@ from bough.managers.prompt_encoder import (
     PIECE_CHARS,
     SPARE_TOKENS,
     PromptEncoder,
-    encode_bad_words,
 )
+from bough.managers.request_preparer import RequestPreparer
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.loading import load_tokenizer
 
@@ -76,10 +78,14 @@ def test_bad_words_of_a_batch_are_encoded_once_and_not_on_the_event_loop() -> No
             return [array("i", map(ord, text)) for text in texts]
 
     async def main() -> None:
-        encoder = encoder_for(Words())
+        words: Any = Words()
+        encoder = encoder_for(words)
         given = [("a", " b"), (), ("a", " b")] * 100
+        limits: Any = SimpleNamespace(vocab_size=128)
+        unused: Any = None
+        preparer = RequestPreparer(limits, unused, words, encoder, unused)
         requests = [GenerateRequest(rids=["r"], sampling_params=SamplingParams(bad_words=each)) for each in given]
-        await encode_bad_words(encoder, requests, 128)
+        await preparer._encode_bad_words(requests)
         ((texts, thread),) = batches
         assert texts == ["a", " a", " b"]
         assert thread is not threading.current_thread()
@@ -88,7 +94,7 @@ def test_bad_words_of_a_batch_are_encoded_once_and_not_on_the_event_loop() -> No
         for wrong in ("", "\xff", "a" * 33):
             requests[0].sampling_params = SamplingParams(bad_words=(wrong,))
             with pytest.raises(BadRequest, match="bad_words"):
-                await encode_bad_words(encoder, requests[:1], 128)
+                await preparer._encode_bad_words(requests[:1])
         encoder.close()
         encoder.join(5)
 
@@ -118,8 +124,10 @@ def test_what_is_to_be_cut_may_be_of_any_length() -> None:
         encoder = PromptEncoder(tokenizer, 64)
         with pytest.raises(BadRequest, match="maximum prompt length"):
             await encoder.encode([text], ["text"])
-        ((cut, _),) = await encoder.encode_segments([(text, None)], [("text", "text")], [64])
-        assert len(cut) == 64
+        request = EmbeddingRequest(rids=["r"], text=text)
+        await encoder.encode_segments([request], [64])
+        assert request.input_ids is not None
+        assert len(request.input_ids) == 64
         (end,) = await encoder.encode([encoder.ending(text, 64)], ["text"])
         assert len(end) >= 64
         encoder.close()

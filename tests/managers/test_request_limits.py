@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bough import ceilings
+from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.request_limits import RequestLimits
@@ -14,12 +15,11 @@ from bough.sampling.sampling_params import SamplingParams
 
 def limits(*, has_tokenizer: bool = True, marks_thoughts: bool = False) -> RequestLimits:
     return RequestLimits(
+        ServerArgs(max_parallel_samples=2, max_stop_strings=1),
         vocab_size=100,
         context_len=64,
         max_prompt_tokens=63,
         has_tokenizer=has_tokenizer,
-        max_parallel_samples=2,
-        max_stop_strings=1,
         marks_thoughts=marks_thoughts,
     )
 
@@ -59,7 +59,9 @@ def test_what_needs_a_tokenizer_is_named_where_there_is_none(given: dict[str, An
 class TestLogprobs:
     @staticmethod
     def fitted(count: int = 1, *, length: int = 100, max_new_tokens: int | None = 10, n: int = 1, **fields: Any) -> Any:
-        limits = RequestLimits(vocab_size=300, context_len=131_072, max_prompt_tokens=131_071, has_tokenizer=True)
+        limits = RequestLimits(
+            ServerArgs(), vocab_size=300, context_len=131_072, max_prompt_tokens=131_071, has_tokenizer=True
+        )
         params = SamplingParams(n=n, max_new_tokens=max_new_tokens, min_new_tokens=3)
         requests = [
             GenerateRequest(

@@ -18,7 +18,6 @@ from bough.errors import BadRequest, EngineDead, Overloaded, PayloadTooLarge, Re
 from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
 from bough.managers.embedding_struct import probe_request
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
-from bough.managers.native_output import TIMES
 from bough.managers.req_state import ReqState
 from bough.managers.sessions import SessionParams
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -26,6 +25,7 @@ from bough.observability.request_context import CURRENT, RequestContext
 from bough.sampling.sampling_params import SamplingParams
 from tests.entrypoints.http.fake_engine import FakeEngine
 from tests.entrypoints.http.server import CONTEXT_LEN, tiny_model_config
+from tests.entrypoints.http.streams import TIMES
 from tests.entrypoints.http.tiny_tokenizer import tiny_tokenizer
 
 LONG = {"max_new_tokens": 300, "ignore_eos": True, "sampling_seed": 1}

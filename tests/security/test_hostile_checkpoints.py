@@ -18,7 +18,7 @@ import pytest
 
 from bough.config.engine_args import bundled_model_path
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.launch import LaunchPlan
+from bough.entrypoints.launch_plan import LaunchPlan
 from bough.errors import CheckpointError
 from bough.tokenization import text_trial
 from bough.tokenization.text_trial import TextTrial

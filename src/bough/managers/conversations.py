@@ -26,12 +26,7 @@ _MAX_VALUES = 4096
 
 
 class ConversationEncoder:
-    """Makes prompts of conversations.
-
-    Args:
-        template: the model's; ``None`` if it has none.
-        encoder: has the tokenizer and the worker threads; ``None`` for a server without a tokenizer.
-    """
+    """Makes prompts of conversations; without a template or a tokenizer (in ``encoder``) it refuses them."""
 
     def __init__(self, template: ChatTemplate | None, encoder: PromptEncoder | None) -> None:
         self._template = template
@@ -102,11 +97,9 @@ class ConversationEncoder:
 
 
 def text_size(value: Any, enough: int = LANE_CHARS[-1]) -> int:
-    """About how many characters there are in a value as JSON has them, wherever they are in it.
+    """Rough number of characters in a JSON value, wherever they are in it.
 
-    Args:
-        value: of objects, lists and scalars.
-        enough: counting ends here, or where there are more values than can be counted in half a millisecond.
+    Counting ends at ``enough``, or where there are more values than can be counted in half a millisecond.
     """
     total = num_values = 0
     pending = [value]

@@ -1,4 +1,4 @@
-"""Turns the ids that the scheduler sends into text: the work of the detokenizer process.
+"""The detokenizer process: turns the ids that the scheduler sends into text. Never imports torch.
 
 Everything a request needs is in one :class:`DecodeStatus`; a failure while handling a delta ends its request and no
 other.
@@ -6,20 +6,25 @@ other.
 
 from __future__ import annotations
 
+import gc
 import logging
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from bough.child_main import Child, run_child
+from bough.ipc.channels import HEARTBEAT_INTERVAL_S, DetokenizerChannels
 from bough.ipc.coalescing import merge_deltas
 from bough.ipc.messages import (
     BatchStrOutput,
     BatchTokenIDOutput,
     FinishReason,
+    Heartbeat,
     OutputDelta,
     ShutdownReq,
-    ToDetokenizer,
 )
 from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -30,7 +35,7 @@ MAX_DECODE_STATUSES = 1 << 16
 
 @dataclass(slots=True)
 class DecodeStatus:
-    """What the detokenizer knows of one request between its deltas."""
+    """State of one request between its deltas."""
 
     decoder: IncrementalDecoder
     no_stop_trim: bool
@@ -38,6 +43,25 @@ class DecodeStatus:
     prompt_tokens: int = 0
     held: OutputDelta | None = None
     """Ids whose text is not complete, with all that belongs to them; goes out with the delta that completes it."""
+
+
+class LimitedCapacityDict(dict[str, "DecodeStatus | None"]):
+    """Statuses by request id, oldest first; ``None`` for a failed request, of which only the end is passed on.
+
+    Args:
+        capacity: most entries.
+    """
+
+    def __init__(self, capacity: int) -> None:
+        super().__init__()
+        self.capacity = capacity
+
+    def evict_if_full(self) -> tuple[str, DecodeStatus | None] | None:
+        """Remove the oldest entry and return it, if there is no room for another."""
+        if len(self) < self.capacity:
+            return None
+        oldest = next(iter(self))
+        return oldest, self.pop(oldest)
 
 
 class DetokenizerManager:
@@ -57,14 +81,20 @@ class DetokenizerManager:
 
     def __init__(self, tokenizer: Tokenizer, *, capacity: int = MAX_DECODE_STATUSES) -> None:
         self._tokenizer = tokenizer
-        self._capacity = capacity
-        self._statuses: dict[str, DecodeStatus | None] = {}
-        """In the order in which requests began; ``None`` for one that has failed, and only its end is passed on."""
+        self._statuses = LimitedCapacityDict(capacity)
         self.num_failed = 0
         """Requests that were ended here, because of an exception or for want of room."""
 
     def __len__(self) -> int:
         return len(self._statuses)
+
+    def event_loop(self, channels: DetokenizerChannels) -> None:
+        """Decode what arrives until a :class:`~bough.ipc.messages.ShutdownReq`."""
+        while not isinstance(message := channels.recv(HEARTBEAT_INTERVAL_S), ShutdownReq):
+            if message is not None:
+                channels.send_deltas(self.handle_batch(message).deltas)
+            if channels.heartbeat_due:
+                channels.send_to_tokenizer(Heartbeat("detokenizer", num_failed_total=self.num_failed))
 
     def handle_batch(self, batch: BatchTokenIDOutput) -> BatchStrOutput:
         """Decode one step's deltas.
@@ -106,8 +136,9 @@ class DetokenizerManager:
         init = delta.decode
         if init is not None:
             self._statuses.pop(rid, None)
-            if len(self._statuses) >= self._capacity:
-                self._give_up_oldest(out)
+            evicted = self._statuses.evict_if_full()
+            if evicted is not None and evicted[1] is not None:
+                out.append(self._give_up(evicted[0], evicted[1]))
             delta.decode = None  # nobody behind this process needs it
             decoder = IncrementalDecoder(
                 self._tokenizer, init.prompt_tail, init.skip_special_tokens, init.spaces_between_special_tokens
@@ -165,15 +196,11 @@ class DetokenizerManager:
             delta.logprobs = None if delta.logprobs is None else delta.logprobs[:complete]
         out.append(delta)
 
-    def _give_up_oldest(self, out: list[OutputDelta]) -> None:
-        rid = next(iter(self._statuses))
-        status = self._statuses.pop(rid)
-        if status is None:
-            return
+    def _give_up(self, rid: str, status: DecodeStatus) -> OutputDelta:
         self.num_failed += 1
-        logger.error("Gave up request %r: more than %d outputs at once", rid, self._capacity)
-        told = OutputDelta(rid, [], completion_tokens=status.completion_tokens, prompt_tokens=status.prompt_tokens)
-        out.append(_aborted(status.held or told, "too many outputs at once", status_code=503))
+        logger.error("Gave up request %r: more than %d outputs at the same time", rid, self._statuses.capacity)
+        counts = OutputDelta(rid, [], completion_tokens=status.completion_tokens, prompt_tokens=status.prompt_tokens)
+        return _aborted(status.held or counts, "too many outputs at once", status_code=503)
 
     def _fail(self, delta: OutputDelta, message: str) -> OutputDelta:
         """End a request with an error, together with the ids that it has not sent yet."""
@@ -195,33 +222,24 @@ def trim_eos(token_ids: Sequence[int], finish_reason: FinishReason, no_stop_trim
     return token_ids
 
 
-def event_loop(
-    manager: DetokenizerManager,
-    recv: Callable[[], ToDetokenizer | None],
-    send: Callable[[BatchStrOutput], None],
-    beat: Callable[[], None],
-) -> None:
-    """Decode what arrives until a :class:`~bough.ipc.messages.ShutdownReq`.
-
-    Args:
-        manager: does the work.
-        recv: waits for the next message; returns ``None`` when it has waited as long as a heartbeat may take.
-        send: passes a result on; must not block.
-        beat: called after every message and every fruitless wait, to show that the loop turns.
-    """
-    while True:
-        message = recv()
-        if isinstance(message, ShutdownReq):
-            return
-        if message is not None:
-            output = manager.handle_batch(message)
-            if output.deltas:
-                send(output)
-        beat()
-
-
 def _aborted(delta: OutputDelta, message: str, status_code: int = 500) -> OutputDelta:
     """The delta as the end of its request; without text, unless it is the scheduler's last."""
     delta.text = None if delta.finish_reason is None else delta.text or ""
     delta.finish_reason = FinishReason("abort", message=message, status_code=status_code)
     return delta
+
+
+def run_detokenizer_process(child: Child) -> int:
+    """Load the tokenizer, report, and decode until the end; returns the exit status."""
+    args = child.server_args
+    manager = DetokenizerManager(load_tokenizer(args.tokenizer_path or args.model_path))
+    channels = DetokenizerChannels(child.port_args)
+    child.ready()
+    gc.freeze()
+    manager.event_loop(channels)
+    channels.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_child(run_detokenizer_process, sys.argv[1:]))

@@ -70,11 +70,7 @@ def require_embeddings(manager: TokenizerManager) -> None:
 
 
 async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> list[Embedded]:
-    """Run requests; one result each, in their order.
-
-    Args:
-        manager: of the model.
-        made: the requests, at least one.
+    """Run requests, at least one; returns one result each, in their order.
 
     Raises:
         BoughError: if one of them cannot be made or taken, or fails; the others are ended.

@@ -1,4 +1,4 @@
-"""What a caller asks of an embedding or classification model.
+"""Requests to an embedding or classification model.
 
 :class:`EmbeddingReqInput` has the fields of ``POST /encode`` and ``POST /classify`` and of ``Engine.encode``. Like its
 sister for generating it is expanded at the edge, into one :class:`EmbeddingRequest` per prompt.
@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, TypeAlias
 
-import msgspec
 from msgspec import Meta
 
 from bough.errors import BadRequest
-from bough.json_words import wrong_field
+from bough.ipc.messages import TokenizedEmbeddingReqInput
 from bough.managers.io_struct import (
     NO_LOGS,
     GenerateRequest,
     QueueFields,
     RequestId,
+    check_types,
     is_nested,
-    new_request_id,
     pack_token_ids,
+    prompts_of,
+    request_ids,
 )
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
@@ -35,6 +36,10 @@ Prompt: TypeAlias = "str | tuple[str, str] | TokenIds"
 """A text, a pair of texts, or token ids."""
 
 _NOTHING_GENERATED = SamplingParams(max_new_tokens=0)
+
+
+_SAME_FOR_ALL = ("dimensions", "return_prompt_token_ids", "log_metrics", "no_logs", "priority", "timeout")
+"""Fields that all texts of a batch have in common."""
 
 
 class EmbeddingReqInput(QueueFields, kw_only=True):
@@ -68,7 +73,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
 
     @property
     def is_batch(self) -> bool:
-        """Whether the answer is a list: several texts were given, be it a list of one."""
+        """True if the answer is a list: several texts were given, be it a list of one."""
         return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
     def requests(self, *, max_outputs: int | None = None) -> Iterator[EmbeddingRequest]:
@@ -80,31 +85,17 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
         Raises:
             BadRequest: naming the field that is missing, of the wrong type or of the wrong length.
         """
-        for name, kind in _CHECKED_FIELDS:
-            try:
-                msgspec.convert(getattr(self, name), kind)
-            except msgspec.ValidationError as error:
-                raise wrong_field(name, error, getattr(self, name)) from None
-        if self.text is None and self.input_ids is None:
-            raise BadRequest("text or input_ids is required", param="text", code="missing_required_parameter")
-        if self.text is not None and self.input_ids is not None:
-            raise BadRequest("give either text or input_ids, not both", param="text")
-        param = "text" if self.text is not None else "input_ids"
-        prompts = _texts(self.text) if self.text is not None else _token_ids(self.input_ids)
+        check_types(self)
+        prompts, param = prompts_of(self.text, self.input_ids)
         return embedding_requests(
-            prompts,
+            [tuple(prompt) if isinstance(prompt, list) else prompt for prompt in prompts],
             param,
             is_batch=self.is_batch,
             rid=self.rid,
             max_outputs=max_outputs,
-            dimensions=self.dimensions,
             truncate_to=self.truncate_prompt_tokens,
-            return_prompt_token_ids=self.return_prompt_token_ids,
-            log_metrics=self.log_metrics,
-            no_logs=self.no_logs,
-            priority=self.priority,
-            timeout=self.timeout,
             extra_key=self.prefix_namespace,
+            **{name: getattr(self, name) for name in _SAME_FOR_ALL},
         )
 
 
@@ -123,14 +114,20 @@ class EmbeddingRequest(GenerateRequest, kw_only=True):
     """Most tokens: the end of the text, or of the second one of a pair, is cut off. -1: what the model takes;
     ``None``: what is too long is an error."""
 
+    def to_message(self, sampling_params: SamplingParams) -> TokenizedEmbeddingReqInput:
+        """Message to the scheduler, once the prompt is encoded; nothing is sampled."""
+        assert self.input_ids is not None, "encoded"
+        same = {name: getattr(self, name) for name in _SENT_AS_THEY_ARE}
+        return TokenizedEmbeddingReqInput(rid=self.rids[0], input_ids=self.input_ids.tobytes(), **same)
+
+
+_SENT_AS_THEY_ARE = set(TokenizedEmbeddingReqInput.__struct_fields__) - {"rid", "input_ids"}
+
 
 def probe_request(rid: str, *, is_generation: bool, max_new_tokens: int) -> GenerateRequest:
-    """A request that costs little, of the kind that a model answers; it is not counted.
+    """Request that costs little, of the kind that a model answers; it is not counted.
 
-    Args:
-        rid: its id.
-        is_generation: whether the model generates text.
-        max_new_tokens: tokens to generate, if it does.
+    ``max_new_tokens`` are generated, if the model generates text.
     """
     ids = pack_token_ids([0], "input_ids")
     if not is_generation:
@@ -152,10 +149,10 @@ def embedding_requests(
     """One request per prompt, made when it is asked for: thousands are too much work for one turn of an event loop.
 
     Args:
-        prompts: at least one.
-        param: what the client calls them.
-        is_batch: whether there may be several, so that errors say which.
-        rid: one id that is numbered for a batch, or one each; ``None`` for random ones.
+        prompts: texts, pairs of texts, or token ids.
+        param: the client's name for them.
+        is_batch: there may be several, so that errors say which.
+        rid: see :func:`request_ids`.
         max_outputs: most prompts allowed; ``None`` for no bound.
         truncate_to: see :attr:`EmbeddingRequest.truncate_to`.
         fields: further fields of all requests.
@@ -184,33 +181,3 @@ def embedding_requests(
             truncate_to=truncate_to,
             **fields,
         )
-
-
-def request_ids(rid: str | list[str] | None, count: int, *, is_batch: bool) -> Iterator[str]:
-    """Ids of ``count`` requests: those given, one that is numbered for a batch, or random ones."""
-    if isinstance(rid, list) and len(rid) != count:
-        raise BadRequest(f"rid has {len(rid)} entries for {count} prompts", param="rid")
-    for index in range(count):
-        if rid is None:
-            yield new_request_id()
-        elif isinstance(rid, str):
-            yield f"{rid}_{index}" if is_batch else rid
-        else:
-            yield rid[index]
-
-
-def _texts(text: str | list[str | list[str]]) -> list[Prompt]:
-    if isinstance(text, str):
-        return [text]
-    return [each if isinstance(each, str) else (each[0], each[1]) for each in text]
-
-
-def _token_ids(ids: Any) -> list[Prompt]:
-    if is_nested(ids):
-        return [pack_token_ids(prompt, f"input_ids[{index}]") for index, prompt in enumerate(ids)]
-    return [pack_token_ids(ids, "input_ids")]
-
-
-_CHECKED_FIELDS: tuple[tuple[str, Any], ...] = tuple(
-    (field.name, field.type) for field in msgspec.structs.fields(EmbeddingReqInput) if field.name != "input_ids"
-)

@@ -63,9 +63,7 @@ class Generation:
 def failure_of(reason: FinishReason | None, queue: SchedulerQueue) -> BoughError | None:
     """Error that a finish reason stands for; ``None`` for a normal end and for an abort that a client asked for.
 
-    Args:
-        reason: of a delta.
-        queue: knows after how long to try again if the queue was full, or too slow.
+    ``queue`` knows after how long to try again if it was full, or too slow.
     """
     if reason is None or reason.type != "abort" or reason.status_code is None:
         return None

@@ -1,4 +1,4 @@
-"""Whether the server is well: an explicit state, and heartbeats of every part.
+"""Health of the server: an explicit state, and heartbeats of every part.
 
 Three questions have three answers. *Alive* (``/health``): no part is dead or silent; cheap, asks nobody. *Ready*
 (``/ready``): alive, started, not draining, and the queue has room. *Works* (``/health_generate``): a token makes it
@@ -24,7 +24,7 @@ ProcessKey = tuple[str, int]
 
 
 class ServerState(Enum):
-    """Where the server is in its life. ``DEAD`` is final."""
+    """Stages in the life of a server; ``DEAD`` is final."""
 
     STARTING = "starting"
     READY = "ready"
@@ -36,13 +36,12 @@ _CLOSED = {ServerState.STARTING: "the server is starting", ServerState.DRAINING:
 
 
 class HealthMonitor:
-    """Keeps the state of the server and listens to heartbeats.
+    """Keeps the state of the server and listens to heartbeats of its parts.
 
     Args:
-        processes: the parts that send heartbeats.
+        processes: the parts.
         max_silence: seconds without a heartbeat after which a part counts as hung, beyond what it has asked for.
         max_queued_requests: queue length at which no further request is taken, or ``None``.
-        clock: monotonic seconds.
     """
 
     def __init__(
@@ -107,12 +106,12 @@ class HealthMonitor:
 
     @property
     def paused(self) -> bool:
-        """Whether nothing is computed at present because somebody has asked for that. The schedulers say so: whoever
+        """True if nothing is computed at present because somebody has asked for that. The schedulers say so: whoever
         has asked may have left before they did."""
         return bool(self._paused_ranks)
 
     def was_paused_since(self, moment: float) -> bool:
-        """Whether generation is paused, or was so at any time since ``moment``, seconds on ``clock``."""
+        """True if generation is paused, or was so at any time since ``moment``, seconds on ``clock``."""
         return self.paused or self._last_paused >= moment
 
     def on_progress(self) -> None:
@@ -128,7 +127,7 @@ class HealthMonitor:
             self._silence[key] += elapsed
 
     def why_not_alive(self) -> str | None:
-        """What is broken, in a few words, or ``None``."""
+        """Cause of a failure, in a few words, or ``None``."""
         if self.state is ServerState.DEAD:
             return self._cause_of_death
         for (process, rank), silence in self.silent_for(self._max_silence).items():

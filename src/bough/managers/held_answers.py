@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from bough.errors import Overloaded
 from bough.ipc.messages import OutputDelta
@@ -25,13 +26,10 @@ logger = logging.getLogger(__name__)
 
 
 class HeldAnswers:
-    """Total memory of a server's large answers.
+    """Total memory of a server's large answers, at most ``limit`` bytes.
 
     If it exceeds the limit, the largest answer that a client has been reading for longer than
     :data:`PATIENCE` is dropped, or else the largest one that is growing. A single answer may exceed the limit.
-
-    Args:
-        limit: most bytes in total.
     """
 
     def __init__(self, limit: int) -> None:
@@ -66,6 +64,7 @@ class HeldAnswers:
         return answer.num_bytes if answer.num_bytes > SMALL_ANSWER_BYTES else 0
 
 
+@dataclass(slots=True, eq=False)
 class HeldAnswer:
     """Memory of one answer, until it is :meth:`released <release>`.
 
@@ -75,15 +74,12 @@ class HeldAnswer:
         is_read: it is complete and being sent to the client.
     """
 
-    __slots__ = ("_answers", "_cut", "_since", "failure", "is_read", "num_bytes")
-
-    def __init__(self, answers: HeldAnswers) -> None:
-        self.num_bytes = 0
-        self.failure: Overloaded | None = None
-        self.is_read = False
-        self._answers: HeldAnswers | None = answers
-        self._cut: Callable[[], None] | None = None
-        self._since = 0.0
+    _answers: HeldAnswers | None
+    num_bytes: int = 0
+    failure: Overloaded | None = None
+    is_read: bool = False
+    _cut: Callable[[], None] | None = None
+    _since: float = 0.0
 
     @property
     def is_slow(self) -> bool:
@@ -97,14 +93,9 @@ class HeldAnswer:
         return self.failure
 
     def read(self, num_bytes: int, cut: Callable[[], None]) -> Overloaded | None:
-        """Count the response body, which replaces the data that it was made from.
+        """Count the response body, ``num_bytes`` long, which replaces the data that it was made from.
 
-        Args:
-            num_bytes: size of the body.
-            cut: closes the connection.
-
-        Returns:
-            An error if the answer must be dropped.
+        ``cut`` closes the connection. Returns an error if the answer must be dropped.
         """
         if self.hold(num_bytes - self.num_bytes) is None:
             self.is_read, self._cut, self._since = True, cut, time.monotonic()

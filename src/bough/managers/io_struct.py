@@ -1,4 +1,4 @@
-"""What a caller asks of the :class:`~bough.managers.tokenizer_manager.TokenizerManager`.
+"""Requests to the :class:`~bough.managers.tokenizer_manager.TokenizerManager`.
 
 :class:`GenerateReqInput` has the fields of ``POST /generate`` and of ``Engine.generate``: scalars for one prompt, lists
 for several. It is expanded at the edge into :class:`GenerateRequest`, one prompt each, and nothing behind that knows
@@ -10,8 +10,10 @@ from __future__ import annotations
 import os
 import time
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from itertools import repeat
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import msgspec
@@ -19,7 +21,7 @@ from msgspec import Meta
 
 from bough import ceilings
 from bough.errors import BadRequest
-from bough.ipc.messages import ThoughtMarkers, TokenizedGenerateReqInput
+from bough.ipc.messages import ThoughtMarkers, TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
 from bough.json_words import wrong_field
 from bough.managers.sessions import SessionParams, Turn
 from bough.other_engines import fields_of
@@ -37,6 +39,11 @@ MAX_TOKEN_IDS_LOGPROB = 1024
 MAX_RID_CHARS = 256
 MAX_TIMEOUT_SECONDS = 7 * 86_400.0
 MAX_CACHE_KEY_CHARS = 1024
+
+_SAME_FOR_ALL = (
+    *("stream", "return_text_in_logprobs", "return_prompt_token_ids", "log_metrics", "no_logs", "priority", "timeout"),
+)
+"""Fields that all prompts of a batch have in common."""
 
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
 """Fields that mean nothing without ``return_logprob``, and the values that say nothing."""
@@ -153,57 +160,46 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
             BadRequest: naming the field that is missing, of the wrong type or of the wrong length; before the first
                 request, but for what is wrong in a later one's sampling parameters.
         """
-        _check_types(self, text_name)
+        check_types(self, {"text": text_name})
         if max_outputs is not None:
             self._check_outputs(1, max_outputs, text_name)
-        texts, prompts = self._prompts(text_name)
-        batch = texts if texts is not None else prompts
-        assert batch is not None
-        size = len(batch)
-        is_batch = isinstance(self.text, list) if texts is not None else is_nested(self.input_ids)
+        has_session = self.session_params is not None
+        prompts, param = prompts_of(self.text, self.input_ids, text_name, may_be_empty=has_session)
+        size, is_batch = len(prompts), self.is_batch
         each_params = self._sampling_params(size, preferred)
         params = next(each_params)
         n = params.n
         if max_outputs is not None:
             self._check_outputs(n, max_outputs, text_name)
-        return_logprob = self._each("return_logprob", size, n)
-        logprob_start_len = self._each("logprob_start_len", size, n)
-        top_logprobs_num = self._each("top_logprobs_num", size, n)
-        token_ids_logprob = self._token_ids_logprob(size, n)
-        self._check_logprobs_wanted(return_logprob, logprob_start_len, top_logprobs_num, token_ids_logprob)
-        session_params = self._session_params(size, n)
+        each_field = {
+            **{name: self._each(name, size, n) for name in ("return_logprob", "logprob_start_len", "top_logprobs_num")},
+            "token_ids_logprob": self._token_ids_logprob(size, n),
+        }
+        self._check_logprobs_wanted(each_field)
+        each_field["session_params"] = self._session_params(size, n)
         extra_key = self._each("extra_key", size, 1)
         cache_salt = self._each("cache_salt", size, 1)
-        rids = self._rids(size, n)
-        for i in range(size):
+        rids = request_ids(self.rid, size, is_batch=is_batch, n=n)
+        same_for_all = {name: getattr(self, name) for name in _SAME_FOR_ALL}
+        for i, prompt in enumerate(prompts):
             if i > 0:
                 params = next(each_params)
                 if params.n != n:
                     raise BadRequest("sampling_params must have the same n for all prompts", param="sampling_params.n")
             yield GenerateRequest(
                 rids=rids[i * n : (i + 1) * n],
-                text=texts[i] if texts is not None else None,
-                input_ids=prompts[i] if prompts is not None else None,
-                prompt_param=_indexed(text_name if texts is not None else "input_ids", i if is_batch else None),
+                text=prompt if isinstance(prompt, str) else None,
+                input_ids=None if isinstance(prompt, str) else prompt,
+                prompt_param=f"{param}[{i}]" if is_batch else param,
                 sampling_params=params,
-                stream=self.stream,
-                return_logprob=return_logprob[i],
-                logprob_start_len=logprob_start_len[i],
-                top_logprobs_num=top_logprobs_num[i],
-                token_ids_logprob=token_ids_logprob[i],
-                return_text_in_logprobs=self.return_text_in_logprobs,
-                return_prompt_token_ids=self.return_prompt_token_ids,
-                log_metrics=self.log_metrics,
-                no_logs=self.no_logs,
-                priority=self.priority,
-                timeout=self.timeout,
                 extra_key=cache_namespace(extra_key[i], cache_salt[i]),
-                session_params=session_params[i],
+                **same_for_all,
+                **{name: values[i] for name, values in each_field.items()},
             )
 
     @property
     def is_batch(self) -> bool:
-        """Whether the answer is a list: several prompts were given, be it a list of one."""
+        """True if the answer is a list: several prompts were given, be it a list of one."""
         return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
     def _check_outputs(self, n: int, max_outputs: int, text_name: str) -> None:
@@ -215,38 +211,11 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 param=text_name if self.text is not None else "input_ids",
             )
 
-    def _prompts(self, text_name: str) -> tuple[list[str] | None, list[TokenIds] | None]:
-        if self.text is None and self.input_ids is None:
-            message = f"{text_name} or input_ids is required"
-            raise BadRequest(message, param=text_name, code="missing_required_parameter")
-        if self.text is not None and self.input_ids is not None:
-            raise BadRequest(f"give either {text_name} or input_ids, not both", param=text_name)
-        if self.text is not None:
-            texts = self.text if isinstance(self.text, list) else [self.text]
-            if not texts:
-                raise BadRequest(f"{text_name} must not be an empty list", param=text_name)
-            return texts, None
-        ids = self.input_ids
-        has_session = self.session_params is not None
-        if not isinstance(ids, (list, tuple, array)) or (len(ids) == 0 and not has_session):
-            raise BadRequest(
-                "input_ids must be a non-empty list of token ids, or a list of such lists", param="input_ids"
-            )
-        if not is_nested(ids):
-            return None, [pack_token_ids(ids, "input_ids", may_be_empty=has_session)]
-        return None, [
-            pack_token_ids(prompt, f"input_ids[{i}]", may_be_empty=has_session) for i, prompt in enumerate(ids)
-        ]
-
     def _sampling_params(self, size: int, preferred: dict[str, Any] | None) -> Iterator[SamplingParams]:
         """One per prompt, made when it is asked for: for thousands of prompts it is too much work for one turn."""
         given = self.sampling_params
         if isinstance(given, list):
-            if len(given) != size:
-                raise BadRequest(
-                    f"sampling_params has {len(given)} entries for {size} prompts", param="sampling_params"
-                )
-            for each in given:
+            for each in self._each("sampling_params", size, 1):
                 yield _to_sampling_params(each, preferred)
         else:
             yield from repeat(_to_sampling_params(given or {}, preferred), size)
@@ -261,12 +230,14 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
             raise BadRequest(f"{name} has {len(value)} entries for {size} prompts", param=name)
         return value
 
-    def _check_logprobs_wanted(self, wanted: list[bool], *given: list[Any]) -> None:
+    def _check_logprobs_wanted(self, given: dict[str, list[Any]]) -> None:
         """Raise :class:`BadRequest` if something is said about logprobs that are not returned.
 
         What is said once for all prompts needs one prompt that wants it; what is said of each, that prompt.
         """
-        for (name, default), values in zip(_ABOUT_LOGPROBS.items(), given, strict=True):
+        wanted = given["return_logprob"]
+        for name, default in _ABOUT_LOGPROBS.items():
+            values = given[name]
             ineffective = any(
                 value != default and not is_wanted for value, is_wanted in zip(values, wanted, strict=True)
             )
@@ -302,21 +273,6 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 raise BadRequest(f"{name} must hold at most {MAX_TOKEN_IDS_LOGPROB} ids, got {len(each)}", param=name)
         return [each or None for each in lists]
 
-    def _rids(self, size: int, n: int) -> list[str]:
-        given = self.rid
-        if given is None:
-            return [new_request_id() for _ in range(size * n)]
-        if isinstance(given, str):
-            if size * n == 1 and not self.is_batch:
-                return [given]
-            return [f"{given}_{i}" for i in range(size * n)]
-        if len(given) != size:
-            raise BadRequest(f"rid has {len(given)} entries for {size} prompts", param="rid")
-        rids = given if n == 1 else [f"{each}_{i}" for each in given for i in range(n)]
-        if len(set(rids)) != len(rids):
-            raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
-        return rids
-
 
 class GenerateRequest(msgspec.Struct, kw_only=True):
     """Generate from one prompt; ``n`` outputs if its sampling parameters say so."""
@@ -327,7 +283,7 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     input_ids: TokenIds | None = None
     """The prompt; filled in from ``text`` if that was given."""
     ids_are_ours: bool = False
-    """Whether ``input_ids`` come from the model's tokenizer and not from a client, so that they need no check."""
+    """True if ``input_ids`` come from the model's tokenizer and not from a client, so that they need no check."""
     prompt_param: str = "text"
     """What the client called the prompt, for error messages."""
     sampling_params: SamplingParams
@@ -353,11 +309,11 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     truncate_prompt_tokens: int | None = None
     """Keep so many tokens of the end of ``text``; all if ``None``."""
     add_special_tokens: bool = True
-    """Whether ``text`` gets what the tokenizer puts around texts; the same for all requests of a call."""
+    """True if ``text`` gets what the tokenizer puts around texts; the same for all requests of a call."""
     banned_sequences: TokenSequences = ()
     """The bad words of ``sampling_params``; filled in."""
     begins_in_thoughts: bool | None = None
-    """Whether an output begins inside the model's thoughts; ``None``: the end of the prompt tells."""
+    """True if an output begins inside the model's thoughts; ``None``: the end of the prompt tells."""
     call_triggers: tuple[str, ...] = ()
     """Markers of tool calls, which also end the thoughts."""
     stops_in_answer: bool = False
@@ -366,33 +322,41 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     """What the bound on thoughts in ``sampling_params`` is about; filled in."""
     session_params: SessionParams | None = None
     ends_context: bool = False
-    """Whether ``input_ids`` begin with the end of the message that the session's context ends with; what the context
+    """True if ``input_ids`` begin with the end of the message that the session's context ends with; what the context
     has of it is left out."""
     turn: Turn | None = None
     """The request as part of its session, once its prompt is complete."""
 
-    def to_message(self, sampling_params: SamplingParams) -> TokenizedGenerateReqInput:
-        """What the scheduler gets, once the prompt is encoded, with the parameters that fit into the context."""
+    def to_message(self, sampling_params: SamplingParams) -> TokenizedGenerateReqInput | TokenizedEmbeddingReqInput:
+        """Message to the scheduler, once the prompt is encoded, with the parameters that fit into the context."""
         assert self.input_ids is not None, "encoded"
-        return TokenizedGenerateReqInput(
-            rids=self.rids,
-            input_ids=self.input_ids.tobytes(),
-            sampling_params=sampling_params,
-            stream=self.stream,
-            return_logprob=self.return_logprob,
-            logprob_start_len=self.logprob_start_len,
-            top_logprobs_num=self.top_logprobs_num,
-            token_ids_logprob=self.token_ids_logprob,
-            priority=self.priority,
-            extra_key=self.extra_key,
-            banned_sequences=self.banned_sequences,
-            thoughts=self.thoughts,
-        )
+        same = {name: getattr(self, name) for name in _SENT_AS_THEY_ARE}
+        return TokenizedGenerateReqInput(input_ids=self.input_ids.tobytes(), sampling_params=sampling_params, **same)
+
+
+_SENT_AS_THEY_ARE = set(TokenizedGenerateReqInput.__struct_fields__) - {"input_ids", "sampling_params"}
 
 
 def new_request_id() -> str:
     """A random id, 32 hexadecimal digits."""
     return os.urandom(16).hex()
+
+
+def request_ids(rid: str | list[str] | None, count: int, *, is_batch: bool, n: int = 1) -> list[str]:
+    """Ids of ``n`` outputs for each of ``count`` prompts: those given, random ones, or one that is numbered.
+
+    With ``is_batch`` a list of prompts was given, be it a list of one.
+    """
+    if rid is None:
+        return [new_request_id() for _ in range(count * n)]
+    if isinstance(rid, str):
+        return [f"{rid}_{i}" for i in range(count * n)] if is_batch or n > 1 else [rid]
+    if len(rid) != count:
+        raise BadRequest(f"rid has {len(rid)} entries for {count} prompts", param="rid")
+    rids = rid if n == 1 else [f"{each}_{i}" for each in rid for i in range(n)]
+    if len(set(rids)) != len(rids):
+        raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
+    return rids
 
 
 def cache_namespace(extra_key: str | None, cache_salt: str | None) -> str | None:
@@ -425,6 +389,16 @@ def pack_token_ids(ids: Sequence[int] | TokenIds, param: str, *, may_be_empty: b
     return packed
 
 
+def plain(value: Any) -> Any:
+    """Arrays and tensors, of whatever library, and tuples as lists, two levels deep."""
+    if hasattr(value, "tolist") and not isinstance(value, array):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        nested = len(value) > 0 and (hasattr(value[0], "tolist") or isinstance(value[0], (list, tuple)))
+        return [plain(each) for each in value] if nested else list(value)
+    return value
+
+
 def _to_sampling_params(given: dict[str, Any], preferred: dict[str, Any] | None) -> SamplingParams:
     if preferred and not GRAMMAR_FIELDS.isdisjoint(given):
         preferred = {name: value for name, value in preferred.items() if name not in GRAMMAR_FIELDS}
@@ -446,28 +420,56 @@ def _supported(sampling_params: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_nested(ids: Any) -> bool:
-    """Whether token ids are a list of prompts, and not one prompt."""
+    """True if token ids are a list of prompts, and not one prompt."""
     return isinstance(ids, (list, tuple)) and len(ids) > 0 and isinstance(ids[0], (list, tuple, array))
 
 
-def _indexed(name: str, index: int | None) -> str:
-    return name if index is None else f"{name}[{index}]"
+def prompts_of(
+    text: Any, input_ids: Any, text_name: str = "text", *, may_be_empty: bool = False
+) -> tuple[list[Any], str]:
+    """Prompts of a request, texts or packed token ids, and the name of their field.
+
+    ``text_name`` is what the caller calls ``text``; a prompt has tokens unless it ``may_be_empty``.
+
+    Raises:
+        BadRequest: naming the field that is missing or wrong.
+    """
+    if text is None and input_ids is None:
+        message = f"{text_name} or input_ids is required"
+        raise BadRequest(message, param=text_name, code="missing_required_parameter")
+    if text is not None and input_ids is not None:
+        raise BadRequest(f"give either {text_name} or input_ids, not both", param=text_name)
+    if text is not None:
+        if text == []:
+            raise BadRequest(f"{text_name} must not be an empty list", param=text_name)
+        return text if isinstance(text, list) else [text], text_name
+    name = "input_ids"
+    if not isinstance(input_ids, (list, tuple, array)) or (len(input_ids) == 0 and not may_be_empty):
+        raise BadRequest(f"{name} must be a non-empty list of token ids, or a list of such lists", param=name)
+    if not is_nested(input_ids):
+        return [pack_token_ids(input_ids, name, may_be_empty=may_be_empty)], name
+    return [
+        pack_token_ids(prompt, f"{name}[{i}]", may_be_empty=may_be_empty) for i, prompt in enumerate(input_ids)
+    ], name
 
 
-def _check_types(request: GenerateReqInput, text_name: str) -> None:
-    for name, default, kind in _CHECKED_FIELDS:
+def check_types(request: msgspec.Struct, names: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Check the types of fields other than ``input_ids``, which a caller of an Engine has set unchecked.
+
+    Raises:
+        BadRequest: naming the field at fault, as in ``names`` if it is there.
+    """
+    for name, default, kind in _checked_fields(type(request)):
         value = getattr(request, name)
         if value is default:
             continue
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            shown = text_name if name == "text" else name
-            raise wrong_field(shown, error, value) from None
+            raise wrong_field(names.get(name, name), error, value) from None
 
 
-_CHECKED_FIELDS: tuple[tuple[str, Any, Any], ...] = tuple(
-    (field.name, field.default, field.type)
-    for field in msgspec.structs.fields(GenerateReqInput)
-    if field.name != "input_ids"
-)
+@cache
+def _checked_fields(struct: type[msgspec.Struct]) -> tuple[tuple[str, Any, Any], ...]:
+    fields = msgspec.structs.fields(struct)
+    return tuple((field.name, field.default, field.type) for field in fields if field.name != "input_ids")

@@ -28,17 +28,13 @@ class LiveOutputs:
     """Takes outputs in, sends them, gives them up and lets them go; what they take is given back exactly once.
 
     An output that is given up stays here, as abandoned, until the scheduler's last word on it, which would else reach
-    whoever uses its id next.
-
-    Args:
-        send: hands a message to the scheduler; never blocks.
-        records: where ends are recorded that the engine does not tell of.
-        waiting: the bound on what waits.
-        queue: the scheduler's.
+    the next request that uses its id.
 
     Attributes:
         by_id: every output that is alive.
-        records, waiting, queue: as given.
+        records: where ends are recorded that the engine does not report.
+        waiting: the bound on what waits.
+        queue: the scheduler's.
     """
 
     def __init__(
@@ -55,8 +51,6 @@ class LiveOutputs:
         """Of each call that waits for its ids: whether they were aborted meanwhile."""
         self._send = send
         self.records = records
-
-    # --- coming ---------------------------------------------------------------------------------------------------
 
     async def wait_until_free(self, rids: Iterable[str]) -> set[str]:
         """Wait for outputs with these ids that were given up to be gone from the engine.
@@ -98,12 +92,7 @@ class LiveOutputs:
         signal: ReadySignal,
         aborted: Collection[str] = (),
     ) -> list[ReqState]:
-        """The outputs of a call, whose ids are free.
-
-        Args:
-            requests: of the call.
-            signal: of its waiter.
-            aborted: ids of outputs that are aborted already.
+        """Register the outputs of a call, whose ids are free; those in ``aborted`` are aborted already.
 
         Raises:
             PayloadTooLarge, Overloaded: if too much waits, or would; then nothing has changed.
@@ -122,19 +111,10 @@ class LiveOutputs:
     def send(
         self, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput, states: Sequence[ReqState]
     ) -> list[OutputDelta]:
-        """Send a request to the scheduler, unless all its outputs were aborted meanwhile.
-
-        Args:
-            message: the request.
-            states: of its outputs.
-
-        Returns:
-            The last deltas of its outputs, if nothing was sent.
-        """
+        """Send a request; if all its outputs were aborted meanwhile, return their last deltas instead."""
         if all(state.abort_reason is not None for state in states):
             return [aborted_delta(state, state.abort_reason or "aborted") for state in states]
         sent_time = time.monotonic()
-        message.arrival_time, message.timeout = states[0].created_time, states[0].obj.timeout
         self._send(message)
         self.records.on_sent(states[0])
         self.queue.acquire(states)
@@ -143,8 +123,6 @@ class LiveOutputs:
             if state.abort_reason is not None:
                 self._send(AbortReq(state.rid, exact=True))
         return []
-
-    # --- going ----------------------------------------------------------------------------------------------------
 
     def abort(self, rid: str = "", *, abort_all: bool = False) -> None:
         """End every output whose id starts with ``rid``, or all of them; each still gets its last delta.
@@ -180,13 +158,7 @@ class LiveOutputs:
             self.abandon(state)
 
     def refuse(self, requests: Iterable[GenerateRequest], states: Iterable[ReqState], error: Exception) -> None:
-        """A call cannot be taken: neither the scheduler nor anybody else has to do with it any more.
-
-        Args:
-            requests: of the call.
-            states: of its outputs, as far as they were added.
-            error: why.
-        """
+        """Give up a call that cannot be taken, with as many of its outputs as were added."""
         by_id = {state.rid: state for state in states}
         for request in requests:
             for rid in request.rids:

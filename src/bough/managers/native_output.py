@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -29,23 +29,9 @@ _encode = msgspec.json.encode
 _Raw = msgspec.Raw
 
 
-class GrowingList(Protocol):
-    """A list of logprobs that is added to, and handed out again and again."""
-
-    def extend(self, values: Sequence[Any]) -> None:
-        """Append what is new."""
-        ...
-
-    def value(self) -> Any:
-        """The list as it is now; it does not change when more is added."""
-        ...
-
-    def clear(self) -> None:
-        """Begin anew."""
-        ...
-
-
 class _ObjectList:
+    """A list of logprobs that grows, and is handed out again and again."""
+
     __slots__ = ("_values",)
 
     def __init__(self) -> None:
@@ -55,6 +41,7 @@ class _ObjectList:
         self._values += values
 
     def value(self) -> Any:
+        """The list as it is now; it does not change when more is added."""
         return self._values.copy()
 
     def clear(self) -> None:
@@ -62,6 +49,8 @@ class _ObjectList:
 
 
 class _JsonList:
+    """The same as JSON."""
+
     __slots__ = ("_inside",)
 
     def __init__(self) -> None:
@@ -92,25 +81,6 @@ class NativeOutput:
         as_json: whether answers are to be encoded as JSON; then what grows is :class:`msgspec.Raw` in them.
     """
 
-    __slots__ = (
-        "_answer",
-        "_as_json",
-        "_cached_tokens",
-        "_frame",
-        "_has_text",
-        "_ids",
-        "_ids_json",
-        "_incremental",
-        "_info",
-        "_logprobs",
-        "_num_retractions",
-        "_reasoning",
-        "_state",
-        "_text",
-        "_text_json",
-        "_weight_versions",
-    )
-
     def __init__(
         self,
         state: ReqState,
@@ -130,7 +100,7 @@ class NativeOutput:
         # The same if answers are JSON: the inside of a string and of an array.
         self._text_json = bytearray()
         self._ids_json = bytearray()
-        new_list: Callable[[], GrowingList] = _JsonList if as_json else _ObjectList
+        new_list: Callable[[], _ObjectList | _JsonList] = _JsonList if as_json else _ObjectList
         self._logprobs: NativeLogprobs | None = None
         if request.return_logprob:
             token_text = None
@@ -191,14 +161,15 @@ class NativeOutput:
                 answer["text"] = self._text
             answer["output_ids"] = self._ids.copy()
             answer["meta_info"] = info
+        # Set one by one: a call per event would cost more than all of this.
         info["finish_reason"] = None if delta.finish_reason is None else finish_reason_dict(delta.finish_reason)
         info["prompt_tokens"] = delta.prompt_tokens
         info["completion_tokens"] = delta.completion_tokens
         info["cached_tokens"] = delta.cached_tokens
         info["num_retractions"] = delta.num_retractions
+        info["weight_version"] = self._state.weight_versions[-1][0]
         if self._reasoning is not None:
             info["reasoning_tokens"] = self._reasoning.total
-        info["weight_version"] = self._state.weight_versions[-1][0]
         if delta.finish_reason is not None:
             info.update(_at_the_end(self._state, delta))
         if self._logprobs is not None:
@@ -249,7 +220,9 @@ class NativeOutput:
 class NativeLogprobs:
     """The logprob lists of ``meta_info``; which of them exist depends on the request."""
 
-    def __init__(self, state: ReqState, token_text: TokenText | None, new_list: Callable[[], GrowingList]) -> None:
+    def __init__(
+        self, state: ReqState, token_text: TokenText | None, new_list: Callable[[], _ObjectList | _JsonList]
+    ) -> None:
         self._token_text = token_text
         self._has_top = state.obj.top_logprobs_num > 0
         self._has_chosen = state.obj.token_ids_logprob is not None
@@ -314,13 +287,6 @@ def meta_info(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
     if delta.finish_reason is not None:
         info.update(_at_the_end(state, delta))
     return info
-
-
-TIMES = (
-    *("e2e_latency", "request_received_ts", "request_finished_ts", "api_server_dispatch_finish_ts", "queue_time"),
-    *("forward_entry_time", "first_token_latency", "prefill_finished_time", "decode_throughput"),
-)
-"""Members of ``meta_info`` that are different each time."""
 
 
 def _at_the_end(state: ReqState, delta: OutputDelta) -> dict[str, Any]:

@@ -41,9 +41,7 @@ class OutputHandler:
     def hand_out(self, deltas: Sequence[OutputDelta], outbox: Outbox | None) -> None:
         """Hand out the deltas of a step.
 
-        Args:
-            deltas: of the step.
-            outbox: gets events that are made here, and is written when it is full; ``None`` leaves them to the waiters.
+        ``outbox`` gets events that are made here, and is written when it is full; ``None`` leaves them to the waiters.
         """
         now = time.monotonic()
         outputs, records = self._outputs, self._records

@@ -16,9 +16,7 @@ from typing import TypeVar
 
 from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import EmbeddingRequest
-from bough.managers.io_struct import GenerateRequest
 from bough.managers.worker_lane import WorkerLane
-from bough.sampling.bad_words import TokenSequences, sequences_of
 from bough.tokenization.tokenizer import TokenIds, Tokenizer, check_text
 
 T = TypeVar("T")
@@ -50,9 +48,7 @@ SPARE_TOKENS = 64
 class PromptEncoder:
     """Encodes texts and runs other work whose cost grows with a prompt.
 
-    Args:
-        tokenizer: encodes.
-        max_prompt_tokens: prompts that cannot possibly be this short are refused unread.
+    Prompts that cannot possibly be as short as ``max_prompt_tokens`` are refused unread.
     """
 
     def __init__(self, tokenizer: Tokenizer, max_prompt_tokens: int) -> None:
@@ -67,17 +63,12 @@ class PromptEncoder:
     async def encode(
         self, texts: Sequence[str], params: Sequence[str], *, add_special_tokens: bool = True, bounded: bool = True
     ) -> list[TokenIds]:
-        """Token ids of plain texts.
+        """Token ids of plain texts; ``params`` are the client's names for them, for errors.
 
-        Args:
-            texts: prompts.
-            params: what the client called each of them, for errors.
-            add_special_tokens: with what the tokenizer puts around a text, such as a BOS token.
-            bounded: see :meth:`check_length`.
+        With ``add_special_tokens``, a text gets what the tokenizer puts around one, such as a BOS token.
 
         Raises:
-            BadRequest: if a text is certainly longer than a prompt may be, or cannot be encoded.
-            PayloadTooLarge: if a text is longer than any may be.
+            BadRequest, PayloadTooLarge: see :meth:`check_length`; or if a text cannot be encoded.
         """
         for text, param in zip(texts, params, strict=True):
             self.check_length(len(text), param, bounded=bounded)
@@ -89,47 +80,34 @@ class PromptEncoder:
             )
         return encoded
 
-    async def encode_segments(
-        self,
-        segments: Sequence[tuple[str, str | None]],
-        params: Sequence[tuple[str, str]],
-        limits: Sequence[int | None],
-    ) -> list[tuple[TokenIds, bytes | None]]:
-        """Token ids of texts and pairs of texts, with what the tokenizer puts around and between them.
+    async def encode_segments(self, requests: Sequence[EmbeddingRequest], limits: Sequence[int | None]) -> None:
+        """Give requests the token ids of their text, or pair of texts, and which text of a pair each belongs to.
 
-        Args:
-            segments: texts, each with the second one of its pair.
-            params: what the client called the first, and the second one, for errors.
-            limits: most tokens of each, to be cut to; ``None``: as they are.
-
-        Returns:
-            Ids, and for pairs which text each belongs to (see :meth:`Tokenizer.encode_segments`).
+        ``limits`` are the most tokens of each, to be cut to; ``None``: as they are.
 
         Raises:
             BadRequest: if a text cannot be encoded, or cutting the second would leave nothing of it.
         """
         num_chars = 0
-        bounded: list[tuple[str, str | None]] = []
-        for (first, second), names, limit in zip(segments, params, limits, strict=True):
-            texts = [first] if second is None else [first, second]
+        segments: list[tuple[str, str | None]] = []
+        firsts = [request.first_param or request.prompt_param for request in requests]
+        for request, first_param, limit in zip(requests, firsts, limits, strict=True):
+            texts = [request.text or "", *(() if request.text_pair is None else (request.text_pair,))]
             if limit is not None:
-                texts[-1] = self._beginning(texts[-1], limit)
-            for text, param in zip(texts, names, strict=False):
+                texts[-1] = texts[-1][: self._most_chars(limit)]
+            for text, param in zip(texts, (first_param, request.prompt_param), strict=False):
                 self.check_length(len(text), param)
                 check_text(text, param)
                 num_chars += len(text)
-            bounded.append((texts[0], None if second is None else texts[1]))
-        firsts = [first for first, _ in params]
-        return await self.run(num_chars, lambda: self._tokenizer.encode_segments(bounded, limits, firsts))
+            segments.append((texts[0], texts[1] if len(texts) > 1 else None))
+        encoded = await self.run(num_chars, lambda: self._tokenizer.encode_segments(segments, limits, firsts))
+        for request, (ids, token_types) in zip(requests, encoded, strict=True):
+            request.input_ids, request.token_types = ids, token_types
 
     def ending(self, text: str, num_tokens: int) -> str:
         """As much of a text as its last ``num_tokens`` tokens can possibly stand for, and a little more; or as much as
         is encoded at all."""
         return text[-self._most_chars(num_tokens) :]
-
-    def _beginning(self, text: str, num_tokens: int) -> str:
-        """The same of its first tokens."""
-        return text[: self._most_chars(num_tokens)]
 
     def _most_chars(self, num_tokens: int) -> int:
         token_bytes = self._max_token_bytes
@@ -145,13 +123,12 @@ class PromptEncoder:
         Args:
             render: makes the text of it.
             num_chars: about how much text it goes through.
-            param: what the client called it, for errors.
-            keep: how many tokens of its end are wanted, at least; ``None``: all.
+            param: the client's name for it, for errors.
+            keep: least number of tokens of its end that are wanted; ``None``: all.
             bounded: see :meth:`check_length`.
 
         Raises:
-            BadRequest: if the template refuses the conversation, or it is certainly too long.
-            PayloadTooLarge: if its text is longer than any may be.
+            BadRequest, PayloadTooLarge: see :meth:`check_length`; or if the template refuses the conversation.
         """
 
         def work() -> TokenIds:
@@ -163,45 +140,27 @@ class PromptEncoder:
 
         return await self.run(num_chars, work)
 
-    async def encode_bad_words(self, words: tuple[str, ...], vocab_size: int) -> TokenSequences:
-        """See :func:`~bough.sampling.bad_words.sequences_of`; always in a thread: many short texts take long, too."""
-        return await self.run_apart(partial(sequences_of, words, self._tokenizer, vocab_size))
-
     def check_length(self, num_chars: int, param: str, *, bounded: bool = True) -> None:
-        """See to it that a text of so many characters may be encoded.
-
-        Args:
-            num_chars: of the text.
-            param: what the client called it.
-            bounded: whether it is a prompt, and not only to be measured.
+        """Refuse a text that is too long to be encoded; it is a prompt if ``bounded``, and else only measured.
 
         Raises:
-            BadRequest: if it is a prompt and has more tokens than that may have, by more than :data:`SPARE_TOKENS`:
-                what is about to be cut to the length of a prompt may have so many more.
-            PayloadTooLarge: if it is none, and longer than any text may be.
+            BadRequest: if a prompt has more tokens than it may have, by more than :data:`SPARE_TOKENS`: what is about
+                to be cut to the length of a prompt may have so many more.
+            PayloadTooLarge: if another text is longer than any may be.
         """
-        if num_chars > self._max_chars:
-            if not bounded:
-                raise PayloadTooLarge(
-                    f"{param} has {num_chars} characters, and at most {self._max_chars} are encoded", param=param
-                )
-            raise BadRequest(
-                f"This model's maximum prompt length is {self._max_prompt_tokens} tokens. However, your prompt has "
-                f"{num_chars} characters, of which at most {self._max_chars} are encoded.",
-                param=param,
-                code="context_length_exceeded",
-            )
+        if num_chars > self._max_chars and not bounded:
+            problem = f"{param} has {num_chars} characters, and at most {self._max_chars} are encoded"
+            raise PayloadTooLarge(problem, param=param)
         token_bytes = self._max_token_bytes if bounded else None
-        if token_bytes is None:
+        least = 0 if token_bytes is None else -(-num_chars // token_bytes)
+        if num_chars > self._max_chars:
+            what = f"of which at most {self._max_chars} are encoded"
+        elif least > self._max_prompt_tokens + SPARE_TOKENS:
+            what = f"which are at least {least} tokens"
+        else:
             return
-        least = -(-num_chars // token_bytes)
-        if least > self._max_prompt_tokens + SPARE_TOKENS:
-            raise BadRequest(
-                f"This model's maximum prompt length is {self._max_prompt_tokens} tokens. However, your prompt has "
-                f"{num_chars} characters, which are at least {least} tokens.",
-                param=param,
-                code="context_length_exceeded",
-            )
+        problem = f"This model's maximum prompt length is {self._max_prompt_tokens} tokens. However, your prompt has"
+        raise BadRequest(f"{problem} {num_chars} characters, {what}.", param=param, code="context_length_exceeded")
 
     async def run(self, num_chars: int, work: Callable[[], T]) -> T:
         """Run ``work`` here or in a worker thread, by the amount of text that it has to go through."""
@@ -255,63 +214,3 @@ def _pieces(texts: Sequence[str]) -> Iterator[list[str]]:
         num_chars += len(text)
     if piece:
         yield piece
-
-
-async def encode_bad_words(encoder: PromptEncoder | None, requests: Sequence[GenerateRequest], vocab_size: int) -> None:
-    """Give requests the tokens of their bad words; what several of them have is encoded once, in a thread.
-
-    Args:
-        encoder: there is one if there are bad words.
-        requests: their banned tokens are set.
-        vocab_size: number of token ids.
-
-    Raises:
-        BadRequest: see :func:`~bough.sampling.bad_words.sequences_of`.
-    """
-    known: dict[tuple[str, ...], TokenSequences] = {}
-    for request in requests:
-        words = request.sampling_params.bad_words
-        if not words:
-            continue
-        if words not in known:
-            assert encoder is not None, "checked before"
-            known[words] = await encoder.encode_bad_words(words, vocab_size)
-        request.banned_sequences = known[words]
-
-
-async def encode_segments(
-    encoder: PromptEncoder | None, requests: Sequence[GenerateRequest], max_prompt_tokens: int
-) -> None:
-    """Give those requests for vectors their token ids that are pairs, or to be cut.
-
-    Args:
-        encoder: there is one if there are texts.
-        requests: some of them; their ids and token types are set.
-        max_prompt_tokens: what the model takes.
-
-    Raises:
-        BadRequest: see :meth:`PromptEncoder.encode_segments`.
-    """
-    chosen: list[EmbeddingRequest] = []
-    limits: list[int | None] = []
-    for request in requests:
-        if not isinstance(request, EmbeddingRequest):
-            continue
-        limit = None
-        if request.truncate_to is not None:
-            limit = max_prompt_tokens if request.truncate_to == -1 else min(request.truncate_to, max_prompt_tokens)
-        if request.input_ids is not None:
-            request.input_ids = request.input_ids[:limit]
-        elif limit is not None or request.text_pair is not None:
-            chosen.append(request)
-            limits.append(limit)
-    if not chosen:
-        return
-    assert encoder is not None, "checked before"
-    encoded = await encoder.encode_segments(
-        [(request.text or "", request.text_pair) for request in chosen],
-        [(request.first_param or request.prompt_param, request.prompt_param) for request in chosen],
-        limits,
-    )
-    for request, (ids, token_types) in zip(chosen, encoded, strict=True):
-        request.input_ids, request.token_types = ids, token_types

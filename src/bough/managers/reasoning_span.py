@@ -23,13 +23,7 @@ _PROMPT_END = 32
 
 
 class ReasoningMarkers:
-    """Knows how the thoughts of a model are marked.
-
-    Args:
-        format_: how the model marks its thoughts.
-        tokenizer: the model's.
-        template: the model's, if it has one.
-    """
+    """Knows how the thoughts of a model are marked."""
 
     def __init__(self, format_: ReasoningFormat, tokenizer: Tokenizer, template: ChatTemplate | None = None) -> None:
         self.format = format_
@@ -37,7 +31,7 @@ class ReasoningMarkers:
         self._template = template
 
     def begins_inside(self, prompt: TokenIds) -> bool:
-        """Whether an answer to ``prompt`` begins inside the thoughts."""
+        """True if an answer to ``prompt`` begins inside the thoughts."""
         end = self.tokenizer.decode(prompt[-_PROMPT_END:].tolist(), skip_special_tokens=False)
         return self.format.begins_inside(end)
 
@@ -84,13 +78,7 @@ class ReasoningMarkers:
 def reasoning_markers(
     server_args: ServerArgs, tokenizer: Tokenizer | None, template: ChatTemplate | None
 ) -> ReasoningMarkers | None:
-    """How the thoughts of a model are told apart; ``None`` if it is not known to have any.
-
-    Args:
-        server_args: resolved options.
-        tokenizer: the model's; ``None`` if there are ids only.
-        template: the model's, if it has one.
-    """
+    """Markers of a model's thoughts; ``None`` if it is not known to have any, or there is no tokenizer."""
     if tokenizer is None:
         return None
     sources = template.sources.values() if template is not None else ()
@@ -102,11 +90,7 @@ class ReasoningSpan:
     """Counts the thinking tokens of one output, without their markers, as the chat routes do.
 
     It reads the text of all tokens, including special ones, because the answer's own text may lack the markers.
-
-    Args:
-        markers: thinking markers of the model.
-        inside: the output begins inside the thoughts.
-        parser: separates thoughts from the answer; ``None`` for a parser without tool calls.
+    ``parser`` separates thoughts from the answer; ``None`` for a parser without tool calls.
     """
 
     __slots__ = ("_bytes", "_counter", "_decode", "_parser")

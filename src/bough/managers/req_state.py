@@ -1,4 +1,4 @@
-"""What the main process knows about one output that is being generated, and how its waiter learns of news."""
+"""State of one output that is being generated, and the signal to its waiter."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import copy
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from bough.errors import BoughError
@@ -13,7 +14,7 @@ from bough.ipc.coalescing import FOLD_LENGTH, merge_deltas
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.held_answers import logprob_bytes
 from bough.managers.io_struct import GenerateRequest
-from bough.observability.request_context import CURRENT
+from bough.observability.request_context import CURRENT, RequestContext
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +27,7 @@ predictors, so that making the next event would take twice as long; after more t
 and the first one should not wait for the last."""
 
 Outbox = list[tuple[asyncio.WriteTransport, bytes]]
-"""What is to be written to which connection, in order."""
+"""Bytes to write, with their connections, in order."""
 
 
 def write_all(outbox: Outbox) -> None:
@@ -44,7 +45,7 @@ class Sink(Protocol):
     """Deals at once with deltas that are not the last, without a turn of the waiter."""
 
     def ready(self) -> bool:
-        """Whether there is any use in trying :meth:`take` until the waiter waits the next time."""
+        """True if there is any use in trying :meth:`take` until the waiter waits the next time."""
         ...
 
     def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
@@ -56,6 +57,7 @@ class Sink(Protocol):
         ...
 
 
+@dataclass(slots=True, eq=False)
 class ReadySignal:
     """Tells the one waiter of a call which of its outputs have news.
 
@@ -63,15 +65,12 @@ class ReadySignal:
         sink: where deltas go while the waiter waits and nothing has been left to it, so that all stays in order.
     """
 
-    __slots__ = ("_error", "_on_end", "_ready", "_unfinished", "_waiter", "sink")
-
-    def __init__(self) -> None:
-        self.sink: Sink | None = None
-        self._unfinished = 0
-        self._on_end: Callable[[], None] | None = None
-        self._ready: list[ReqState] = []
-        self._waiter: asyncio.Future[None] | None = None
-        self._error: BoughError | None = None
+    sink: Sink | None = None
+    _unfinished: int = 0
+    _on_end: Callable[[], None] | None = None
+    _ready: list[ReqState] = field(default_factory=list)
+    _waiter: asyncio.Future[None] | None = None
+    _error: BoughError | None = None
 
     def mark(self, state: ReqState) -> None:
         """``state`` has news that were not taken yet."""
@@ -127,6 +126,7 @@ class ReadySignal:
         return ready
 
 
+@dataclass(slots=True, eq=False)
 class ReqState:
     """One output, from its registration to its last delta: the one place of the main process that a request changes.
 
@@ -150,54 +150,28 @@ class ReqState:
             clock; 0.0 until then.
     """
 
-    __slots__ = (
-        "abandoned",
-        "abort_reason",
-        "completion_tokens",
-        "context",
-        "created_time",
-        "event",
-        "finished",
-        "finished_time",
-        "first_token_time",
-        "gone",
-        "index",
-        "last_time",
-        "last_token_time",
-        "obj",
-        "out_list",
-        "queue_time",
-        "ready",
-        "rid",
-        "sent",
-        "sent_time",
-        "waiting_bytes",
-        "weight_versions",
-    )
-
-    def __init__(self, rid: str, index: int, obj: GenerateRequest, event: ReadySignal, created_time: float) -> None:
-        self.rid = rid
-        self.index = index
-        self.obj = obj
-        self.event = event
-        self.out_list: list[OutputDelta] = []
-        self.ready = False
-        self.finished = False
-        self.sent = False
-        self.sent_time = 0.0
-        self.queue_time: float | None = None
-        self.abandoned = False
-        self.abort_reason: str | None = None
-        self.waiting_bytes = 0
-        self.context = CURRENT.get()
-        self.weight_versions: tuple[tuple[str, int], ...] = (("", 0),)
-        self.completion_tokens = 0
-        self.created_time = created_time
-        self.first_token_time = 0.0
-        self.last_token_time = 0.0
-        self.finished_time = 0.0
-        self.last_time = 0.0
-        self.gone: asyncio.Future[None] | None = None
+    rid: str
+    index: int
+    obj: GenerateRequest
+    event: ReadySignal
+    created_time: float
+    context: RequestContext | None = field(default_factory=CURRENT.get)
+    out_list: list[OutputDelta] = field(default_factory=list)
+    ready: bool = False
+    finished: bool = False
+    sent: bool = False
+    abandoned: bool = False
+    abort_reason: str | None = None
+    waiting_bytes: int = 0
+    weight_versions: tuple[tuple[str, int], ...] = (("", 0),)
+    completion_tokens: int = 0
+    queue_time: float | None = None
+    sent_time: float = 0.0
+    first_token_time: float = 0.0
+    last_token_time: float = 0.0
+    finished_time: float = 0.0
+    last_time: float = 0.0
+    gone: asyncio.Future[None] | None = None
 
     def stages(self) -> dict[str, tuple[float, float]]:
         """When each stage of :data:`~bough.observability.metrics.STAGES` began and ended, monotonic seconds.
@@ -230,9 +204,7 @@ class ReqState:
     def push(self, delta: OutputDelta, outbox: Outbox | None = None) -> None:
         """Add what the engine sent, and wake the waiter if this concerns it.
 
-        Args:
-            delta: what has come.
-            outbox: gets what a sink makes of it; without one it is the waiter's.
+        ``outbox`` gets what a sink makes of it; without one it is the waiter's.
         """
         if self.abandoned:
             return

@@ -1,4 +1,4 @@
-"""What a request may ask of this model, checked before anything is sent to the engine."""
+"""Limits of requests, checked before anything is sent to the engine."""
 
 from __future__ import annotations
 
@@ -35,28 +35,20 @@ class RequestLimits:
     """The limits of one server.
 
     Attributes:
+        args: options of the server, of which some are limits.
         vocab_size: token ids are less than this.
         context_len: most tokens of one request, prompt and output together.
         max_prompt_tokens: most tokens of a prompt.
         has_tokenizer: whether prompts may be text, and outputs have text.
-        max_parallel_samples: largest ``n``.
-        max_logprobs: most alternatives per position.
-        max_stop_strings: most stop strings, and as many patterns.
-        max_grammar_bytes: longest schema, pattern, grammar or list of choices that a client may send.
-        max_grammar_depth: deepest nesting of brackets in such a schema or structural tag.
         pooling: what the model makes of a prompt; ``None`` if it generates text.
         marks_thoughts: whether it is known how the model marks its thoughts, so that they can be bounded.
     """
 
+    args: ServerArgs
     vocab_size: int
     context_len: int
     max_prompt_tokens: int
     has_tokenizer: bool
-    max_parallel_samples: int = ceilings.PARALLEL_SAMPLES
-    max_logprobs: int = ceilings.TOP_LOGPROBS
-    max_stop_strings: int = ceilings.STOP_STRINGS
-    max_grammar_bytes: int = ceilings.GRAMMAR_BYTES
-    max_grammar_depth: int = ceilings.GRAMMAR_DEPTH
     pooling: PoolingConfig | None = None
     marks_thoughts: bool = False
 
@@ -73,25 +65,20 @@ class RequestLimits:
         """The limits that follow from options, model, and what the scheduler reports (all of it optional)."""
         context_len = min(model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len))
         return cls(
+            args=args,
             vocab_size=scheduler_info.get("vocab_size", model_config.vocab_size),
             context_len=context_len,
             max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
             has_tokenizer=has_tokenizer,
-            max_parallel_samples=args.max_parallel_samples,
-            max_logprobs=args.max_logprobs,
-            max_stop_strings=args.max_stop_strings,
-            max_grammar_bytes=args.max_grammar_size,
-            max_grammar_depth=args.max_grammar_depth,
             pooling=model_config.pooling,
             marks_thoughts=marks_thoughts,
         )
 
     def check_each(self, requests: Sequence[GenerateRequest]) -> Iterator[int]:
-        """What can be said about the requests of a call before their prompts are encoded; parameters that several share
-        are looked at once.
+        """Check the requests of a call before their prompts are encoded; parameters that several share, once.
 
         Yields:
-            how much work was done, for :data:`WORK_PER_TURN`.
+            Work that was done, for :data:`WORK_PER_TURN`.
 
         Raises:
             BadRequest: naming the field at fault.
@@ -119,23 +106,21 @@ class RequestLimits:
         tag_is_ours: bool = False,
         grammar_param: str | None = None,
     ) -> None:
-        """What can be said about sampling parameters alone.
+        """Check sampling parameters on their own.
 
         Args:
             params: of a request.
-            named: from a field to what the client called it, for errors.
+            named: from a field to the client's name for it, for errors.
             tag_is_ours: see :meth:`SamplingParams.validate`.
-            grammar_param: what the client called the grammar, if not by its own name.
+            grammar_param: the client's name for the grammar, if not its own.
 
         Raises:
             BadRequest: naming the field at fault.
         """
         params.validate(self.vocab_size, named=named, tag_is_ours=tag_is_ours)
-        _check_bound(named("n"), params.n, self.max_parallel_samples, "max-parallel-samples")
+        self._check_bound(named("n"), params.n, "max_parallel_samples")
         for name, given in ((named("stop"), params.stop), (named("stop_regex"), params.stop_regex)):
-            _check_bound(
-                f"the number of entries of {name}", len(given), self.max_stop_strings, "max-stop-strings", name
-            )
+            self._check_bound(f"the number of entries of {name}", len(given), "max_stop_strings", name)
         if params.stream_interval is not None and params.stream_interval > MAX_STREAM_INTERVAL:
             name = named("stream_interval")
             raise BadRequest(f"{name} must be at most {MAX_STREAM_INTERVAL}", param=name)
@@ -165,9 +150,9 @@ class RequestLimits:
     def _check_grammar(self, grammar: GrammarSpec, name: str) -> None:
         """Bounds of what a client sends; a tag made of its tools and schema may be larger."""
         what = f"the size of {name} in bytes"
-        _check_bound(what, len(grammar.text.encode()), self.max_grammar_bytes, "max-grammar-size", name)
-        if self.max_grammar_depth < ceilings.GRAMMAR_DEPTH and grammar.kind in ("json_schema", "structural_tag"):
-            problem = json_problem(grammar.text, may_be_boolean=True, max_depth=self.max_grammar_depth)
+        self._check_bound(what, len(grammar.text.encode()), "max_grammar_size", name)
+        if self.args.max_grammar_depth < ceilings.GRAMMAR_DEPTH and grammar.kind in ("json_schema", "structural_tag"):
+            problem = json_problem(grammar.text, may_be_boolean=True, max_depth=self.args.max_grammar_depth)
             if problem is not None:
                 raise BadRequest(f"{name} {problem} (--max-grammar-depth)", param=name, code="invalid_grammar")
 
@@ -187,7 +172,14 @@ class RequestLimits:
                 raise BadRequest("return_text_in_logprobs needs a tokenizer", param="return_text_in_logprobs")
         self.check_token_ids(request.token_ids_logprob or (), "token_ids_logprob")
         what = "top_logprobs (alternatives per position)"
-        _check_bound(what, request.top_logprobs_num, self.max_logprobs, "max-logprobs", "top_logprobs")
+        self._check_bound(what, request.top_logprobs_num, "max_logprobs", "top_logprobs")
+
+    def _check_bound(self, what: str, given: int, option: str, param: str | None = None) -> None:
+        bound: int = getattr(self.args, option)
+        if given > bound:
+            flag = option.replace("_", "-")
+            problem = f"{what} must be at most {bound} on this server (--{flag}), got {given}"
+            raise BadRequest(problem, param=param or what)
 
     def require_generation(self) -> None:
         """Raise :class:`BadRequest` unless the model generates text."""
@@ -217,16 +209,17 @@ class RequestLimits:
             raise BadRequest(f"dimensions must be at most {pooling.dim}, got {dimensions}", param="dimensions")
         if dimensions == pooling.dim or pooling.matryoshka is True:
             return
+        problem = None
         if not pooling.matryoshka:
-            raise BadRequest(
+            problem = (
                 f"dimensions: this model's embeddings have {pooling.dim} numbers and cannot be shortened: its "
                 f"config.json does not say is_matryoshka; if it was trained for that, start the server with "
-                f"--json-model-override-args '{{\"is_matryoshka\": true}}'",
-                param="dimensions",
+                f"--json-model-override-args '{{\"is_matryoshka\": true}}'"
             )
-        if dimensions not in pooling.matryoshka:
-            sizes = ", ".join(map(str, pooling.matryoshka))
-            raise BadRequest(f"dimensions must be one of {sizes}, got {dimensions}", param="dimensions")
+        elif dimensions not in pooling.matryoshka:
+            problem = f"dimensions must be one of {', '.join(map(str, pooling.matryoshka))}, got {dimensions}"
+        if problem is not None:
+            raise BadRequest(problem, param="dimensions")
 
     def check_token_ids(self, ids: Sequence[int], param: str) -> None:
         """Raise :class:`BadRequest` unless all are ids of this model's vocabulary."""
@@ -250,12 +243,10 @@ class RequestLimits:
                 f"{request.prompt_param} is empty: there are no tokens to go on from", param=request.prompt_param
             )
         if request.text is None and not request.ids_are_ours:
-            if len(ids) <= IDS_PER_TURN:
-                self.check_token_ids(ids, request.prompt_param)
-            else:
-                for start in range(0, len(ids), IDS_PER_TURN):
-                    self.check_token_ids(ids[start : start + IDS_PER_TURN], request.prompt_param)
+            for start in range(0, len(ids), IDS_PER_TURN):
+                if start:
                     yield
+                self.check_token_ids(ids[start : start + IDS_PER_TURN], request.prompt_param)
         if request.return_logprob and request.logprob_start_len >= len(ids):
             raise BadRequest(
                 f"logprob_start_len ({request.logprob_start_len}) must be less than the number of prompt tokens "
@@ -283,12 +274,9 @@ class RequestLimits:
     def fit_logprobs(
         self, requests: Sequence[GenerateRequest], fitted: Sequence[SamplingParams]
     ) -> Sequence[SamplingParams]:
-        """Sampling parameters with which a call has no more logprobs than it may have: outputs that were to go on until
-        the context is full end before.
+        """Bound the logprobs of a call: outputs that would go on until the context is full end before.
 
-        Args:
-            requests: of the call, encoded.
-            fitted: what :meth:`fit_into_context` says of each.
+        ``fitted`` are the parameters from :meth:`fit_into_context`, one per request.
 
         Raises:
             PayloadTooLarge: if there were too many all the same.
@@ -343,11 +331,6 @@ def _too_many_logprobs(requests: Sequence[GenerateRequest], entries: int) -> Pay
         "allowed; ask for fewer outputs, tokens or alternatives, or for none of the prompt",
         param="token_ids_logprob" if num_ids > num_top else "top_logprobs_num" if num_top else None,
     )
-
-
-def _check_bound(what: str, given: int, bound: int, flag: str, param: str | None = None) -> None:
-    if given > bound:
-        raise BadRequest(f"{what} must be at most {bound} on this server (--{flag}), got {given}", param=param or what)
 
 
 def prompt_too_long(max_prompt_tokens: int, prompt_tokens: int, param: str) -> BadRequest:

@@ -1,4 +1,4 @@
-"""What is written about single requests: log lines, and a file about the latest ones when the server dies."""
+"""Texts about single requests: log lines, and a file about the latest ones when the server dies."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from bough.config.user_paths import user_path
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
-from bough.sampling.sampling_params import SamplingParams
-from bough.tokenization.tokenizer import TokenIds
 
 logger = logging.getLogger(__name__)
 
@@ -61,14 +59,7 @@ class Ending:
 
 
 class RequestLog:
-    """Logs outputs.
-
-    Args:
-        level: one of the levels; ``None`` logs nothing.
-
-    Attributes:
-        keeps_text: whether :meth:`on_text` is to be called; asked with every token.
-    """
+    """Logs outputs at one of the levels; ``None`` logs nothing. It needs :meth:`on_text` calls if it ``keeps_text``."""
 
     def __init__(self, level: int | None) -> None:
         self._level = -1 if level is None else level
@@ -143,78 +134,40 @@ def _names(rid: str, state: ReqState | None) -> dict[str, str]:
 
 
 def described_params(request: GenerateRequest, *, with_texts: bool) -> dict[str, Any]:
-    """Sampling parameters that are not the default.
-
-    Args:
-        request: what has them.
-        with_texts: whether to show texts and lists, which may be as private as a prompt, or only their length.
-    """
+    """Sampling parameters that are not the default; or the length of texts, which may be as private as a prompt."""
     values: dict[str, Any] = msgspec.to_builtins(request.sampling_params)
     if with_texts:
         return values
     return {
-        name: value if isinstance(value, (bool, int, float)) else f"<{len(value)} {_unit(value)}>"
+        name: value
+        if isinstance(value, (bool, int, float))
+        else f"<{len(value)} {'characters' if isinstance(value, str) else 'entries'}>"
         for name, value in values.items()
         if value is not None
     }
 
 
-def _unit(value: Any) -> str:
-    return "characters" if isinstance(value, str) else "entries"
-
-
-@dataclass(frozen=True)
-class _Ended:
-    """What a crash dump tells of a request."""
-
-    rid: str
-    request_id: str | None
-    arrived: float
-    """Seconds since 1970."""
-    seconds: float
-    outcome: str
-    how: str
-    stream: bool
-    prompt_tokens: int
-    completion_tokens: int
-    sampling_params: dict[str, Any] | SamplingParams
-    prompt: str | TokenIds | None
-    """``None`` unless prompts are to be written."""
-
-    @property
-    def text_bytes(self) -> int:
-        """What it takes to remember prompt and parameters; nothing to speak of without texts."""
-        if self.prompt is None:
-            return 0
-        return sys.getsizeof(self.prompt) + len(msgspec.json.encode(self.sampling_params))
-
-    def to_json(self) -> dict[str, Any]:
-        """What is written of it."""
-        prompt = self.prompt if self.prompt is None or isinstance(self.prompt, str) else str(list(self.prompt))
-        return {**vars(self), "sampling_params": msgspec.to_builtins(self.sampling_params), "prompt": prompt}
-
-
 class RecentRequests:
-    """Remembers what a crash dump is to tell.
+    """Remembers what goes into a crash dump, a file in ``folder``.
 
-    Args:
-        folder: directory of the files; made when one is written.
-        with_prompts: whether prompts are written, and texts among sampling parameters.
+    Prompts, and texts among sampling parameters, are part of it ``with_prompts``.
     """
 
     def __init__(self, folder: str, *, with_prompts: bool) -> None:
         self._folder = user_path(folder)
         self._with_prompts = with_prompts
-        self._ended: deque[tuple[_Ended, int]] = deque()
-        """With the bytes of their texts."""
+        self._ended: deque[tuple[dict[str, Any], int]] = deque()
+        """Descriptions, with the bytes of their texts."""
         self._text_bytes = 0
-        self._cut_off: list[_Ended] = []
+        self._cut_off: list[dict[str, Any]] = []
 
     def on_end(self, state: ReqState, ending: Ending) -> None:
         """An output has ended."""
         how = ending.describe(with_texts=self._with_prompts and not state.obj.no_logs)
         ended = self._describe(state, ending.outcome, how)
-        size = ended.text_bytes
+        size = 0
+        if ended["prompt"] is not None:
+            size = sys.getsizeof(ended["prompt"]) + len(msgspec.json.encode(ended["sampling_params"]))
         self._ended.append((ended, size))
         self._text_bytes += size
         while len(self._ended) > DUMPED_REQUESTS or self._text_bytes > DUMPED_TEXT_BYTES:
@@ -225,14 +178,9 @@ class RecentRequests:
         self._cut_off.append(self._describe(state, "unfinished", ""))
 
     def write(self, cause: str, alive: Iterable[ReqState]) -> Path:
-        """Write a file, which only this user can read.
+        """Write a file, which only this user can read; returns its path.
 
-        Args:
-            cause: why.
-            alive: requests that have not ended, besides those that were cut off.
-
-        Returns:
-            Where it is.
+        Besides the requests that were cut off, those that are ``alive`` have not ended.
 
         Raises:
             OSError: if it cannot be written.
@@ -242,10 +190,10 @@ class RecentRequests:
             "cause": cause,
             "time": time.time(),
             "unfinished": [
-                *(each.to_json() for each in self._cut_off),
-                *(self._describe(state, "unfinished", "").to_json() for state in alive),
+                *map(_as_json, self._cut_off),
+                *(_as_json(self._describe(state, "unfinished", "")) for state in alive),
             ],
-            "ended": [each.to_json() for each, _ in self._ended if each.arrived + each.seconds >= since],
+            "ended": [_as_json(each) for each, _ in self._ended if each["arrived"] + each["seconds"] >= since],
         }
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         path = self._folder / f"bough-crash-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.json"
@@ -254,27 +202,28 @@ class RecentRequests:
             json.dump(dump, file, indent=1)
         return path
 
-    def _describe(self, state: ReqState, outcome: str, how: str) -> _Ended:
+    def _describe(self, state: ReqState, outcome: str, how: str) -> dict[str, Any]:
         request = state.obj
+        with_texts = self._with_prompts and not request.no_logs
         # Texts are remembered as they are: rendering them would cost every request, and more memory.
-        prompt: str | TokenIds | None = None
-        params: dict[str, Any] | SamplingParams
-        if self._with_prompts and not request.no_logs:
-            prompt = request.text if request.text is not None else request.input_ids
-            params = request.sampling_params
-        else:
-            params = described_params(request, with_texts=False)
+        prompt = request.text if request.text is not None else request.input_ids
         seconds = time.monotonic() - state.created_time
-        return _Ended(
-            rid=state.rid,
-            request_id=None if state.context is None else state.context.request_id,
-            arrived=time.time() - seconds,
-            seconds=seconds,
-            outcome=outcome,
-            how=how,
-            stream=request.stream,
-            prompt_tokens=len(request.input_ids or ()),
-            completion_tokens=state.completion_tokens,
-            sampling_params=params,
-            prompt=prompt,
-        )
+        return {
+            "rid": state.rid,
+            "request_id": None if state.context is None else state.context.request_id,
+            "arrived": time.time() - seconds,
+            "seconds": seconds,
+            "outcome": outcome,
+            "how": how,
+            "stream": request.stream,
+            "prompt_tokens": len(request.input_ids or ()),
+            "completion_tokens": state.completion_tokens,
+            "sampling_params": request.sampling_params if with_texts else described_params(request, with_texts=False),
+            "prompt": prompt if with_texts else None,
+        }
+
+
+def _as_json(described: dict[str, Any]) -> dict[str, Any]:
+    prompt = described["prompt"]
+    shown = prompt if prompt is None or isinstance(prompt, str) else str(list(prompt))
+    return {**described, "sampling_params": msgspec.to_builtins(described["sampling_params"]), "prompt": shown}

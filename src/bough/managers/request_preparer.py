@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import TypeAlias
 
 from bough.ipc.messages import TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
-from bough.managers.prompt_encoder import PromptEncoder, encode_bad_words, encode_segments
+from bough.managers.prompt_encoder import PromptEncoder
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.managers.req_state import ReqState
 from bough.managers.request_limits import RequestLimits
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts, prompt_bytes
+from bough.sampling.bad_words import TokenSequences, sequences_of
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -29,16 +31,7 @@ TOKENS_PER_TURN = 4096
 
 
 class RequestPreparer:
-    """Turns requests into messages; long work is done in threads, or in slices.
-
-    Args:
-        limits: what prompts are checked against.
-        sessions: the conversations that are remembered.
-        tokenizer: ``None`` if prompts are ids.
-        encoder: of texts; ``None`` without a tokenizer.
-        waiting: the bound on what waits.
-        reasoning: how thoughts are marked; ``None`` if that is not known.
-    """
+    """Turns requests into messages; long work is done in threads, or in slices."""
 
     def __init__(
         self,
@@ -59,33 +52,27 @@ class RequestPreparer:
     async def prepare(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> list[TokenizedReqInput]:
         """Messages for the requests of a call, which get their ids, banned sequences and turns of sessions.
 
-        Args:
-            requests: of the call.
-            states: of their outputs, which wait.
-
         Raises:
             BadRequest: if a prompt cannot be encoded, or goes beyond a limit.
             PayloadTooLarge, Overloaded: if prompts come out too large to wait.
         """
         before = [prompt_bytes(request) for request in requests]
         await self._encode_texts(requests)
-        await encode_bad_words(self._encoder, requests, self._limits.vocab_size)
+        await self._encode_bad_words(requests)
         await self._begin_session_turns(requests)
         self._waiting.recount(requests, states, before)
         await self._put_contexts_before(requests)
         turns = Turns(REQUESTS_PER_TURN)
         checked: list[SamplingParams] = []
         for request in requests:
-            checked.append(await self._fitted(request))
-            if self._reasoning is not None:
-                bound_thoughts(request, self._reasoning)
+            checked.append(await self._tokenize_one_request(request))
             await turns.spend()
         fitted: Sequence[SamplingParams] = checked
         if states[0].context is not None:  # the owner of an engine may have what fits into memory
             fitted = self._limits.fit_logprobs(requests, checked)
         messages = []
         for request, sampling_params in zip(requests, fitted, strict=True):
-            messages.append(_message(request, sampling_params))
+            messages.append(request.to_message(sampling_params))
             await turns.spend()
         for request in reversed(requests):  # of those that replace each other the last one stays
             if request.turn is not None:
@@ -95,7 +82,7 @@ class RequestPreparer:
     async def _encode_texts(self, requests: Sequence[GenerateRequest]) -> None:
         """Give every request its token ids; the texts of a batch are encoded together."""
         if isinstance(requests[0], EmbeddingRequest):
-            await encode_segments(self._encoder, requests, self._limits.max_prompt_tokens)
+            await self._encode_segments(requests)
         with_text = [request for request in requests if request.input_ids is None]
         if not with_text:
             return
@@ -113,6 +100,40 @@ class RequestPreparer:
             if keep is not None and len(ids) > keep:
                 request.input_ids = ids[len(ids) - keep :]
                 request.text, request.ids_are_ours = None, True  # the text may be much longer than the prompt
+
+    async def _encode_segments(self, requests: Sequence[GenerateRequest]) -> None:
+        """Give those requests for vectors their token ids that are pairs, or to be cut."""
+        most = self._limits.max_prompt_tokens
+        chosen: list[EmbeddingRequest] = []
+        limits: list[int | None] = []
+        for request in requests:
+            if not isinstance(request, EmbeddingRequest):
+                continue
+            limit = request.truncate_to
+            if limit is not None:
+                limit = most if limit == -1 else min(limit, most)
+            if request.input_ids is not None:
+                request.input_ids = request.input_ids[:limit]
+            elif limit is not None or request.text_pair is not None:
+                chosen.append(request)
+                limits.append(limit)
+        if chosen:
+            assert self._encoder is not None, "checked before"
+            await self._encoder.encode_segments(chosen, limits)
+
+    async def _encode_bad_words(self, requests: Sequence[GenerateRequest]) -> None:
+        """Give requests the tokens of their bad words; those of several requests are encoded once, in a thread."""
+        known: dict[tuple[str, ...], TokenSequences] = {}
+        for request in requests:
+            words = request.sampling_params.bad_words
+            if not words:
+                continue
+            if words not in known:
+                assert self._encoder is not None, "checked before"
+                assert self._tokenizer is not None, "checked before"
+                work = partial(sequences_of, words, self._tokenizer, self._limits.vocab_size)
+                known[words] = await self._encoder.run_apart(work)
+            request.banned_sequences = known[words]
 
     async def _begin_session_turns(self, requests: Sequence[GenerateRequest]) -> None:
         """Look up the context of their sessions for requests that belong to one."""
@@ -137,15 +158,18 @@ class RequestPreparer:
                 request.input_ids = request.turn.prompt()
                 await turns.spend(len(request.input_ids))
 
-    async def _fitted(self, request: GenerateRequest) -> SamplingParams:
-        """The sampling parameters, as they fit into the context, of a request whose prompt is encoded.
+    async def _tokenize_one_request(self, request: GenerateRequest) -> SamplingParams:
+        """Check an encoded request, and return its sampling parameters as they fit into the context.
 
         Raises:
             BadRequest: if a limit that depends on the prompt is exceeded.
         """
         for _ in self._limits.check_prompt(request):
             await asyncio.sleep(0)
-        return self._limits.fit_into_context(request)
+        params = self._limits.fit_into_context(request)
+        if self._reasoning is not None:
+            bound_thoughts(request, self._reasoning)
+        return params
 
 
 def bound_thoughts(request: GenerateRequest, reasoning: ReasoningMarkers) -> None:
@@ -159,18 +183,3 @@ def bound_thoughts(request: GenerateRequest, reasoning: ReasoningMarkers) -> Non
     if begun is None:
         begun = reasoning.begins_inside(request.input_ids)
     request.thoughts = reasoning.bounded(begun=begun, triggers=request.call_triggers, hide_stops=hide_stops)
-
-
-def _message(request: GenerateRequest, sampling_params: SamplingParams) -> TokenizedReqInput:
-    """What the scheduler gets of a request that is checked."""
-    if not isinstance(request, EmbeddingRequest):
-        return request.to_message(sampling_params)
-    assert request.input_ids is not None, "checked"
-    return TokenizedEmbeddingReqInput(
-        rid=request.rids[0],
-        input_ids=request.input_ids.tobytes(),
-        token_types=request.token_types,
-        dimensions=request.dimensions,
-        priority=request.priority,
-        extra_key=request.extra_key,
-    )

@@ -1,4 +1,4 @@
-"""What is counted and logged of requests: the one place where the end of an output, of whatever kind, is recorded."""
+"""Counters and logs of requests: the one place where the end of an output, of whatever kind, is recorded."""
 
 from __future__ import annotations
 
@@ -23,18 +23,17 @@ _UNAVAILABLE = 503
 
 
 class RequestRecords:
-    """Counts what happens to outputs, and tells the log, traces and crash dumps of their ends.
-
-    Args:
-        metrics: where to count.
-        log: what writes log lines.
-        recent: what remembers requests for a crash dump; ``None`` if there shall be none.
-    """
+    """Counts what happens to outputs, and tells the log, traces and crash dumps of their ends."""
 
     def __init__(self, metrics: Metrics, log: RequestLog, recent: RecentRequests | None = None) -> None:
         self._metrics = metrics
         self._log = log
         self._recent = recent
+        self._counters = {
+            "aborted": metrics.aborted_requests,
+            "refused": metrics.refused_requests,
+            "failed": metrics.failed_requests,
+        }
         self._gaps: defaultdict[float, int] = defaultdict(int)
         """Seconds between tokens of the step that is being handled, and how often each."""
 
@@ -159,14 +158,9 @@ class RequestRecords:
         """Record the end of an output: ``why`` is what counters say, ``ending`` what the log says."""
         outcome = ending.outcome
         if request.log_metrics:
-            metrics = self._metrics
-            metrics.num_requests += 1
-            if outcome == "aborted":
-                metrics.aborted_requests.add(why)
-            elif outcome == "refused":
-                metrics.refused_requests.add(why)
-            elif outcome == "failed":
-                metrics.failed_requests.add(why)
+            self._metrics.num_requests += 1
+            if outcome in self._counters:
+                self._counters[outcome].add(why)
         self._log.on_end(request, rid, ending, state, cached_tokens)
         if state is None:
             return
@@ -186,7 +180,7 @@ def _how(outcome: Outcome, why: str, param: str | None) -> str:
 
 
 def _is_refusal(status_code: int) -> bool:
-    """Whether an HTTP status says that a request should not have come, or not now."""
+    """True if an HTTP status says that a request should not have come, or not now."""
     return 400 <= status_code < 500 or status_code == _UNAVAILABLE
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -17,25 +16,32 @@ class ReaderWriterLock:
     def __init__(self) -> None:
         self._readers = 0
         self._writing = False
-        self._waiting_writers: deque[asyncio.Future[None]] = deque()
-        self._waiting_readers: deque[asyncio.Future[None]] = deque()
+        self._num_waiting_writers = 0
+        self._waiters: list[asyncio.Future[None]] = []
+        """Tasks to wake whenever something changes, oldest first."""
 
     async def acquire_reader(self) -> None:
         """Wait until no writer holds the lock or waits for it; pair with :meth:`release_reader`."""
-        while self._writing or self._waiting_writers:
-            await self._wait(self._waiting_readers)
+        while self._writing or self._num_waiting_writers:
+            await self._change()
         self._readers += 1
 
     def release_reader(self) -> None:
         """Give one reader's share back."""
         self._readers -= 1
-        self._wake()
+        if self._readers == 0:
+            self._wake()
 
     async def acquire_writer(self) -> None:
-        """Wait until nobody holds the lock, and hold it alone; pair with :meth:`release_writer`."""
-        while self._writing or self._readers:
-            await self._wait(self._waiting_writers)
-        self._writing = True
+        """Wait until the lock is free, and hold it alone; pair with :meth:`release_writer`."""
+        self._num_waiting_writers += 1
+        try:
+            while self._writing or self._readers:
+                await self._change()
+            self._writing = True
+        finally:
+            self._num_waiting_writers -= 1
+            self._wake()  # a writer that was cancelled may have been all that readers waited for
 
     def release_writer(self) -> None:
         """Give the lock back."""
@@ -51,30 +57,13 @@ class ReaderWriterLock:
         finally:
             self.release_writer()
 
-    async def _wait(self, queue: deque[asyncio.Future[None]]) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        queue.append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn in queue:
-                queue.remove(turn)
-            self._wake()  # the turn may have been ours already, or others may have waited only for us
-            raise
-        if turn in queue:
-            queue.remove(turn)
+    async def _change(self) -> None:
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
 
     def _wake(self) -> None:
-        if self._writing:
-            return
-        if self._waiting_writers:
-            if self._readers == 0:
-                _resolve(self._waiting_writers[0])
-            return
-        while self._waiting_readers:
-            _resolve(self._waiting_readers.popleft())
-
-
-def _resolve(turn: asyncio.Future[None]) -> None:
-    if not turn.done():
-        turn.set_result(None)
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

@@ -19,9 +19,6 @@ CONTROL_TIMEOUT = 60.0
 class SchedulerControl:
     """Calls named handlers of the scheduler, which answers no call while it loads weights.
 
-    Args:
-        send: hands a call to the scheduler.
-
     Attributes:
         last_loaded: monotonic time of the end of the last update of weights.
     """
@@ -68,11 +65,10 @@ class SchedulerControl:
         Args:
             method: name of the handler.
             params: its arguments.
-            timeout: seconds to wait for the reply.
-            with_loading: the wait for weights is part of ``timeout``.
+            timeout: seconds to wait for the reply; ``with_loading``, for the weights as well.
 
         Raises:
-            Overloaded: ``with_loading``, if weights are being loaded all that time.
+            Overloaded: if weights are being loaded all that time.
             RequestFailed: (504) if no reply came in time.
             EngineDead: if the engine has died.
         """

@@ -22,12 +22,7 @@ _WEIGHT = 1 / 8
 class SchedulerQueue:
     """Counts outputs from the moment that they are sent until they are given up or finished, and averages their waits.
 
-    Args:
-        limit: most outputs that the scheduler computes and keeps waiting together; ``None``: any number.
-        clock: seconds.
-
-    Attributes:
-        num_taken: outputs that the scheduler has, without those that were given up.
+    At most ``limit`` outputs are computed and kept waiting together; ``None``: any number.
     """
 
     def __init__(self, limit: int | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -51,10 +46,7 @@ class SchedulerQueue:
         self.num_taken -= state.sent
 
     def check_room(self, requests: Iterable[GenerateRequest]) -> None:
-        """Refuse requests for which there is no room. The scheduler refuses those that are larger than its queue.
-
-        Args:
-            requests: of one call.
+        """Refuse requests of a call for which there is no room, unless the scheduler's queue is too small for one.
 
         Raises:
             Overloaded: if the queue is full, and each request would fit into an empty one.

@@ -13,8 +13,8 @@ from bough.config.pooling import PoolingConfig
 from bough.errors import BadRequest, RequestFailed
 from bough.ipc.messages import OutputDelta
 from bough.managers.embedding import ABORTED_STATUS, embed, number_turns
-from bough.managers.embedding_struct import EmbeddingRequest, Prompt, embedding_requests, request_ids
-from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest
+from bough.managers.embedding_struct import EmbeddingRequest, Prompt, embedding_requests
+from bough.managers.io_struct import MAX_TOKEN_IDS_LOGPROB, GenerateRequest, request_ids
 from bough.managers.native_output import meta_info
 from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.chat_template import RERANKER_TEMPLATE
@@ -100,7 +100,7 @@ async def rerank(
     truncate_to: int | None = CUT_TO_MODEL,
     **fields: Any,
 ) -> list[Judged]:
-    """How relevant each document is for its query; in the order of the pairs.
+    """Judge how relevant each document is for its query; results are in the order of the pairs.
 
     A cross-encoder scores the pair. A language model that was started with the template of a reranker is asked
     whether the document fits: the probability of "yes" counts, against that of "no", or the score of its class if it
@@ -109,8 +109,7 @@ async def rerank(
     Args:
         manager: of the model.
         pairs: query and document, at least one.
-        param: what the client calls the documents.
-        query_param: what the client calls the query.
+        param, query_param: the client's names for the documents and the query.
         instruct: what makes a document relevant, for a language model; ``None`` for a web search.
         truncate_to: most tokens of a document, for a cross-encoder with its query; it is cut at its end. -1: what the
             model takes; ``None``: what is too long is an error. Prompts made by a template are never cut.
@@ -127,12 +126,13 @@ async def rerank(
             "document alone",
             param="instruct",
         )
+    reranking = _Reranking(manager, pairs, param, query_param, instruct, truncate_to, fields)
     if pooling is not None and not pooling.is_classifier:
-        return await _compare(manager, pairs, param, query_param, truncate_to, fields)
+        return await reranking.compare()
     if truncate_to not in (CUT_TO_MODEL, None) and (is_asked or config.is_generation):
         raise BadRequest("truncate_prompt_tokens is for cross-encoders", param="truncate_prompt_tokens")
     if config.is_generation:
-        return await _ask_language_model(manager, pairs, param, query_param, instruct, fields)
+        return await reranking.ask_language_model()
     pooling = require_classifier(manager)
     if pooling.dim != 1:
         raise BadRequest(
@@ -140,8 +140,7 @@ async def rerank(
         )
     requests: Iterable[EmbeddingRequest]
     if is_asked:
-        asked = await _questions(manager, pairs, param, query_param, instruct, fields.pop("rid", None))
-        requests = [EmbeddingRequest(**each, **fields) for each in asked]
+        requests = [EmbeddingRequest(**each) for each in await reranking.questions()]
     else:
         requests = embedding_requests(
             pairs, param, is_batch=True, truncate_to=truncate_to, first_param=query_param, **fields
@@ -152,85 +151,79 @@ async def rerank(
     ]
 
 
-async def _compare(
-    manager: TokenizerManager,
-    pairs: Sequence[tuple[str, str]],
-    param: str,
-    query_param: str,
-    truncate_to: int | None,
-    fields: dict[str, Any],
-) -> list[Judged]:
-    """How alike embeddings are; each query is embedded, and its tokens are counted, once."""
-    queries = {query: index for index, query in enumerate(dict.fromkeys(query for query, _ in pairs))}
-    texts = [*queries, *(document for _, document in pairs)]
+@dataclass(frozen=True, slots=True)
+class _Reranking:
+    """A call of :func:`rerank`, with its arguments."""
 
-    def requests() -> Iterator[EmbeddingRequest]:
-        made = embedding_requests(texts, param, is_batch=True, truncate_to=truncate_to, **fields)
+    manager: TokenizerManager
+    pairs: Sequence[tuple[str, str]]
+    param: str
+    query_param: str
+    instruct: str | None
+    truncate_to: int | None
+    fields: dict[str, Any]
+
+    async def compare(self) -> list[Judged]:
+        """Compare embeddings; each query is embedded, and its tokens are counted, once."""
+        queries = {query: index for index, query in enumerate(dict.fromkeys(query for query, _ in self.pairs))}
+        results = await embed(self.manager, self._texts(list(queries)))
+        vectors = [result.numbers() for result in results]
+        uncounted = [result.prompt_tokens for result in results[: len(queries)]]
+        turns = number_turns()
+        judged = []
+        for (query, _), result, vector in zip(
+            self.pairs, results[len(queries) :], vectors[len(queries) :], strict=True
+        ):
+            number = queries[query]
+            tokens, uncounted[number] = result.prompt_tokens + uncounted[number], 0
+            judged.append(Judged(_cosine(vectors[number], vector), tokens, meta_info(result.state, result.delta)))
+            await turns.spend(len(vector))
+        return judged
+
+    def _texts(self, queries: Sequence[str]) -> Iterator[EmbeddingRequest]:
+        texts = [*queries, *(document for _, document in self.pairs)]
+        made = embedding_requests(texts, self.param, is_batch=True, truncate_to=self.truncate_to, **self.fields)
         for index, request in enumerate(made):
             if index < len(queries):
-                request.prompt_param = query_param
-                request.truncate_to = None if truncate_to == CUT_TO_MODEL else truncate_to
+                request.prompt_param = self.query_param
+                request.truncate_to = None if self.truncate_to == CUT_TO_MODEL else self.truncate_to
             else:
-                request.prompt_param = f"{param}[{index - len(queries)}]"
+                request.prompt_param = f"{self.param}[{index - len(queries)}]"
             yield request
 
-    results = await embed(manager, requests())
-    vectors = [result.numbers() for result in results]
-    uncounted = [result.prompt_tokens for result in results[: len(queries)]]
-    turns = number_turns()
-    judged = []
-    for (query, _), result, vector in zip(pairs, results[len(queries) :], vectors[len(queries) :], strict=True):
-        number = queries[query]
-        tokens, uncounted[number] = result.prompt_tokens + uncounted[number], 0
-        judged.append(Judged(_cosine(vectors[number], vector), tokens, meta_info(result.state, result.delta)))
-        await turns.spend(len(vector))
-    return judged
+    async def ask_language_model(self) -> list[Judged]:
+        """Compare the probabilities of "yes" and "no"."""
+        manager = self.manager
+        if manager.server_args.chat_template != RERANKER_TEMPLATE or manager.tokenizer is None:
+            raise BadRequest(
+                f"this model generates text; one that was trained to rerank does so with --chat-template "
+                f"{RERANKER_TEMPLATE}",
+                code="unsupported_by_model",
+            )
+        labels = [manager.tokenizer.token_to_id(word) for word in ("no", "yes")]
+        if None in labels:
+            raise BadRequest('this model\'s tokenizer has no tokens "yes" and "no"', code="unsupported_by_model")
+        results = await _label_logprobs(manager, [_label_request(labels, **each) for each in await self.questions()])
+        return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]
+
+    async def questions(self) -> list[dict[str, Any]]:
+        """Fields of requests whose prompts ask, by the template of a reranker, whether a document fits its query."""
+        asked: list[dict[str, Any]] = []
+        rids = request_ids(self.fields.pop("rid", None), len(self.pairs), is_batch=True)
+        for index, ((query, document), rid) in enumerate(zip(self.pairs, rids, strict=True)):
+            messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
+            longer = self.query_param if len(query) > len(document) else f"{self.param}[{index}]"
+            prompt = await self.manager.conversations.encode(
+                messages, template_kwargs={"instruct": self.instruct}, where=longer
+            )
+            own = {"rids": [rid], "prompt_param": longer, "input_ids": prompt, "ids_are_ours": True}
+            asked.append(own | self.fields)
+        return asked
 
 
 def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
     lengths = math.hypot(*left) * math.hypot(*right)
     return math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths if lengths else 0.0
-
-
-async def _ask_language_model(
-    manager: TokenizerManager,
-    pairs: Sequence[tuple[str, str]],
-    param: str,
-    query_param: str,
-    instruct: str | None,
-    fields: dict[str, Any],
-) -> list[Judged]:
-    if manager.server_args.chat_template != RERANKER_TEMPLATE or manager.tokenizer is None:
-        raise BadRequest(
-            f"this model generates text; one that was trained to rerank does so with --chat-template "
-            f"{RERANKER_TEMPLATE}",
-            code="unsupported_by_model",
-        )
-    labels = [manager.tokenizer.token_to_id(word) for word in ("no", "yes")]
-    if None in labels:
-        raise BadRequest('this model\'s tokenizer has no tokens "yes" and "no"', code="unsupported_by_model")
-    asked = await _questions(manager, pairs, param, query_param, instruct, fields.pop("rid", None))
-    results = await _label_logprobs(manager, [_label_request(labels, **each, **fields) for each in asked])
-    return [Judged(softmax(row)[1], delta.prompt_tokens, meta_info(state, delta)) for state, delta, row in results]
-
-
-async def _questions(
-    manager: TokenizerManager,
-    pairs: Sequence[tuple[str, str]],
-    param: str,
-    query_param: str,
-    instruct: str | None,
-    rid: str | None,
-) -> list[dict[str, Any]]:
-    """Fields of requests whose prompts ask, by the template of a reranker, whether a document fits its query."""
-    asked: list[dict[str, Any]] = []
-    rids = request_ids(rid, len(pairs), is_batch=True)
-    for index, ((query, document), each_rid) in enumerate(zip(pairs, rids, strict=True)):
-        messages = [{"role": "query", "content": query}, {"role": "document", "content": document}]
-        longer = query_param if len(query) > len(document) else f"{param}[{index}]"
-        prompt = await manager.conversations.encode(messages, template_kwargs={"instruct": instruct}, where=longer)
-        asked.append({"rids": [each_rid], "prompt_param": longer, "input_ids": prompt, "ids_are_ours": True})
-    return asked
 
 
 def relevance(pooling: PoolingConfig, score: float) -> float:
@@ -276,61 +269,33 @@ async def score(
     if any(isinstance(item, str) != isinstance(query, str) for item in items):
         raise BadRequest("query and items must both be texts or both be token ids", param="items")
     pairs: list[tuple[Any, Any]] = [(item, query) if item_first else (query, item) for item in items]
-    rids = list(request_ids(fields.pop("rid", None), len(items), is_batch=True))
-    softened = temperature if apply_softmax else None
+    rids = request_ids(fields.pop("rid", None), len(items), is_batch=True)
     if manager.model_config.is_generation:
         labels = _labels(label_token_ids, len(items))
-        return await _score_labels(manager, pairs, labels, rids, softened, fields)
-    if label_token_ids is not None:
+        manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
+        asked = [
+            _label_request(
+                labels[index], rids=[rids[index]], prompt_param=f"items[{index}]", **_joined(first, second), **fields
+            )
+            for index, (first, second) in enumerate(pairs)
+        ]
+        results = await _label_logprobs(manager, asked)
+        scores = [row if apply_softmax else [math.exp(value) for value in row] for _, _, row in results]
+        prompt_tokens = sum(delta.prompt_tokens for _, delta, _ in results)
+    else:
         require_classifier(manager)
-        raise BadRequest("label_token_ids is for language models, and this is a classifier", param="label_token_ids")
-    as_pairs = manager.model_config.is_encoder and isinstance(query, str)
-    first_param = None if item_first or not as_pairs else "query"
-    return await _score_classes(
-        manager, pairs, softened, as_pairs=as_pairs, rid=rids, first_param=first_param, **fields
-    )
-
-
-async def _score_labels(
-    manager: TokenizerManager,
-    pairs: Sequence[tuple[Any, Any]],
-    labels: Sequence[Sequence[int]],
-    rids: Sequence[str],
-    temperature: float | None,
-    fields: dict[str, Any],
-) -> ScoreResult:
-    """Probabilities of labels right after both parts of each pair; of a temperature, scaled to a sum of 1."""
-    manager.limits.check_token_ids(sorted({label for each in labels for label in each}), "label_token_ids")
-    asked = [
-        _label_request(
-            labels[index], rids=[rids[index]], prompt_param=f"items[{index}]", **_joined(first, second), **fields
-        )
-        for index, (first, second) in enumerate(pairs)
-    ]
-    results = await _label_logprobs(manager, asked)
-    scores = [
-        [math.exp(value) for value in row] if temperature is None else softmax(row, temperature)
-        for _, _, row in results
-    ]
-    return ScoreResult(scores, sum(delta.prompt_tokens for _, delta, _ in results))
-
-
-async def _score_classes(
-    manager: TokenizerManager,
-    pairs: Sequence[tuple[Any, Any]],
-    temperature: float | None,
-    *,
-    as_pairs: bool,
-    **fields: Any,
-) -> ScoreResult:
-    """A classifier's scores of pairs, or of their parts as one text; of a temperature, scaled to a sum of 1."""
-    require_classifier(manager)
-    prompts: list[Prompt] = [pair if as_pairs else pair[0] + pair[1] for pair in pairs]
-    results = await embed(manager, embedding_requests(prompts, "items", is_batch=True, **fields))
-    scores = [each.numbers() for each in results]
-    if temperature is not None:
+        if label_token_ids is not None:
+            problem = "label_token_ids is for language models, and this is a classifier"
+            raise BadRequest(problem, param="label_token_ids")
+        as_pairs = manager.model_config.is_encoder and isinstance(query, str)
+        first_param = None if item_first or not as_pairs else "query"
+        prompts: list[Prompt] = [pair if as_pairs else pair[0] + pair[1] for pair in pairs]
+        made = embedding_requests(prompts, "items", is_batch=True, rid=rids, first_param=first_param, **fields)
+        embedded = await embed(manager, made)
+        scores, prompt_tokens = [each.numbers() for each in embedded], sum(each.prompt_tokens for each in embedded)
+    if apply_softmax:
         scores = [softmax(row, temperature) for row in scores]
-    return ScoreResult(scores, sum(each.prompt_tokens for each in results))
+    return ScoreResult(scores, prompt_tokens)
 
 
 async def label_logprobs(
@@ -342,15 +307,9 @@ async def label_logprobs(
     rid: str,
     **fields: Any,
 ) -> list[list[float]]:
-    """Logprobs of some tokens right after prompts.
+    """Logprobs of some tokens (``labels``, per prompt) right after prompts of our own making.
 
-    Args:
-        manager: of the model.
-        prompts: token ids of our own making.
-        labels: the tokens, per prompt.
-        param: what the client calls the prompts.
-        rid: id of them all.
-        fields: further fields of the requests.
+    ``param`` is the client's name for the prompts, ``fields`` are further fields of the requests.
 
     Raises:
         BoughError: if one of them cannot be taken, or fails.

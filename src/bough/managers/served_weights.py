@@ -1,4 +1,4 @@
-"""Which weights are being served, and how others take their place."""
+"""The weights that are being served, and updates of them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -47,6 +47,26 @@ SPARE_BYTES = 2**26
 JOINING_TIMEOUT = 1000.0
 """Seconds; the scheduler gives up before that: the group that was there before may have to end first, and torch may
 try to reach the store twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrainerGroup:
+    """A group of torch's collectives in which a trainer is rank 0.
+
+    Attributes:
+        master_address, master_port: of the store that the trainer serves.
+        rank_offset: rank of this server in the group.
+        world_size: processes of the group.
+        group_name: its name.
+        backend: of torch's collectives.
+    """
+
+    master_address: str
+    master_port: int
+    rank_offset: int
+    world_size: int
+    group_name: str = DEFAULT_GROUP
+    backend: GroupBackend = "nccl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +108,7 @@ class UpdateOutcome:
 
     @property
     def success(self) -> bool:
-        """Whether it was done."""
+        """True if it was done."""
         return self.error is None
 
 
@@ -115,13 +135,6 @@ def passing_file(num_bytes: int) -> Iterator[str]:
 
 class ServedWeights:
     """The weights of the scheduler's model, as far as its front must know them.
-
-    Args:
-        args: resolved options.
-        control: of the scheduler.
-        outputs: what the weights are being used for.
-        lock: requests hold the reader side.
-        health: of the server.
 
     Attributes:
         model_path: source of the weights, as the client that asked for them has named it.
@@ -176,12 +189,7 @@ class ServedWeights:
         return await self._update_weights("update_weights_from_disk", params, options, done)
 
     async def update_from_file(self, path: str, options: UpdateOptions = UPDATE) -> UpdateOutcome:
-        """Take some weights from a safetensors file; raises as :meth:`update_from_disk`.
-
-        Args:
-            path: of a file that this server can read, which may be removed afterwards.
-            options: how.
-        """
+        """Take some weights from a safetensors file that this server can read; raises as :meth:`update_from_disk`."""
         self._health.check_open()
         return await self._update_weights("update_weights_from_file", {"path": path}, options, _told_count)
 
@@ -193,45 +201,19 @@ class ServedWeights:
         group_name: str = DEFAULT_GROUP,
         options: UpdateOptions = UPDATE,
     ) -> UpdateOutcome:
-        """Take some weights that a trainer broadcasts in a group; raises as :meth:`update_from_disk`.
+        """Take some weights that a trainer broadcasts in a group, in this order; raises as :meth:`update_from_disk`.
 
-        Args:
-            names: of the weights, in the order in which they come.
-            dtypes: of their tensors, with or without ``torch.``.
-            shapes: of their tensors.
-            group_name: which group.
-            options: how.
+        ``dtypes`` may begin with ``torch.``.
         """
         self._health.check_open()
         params = {"group_name": group_name, "names": names, "dtypes": dtypes, "shapes": shapes}
         return await self._update_weights("update_weights_from_distributed", params, options, _told_count)
 
-    async def join_group(
-        self,
-        master_address: str,
-        master_port: int,
-        rank_offset: int,
-        world_size: int,
-        group_name: str = DEFAULT_GROUP,
-        backend: GroupBackend = "nccl",
-    ) -> UpdateOutcome:
-        """Become part of a group in which a trainer is rank 0; requests go on meanwhile.
-
-        Args:
-            master_address, master_port: of the store that the trainer serves.
-            rank_offset: rank of this server in the group.
-            world_size: processes of the group.
-            group_name: what it is called.
-            backend: of torch's collectives.
-
-        Raises:
-            BoughError: as :meth:`update_from_disk`.
-        """
+    async def join_group(self, group: TrainerGroup) -> UpdateOutcome:
+        """Become part of a group; requests go on meanwhile. Raises as :meth:`update_from_disk`."""
         self._health.check_open()
-        params = {"master_address": master_address, "master_port": master_port, "rank_offset": rank_offset}
-        params |= {"world_size": world_size, "group_name": group_name, "backend": backend}
-        reply = await self._control.call("init_weights_update_group", params, JOINING_TIMEOUT)
-        return _outcome(reply, f"in the group {group_name!r} as rank {rank_offset}")
+        reply = await self._control.call("init_weights_update_group", asdict(group), JOINING_TIMEOUT)
+        return _outcome(reply, f"in the group {group.group_name!r} as rank {group.rank_offset}")
 
     async def leave_group(self, group_name: str = DEFAULT_GROUP) -> UpdateOutcome:
         """Leave a group; raises as :meth:`update_from_disk`."""
@@ -240,14 +222,9 @@ class ServedWeights:
         return _outcome(reply, f"left the group {group_name!r}")
 
     async def set_version(self, version: str, *, abort_all_requests: bool) -> None:
-        """Call the weights by another name.
+        """Call the weights by another name; raises as :meth:`update_from_disk`.
 
-        Args:
-            version: the name.
-            abort_all_requests: whether to end what is there first; else what is unfinished has tokens of both.
-
-        Raises:
-            BoughError: as :meth:`update_from_disk`.
+        With ``abort_all_requests``, running requests are ended first; else what is unfinished has tokens of both.
         """
         self._health.check_open()
 
@@ -328,12 +305,12 @@ class ServedWeights:
         return True
 
     def _rename(self, version: str, output_lens: dict[str, int], begun: float) -> None:
-        """From now on the weights are called ``version``; what is being ended has no tokens of them.
+        """Call the weights ``version`` from now on; requests that are being ended have no tokens of them.
 
         Args:
             version: the name.
             output_lens: tokens that outputs had before, by id.
-            begun: monotonic time before which whoever was sent and is not among these had all of its tokens.
+            begun: monotonic time; an output that was sent before and is not among these had all of its tokens.
         """
         if version == self.version:
             return

@@ -12,6 +12,7 @@ import time
 import uuid
 from array import array
 from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass, field
 from itertools import dropwhile
 from typing import Annotated
 
@@ -60,6 +61,7 @@ class SessionParams(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     ] = None
 
 
+@dataclass(slots=True, eq=False)
 class Turn:
     """One request of a session, and what was generated for it.
 
@@ -67,18 +69,15 @@ class Turn:
     ``replaces`` others, then once it is :meth:`accepted`.
     """
 
-    __slots__ = ("children", "kept", "new", "output", "parent", "replaces", "rid", "running", "session")
-
-    def __init__(self, session: Session, rid: str, parent: Turn | None, kept: int, new: TokenIds) -> None:
-        self.session: Session | None = session
-        self.rid = rid
-        self.parent = parent
-        self.kept = kept
-        self.new = new
-        self.output: TokenIds = array("i")
-        self.children: list[Turn] = []
-        self.running = True
-        self.replaces = False
+    session: Session | None
+    rid: str
+    parent: Turn | None
+    kept: int
+    new: TokenIds
+    output: TokenIds = field(default_factory=lambda: array("i"))
+    children: list[Turn] = field(default_factory=list)
+    running: bool = True
+    replaces: bool = False
 
     @property
     def prompt_len(self) -> int:
@@ -121,13 +120,13 @@ class Turn:
             self.session.charge(len(token_ids))
 
     def end(self) -> None:
-        """The request has ended: others may go on from it."""
+        """Let others go on from the request, which has ended."""
         self.running = False
         if self.session is not None:
             self.session.end_turn(self)
 
     def discard(self) -> None:
-        """The request has failed, or its client has left: forget it."""
+        """Forget the request, which has failed, or whose client has left."""
         self.running = False
         if self.session is not None:
             self.session.forget(self)
@@ -137,21 +136,17 @@ class Session:
     """One session.
 
     Args:
-        store: where it belongs.
-        session_id: its name.
         capacity: most tokens that its turns may hold together.
-        is_linear: whether it is one conversation without branches, of which each turn goes on from the one before.
+        is_linear: it is one conversation without branches: each turn goes on from the one before.
         timeout: seconds without a turn after which it is closed.
     """
 
-    def __init__(
-        self, store: SessionStore, session_id: str, capacity: int, *, is_linear: bool, timeout: float, now: float
-    ) -> None:
+    def __init__(self, store: SessionStore, session_id: str, capacity: int, *, is_linear: bool, timeout: float) -> None:
         self.id = session_id
         self.capacity = capacity
         self.is_linear = is_linear
         self.timeout = timeout
-        self.last_active = now
+        self.last_active = store.now()
         self.num_tokens = 0
         self.turns: dict[str, Turn] = {}
         self._store = store
@@ -159,7 +154,7 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn is running."""
+        """True if a turn is running."""
         return any(turn.running for turn in self.turns.values())
 
     def begin_turn(
@@ -167,20 +162,16 @@ class Session:
     ) -> Turn:
         """A new turn; see :meth:`SessionStore.begin_turn`."""
         if rid in self.turns:
-            raise BadRequest(
-                f"rid {rid!r} already names a request of session {self.id!r}", param="rid", code="duplicate_request_id"
-            )
+            problem = f"rid {rid!r} already names a request of session {self.id!r}"
+            raise BadRequest(problem, param="rid", code="duplicate_request_id")
         parent = self._linear_parent(params) if self.is_linear else self._parent(params)
         kept = 0 if parent is None else _kept(parent, params)
         if kept and len(new) > 0 and new[0] == bos_token_id:
             new = new[1:]
         if joints is not None:
             if parent is None:
-                raise BadRequest(
-                    f"the request of session {self.id!r} that this one was to go on from has left meanwhile; "
-                    "send the whole conversation",
-                    param="session_params.id",
-                )
+                problem = f"the request of session {self.id!r} that this one was to go on from has left meanwhile"
+                raise _refused(f"{problem}; send the whole conversation", ".id")
             context = Turn(self, rid, parent, kept, array("i")).prompt()
             new = new[_overlap(context, new[:_MAX_OVERLAP], joints) :]
         replaced = list(self._others(parent)) if params.replace else []
@@ -188,18 +179,11 @@ class Session:
         num_tokens = self.num_tokens - freed
         self._store.check_room(len(new), freed)
         if len(self.turns) - len(replaced) >= MAX_TURNS:
-            raise BadRequest(
-                f"session {self.id!r} has {MAX_TURNS} turns, which is the most; close it, or use replace",
-                param="session_params",
-                code="session_full",
-            )
+            problem = f"session {self.id!r} has {MAX_TURNS} turns, which is the most; close it, or use replace"
+            raise _refused(problem, code="session_full")
         if num_tokens + len(new) > self.capacity:
-            raise BadRequest(
-                f"session {self.id!r} holds {num_tokens} tokens, {len(new)} more exceed its capacity of "
-                f"{self.capacity}",
-                param="session_params",
-                code="session_full",
-            )
+            more = f"{len(new)} more exceed its capacity of {self.capacity}"
+            raise _refused(f"session {self.id!r} holds {num_tokens} tokens, {more}", code="session_full")
         turn = Turn(self, rid, parent, kept, new)
         turn.replaces = bool(params.replace)
         self.turns[rid] = turn
@@ -211,42 +195,29 @@ class Session:
     def _parent(self, params: SessionParams) -> Turn | None:
         if params.rid is None:
             if params.offset or params.drop_previous_output:
-                raise BadRequest(
-                    "session_params: offset and drop_previous_output need rid, the request to go on from",
-                    param="session_params.rid",
-                )
+                problem = "offset and drop_previous_output need rid, the request to go on from"
+                raise _refused(f"session_params: {problem}", ".rid")
             return None
         parent = self.turns.get(params.rid)
         if parent is None:
-            raise BadRequest(
-                f"session_params.rid: session {self.id!r} has no request {params.rid!r}",
-                param="session_params.rid",
-                code="unknown_request_id",
-            )
+            problem = f"session_params.rid: session {self.id!r} has no request {params.rid!r}"
+            raise _refused(problem, ".rid", "unknown_request_id")
         if parent.running and not params.replace:
-            raise BadRequest(
-                f"session_params.rid: request {params.rid!r} has not finished yet", param="session_params.rid"
-            )
+            raise _refused(f"session_params.rid: request {params.rid!r} has not finished yet", ".rid")
         return parent
 
     def _linear_parent(self, params: SessionParams) -> Turn | None:
         latest = self._latest
         for name in ("offset", "replace", "drop_previous_output"):
             if getattr(params, name):
-                raise BadRequest(
-                    f"session_params.{name} is not possible in a streaming session", param=f"session_params.{name}"
-                )
+                raise _refused(f"session_params.{name} is not possible in a streaming session", f".{name}")
         if self.is_busy:
-            raise BadRequest(
-                f"session {self.id!r} is a streaming session, and its previous request has not finished yet",
-                param="session_params.id",
-            )
-        if params.rid is not None and (latest is None or params.rid != latest.rid):
-            raise BadRequest(
-                f"session_params.rid: the latest request of session {self.id!r} is "
-                f"{None if latest is None else latest.rid!r}",
-                param="session_params.rid",
-            )
+            problem = f"session {self.id!r} is a streaming session, and its previous request has not finished yet"
+            raise _refused(problem, ".id")
+        latest_rid = None if latest is None else latest.rid
+        if params.rid not in (None, latest_rid):
+            problem = f"session_params.rid: the latest request of session {self.id!r} is {latest_rid!r}"
+            raise _refused(problem, ".rid")
         return latest
 
     def replace_others(self, turn: Turn) -> None:
@@ -293,7 +264,9 @@ class Session:
         """Remove a turn, unless something has gone on from it already."""
         self.last_active = self._store.now()
         if not turn.children:
-            self._cut(turn)
+            if turn.parent is not None and turn in turn.parent.children:
+                turn.parent.children.remove(turn)
+            self._remove(turn)
 
     def clear(self) -> None:
         """Forget all turns; abort those that run."""
@@ -305,13 +278,6 @@ class Session:
         """Account for tokens that are kept from now on, or, if negative, no longer."""
         self.num_tokens += num_tokens
         self._store.num_tokens += num_tokens
-
-    def _cut(self, turn: Turn) -> None:
-        """Remove a turn and what has gone on from it."""
-        if turn.parent is not None and turn in turn.parent.children:
-            turn.parent.children.remove(turn)
-        for each in list(_subtree(turn)):
-            self._remove(each)
 
     def _remove(self, turn: Turn) -> None:
         del self.turns[turn.rid]
@@ -330,7 +296,6 @@ class SessionStore:
         max_tokens: most tokens that all of them may hold together.
         timeout: seconds without a turn after which a session is closed, unless it asks for less.
         abort: ends a running request, by its exact id.
-        now: monotonic seconds.
     """
 
     def __init__(
@@ -370,8 +335,7 @@ class SessionStore:
         Args:
             capacity: most tokens that it may hold; 0 for as many as the server allows.
             session_id: a name that is not in use; made up if not given.
-            is_linear: no branches; see :class:`Session`.
-            timeout: seconds without a turn after which it is closed; ``None`` for the server's.
+            is_linear, timeout: see :class:`Session`.
 
         Raises:
             BadRequest: if the name is in use, or the timeout longer than the server's.
@@ -389,18 +353,13 @@ class SessionStore:
                 f"{self._max_sessions} sessions are open, which is the most (--max-sessions); close one",
                 code="too_many_sessions",
             )
-        self._sessions[session_id] = Session(
-            self,
-            session_id,
-            capacity or self._max_tokens,
-            is_linear=is_linear,
-            timeout=self._timeout if timeout is None else timeout,
-            now=self.now(),
-        )
+        timeout = self._timeout if timeout is None else timeout
+        capacity = capacity or self._max_tokens
+        self._sessions[session_id] = Session(self, session_id, capacity, is_linear=is_linear, timeout=timeout)
         return session_id
 
     def goes_on(self, params: SessionParams) -> bool:
-        """Whether a turn with these parameters goes on from an earlier one, if it can begin at all."""
+        """True if a turn with these parameters goes on from an earlier one, if it can begin at all."""
         session = self._sessions.get(params.id)
         return session is not None and (bool(session.turns) if session.is_linear else params.rid is not None)
 
@@ -417,10 +376,9 @@ class SessionStore:
         Args:
             params: where to go on from.
             rid: id of the request.
-            new: what the request brings. A BOS token in front of it is dropped where it would not be the first.
-            bos_token_id: of the tokenizer.
-            joints: given if ``new`` begins with the end of the message that the context ends with, of which the context
-                may have a part: that is not repeated. These are the special tokens, which end messages.
+            new: what the request brings. ``bos_token_id`` in front of it is dropped where it would not be the first.
+            joints: special tokens, which end messages, if ``new`` begins with the end of the message that the context
+                ends with: what the context has of that is not repeated.
 
         Raises:
             BadRequest: if there is no such session or turn, or the session is full.
@@ -428,16 +386,13 @@ class SessionStore:
         """
         session = self._sessions.get(params.id)
         if session is None:
-            raise BadRequest(
-                f"session_params.id: there is no session {params.id!r}; it may have timed out",
-                param="session_params.id",
-                code="unknown_session_id",
-            )
+            problem = f"session_params.id: there is no session {params.id!r}; it may have timed out"
+            raise _refused(problem, ".id", "unknown_session_id")
         session.last_active = self.now()
         return session.begin_turn(params, rid, new, bos_token_id, joints)
 
     def check_room(self, added: int, freed: int) -> None:
-        """Whether there is room for tokens in place of others.
+        """Refuse tokens for which there is no room, once others are freed.
 
         Raises:
             Overloaded: if all sessions together are full.
@@ -466,6 +421,10 @@ class SessionStore:
             self.close(session.id)
 
 
+def _refused(problem: str, field: str = "", code: str | None = None) -> BadRequest:
+    return BadRequest(problem, param=f"session_params{field}", code=code)
+
+
 def _kept(parent: Turn, params: SessionParams) -> int:
     """How many tokens of the context are gone on from."""
     length = parent.prompt_len if params.drop_previous_output else parent.context_len
@@ -473,9 +432,7 @@ def _kept(parent: Turn, params: SessionParams) -> int:
     if not offset:
         return length
     if abs(offset) > length:
-        raise BadRequest(
-            f"session_params.offset is {offset}, and the context has {length} tokens", param="session_params.offset"
-        )
+        raise _refused(f"session_params.offset is {offset}, and the context has {length} tokens", ".offset")
     return offset if offset > 0 else length + offset
 
 

@@ -11,11 +11,12 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import BoughError, EngineDead
+from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import (
     BatchEmbeddingOutput,
     BatchStrOutput,
@@ -25,7 +26,6 @@ from bough.ipc.messages import (
     Heartbeat,
     OutputDelta,
     PauseMode,
-    ToScheduler,
     ToTokenizer,
 )
 from bough.managers.conversations import ConversationEncoder
@@ -58,28 +58,6 @@ TICK = 1.0
 """Seconds between two looks at whether the other processes still show signs of life."""
 
 
-class Channels(Protocol):
-    """What connects this process to the scheduler and the detokenizer."""
-
-    async def recv(self) -> ToTokenizer:
-        """The next message; waits for it."""
-        ...
-
-    @property
-    def lagging(self) -> bool:
-        """Whether the next message is there already."""
-        ...
-
-    @property
-    def malformed_total(self) -> int:
-        """Messages dropped because they did not fit the schema."""
-        ...
-
-    def send(self, message: ToScheduler) -> None:
-        """Hand a message to the scheduler; never blocks."""
-        ...
-
-
 class TokenizerManager:
     """Everything that front ends (HTTP, ``Engine``) ask for, they ask here.
 
@@ -88,20 +66,14 @@ class TokenizerManager:
         model_config: facts about the model.
         tokenizer: ``None`` if the server was started without one; then prompts and outputs are ids.
         channels: connection to the other processes.
-        scheduler_info: what the scheduler reported when it was ready: ``max_req_input_len`` and ``max_req_len``
-            (tokens), ``vocab_size``, and whatever else is to be shown by ``/server_info``.
+        scheduler_info: the scheduler's report when it was ready: ``max_req_input_len`` and ``max_req_len`` (tokens),
+            ``vocab_size``, and whatever else is to be shown by ``/server_info``.
         metrics: where to count; one of its own if not given.
-        chat_template: what turns conversations into prompts; by default what ``--chat-template`` says, or the model's.
+        chat_template: makes prompts of conversations; by default that of ``--chat-template``, or the model's.
 
     Attributes:
-        outputs: every output that is alive.
-        rid_to_state: the same, by id.
-        control: calls handlers of the scheduler.
-        sessions: the conversations that are remembered.
-        conversations: makes prompts of messages.
-        weights: which are served, and how others take their place.
+        outputs: every output that is alive; ``rid_to_state``: the same, by id.
         model_update_lock: requests hold the reader side, updates of the weights the writer side.
-        health: state of the server, and heartbeats.
     """
 
     def __init__(
@@ -109,7 +81,7 @@ class TokenizerManager:
         server_args: ServerArgs,
         model_config: ModelConfig,
         tokenizer: Tokenizer | None,
-        channels: Channels,
+        channels: TokenizerChannels,
         scheduler_info: dict[str, Any],
         metrics: Metrics | None = None,
         chat_template: ChatTemplate | None = None,
@@ -183,9 +155,7 @@ class TokenizerManager:
     def fail_all(self, error: BoughError, *, crashed: bool = False) -> None:
         """End every call with ``error``, and refuse later ones: the engine is gone.
 
-        Args:
-            error: says why.
-            crashed: the latest requests are to be described in a file, if the options want that.
+        If it has ``crashed``, the latest requests are described in a file, if the options want that.
         """
         self.health.set_dead(error.message)
         self.outputs.fail_all(error)
@@ -220,11 +190,7 @@ class TokenizerManager:
                 logger.exception("Could not close idle sessions")
 
     async def generate_request(self, obj: GenerateReqInput, text_name: str = "text") -> AsyncIterator[Any]:
-        """Generate, with results in the native shape.
-
-        Args:
-            obj: what is asked for.
-            text_name: what the caller calls its ``text``, for errors.
+        """Generate, with results in the native shape; ``text_name`` is what the caller calls its ``text``, for errors.
 
         Yields:
             While streaming, a dictionary per event and output (with ``index``, unless there is only one output);
@@ -261,13 +227,10 @@ class TokenizerManager:
     async def generation(
         self, requests: Sequence[GenerateRequest], *, all_the_way: bool = False
     ) -> AsyncIterator[Generation]:
-        """Send requests to the engine and receive what it makes of them; prompts first, then parallel samples.
+        """Send requests of one call to the engine and receive their outputs; prompts first, then parallel samples.
 
-        Leaving the block early, for whatever reason, ends what is unfinished.
-
-        Args:
-            requests: of one call.
-            all_the_way: whether the scheduler itself shall refuse what there is no place for.
+        Leaving the block early, for whatever reason, ends what is unfinished. With ``all_the_way``, the scheduler
+        itself refuses what there is no room for.
 
         Raises:
             BadRequest, Overloaded, EngineDead: before anything was sent.
@@ -332,12 +295,11 @@ class TokenizerManager:
         )
 
     def check_room(self, request: GenerateRequest) -> None:
-        """See to it that no work is done for a request which could not be taken now; records that if it is so.
+        """Refuse, and record, a request that could not be taken now, before work is done for it.
 
         Raises:
             BadRequest: if it could never be taken and that is seen here.
-            Overloaded: if the server takes no requests, or the queue is full.
-            EngineDead: if the engine has died.
+            Overloaded, EngineDead: if the server takes no requests, or the queue is full.
         """
         try:
             self.health.check_open()

@@ -10,12 +10,7 @@ T = TypeVar("T")
 
 
 class Turns:
-    """Counts work and lets others have their turn after every so much of it.
-
-    Args:
-        length: work between two turns, in whatever unit :meth:`spend` is given; it should take less than a
-            millisecond.
-    """
+    """Counts work and yields to other tasks after every ``length`` of it, which should take less than a millisecond."""
 
     __slots__ = ("_left", "_length")
 

@@ -50,11 +50,8 @@ class _Held(NamedTuple):
 class WaitingPrompts:
     """Adds up what waits, from the arrival of a request to the first result of each of its outputs.
 
-    Args:
-        limit: most bytes that may wait. A request that comes when nothing waits is always taken, unless it is a
-            client's of a server and its parameters alone are more: a small body can have them copied very often.
-        vocab_size: of the model.
-        queue: knows after how long to try again if too much waits.
+    At most ``limit`` bytes may wait. A request that comes when nothing waits is always taken, unless it is a client's
+    of a server and its parameters alone are more: a small body can have them copied very often.
     """
 
     def __init__(self, limit: int, vocab_size: int, queue: SchedulerQueue) -> None:
@@ -64,11 +61,7 @@ class WaitingPrompts:
         self.num_bytes = 0
 
     def add(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> None:
-        """Requests have come.
-
-        Args:
-            requests: of one call.
-            states: of their outputs, in order.
+        """Count the requests of a call that has come; ``states`` are those of their outputs, in order.
 
         Raises:
             PayloadTooLarge: if the copies of their parameters are more than may ever wait; then nothing was added.
@@ -102,11 +95,9 @@ class WaitingPrompts:
         states: Sequence[ReqState],
         before: Sequence[int],
     ) -> None:
-        """The prompts of requests that were added are known now: texts are encoded, the contexts of sessions looked up.
+        """Count requests that were added anew: texts are encoded, the contexts of sessions looked up.
 
-        Args:
-            requests, states: as they were added.
-            before: :func:`prompt_bytes` of each request, then.
+        ``before`` is :func:`prompt_bytes` of each request as it was added.
 
         Raises:
             PayloadTooLarge: if the contexts of their sessions are more than may ever wait; then nothing has changed.

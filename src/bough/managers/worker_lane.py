@@ -29,9 +29,6 @@ class WorkerLane:
 
     The thread is a daemon: the end of the program does not wait for a job. It has a lower priority than its creator,
     and so have the threads that a job starts.
-
-    Args:
-        name: of the thread.
     """
 
     def __init__(self, name: str) -> None:

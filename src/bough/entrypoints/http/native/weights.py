@@ -19,7 +19,14 @@ from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.answers import WeightUpdateAnswer, WeightVersionAnswer
 from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BadRequest, Overloaded, RequestFailed
-from bough.managers.served_weights import DEFAULT_GROUP, GroupBackend, UpdateOptions, UpdateOutcome, passing_file
+from bough.managers.served_weights import (
+    DEFAULT_GROUP,
+    GroupBackend,
+    TrainerGroup,
+    UpdateOptions,
+    UpdateOutcome,
+    passing_file,
+)
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.other_engines import fields_of
 
@@ -220,16 +227,7 @@ class WeightHandlers(Handlers):
     async def init_group(self, call: Call) -> Response:
         """Become part of a group in which a trainer sends weights."""
         body = await call.parse(INIT_GROUP)
-        return _told(
-            await self._weights.join_group(
-                body.master_address,
-                body.master_port,
-                body.rank_offset,
-                body.world_size,
-                body.group_name,
-                body.backend,
-            )
-        )
+        return _told(await self._weights.join_group(TrainerGroup(**msgspec.structs.asdict(body))))
 
     @Route("POST /destroy_weights_update_group", NATIVE, DESTROY_GROUP, WeightUpdateAnswer, access=Access.CONTROL)
     async def destroy_group(self, call: Call) -> Response:
