@@ -12,18 +12,9 @@ import traceback
 from collections.abc import Callable
 
 from bough import __version__
+from bough.cli_commands import COMMANDS
 from bough.cli_commands.terminal_markdown import harmless
 from bough.errors import BoughError, CheckpointError, ConfigError, Terminated
-
-COMMANDS = {
-    "serve": "start a server",
-    "generate": "complete a prompt and exit",
-    "chat": "talk with a model in the terminal",
-    "bench": "measure a server (serve) or the engine alone (offline, latency); put results side by side (compare)",
-    "check-env": "report what this machine offers to Bough",
-    "completion": "print a script that makes a shell complete command lines",
-    "version": "print the version",
-}
 
 USAGE_STATUS = 2
 """Exit status where the command line is at fault."""

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from bough import __version__, cli
-from bough.cli import COMMANDS, main
+from bough.cli import main
+from bough.cli_commands import COMMANDS
 from bough.cli_commands.bench import COMMANDS as BENCH_COMMANDS
 from bough.errors import RequestFailed
 

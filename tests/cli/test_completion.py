@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from bough.cli import COMMANDS, main
+from bough.cli import main
+from bough.cli_commands import COMMANDS
 from bough.cli_commands.bench import COMMANDS as BENCH_COMMANDS
 from bough.cli_commands.completion import SCRIPTS, TABLES, flags_of
 

@@ -11,7 +11,7 @@ from bough.bench.datasets import DatasetArgs
 from bough.bench.latency import BenchLatencyArgs
 from bough.bench.offline import BenchOfflineArgs
 from bough.bench.serve import BenchServeArgs
-from bough.cli import COMMANDS
+from bough.cli_commands import COMMANDS
 from bough.cli_commands.bench import COMMANDS as BENCH_COMMANDS
 from bough.cli_commands.chat import ChatArgs
 from bough.cli_commands.generate import GenerateArgs
