@@ -41,6 +41,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -223,6 +224,7 @@ class Bench:
         from bough.layers.attention.radix_attention import RadixAttention
         from bough.layers.attention.triton import TritonBackend
         from bough.mem_cache.kv_pool import KVPool
+        from bough.model_executor.eager_runner import prompt_plan
 
         heads, kv_heads, head_dim = 32, 8, 128
         pool = KVPool(
@@ -237,16 +239,18 @@ class Bench:
         table = (torch.arange(rows * context, dtype=torch.int32, device=self.device) + PAGE).view(rows, context)
         layer = RadixAttention(heads, head_dim, kv_heads, 0)
         slots, ones = np.arange(rows, dtype=np.int32), np.ones(rows, dtype=np.int32)
-        zero, whole = slots[:1], np.array([context], dtype=np.int32)
+        lens: dict[str, Any] = {"prefix_lens": (context - 1) * ones, "extend_lens": ones}
+        decode_rows: Any = SimpleNamespace(num_decode_rows=rows, req_slots=slots, **lens)
+        prompt = prompt_plan(np.zeros(context, dtype=np.int32), PAGE)
         q = torch.randn(max(rows, context), heads, head_dim, dtype=self.dtype, device=self.device)
         figures: dict[str, Any] = {}
         for name, backend in (
             ("triton", TritonBackend(pool, [None], heads, max_pieces=rows * (context // 256 + 1), dtype=self.dtype)),
             ("flashinfer", FlashInferBackend(pool, [None], heads, dtype=self.dtype)),
         ):
-            decoded = backend.init_forward_metadata(rows, slots, (context - 1) * ones, ones, table)
+            decoded = backend.init_forward_metadata(decode_rows, table)
             figures[f"{name}_decode_us"] = 1e6 * self.seconds(partial(backend.forward_decode, q[:rows], layer, decoded))
-            extended = backend.init_forward_metadata(0, zero, zero, whole, table)
+            extended = backend.init_forward_metadata(prompt, table)
             extend = partial(backend.forward_extend, q[:context], layer, extended)
             figures[f"{name}_extend_us"] = 1e6 * self.seconds(extend)
         return figures

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -67,11 +68,12 @@ def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups
     table = torch.randperm(512, dtype=torch.int32).repeat(4, 1)
     q = torch.randn(4, 2, 64)
     # The first row sees two pieces of keys, but with a window only the latter of them.
-    slots, prefix_lens, ones = int32(0, 1, 2, 3), int32(280, 5, 6, 7), int32(1, 1, 1, 1)
+    rows = {"req_slots": int32(0, 1, 2, 3), "prefix_lens": int32(280, 5, 6, 7), "extend_lens": int32(1, 1, 1, 1)}
+    plan: Any = SimpleNamespace(num_decode_rows=4, **rows)
     found: dict[int, list[torch.Tensor]] = {}
     for room, groups in ((8, [slice(0, 4)]), (2, [slice(0, 1), slice(1, 3), slice(3, 4)])):
         backend = TritonBackend(pool, [None, 20], 2, max_pieces=room)
-        metadata = backend.init_forward_metadata(4, slots, prefix_lens, ones, table)
+        metadata = backend.init_forward_metadata(plan, table)
         assert [each.rows for each in metadata.decode] == groups
         layers = [RadixAttention(2, 64, 1, 0, sliding_window=window) for window in (None, 20)]
         found[room] = [backend.forward_decode(q, layer, metadata) for layer in layers]

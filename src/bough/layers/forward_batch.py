@@ -73,9 +73,7 @@ class ForwardBatch:
             positions=at_positions,
             out_cache_loc=out_slots,
             attn_backend=attn_backend,
-            attn_metadata=attn_backend.init_forward_metadata(
-                plan.num_decode_rows, plan.req_slots, plan.prefix_lens, plan.extend_lens, req_to_token
-            ),
+            attn_metadata=attn_backend.init_forward_metadata(plan, req_to_token),
         )
 
 

@@ -14,7 +14,7 @@ from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight, Weight
 from bough.layers.embedding import LMHead, VocabEmbedding
-from bough.layers.linear import MergedLinear, QKVLinear
+from bough.layers.linear import Linear, MergedLinear, QKVLinear
 from bough.layers.linear_method import MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
 
@@ -221,6 +221,28 @@ class CausalLM(Model):
             ModelError: if this family cannot do without its head.
         """
         raise ModelError(f"{cls.__name__} cannot make embeddings")
+
+
+class TwoLayerHead(nn.Module):
+    """Two linear layers on top of a pooled state, with a function in between; the names are the checkpoint's."""
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        num_labels: int,
+        names: tuple[str, str],
+        function: Callable[[torch.Tensor], torch.Tensor],
+    ) -> None:
+        super().__init__()
+        size, dtype = config.hidden_size, torch_dtype(config)
+        self.hidden = Linear(names[0], size, size, bias=True, dtype=dtype)
+        self.output = Linear(names[1], size, num_labels, bias=True, dtype=dtype)
+        self.function = function
+
+    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
+        """``[R, hidden_size]`` to ``[R, num_labels]``."""
+        scores: torch.Tensor = self.output(self.function(self.hidden(pooled)))
+        return scores
 
 
 def _checkpoint_weights(module: nn.Module, prefix: str) -> Iterator[tuple[str, CheckpointWeight]]:

@@ -10,27 +10,12 @@ from torch import nn
 from bough.config.model_config import ModelConfig
 from bough.layers.linear import Linear
 from bough.layers.linear_method import TORCH, MethodChoice
-from bough.models.base import CausalLM, torch_dtype
+from bough.models.base import CausalLM, TwoLayerHead, torch_dtype
 
 if TYPE_CHECKING:
     from bough.kernels.program import Program
     from bough.layers.forward_batch import ForwardBatch
     from bough.mem_cache.kv_pool import KVPool
-
-
-class RewardHead(nn.Module):
-    """Two layers; the names are the checkpoint's."""
-
-    def __init__(self, config: ModelConfig, num_labels: int) -> None:
-        super().__init__()
-        size, dtype = config.hidden_size, torch_dtype(config)
-        self.hidden = Linear("0", size, size, bias=True, dtype=dtype)
-        self.output = Linear("2", size, num_labels, bias=True, dtype=dtype)
-
-    def forward(self, pooled: torch.Tensor) -> torch.Tensor:
-        """``[R, hidden_size]`` to ``[R, num_labels]``."""
-        scores: torch.Tensor = self.output(torch.relu(self.hidden(pooled)))
-        return scores
 
 
 class PooledCausalLM(CausalLM):
@@ -48,7 +33,7 @@ class PooledCausalLM(CausalLM):
         self.model = language_model.make_body(config, method)
         self.score: nn.Module | None = None
         if config.architecture.endswith("ForRewardModel"):
-            self.score = RewardHead(config, config.pooling.dim)
+            self.score = TwoLayerHead(config, config.pooling.dim, ("0", "2"), torch.relu)
         elif config.pooling.is_classifier:
             self.score = Linear("score", config.hidden_size, config.pooling.dim, bias=False, dtype=torch_dtype(config))
 

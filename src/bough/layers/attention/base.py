@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from bough.mem_cache.kv_pool import KVPool
-from bough.step_plan import IntArray
+from bough.step_plan import StepPlan
 
 if TYPE_CHECKING:
     from bough.layers.attention.radix_attention import RadixAttention
@@ -48,21 +48,11 @@ class AttentionBackend(ABC):
         self.kv_pool = kv_pool
 
     @abstractmethod
-    def init_forward_metadata(
-        self,
-        num_decode_rows: int,
-        req_slots: IntArray,
-        prefix_lens: IntArray,
-        extend_lens: IntArray,
-        req_to_token: torch.Tensor,
-    ) -> Any:
+    def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> Any:
         """Work out, once per step, everything that all layers need and that depends on the step's shape only.
 
         Args:
-            num_decode_rows: rows at the front that add one token each.
-            req_slots: ``[R]``
-            prefix_lens: ``[R]``, tokens in the pool already.
-            extend_lens: ``[R]``, new tokens.
+            plan: the step.
             req_to_token: int32 ``[max_running_requests, max_len]``, new tokens entered.
 
         Returns:

@@ -18,7 +18,7 @@ from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.storing import StoringBackend
 from bough.mem_cache.kv_pool import KVPool
 from bough.sampling.transfer import to_device
-from bough.step_plan import IntArray
+from bough.step_plan import IntArray, StepPlan
 
 _WORKSPACE_BYTES = 128 << 20
 """For partial results: what the package recommends."""
@@ -76,23 +76,16 @@ class FlashInferBackend(StoringBackend):
         """Memory of the device that a backend takes."""
         return _WORKSPACE_BYTES + 2 * len(set(windows)) * _PLAN_BYTES
 
-    def init_forward_metadata(
-        self,
-        num_decode_rows: int,
-        req_slots: IntArray,
-        prefix_lens: IntArray,
-        extend_lens: IntArray,
-        req_to_token: torch.Tensor,
-    ) -> FlashInferMetadata:
+    def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> FlashInferMetadata:
         """See :class:`AttentionBackend`."""
-        split, lens = num_decode_rows, prefix_lens + extend_lens
+        split, lens = plan.num_decode_rows, plan.prefix_lens + plan.extend_lens
         if split:
-            paging = self._paging(req_slots[:split], lens[:split], req_to_token)
+            paging = self._paging(plan.req_slots[:split], lens[:split], req_to_token)
             for window, wrapper in self._decode.items():
                 wrapper.plan(*paging, *self._shape, **self._options(window))
-        if split < len(req_slots):
-            paging = self._paging(req_slots[split:], lens[split:], req_to_token)
-            first_queries = torch.from_numpy(_begins(extend_lens[split:]))
+        if split < len(plan.req_slots):
+            paging = self._paging(plan.req_slots[split:], lens[split:], req_to_token)
+            first_queries = torch.from_numpy(_begins(plan.extend_lens[split:]))
             for window, wrapper in self._extend.items():
                 wrapper.plan(first_queries, *paging, *self._shape, causal=True, **self._options(window))
         return FlashInferMetadata(self._decode, self._extend)

@@ -21,7 +21,7 @@ from bough.layers.attention.kv_blocks import (
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.softmax_attention import attend, is_fused
 from bough.mem_cache.kv_pool import KVPool
-from bough.step_plan import IntArray
+from bough.step_plan import IntArray, StepPlan
 
 _WORKSPACE_BYTES = 2 * 2**20
 """Gathered keys at a time, and as much again for values: little enough to stay in the caches until they are used."""
@@ -100,16 +100,10 @@ class TorchNativeBackend(AttentionBackend):
 
     # --- once per step ---
 
-    def init_forward_metadata(
-        self,
-        num_decode_rows: int,
-        req_slots: IntArray,
-        prefix_lens: IntArray,
-        extend_lens: IntArray,
-        req_to_token: torch.Tensor,
-    ) -> TorchNativeMetadata:
+    def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> TorchNativeMetadata:
         """See :class:`AttentionBackend`."""
-        split = num_decode_rows
+        split, req_slots = plan.num_decode_rows, plan.req_slots
+        prefix_lens, extend_lens = plan.prefix_lens, plan.extend_lens
         decode: dict[int | None, _Decode] = {}
         extend: dict[int | None, tuple[_Tile, ...]] = {}
         for window in self.windows:

@@ -24,7 +24,7 @@ from bough.layers.attention.tiles import decode_pieces, extend_tiles, row_groups
 from bough.layers.forward_batch import ForwardBatch
 from bough.mem_cache.kv_pool import KVPool
 from bough.sampling.transfer import all_to_device, to_device
-from bough.step_plan import IntArray
+from bough.step_plan import IntArray, StepPlan
 
 _CORES_OF_A_SMALL_DEVICE = 1
 """Where there are no multiprocessors to count: in the interpreter."""
@@ -117,16 +117,10 @@ class TritonBackend(StoringBackend):
 
     # --- once per step ---
 
-    def init_forward_metadata(
-        self,
-        num_decode_rows: int,
-        req_slots: IntArray,
-        prefix_lens: IntArray,
-        extend_lens: IntArray,
-        req_to_token: torch.Tensor,
-    ) -> TritonMetadata:
+    def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> TritonMetadata:
         """See :class:`AttentionBackend`."""
-        device, split = self.kv_pool.device, 0 if self.one_kernel else num_decode_rows
+        device, split = self.kv_pool.device, 0 if self.one_kernel else plan.num_decode_rows
+        req_slots, prefix_lens, extend_lens = plan.req_slots, plan.prefix_lens, plan.extend_lens
         seq_lens = prefix_lens[:split] + 1
         groups = row_groups(seq_lens, self.max_pieces, SPLIT_KEYS)
         decode = tuple(self._decode_rows(rows, req_slots[rows], seq_lens[rows]) for rows in groups)
