@@ -1,4 +1,4 @@
-"""Which architectures can be served, and where their classes are. Imports none of them before it is asked to."""
+"""Architectures that can be served, and where their classes are. Imports none of them before it is asked to."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def supported_architectures() -> list[str]:
 
 
 def makes_vectors(architecture: str) -> bool:
-    """Whether an architecture never generates text."""
+    """True if an architecture never generates text."""
     return architecture in ENCODER_MODULES or architecture in BACKBONES
 
 

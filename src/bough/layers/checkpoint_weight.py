@@ -1,4 +1,4 @@
-"""What one name in a checkpoint fills."""
+"""Memory of a model that one name in a checkpoint fills."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class ForwardBatch:
     """int64 [T], KV slots of the new tokens"""
     attn_backend: AttentionBackend
     attn_metadata: Any
-    """What the backend worked out for this step."""
+    """The backend's own preparation of this step."""
 
     @classmethod
     def from_plan(

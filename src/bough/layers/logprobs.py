@@ -101,7 +101,7 @@ class LogprobReader:
         tile_rows: int,
         threads: ThreadPool | None,
     ) -> None:
-        """Of the same rows in every step.
+        """Read logprobs of the same rows in every step.
 
         Args:
             requests: what rows want to know; ``row`` is an index into the ``S`` rows of the logits. At least one.
@@ -120,7 +120,7 @@ class LogprobReader:
         self._threads = threads
 
     def native_reads(self, num_steps: int) -> LogprobReads:
-        """What the native kernel is to be asked in so many steps, and room for its answers."""
+        """Questions for the native kernel in so many steps, and room for its answers."""
         return LogprobReads(self._top_n, self._ids, num_steps=num_steps, logits_rows=self._at, scales=self._scales)
 
     def read(self, logits: torch.Tensor, tokens: torch.Tensor) -> GatheredLogprobs:

@@ -21,7 +21,7 @@ class QuantizedRows:
     """
 
     bits: Literal[4, 8]
-    """Of a code. Without minimums codes are from -8 to 7 or -128 to 127, with them 4 bits are from 0 to 15."""
+    """Bits of a code. Without minimums codes are from -8 to 7 or -128 to 127, with them 4 bits are from 0 to 15."""
     group: int
     """Inputs that share a scale; the last group of a row may be shorter."""
     codes: torch.Tensor
@@ -53,7 +53,7 @@ class QuantizedRows:
 
     @property
     def is_float8(self) -> bool:
-        """Whether codes are 8-bit floating point."""
+        """True if codes are 8-bit floating point."""
         return self.codes.dtype == torch.float8_e4m3fn
 
     def largest_possible(self) -> float:

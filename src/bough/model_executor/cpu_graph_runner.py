@@ -245,17 +245,17 @@ class CpuGraphRunner:
 
     @property
     def goes_on(self) -> bool:
-        """Whether another of the steps that :meth:`decode` has begun may follow."""
+        """True if another of the steps that :meth:`decode` has begun may follow."""
         return not self._decode_run.has_ended
 
     @property
     def finite(self) -> npt.NDArray[np.bool_]:
-        """Which rows ``[R]`` were, in the last step of :meth:`decode`; all where another may follow."""
+        """Rows ``[R]`` that were finite in the last step of :meth:`decode`; all where another may follow."""
         finite: npt.NDArray[np.bool_] = self._finite[: self._first_of_run.num_rows].copy()
         return finite
 
     def _fill_rows(self, plan: StepPlan, wanted: npt.NDArray[np.uint8]) -> None:
-        """What the native step is told of rows.
+        """Describe the rows for the native step.
 
         Raises:
             ValueError: if the lengths of arrays do not fit together, or there are more rows than room.

@@ -1,4 +1,4 @@
-"""Which worker runs a checkpoint."""
+"""Choose the worker that runs a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bough.config.server_args import ServerArgs
 from bough.model_executor.worker_info import Worker
 
 _WAIT_POLICY = "OMP_WAIT_POLICY"
-"""How torch's threads wait for their turn. One that spins takes a core from whoever has work to do, and on a busy
+"""Way in which torch's threads wait for work. One that spins takes a core from other work, and on a busy
 machine an operation whose threads are kept from running by spinning ones takes time slices instead of microseconds."""
 
 WorkerFactory = Callable[[ServerArgs, ModelConfig], Worker]

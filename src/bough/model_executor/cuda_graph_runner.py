@@ -119,7 +119,7 @@ def record_ladder(
 
 
 class DecodeBuffers:
-    """What a decode step reads, on the device.
+    """Inputs of a decode step, on the device.
 
     Rows that a step does not have are padding: no KV slot (-1), no keys, token 0.
     """
@@ -244,7 +244,7 @@ class CudaGraphRunner:
         return run
 
     def can_run(self, plan: StepPlan) -> bool:
-        """Whether all rows add a token that was sampled, and there are not too many of them, or of their keys."""
+        """True if all rows add a token that was sampled, and there are not too many of them, or of their keys."""
         num_rows = plan.num_rows
         if not 0 < num_rows == plan.num_decode_rows <= self._sizes[-1] or plan.token_types is not None:
             return False

@@ -1,4 +1,4 @@
-"""How a model is computed on a device: chosen, or refused by the name of an option, before anything is loaded."""
+"""Choices of how a model is computed on a device: made, or refused by the name of an option, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _KV_DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ExecutionChoice:
-    """How the model of a runner is computed.
+    """Ways in which the model of a runner is computed.
 
     Attributes:
         threads: of the native CPU kernels; ``None`` where torch and Triton compute.
@@ -52,7 +52,7 @@ class ExecutionChoice:
 def choose_execution(
     config: ModelConfig, device: torch.device, args: EngineArgs, *, native: bool = True
 ) -> ExecutionChoice:
-    """How to compute a model, configured for the device that it is to run on.
+    """Choose how to compute a model, configured for the device that it is to run on.
 
     Args:
         config: of the model.

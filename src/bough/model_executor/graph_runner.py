@@ -14,7 +14,7 @@ from bough.step_plan import IntArray
 
 
 class Wanted(IntEnum):
-    """What a row of a step is to yield."""
+    """Kind of result that a row of a step wants."""
 
     NOTHING = 0
     """Its prompt goes on."""

@@ -79,7 +79,7 @@ class LaunchedStep:
         self._readback = lane.read(_tensors(outcome))
 
     def result(self) -> StepResult:
-        """What the step produced; waits for the device. To be asked for once.
+        """Wait for the device and return the step's result; call it once.
 
         Raises:
             RuntimeError: what the device has to say of the step's work.
@@ -121,7 +121,7 @@ class LaunchedStep:
 
 
 def _tensors(outcome: StepOutcome) -> list[torch.Tensor]:
-    """What is copied, in the order in which it is taken."""
+    """Tensors that are copied, in the order in which they are taken."""
     tensors: list[torch.Tensor] = []
     if outcome.sampled is not None:
         tensors += (outcome.sampled.output.next_token_ids, outcome.sampled.output.finite)

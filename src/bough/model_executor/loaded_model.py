@@ -35,7 +35,7 @@ class LoadedModel:
     kv_scales: Mapping[int, tuple[float, float]] | None
     """By layer, for a KV pool of 8-bit floating point"""
     activation_dtype: torch.dtype
-    """Of hidden states between layers"""
+    """Type of hidden states between layers"""
     held_as: str
     """Form of the weights, for the log"""
 

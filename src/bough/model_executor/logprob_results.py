@@ -32,7 +32,7 @@ class SampledFields(TypedDict):
 
 
 def sampled_fields(requests: Sequence[RowLogprobs], arrays: HostArrays) -> list[SampledFields]:
-    """What each of ``requests`` asked about its sampled token, of ``arrays`` as :class:`GatheredLogprobs` has them."""
+    """Answers about the sampled token of each request; ``arrays`` are the fields of :class:`GatheredLogprobs`."""
     values, top_values, top_ids, chosen = arrays
     return [
         SampledFields(

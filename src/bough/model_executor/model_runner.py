@@ -226,7 +226,7 @@ class ModelRunner:
         return outcome
 
     def rows_that_need_logits(self, plan: StepPlan, rows: IndexArray) -> npt.NDArray[np.bool_]:
-        """Which of the sampling ``rows`` (``[S]``) are not served by the token with the largest allowed logit alone.
+        """Mask of the sampling ``rows`` (``[S]``) that the token with the largest allowed logit alone does not serve.
 
         Only native kernels serve any so.
         """

@@ -1,4 +1,4 @@
-"""What lives on a device as long as a model runs there: how much there is room for, and making it."""
+"""Memory on a device that lives as long as a model runs there: find out how much fits, and make it."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ _MEASURED_TOKENS_ON_CPU = 128
 """Size of the forward pass that start-up measures; more would delay large models."""
 
 _MEASURED_ROWS = 1
-"""Of that: a prompt."""
+"""Rows of that pass: one prompt."""
 
 _DEVICE_ERRORS = (torch.OutOfMemoryError, getattr(torch, "AcceleratorError", torch.OutOfMemoryError))
-"""Of torch's allocator, and, in newer torches, of CUDA itself, which may lack memory for a graph."""
+"""Errors of torch's allocator, and, in newer torches, of CUDA itself, which may lack memory for a graph."""
 
 _MOST_POOLS = 3
 """Made one after the other until one leaves enough."""

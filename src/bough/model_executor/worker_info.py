@@ -40,12 +40,12 @@ class WorkerInfo:
     padding_id: int | None = None
     """Token that is no part of a pooled prompt where it stands at its end; ``None``: there is none."""
     keeps_kv: bool = True
-    """Whether a sequence can be computed in several steps. If not, it comes in one piece, and the KV pool is a matter
+    """True if a sequence can be computed in several steps. If not, it comes in one piece, and the KV pool is a matter
     of accounting only: there is no memory behind its slots."""
     max_steps: int = 1
     """Most decode steps that one plan may have, the further ones included."""
     reuses_prefixes: bool = True
-    """Whether the result for a prompt can be had without computing tokens whose KV is there already."""
+    """True if the result for a prompt can be had without computing tokens whose KV is there already."""
 
 
 class Launched(Protocol):

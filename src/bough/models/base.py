@@ -1,4 +1,4 @@
-"""What all models have in common: how they are called, and how weights get into them."""
+"""Base of all models: how they are called, and how weights get into them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Model(nn.Module, ABC):
         return self._go_through(weights, lambda target, numbers: target.write(numbers))
 
     def check_weights(self, weights: Iterable[tuple[str, Weight]]) -> set[str]:
-        """What :meth:`load_weights` would copy of the same weights; nothing is changed.
+        """Return the names that :meth:`load_weights` would copy of the same weights; nothing is changed.
 
         Args:
             weights: as there; tensors may be on the device ``meta``, without numbers.
@@ -246,7 +246,7 @@ class TwoLayerHead(nn.Module):
 
 
 def _checkpoint_weights(module: nn.Module, prefix: str) -> Iterator[tuple[str, CheckpointWeight]]:
-    """What is in ``module``, by names that start with ``prefix``."""
+    """Weights in ``module``, by names that start with ``prefix``."""
     for name, tensor in module.named_parameters(recurse=False):
         yield prefix + name, TensorWeight(tensor.data)
     for child_name, child in module.named_children():

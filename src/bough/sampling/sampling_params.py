@@ -1,4 +1,4 @@
-"""What a request may say about how its tokens are chosen and when it ends."""
+"""Parameters of a request: how its tokens are chosen, and when it ends."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ MAX_STOP_TOKEN_IDS = 256
 MAX_ALLOWED_TOKEN_IDS = 16384
 MAX_BAD_WORDS = 256
 MAX_BAD_WORD_CHARS = 4096
-"""Of all together."""
+"""Characters of all together."""
 MAX_TOKENS_PER_BAD_WORD = 32
 """So much of an output is remembered while it is looked for."""
 MAX_BAD_WORD_TOKENS = 4096
-"""Of all together, with and without a space before each: as many are compared in every step."""
+"""Tokens of all together, with and without a space before each: as many are compared in every step."""
 
 MAX_GRAMMAR_BYTES = ceilings.GRAMMAR_BYTES
 """Longest schema, pattern, grammar or list of choices, in bytes of UTF-8."""
@@ -72,7 +72,7 @@ SCHEMA_OPTIONS = "x-guidance"
 ``oneOf`` is taken for ``anyOf``, instead of being refused."""
 
 LENIENTLY: dict[str, Any] = {SCHEMA_OPTIONS: {"lenient": True}}
-"""What a schema has to have for that."""
+"""Entry of a schema for that."""
 
 
 def leniently(schema: dict[str, Any] | bool) -> dict[str, Any] | bool:
@@ -123,12 +123,12 @@ ClientName = Callable[[str], str]
 
 
 def in_sampling_params(field: str) -> str:
-    """What a client calls it who sends an object ``sampling_params``."""
+    """Name of a field for clients that send an object ``sampling_params``."""
     return f"sampling_params.{field}"
 
 
 class GrammarSpec(NamedTuple):
-    """What the whole output has to match: equal ones have the same grammar."""
+    """A rule that the whole output has to match: equal ones have the same grammar."""
 
     kind: GrammarKind
     """Also the name of the field that says so."""
@@ -197,22 +197,22 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
 
     @property
     def is_greedy(self) -> bool:
-        """Whether the likeliest token is always taken."""
+        """True if the likeliest token is always taken."""
         return self.temperature < GREEDY_TEMPERATURE or self.top_k == 1 or self.top_p == 0.0
 
     @property
     def has_text_stops(self) -> bool:
-        """Whether the end of the output depends on its text."""
+        """True if the end of the output depends on its text."""
         return bool(self.stop or self.stop_regex)
 
     @property
     def has_grammar(self) -> bool:
-        """Whether the output has to match something."""
+        """True if the output has to match something."""
         return self._grammars() != _NO_GRAMMAR
 
     @property
     def grammar(self) -> GrammarSpec | None:
-        """What the output has to match, if anything."""
+        """The rule that the output has to match, if any."""
         given = self._grammars()
         if given == _NO_GRAMMAR:
             return None
@@ -220,7 +220,7 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
         return GrammarSpec(kind, value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
     def _grammars(self) -> tuple[str | tuple[str, ...] | None, ...]:
-        """What is given of each of :data:`GRAMMAR_KINDS`."""
+        """Values given for each of :data:`GRAMMAR_KINDS`."""
         return self.json_schema, self.regex, self.ebnf, self.structural_tag, self.choice
 
     @property
@@ -402,7 +402,7 @@ _STEPS = bytes.maketrans(b"[{]}", bytes([2, 2, 0, 0]))
 
 
 def _grammar_problem(spec: GrammarSpec, is_ours: bool) -> str | None:
-    """What can be said against a grammar without compiling it; ``None`` if there is nothing."""
+    """Find what is wrong with a grammar without compiling it; ``None`` if nothing is."""
     try:
         size = len(spec.text.encode())
     except UnicodeEncodeError:
@@ -419,7 +419,7 @@ def _grammar_problem(spec: GrammarSpec, is_ours: bool) -> str | None:
 
 
 def json_problem(text: str, *, may_be_boolean: bool, max_depth: int = MAX_GRAMMAR_DEPTH) -> str | None:
-    """What keeps a text from being a JSON object (or a boolean) of bounded depth; ``None`` if nothing does."""
+    """Find what keeps a text from being a JSON object (or boolean) of bounded depth; ``None`` if nothing does."""
     # By a digest: the texts themselves would stay in memory.
     digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=32).digest()
     key = (digest, may_be_boolean, max_depth)
@@ -436,7 +436,7 @@ def json_problem(text: str, *, may_be_boolean: bool, max_depth: int = MAX_GRAMMA
 
 _MAX_JUDGED = 256
 _judged: dict[tuple[bytes, bool, int], str | None] = {}
-"""What was found of the latest texts."""
+"""Results for the latest texts."""
 _judging = Lock()
 
 

@@ -1,4 +1,4 @@
-"""How steps are run: at once, or beside the scheduler."""
+"""Executors of steps: immediately, or beside the scheduler."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class StepExecutor(Protocol):
 
 
 def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
-    """How to run the steps of ``worker``.
+    """Choose how to run the steps of ``worker``.
 
     Args:
         worker: whose model is loaded.
