@@ -11,7 +11,7 @@ from bough.config.engine_args import AttentionBackendName, EngineArgs
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.layers.attention.torch_native import TorchNativeBackend
-from bough.model_executor import attention_choice, determinism
+from bough.model_executor import attention_choice
 from tests.model_executor.plan_builder import make_runner
 from tests.models.checkpoints import save_checkpoint
 from tests.native import MISSING
@@ -63,8 +63,7 @@ def test_torch_computes_where_nothing_else_can(path: Path) -> None:
 def test_what_cannot_run_is_refused_before_anything_is_loaded(
     path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], complaint: str
 ) -> None:
-    for module in (attention_choice, determinism):
-        monkeypatch.setattr(module, "why_not_triton_attention", lambda device, config: "heads are too wide")
+    monkeypatch.setattr(attention_choice, "why_not_triton_attention", lambda device, config: "heads are too wide")
     monkeypatch.setattr(attention_choice, "why_not_float8", lambda device: None)
     monkeypatch.setattr("bough.model_executor.loaded_model.open_source", lambda *args: pytest.fail("it was opened"))
     with pytest.raises(ConfigError, match=complaint):

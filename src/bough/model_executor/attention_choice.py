@@ -1,4 +1,4 @@
-"""Which backend computes attention, where native CPU kernels do not."""
+"""Choose what computes attention where native CPU kernels do not, or refuse it."""
 
 from __future__ import annotations
 
@@ -70,6 +70,40 @@ def check_attention(
         why_not = why_not_triton_attention if name == "triton" else why_not_flashinfer
         if (problem := why_not(device, config)) is not None:
             raise ConfigError(f"--attention-backend {name}: {problem}; leave the option out", param="attention_backend")
+
+
+def cannot_be_deterministic(reason: str) -> ConfigError:
+    """The error about an option that cannot be kept."""
+    return ConfigError(f"--enable-deterministic-inference: {reason}", param="enable_deterministic_inference")
+
+
+def check_deterministic(
+    config: ModelConfig, device: torch.device, attention: AttentionBackendName | None, *, native: bool
+) -> None:
+    """Refuse, before anything is loaded, what would let a row's results depend on the rows beside it.
+
+    Args:
+        config: of the model.
+        device: that runs it.
+        attention: the backend that the user wants.
+        native: whether native CPU kernels run it.
+
+    Raises:
+        ConfigError: with the reason.
+    """
+    if not config.is_generation:
+        raise cannot_be_deterministic(f"{config.architecture} makes vectors, and it is for models that generate text")
+    if native:
+        logger.info("deterministic inference costs nothing here: native kernels compute each row by itself")
+    elif is_torch_attention(attention, device):
+        raise cannot_be_deterministic(
+            "torch would compute, whose products depend on how many rows there are; use the native CPU kernels with "
+            "--dtype bfloat16 or float32, or Triton's attention on CUDA"
+        )
+    elif attention == "flashinfer":
+        raise cannot_be_deterministic("it needs Triton's attention; leave --attention-backend out")
+    elif (problem := why_not_triton_attention(device, config)) is not None:
+        raise cannot_be_deterministic(f"it needs Triton's attention, and {problem}")
 
 
 def check_recording(

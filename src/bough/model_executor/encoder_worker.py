@@ -15,8 +15,8 @@ from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
 from bough.layers.attention.bidirectional import group_by_length
 from bough.layers.pooler import pool
+from bough.model_executor.attention_choice import check_deterministic
 from bough.model_executor.capacity import MAX_RUNNING_REQUESTS, forward_bytes
-from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.pooling import finish
 from bough.model_executor.tp_worker import resolve_device

@@ -1,4 +1,4 @@
-"""Choices of how a model is computed on a device: made, or refused by the name of an option, before anything is loaded."""
+"""Choose how a model is computed on a device, or refuse it by the name of an option, before anything is loaded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
-from bough.model_executor.attention_choice import check_attention, check_recording, chosen_attention
+from bough.model_executor.attention_choice import (
+    check_attention,
+    check_deterministic,
+    check_recording,
+    chosen_attention,
+)
 from bough.model_executor.core_binding import CoreBinding, bind_threads
-from bough.model_executor.determinism import check_deterministic
 from bough.model_executor.machine import Machine
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.weight_choice import WeightChoice
