@@ -81,8 +81,8 @@ def test_impossible_grammars_are_refused_naming_the_field(fields: dict[str, Any]
         ({"stop": 5}, "sampling_params.stop must be a string, got 5"),
         ({"stop": ["a", {}]}, "sampling_params.stop[1] must be a string, got an object"),
         ({"ignore_eos": []}, "sampling_params.ignore_eos must be true or false, got an array"),
-        ({"logit_bias": {"5": "much"}}, "sampling_params.logit_bias must be a number, got a string"),
-        ({"logit_bias": {"a": 1}}, "sampling_params.logit_bias: the name must be an integer"),
+        ({"logit_bias": {"5": "much"}}, 'sampling_params.logit_bias.5 must be a number, got "much"'),
+        ({"logit_bias": {"a": 1}}, 'sampling_params.logit_bias.a: the name must be an integer, got "a"'),
     ],
 )
 def test_values_of_the_wrong_type_are_refused_in_words_of_json(fields: dict[str, Any], message: str) -> None:

@@ -38,7 +38,7 @@ from msgspec import Meta
 from bough.constrained.bare_strings import patterns_of
 from bough.constrained.ebnf import EbnfError, to_lark
 from bough.constrained.lark_text import LarkRules, lark_choice
-from bough.json_words import problem_with, split_place
+from bough.json_words import NOT_POSSIBLE, fault_of
 from bough.sampling.sampling_params import GrammarSpec
 
 MAX_PARTS = 8192
@@ -429,6 +429,6 @@ def _checked(value: Any, kind: Any, where: str) -> Any:
     """
     try:
         return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        problem, place, _ = split_place(str(error))
-        raise TagError(problem_with(f"{where}{place}", problem)) from None
+    except msgspec.ValidationError:
+        fault = fault_of(value, kind) or NOT_POSSIBLE
+        raise TagError(f"{where}{fault.place}{fault.problem}") from None

@@ -84,6 +84,10 @@ class QueueFields(msgspec.Struct, kw_only=True):
         """Namespace of the prefix cache that the request asks for."""
         return cache_namespace(self.extra_key, self.cache_salt)
 
+    def shared(self) -> dict[str, Any]:
+        """The fields of every request that is made of a body."""
+        return {"priority": self.priority, "timeout": self.timeout, "extra_key": self.prefix_namespace}
+
 
 class GenerateReqInput(msgspec.Struct, kw_only=True):
     """Body of ``/generate`` and arguments of ``Engine.generate``; a list where a scalar could stand makes a batch."""
@@ -465,8 +469,8 @@ def check_types(request: msgspec.Struct, names: Mapping[str, str] = MappingProxy
             continue
         try:
             msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            raise wrong_field(names.get(name, name), error, value) from None
+        except msgspec.ValidationError:
+            raise wrong_field(names.get(name, name), value, kind) from None
 
 
 @cache

@@ -379,8 +379,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
                 # Not strict: keys that are numbers, and whole numbers that are written like 2.0.
                 strict = name != "logit_bias" and not isinstance(value, float)
                 values[name] = msgspec.convert(value, _FIELD_TYPES[name], strict=strict)
-            except msgspec.ValidationError as error:
-                raise wrong_field(named(name), error, value[0] if is_single else value, was_wrapped=is_single) from None
+            except msgspec.ValidationError:
+                raise wrong_field(named(name), value, _FIELD_TYPES[name], is_wrapped=is_single) from None
         return cls(**values)
 
 

@@ -13,6 +13,7 @@ import pytest
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
+from bough.entrypoints.http.unknown_fields import note_unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateReqInput
 from bough.managers.request_limits import WORK_PER_TURN
@@ -104,6 +105,8 @@ def test_invalid_stop_patterns_are_refused_naming_the_field(client: httpx.Client
 
 def test_unknown_fields_make_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     body = json.dumps({"text": "a", **{f"key\n{i}": 1 for i in range(20)}}).encode()
-    assert asyncio.run(GENERATE.parse(body, unknown={}, max_tokens=10))[0].text == "a"
+    unknown: dict[str, None] = {}
+    assert asyncio.run(GENERATE.parse(body, unknown=unknown, max_tokens=10))[0].text == "a"
+    note_unknown(unknown)
     (record,) = caplog.records
     assert record.getMessage().endswith("'key\\n7' and 12 more")

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from bough.entrypoints.chat.job import THINKING_VARIABLES, ToolChoice, ToolUse
 from bough.errors import BadRequest
-from bough.json_words import problem_with
+from bough.json_words import wrong_field
 from bough.parsers.base import ToolSpec
 
 MAX_TOOLS = 256
@@ -89,57 +89,6 @@ def make_tool_use(tools: Mapping[str, ToolSpec], choice: Choice, *, parallel: bo
     return ToolUse(tuple(tools.values()), choice.mode, choice.name, parallel, tuple(tools))
 
 
-def parse_choice(choice: str | Mapping[str, Any] | None) -> Choice:
-    """``tool_choice`` as the APIs of OpenAI have it.
-
-    Raises:
-        BadRequest: if it does not have the right form.
-    """
-    if choice is None:
-        return Choice()
-    if isinstance(choice, str):
-        try:
-            return Choice(ToolChoice(choice))
-        except ValueError:
-            raise BadRequest(
-                f"tool_choice must be none, auto, required or an object that names a function, got {choice[:40]!r}",
-                param="tool_choice",
-            ) from None
-    kind = choice.get("type", "function")
-    if kind == "allowed_tools":
-        return _allowed(choice.get("allowed_tools", choice))
-    name = _function_name(choice)
-    if kind != "function" or name is None:
-        raise BadRequest(
-            'tool_choice must name a function, as {"type": "function", "function": {"name": …}} does (in a response '
-            '{"type": "function", "name": …}), or be {"type": "allowed_tools", …}',
-            param="tool_choice",
-        )
-    return Choice(ToolChoice.REQUIRED, name)
-
-
-def _allowed(given: Any) -> Choice:
-    mode = given.get("mode", "auto") if isinstance(given, dict) else None
-    tools = given.get("tools") if isinstance(given, dict) else None
-    names = [_function_name(each) for each in tools] if isinstance(tools, list) else []
-    known = tuple(name for name in names if name is not None)
-    if mode not in ("auto", "required") or not names or len(known) < len(names):
-        raise BadRequest(
-            "tool_choice: allowed_tools needs the mode auto or required, and a list of tools by name",
-            param="tool_choice",
-        )
-    return Choice(ToolChoice(mode), None, known)
-
-
-def _function_name(value: Any) -> str | None:
-    """The name in ``{"function": {"name": …}}`` or ``{"name": …}``."""
-    if not isinstance(value, dict):
-        return None
-    function = value.get("function", value)
-    name = function.get("name") if isinstance(function, dict) else None
-    return name if isinstance(name, str) else None
-
-
 def template_variables(
     given: Mapping[str, Any] | None,
     effort: str | float | None,
@@ -157,8 +106,7 @@ def template_variables(
         if not isinstance(variables.get(name, True), bool):
             value = variables.pop(name)
             if value is not None:
-                param = f"chat_template_kwargs.{name}"
-                raise BadRequest(problem_with(param, "Expected `bool`", value), param=param, code="invalid_value")
+                raise wrong_field(f"chat_template_kwargs.{name}", value, bool)
     if reasoning is not None:
         if effort is not None and reasoning.effort is not None and reasoning.effort != effort:
             raise BadRequest("reasoning_effort and reasoning.effort differ; give one of them", param="reasoning")

@@ -7,22 +7,18 @@ errors, the OpenAPI description and ``docs/endpoints.md`` are made from these.
 
 from __future__ import annotations
 
-import functools
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
-from operator import is_
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Any, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
-from msgspec import inspect
 
 from bough import ceilings
 from bough.entrypoints.http.json_body import JSON_ERRORS, LARGE_BODY_BYTES, RawValue, decode_token_ids, split_object
 from bough.entrypoints.http.unknown_fields import MAX_NAMES_COLLECTED, Unknown, typo_of, unknown_field
 from bough.errors import BadRequest
-from bough.json_words import fault_in_json, problem_with, problem_with_name, split_place, wrong_choice, wrong_field
+from bough.json_words import NOT_POSSIBLE, TRUNCATED, alternatives, fault_in_json, fault_of, fits, meant, members_of
 from bough.other_engines import Unsupported
 
 MAX_OUTPUTS_PER_REQUEST = ceilings.OUTPUTS_PER_REQUEST
@@ -69,10 +65,6 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
 }
 """What fields that change nothing hold, by their names, which mean the same everywhere."""
 
-_STEP = re.compile(r"\.[^.\[]+|\[[^\]]*\]")
-_NOT_WHOLE = re.compile(r"Expected `(?:[^`]*\W)?int(?:\W[^`]*)?`, got `float`(?: - at `\$(?P<place>.*)`)?")
-_ANYTHING: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
-_MEMBER = re.compile(r"Object (?P<fault>contains unknown|missing required) field `(?P<name>[^`]*)")
 _UNDECODED = msgspec.json.Decoder(dict[str, msgspec.Raw] | list[msgspec.Raw])
 
 Body = TypeVar("Body", bound=msgspec.Struct)
@@ -97,7 +89,7 @@ class Translation:
     unless: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class BodySpec(Generic[Body]):
     """All that may stand in the body of one endpoint.
 
@@ -114,6 +106,8 @@ class BodySpec(Generic[Body]):
         is_strict: refuse unknown fields whatever the server's option, as what acts on a server does.
         may_be_empty: take an empty body for an empty object.
         tidy: second chances: what to do to the value of a field that does not have the right form as it stands.
+        extras: fields whose objects may have members that are not known, which are ignored, and nulls; ``True`` where
+            such a member is refused if it looks like a typo.
     """
 
     model: type[Body]
@@ -125,26 +119,19 @@ class BodySpec(Generic[Body]):
     schemas: Mapping[str, Any] = field(default_factory=dict)
     max_elements: Mapping[str, int] = field(default_factory=dict)
     tidy: Mapping[str, Tidy] = field(default_factory=dict)
+    extras: Mapping[str, bool] = field(default_factory=dict)
     excludes: Mapping[str, str] = field(default_factory=dict)
     is_strict: bool = False
     may_be_empty: bool = False
-    _decoders: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
-    _ineffective: dict[str, msgspec.json.Decoder[Any]] = field(init=False, repr=False, compare=False)
-    _required: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    names: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    """Every field name that is known, in whatever role."""
-    _known: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         hints = get_type_hints(self.model, include_extras=True)
         fields = msgspec.structs.fields(self.model)
-        object.__setattr__(self, "_decoders", {each.name: msgspec.json.Decoder(hints[each.name]) for each in fields})
-        ineffective = {name: msgspec.json.Decoder(INEFFECTIVE_TYPES[name]) for name in self.no_effect}
-        object.__setattr__(self, "_ineffective", ineffective)
-        object.__setattr__(self, "_required", tuple(each.name for each in fields if each.required))
-        names = (*self._decoders, *self.aliases, *self.translated, *self.no_effect, *self.refused)
-        object.__setattr__(self, "names", names)
-        object.__setattr__(self, "_known", frozenset(names))
+        self._decoders = {each.name: msgspec.json.Decoder(hints[each.name]) for each in fields}
+        self._required = tuple(each.name for each in fields if each.required)
+        self.names = (*self._decoders, *self.aliases, *self.translated, *self.no_effect, *self.refused)
+        """Every field name that is known, in whatever role."""
+        self._known = frozenset(self.names)
 
     async def parse(
         self, body: bytes | Mapping[str, RawValue], *, unknown: Unknown | None, max_tokens: int
@@ -208,29 +195,29 @@ class BodySpec(Generic[Body]):
             return await decode_token_ids(raw, name, max_tokens, MAX_OUTPUTS_PER_REQUEST)
         try:
             return decoder.decode(raw)
-        except JSON_ERRORS as error:
-            tidy = self.tidy.get(target)
-            has_floats = _NOT_WHOLE.match(str(error)) is not None and target not in self.token_ids
-            if (tidy is None and not has_floats) or not isinstance(error, msgspec.ValidationError):
-                raise _wrong_value(name, raw, error, decoder.type) from None
-        try:
-            value = msgspec.json.decode(raw)
-            return _converted(value if tidy is None else tidy(value, unknown), decoder.type)
-        except BadRequest:
-            raise
-        except JSON_ERRORS as error:
-            raise _wrong_value(name, raw, error, decoder.type) from None
+        except JSON_ERRORS:
+            return self._converted(target, name, _decoded(name, raw), unknown)
+
+    def _converted(
+        self, target: str, name: str, value: Any, unknown: Unknown | None, *, is_wrapped: bool = False
+    ) -> Any:
+        """Return a decoded value, which ``name`` was given, as the field ``target`` holds it, after second chances.
+
+        With ``is_wrapped``, its object is not the client's.
+        """
+        kind = self._decoders[target].type
+        if (tidy := self.tidy.get(target)) is not None:
+            value = tidy(value, unknown)
+        if target not in self.token_ids:
+            value = _mended(value, kind, target, self.extras.get(target), unknown)
+        return _as_declared(name, value, kind, is_wrapped=is_wrapped)
 
     def _translate(self, given: Mapping[str, RawValue], values: dict[str, Any], unknown: Unknown) -> None:
         """Add to ``values`` what fields of other servers ask for; what is said in our words goes before it."""
         found: dict[str, tuple[Any, str]] = {}
         for name, raw in given.items():
             translation = self.translated[name]
-            try:
-                asked = translation.convert(_ANYTHING.decode(raw))
-            except JSON_ERRORS as error:
-                raise _wrong_value(name, raw, error) from None
-            for target, value in asked.items():
+            for target, value in translation.convert(_decoded(name, raw)).items():
                 if target in values or translation.unless in values:
                     if values.get(target) != value:
                         unknown[name] = None
@@ -243,12 +230,7 @@ class BodySpec(Generic[Body]):
                     raise BadRequest(f"{rival} and {name} differ; give one of them", param=name)
                 found[target] = merged, name
         for target, (value, name) in found.items():
-            tidy = self.tidy.get(target)
-            try:
-                tidied = value if tidy is None else tidy(value, unknown)
-                values[target] = _converted(tidied, self._decoders[target].type)
-            except msgspec.ValidationError as error:
-                raise wrong_field(name, error, value, was_wrapped=isinstance(value, dict)) from None
+            values[target] = self._converted(target, name, value, unknown, is_wrapped=isinstance(value, dict))
 
     def element_limit(self, name: str, beginning: bytes) -> int | None:
         """How many elements a field of a large body may have; ``None`` if it is not decoded, or in slices."""
@@ -277,12 +259,7 @@ class BodySpec(Generic[Body]):
         unknown[name] = None
 
     def _read_ineffective(self, name: str, raw: RawValue, members: Mapping[str, RawValue]) -> None:
-        decoder = self._ineffective.get(name, _ANYTHING)
-        try:
-            value = decoder.decode(raw)
-        except JSON_ERRORS as error:
-            raise _wrong_value(name, raw, error, decoder.type) from None
-        self._refuse(name, value)
+        self.check_ineffective(name, _decoded(name, raw))
         rival = self.excludes.get(name)
         if rival is not None and bytes(members.get(rival, b"null")) != b"null":
             raise BadRequest(f"give either {rival} or {name}, not both", param=name)
@@ -293,49 +270,66 @@ class BodySpec(Generic[Body]):
         Raises:
             BadRequest: naming the field, if the value asks for something, or is of a wrong type.
         """
-        try:
-            self._refuse(name, msgspec.convert(value, self._ineffective.get(name, _ANYTHING).type))
-        except msgspec.ValidationError as error:
-            raise wrong_field(name, error, value) from None
-
-    def _refuse(self, name: str, value: Any) -> None:
+        value = _as_declared(name, value, INEFFECTIVE_TYPES[name] if name in self.no_effect else Any)
         refused = self.refused.get(name)
         if refused is not None and not refused.accepts(value):
             raise refused.error(name)
 
 
-def _converted(value: Any, kind: Any) -> Any:
-    """A decoded value as what it is declared to be. ``2.0`` is a whole number, as JSON schema has it.
+def _decoded(name: str, raw: RawValue) -> Any:
+    """Return the value of a field, whatever it is."""
+    try:
+        return msgspec.json.decode(raw)
+    except JSON_ERRORS as error:
+        param = name + _place_of_fault(raw)
+        problem = fault_in_json(error)
+        if problem == TRUNCATED:  # the value is complete
+            problem = "half of a surrogate pair, or an incomplete escape"
+        raise BadRequest(f"{param}: not valid JSON: {problem}", param=param, code="invalid_value") from None
 
-    Only where an integer is declared: what is not declared stays as it was sent.
+
+def _as_declared(name: str, value: Any, kind: Any, *, is_wrapped: bool = False) -> Any:
+    """Return the decoded value of a field as an object of its type."""
+    try:
+        return msgspec.convert(value, kind, str_keys=True)
+    except msgspec.ValidationError:
+        fault = fault_of(value, kind) or NOT_POSSIBLE
+    param = name if is_wrapped else name + fault.place
+    if fault.known is not None:
+        raise unknown_field(param, fault.place.rpartition(".")[2], fault.known)
+    raise BadRequest(f"{param}{fault.problem}", param=param, code="invalid_value")
+
+
+def _mended(value: Any, kind: Any, place: str, extras: bool | None, unknown: Unknown | None) -> Any:
+    """Return a decoded value with integers for whole numbers that are written like ``2.0``, as JSON schema has it, and
+    without what may be dropped.
+
+    Args:
+        value: anything; what is not declared stays as it was sent.
+        kind: its type.
+        place: path to it.
+        extras: see :attr:`BodySpec.extras`; ``None`` to drop nothing.
+        unknown: collects names of what is dropped besides nulls; ``None`` to keep it, so that it is refused.
     """
-    while True:
-        try:
-            return msgspec.convert(value, kind)
-        except msgspec.ValidationError as error:
-            fault = _NOT_WHOLE.match(str(error))
-            if fault is None:
-                raise
-            whole = _with_integers(value, _STEP.findall(fault["place"] or ""))
-            if whole is value:
-                raise
-            value = whole
-
-
-def _with_integers(value: Any, steps: Sequence[str]) -> Any:
-    """A decoded value with integers for the whole numbers at a place like ``.a[0]``, and at the same one in every
-    element of its lists, so that they need not be named one by one; the same value if there are none."""
-    if not steps:
-        return int(value) if isinstance(value, float) and value.is_integer() else value
-    step, rest = steps[0], steps[1:]
-    if isinstance(value, list) and step.startswith("["):
-        items = [_with_integers(each, rest) for each in value]
-        return value if all(map(is_, items, value)) else items
-    if isinstance(value, dict):
-        names = value.keys() if step.startswith("[") else value.keys() & {step[1:]}
-        members = {name: _with_integers(value[name], rest) for name in names}
-        return value if all(each is value[name] for name, each in members.items()) else {**value, **members}
-    return value
+    if isinstance(value, float):
+        names = {each.name for each in alternatives(kind)}
+        return int(value) if value.is_integer() and "int" in names and names.isdisjoint(("float", "any")) else value
+    if not isinstance(value, (list, dict)) or fits(value, kind) or (chosen := meant(kind, value)) is None:
+        return value
+    if isinstance(value, list):
+        return [_mended(each, get_args(chosen.kind)[0], place, extras, unknown) for each in value]
+    if not chosen.is_struct:
+        return {name: _mended(each, get_args(chosen.kind)[1], place, extras, unknown) for name, each in value.items()}
+    members, kept = members_of(chosen.kind), {}
+    for name, each in value.items():
+        if name in members:
+            if each is not None or extras is None:
+                kept[name] = _mended(each, members[name].type, f"{place}.{name}", extras, unknown)
+        elif extras is None or unknown is None or (extras and typo_of(name, members) is not None):
+            kept[name] = each
+        elif each is not None and len(unknown) < MAX_NAMES_COLLECTED:
+            unknown[f"{place}.{name}"] = None
+    return kept
 
 
 def _holds_numbers(beginning: bytes) -> bool:
@@ -358,120 +352,3 @@ def _place_of_fault(raw: RawValue, depth: int = 3) -> str:
             place = f"[{key}]" if isinstance(key, int) else f".{key[:64]}"
             return place + (_place_of_fault(member, depth - 1) if depth > 1 else "")
     return ""
-
-
-def _faulty_member(raw: RawValue, kind: Any) -> str:
-    """The first member of an object that is not what ``kind`` says, like ``.name``; empty if there is none."""
-    try:
-        members = _ANYTHING.decode(raw)
-    except JSON_ERRORS:
-        return ""
-    for name, member in members.items() if isinstance(members, dict) else ():
-        try:
-            msgspec.convert({name: member}, kind, strict=True, str_keys=True)
-        except msgspec.ValidationError:
-            return f".{name[:64]}"
-    return ""
-
-
-def _choices(kind: Any, place: str) -> list[str]:
-    """What may stand at a place like ``[0].role`` of a value, if that is one of some constants."""
-    values: dict[str, None] = {}
-    for each in _kinds_at(kind, place):
-        if isinstance(each, inspect.LiteralType):
-            values.update(dict.fromkeys(map(str, each.values)))
-        elif isinstance(each, inspect.BoolType):
-            values.update({"true": None, "false": None})
-    return list(values)
-
-
-def _members(kind: Any, place: str) -> list[str]:
-    """Names of what an object at a place of a value may have in it."""
-    objects = (each for each in _kinds_at(kind, place) if isinstance(each, inspect.StructType))
-    return [member.encode_name for each in objects for member in each.fields]
-
-
-# Of the declared kinds, which are few: looking at all that messages may be takes a millisecond.
-_type_info = functools.cache(inspect.type_info)
-
-
-def _kinds_at(kind: Any, place: str) -> Iterator[inspect.Type]:
-    """What may stand at a place like ``[0].role`` of a value, one plain type after another."""
-    kinds = [_type_info(kind)]
-    for step in _STEP.findall(place):
-        kinds = [inside for each in kinds for inside in _inside(each, step)]
-    while kinds:
-        each = kinds.pop(0)
-        if isinstance(each, inspect.Metadata):
-            kinds.insert(0, each.type)
-        elif isinstance(each, inspect.UnionType):
-            kinds[:0] = each.types
-        else:
-            yield each
-
-
-def _inside(kind: inspect.Type, step: str) -> list[inspect.Type]:
-    """Types of a member of a value."""
-    if isinstance(kind, inspect.Metadata):
-        return _inside(kind.type, step)
-    if isinstance(kind, inspect.UnionType):
-        return [inside for each in kind.types for inside in _inside(each, step)]
-    if isinstance(kind, inspect.StructType):
-        if step[1:] == kind.tag_field:
-            return [inspect.LiteralType((kind.tag,))]
-        return [each.type for each in kind.fields if each.encode_name == step[1:]]
-    if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
-        return [kind.item_type]
-    return [kind.value_type] if isinstance(kind, inspect.DictType) else []
-
-
-def _value_at(raw: RawValue, place: str) -> Any:
-    """What stands at a place like ``[0].role`` of a value; ``UNSET`` if that is not seen, or the value is large."""
-    if len(raw) >= LARGE_BODY_BYTES:
-        return msgspec.UNSET
-    try:
-        value = _ANYTHING.decode(raw)
-        for step in _STEP.findall(place):
-            value = value[int(step[1:-1])] if isinstance(value, list) else value[step[1:]]
-    except (*JSON_ERRORS, LookupError, TypeError):
-        return msgspec.UNSET
-    return value
-
-
-def _wrong_value(name: str, raw: RawValue, error: Exception, kind: Any = Any) -> BadRequest:
-    if isinstance(error, msgspec.ValidationError):
-        return _wrong_kind(name, raw, str(error), kind)
-    if isinstance(error, RecursionError):
-        problem = "nested too deeply"
-    elif isinstance(error, UnicodeDecodeError):
-        problem = "not valid UTF-8"
-    elif str(error) == "Input data was truncated":  # the value is complete, so this is about an escape in a string
-        problem = "not valid JSON: half of a surrogate pair, or an incomplete escape"
-    else:
-        problem = f"not valid JSON: {fault_in_json(error)}"
-    return BadRequest(f"{name}: {problem}", param=name, code="invalid_value")
-
-
-def _wrong_kind(name: str, raw: RawValue, text: str, kind: Any) -> BadRequest:
-    """The error for a value that is JSON, but not what ``kind`` says, as msgspec's ``text`` has it."""
-    problem, place, is_key = split_place(text)
-    if is_key:
-        param = name + (place or _faulty_member(raw, kind))
-        return BadRequest(problem_with_name(param, problem), param=param, code="invalid_value")
-    exact = place
-    # it does not tell which member of an object is at fault
-    member = _faulty_member(raw, kind) if place.startswith("[...]") else ""
-    if member:
-        exact = member + place.removeprefix("[...]")
-    elif "[...]" in place:
-        exact = _place_of_fault(raw) or place
-    param = name + exact
-    if (named := _MEMBER.match(problem)) is not None:
-        param = f"{param}.{named['name'][:64]}"
-        if named["fault"] == "contains unknown":
-            return unknown_field(param, named["name"], _members(kind, place))
-        return BadRequest(f"{param} is required", param=param, code="invalid_value")
-    given = _value_at(raw, exact)
-    choices = _choices(kind, place) if problem.startswith(("Invalid enum value", "Invalid value")) else []
-    message = wrong_choice(param, choices, given) if choices else problem_with(param, problem, given)
-    return BadRequest(message, param=param, code="invalid_value")

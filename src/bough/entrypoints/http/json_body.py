@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from bough.errors import BadRequest
-from bough.json_words import fault_in_json, problem_with
+from bough.json_words import NOT_POSSIBLE, fault_in_json, fault_of
 from bough.managers.turns import Turns
 from bough.tokenization.tokenizer import TokenIds
 
@@ -70,12 +70,10 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
         BadRequest: if the body is not a JSON object, or has too many members or elements. Values are only checked as
             far as finding their ends needs.
     """
-    if body.startswith(codecs.BOM_UTF8):  # RFC 8259, 8.1: a parser may ignore it
-        if len(body) >= LARGE_BODY_BYTES:
-            return await _Walker(body, element_limit, MAX_DEPTH, start=len(codecs.BOM_UTF8)).split()
-        body = body[len(codecs.BOM_UTF8) :]
+    start = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0  # RFC 8259, 8.1: a parser may ignore it
     if len(body) >= LARGE_BODY_BYTES:
-        return await _Walker(body, element_limit, MAX_DEPTH).split()
+        return await _Walker(body, element_limit, MAX_DEPTH, start).split()
+    body = body[start:]
     if body.count(b"[") + body.count(b"{") > MAX_SMALL_DEPTH:
         return await _Walker(body, None, MAX_SMALL_DEPTH).split()
     if not body.strip():
@@ -95,13 +93,9 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
 
 def invalid_json(error: Exception | str) -> BadRequest:
     """The error for a body that is not JSON, or not a JSON object."""
-    text = fault_in_json(error) if isinstance(error, Exception) else error
-    if isinstance(error, RecursionError):
-        text = "nested too deeply"
-    elif isinstance(error, UnicodeDecodeError):
-        text = "it is not valid UTF-8"
-    elif text.startswith("Expected `object`"):
+    if isinstance(error, msgspec.ValidationError):
         return BadRequest("the request body must be a JSON object", code="invalid_json")
+    text = fault_in_json(error) if isinstance(error, Exception) else error
     return BadRequest(f"the request body is not valid JSON: {text}", code="invalid_json")
 
 
@@ -150,10 +144,8 @@ async def _decode_flat(data: RawValue, start: int, end: int, param: str, max_tok
         piece = bytes(data[position : end - 1 if last else comma])
         try:
             values = _INTEGERS.decode(b"[" + piece + b"]")
-        except JSON_ERRORS as error:
-            # what msgspec says of the place counts from the beginning of this slice
-            wrong = problem_with(f"an element of {param}", fault_in_json(error).partition(" - at `$")[0])
-            raise BadRequest(wrong, param=param) from None
+        except JSON_ERRORS:
+            raise _wrong_ids(param, piece) from None
         if not values and (ids or not last):
             raise invalid_json(f"a value is missing in {param}")
         try:
@@ -162,12 +154,20 @@ async def _decode_flat(data: RawValue, start: int, end: int, param: str, max_tok
             raise BadRequest(f"{param} holds a number that is no token id", param=param) from None
         if len(ids) > max_tokens:
             counted = min(end, position + COUNTED_BYTES)
-            count = len(ids) + (0 if last else await _count_commas(data, comma, counted))
+            count = len(ids) + (0 if last else bytes(data[comma:counted]).count(b","))
             raise _too_many(param, count, max_tokens, is_all=counted == end)
         if last:
             return ids
         position = comma + 1
         await asyncio.sleep(0)
+
+
+def _wrong_ids(param: str, piece: bytes) -> BadRequest:
+    try:
+        problem = (fault_of(msgspec.json.decode(b"[" + piece + b"]"), list[int]) or NOT_POSSIBLE).problem
+    except JSON_ERRORS as error:
+        problem = f": {fault_in_json(error)}"
+    return BadRequest(f"an element of {param}{problem}", param=param)
 
 
 def _next_comma(data: RawValue, start: int, end: int) -> int:
@@ -176,14 +176,6 @@ def _next_comma(data: RawValue, start: int, end: int) -> int:
         if within >= 0:
             return position + within
     return -1
-
-
-async def _count_commas(data: RawValue, start: int, end: int) -> int:
-    total = 0
-    for position in range(start, end, SLICE_BYTES):
-        total += bytes(data[position : min(position + SLICE_BYTES, end)]).count(b",")
-        await asyncio.sleep(0)
-    return total
 
 
 def _too_many(param: str, count: int, limit: int, *, is_all: bool) -> BadRequest:
@@ -259,7 +251,7 @@ class _Walker:
         members: dict[str, RawValue] = {}
         await self._skip_space()
         if self._byte() != b"{":
-            raise invalid_json("Expected `object`")
+            raise invalid_json(msgspec.ValidationError())
         self._position += 1
         await self._skip_space()
         if self._byte() == b"}":

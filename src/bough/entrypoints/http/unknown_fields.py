@@ -8,9 +8,7 @@ import logging
 import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from bough.errors import BadRequest
 from bough.observability.request_context import CURRENT
@@ -68,62 +66,42 @@ def typo_of(name: str, known: Iterable[str]) -> str | None:
 
 @functools.lru_cache(4096)  # programs send the same fields again and again
 def _meant(name: str, known: tuple[str, ...]) -> str | None:
-    ours = _Outline.of(name)
-    nearest: tuple[int, str] | None = None
-    for each in _outlines(known):
-        shorter = min(len(name), len(each.name))
-        if ours.word == each.word or (shorter >= 5 and ours.in_order == each.in_order):
-            return each.name
-        most = 0 if shorter < 4 else 1 if shorter < 6 else 2
-        # Every edit changes at most two of the letters that are there: most names are ruled out at a glance.
-        if most == 0 or abs(len(name) - len(each.name)) > most or (ours.letters ^ each.letters).bit_count() > 2 * most:
-            continue
-        distance = _edits(name, each.name, most)
-        if distance <= most and (nearest is None or distance < nearest[0]):
-            nearest = distance, each.name
-    return None if nearest is None else nearest[1]
+    word, letters, characters = _outline(name)
+    for each in known:
+        other, others, _ = _outline(each)
+        if word == other or (min(len(name), len(each)) >= 5 and letters == others):
+            return each
+    for edits in (1, 2):
+        for each in known:
+            shorter = min(len(name), len(each))
+            most = 0 if shorter < 4 else 1 if shorter < 6 else 2
+            if edits > most or abs(len(name) - len(each)) > edits:
+                continue
+            # An edit changes at most two of the characters that are there: most names are ruled out at a glance.
+            if len(characters ^ _outline(each)[2]) <= 2 * edits and _is_near(name, each, edits):
+                return each
+    return None
 
 
-class _Outline(NamedTuple):
-    """A name, without case and punctuation, with its letters in order, and as the set of its characters."""
-
-    name: str
-    word: str
-    in_order: list[str]
-    letters: int
-
-    @classmethod
-    def of(cls, name: str) -> _Outline:
-        """The outline of a name."""
-        word = _NOT_IN_WORDS.sub("", name.lower())
-        letters = functools.reduce(lambda letters, character: letters | 1 << (ord(character) & 63), name, 0)
-        return cls(name, word, sorted(word), letters)
+@functools.lru_cache(4096)
+def _outline(name: str) -> tuple[str, list[str], frozenset[str]]:
+    """A name without case and punctuation, its letters in order, and the set of its characters."""
+    word = _NOT_IN_WORDS.sub("", name.lower())
+    return word, sorted(word), frozenset(name)
 
 
-@functools.lru_cache(64)
-def _outlines(names: tuple[str, ...]) -> list[_Outline]:
-    return [_Outline.of(name) for name in names]
-
-
-def _edits(first: str, second: str, most: int) -> int:
-    """Number of characters to be left out, put in, replaced or swapped with the next; beyond ``most``, any such number.
-
-    Places that are further apart than ``most`` cannot match, so only a band of the usual table is computed.
-    """
-    too_many = most + 1
-    before: list[int] = []
-    row = list(range(len(second) + 1))
-    for i, a in enumerate(first, 1):
-        older, before, row = before, row, [i] + [too_many] * len(second)
-        for j in range(max(1, i - most), min(len(second), i + most) + 1):
-            b = second[j - 1]
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == second[j - 2] and b == first[i - 2]:
-                cost = min(cost, older[j - 2] + 1)
-            row[j] = cost
-        if min(row) > most:
-            return too_many
-    return row[-1]
+def _is_near(first: str, second: str, edits: int) -> bool:
+    """Return whether so many characters, left out, put in, replaced or swapped with the next, make one of the other."""
+    start = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
+    if start is None:
+        return abs(len(first) - len(second)) <= edits
+    a, b = first[start:], second[start:]
+    return edits > 0 and (
+        _is_near(a[1:], b, edits - 1)
+        or _is_near(a, b[1:], edits - 1)
+        or _is_near(a[1:], b[1:], edits - 1)
+        or (a[:2] == b[1::-1] and _is_near(a[2:], b[2:], edits - 1))
+    )
 
 
 def note_unknown(unknown: Collection[str]) -> None:
@@ -144,31 +122,6 @@ def log_unknown(unknown: Iterable[str], what: str) -> None:
         shown, more = new[:MAX_NAMES_SHOWN], len(new) - MAX_NAMES_SHOWN
         _logged.update((what, name) for name in shown)
         logger.warning("Ignoring %s: %s%s", what, ", ".join(map(repr, shown)), f" and {more} more" if more > 0 else "")
-
-
-def drop_extras(
-    value: Any, kind: type[msgspec.Struct], place: str, unknown: Unknown | None, *, check_typos: bool = False
-) -> Any:
-    """A decoded object without members that are null or, if ``unknown`` collects them, not fields of ``kind``.
-
-    Args:
-        value: anything; what is no object stays as it is.
-        kind: what the object is meant to be.
-        place: where in the body it is.
-        unknown: see :data:`~bough.entrypoints.http.fields.Tidy`.
-        check_typos: keep what looks like a typo, so that it is refused.
-    """
-    if not isinstance(value, dict):
-        return value
-    kept = {name: each for name, each in value.items() if each is not None}
-    if unknown is not None:
-        for name in [name for name in kept if name not in kind.__struct_fields__]:
-            if len(unknown) < MAX_NAMES_COLLECTED:
-                if check_typos and typo_of(name, kind.__struct_fields__) is not None:
-                    continue
-                unknown[f"{place}.{name}"] = None
-            del kept[name]
-    return kept
 
 
 def known_members(

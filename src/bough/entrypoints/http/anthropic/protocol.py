@@ -11,7 +11,6 @@ from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.shared_fields import ModelName, StopString, Temperature, TopK, TopP
-from bough.entrypoints.http.unknown_fields import drop_extras
 from bough.other_engines import fields_of
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
@@ -121,24 +120,13 @@ _NO_EFFECT = {
 }
 
 
-def _tidy(kind: type[msgspec.Struct], name: str) -> Any:
-    def tidy(value: Any, unknown: dict[str, None] | None) -> Any:
-        return drop_extras(value, kind, name, unknown)
+_EXTRAS = dict.fromkeys(("thinking", "tool_choice", "output_config"), False)
 
-    return tidy
-
-
-_TIDY = {
-    "thinking": _tidy(Thinking, "thinking"),
-    "tool_choice": _tidy(AnthropicToolChoice, "tool_choice"),
-    "output_config": _tidy(OutputConfig, "output_config"),
-}
-
-MESSAGES = BodySpec(MessagesRequest, tidy=_TIDY, no_effect=_NO_EFFECT, refused=fields_of("messages"))
+MESSAGES = BodySpec(MessagesRequest, extras=_EXTRAS, no_effect=_NO_EFFECT, refused=fields_of("messages"))
 
 COUNT_TOKENS = BodySpec(
     CountTokensRequest,
-    tidy=_TIDY,
+    extras=_EXTRAS,
     no_effect={
         **_NO_EFFECT,
         "max_tokens": "Of the answer.",

@@ -11,7 +11,6 @@ from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName
-from bough.entrypoints.http.unknown_fields import drop_extras
 from bough.managers.embedding_struct import Dimensions
 from bough.other_engines import fields_of
 
@@ -129,31 +128,9 @@ class OllamaShowRequest(msgspec.Struct, kw_only=True):
     model: Annotated[ModelName, Meta(description="Name of the model. Any name means the one that is served.")] = ""
 
 
-def _tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
-    if not isinstance(value, list):
-        return value
-    return [_tidy_message(message, unknown) for message in value]
-
-
-def _tidy_message(message: Any, unknown: dict[str, None] | None) -> Any:
-    tidy = drop_extras(message, OllamaMessage, "messages", unknown)
-    calls = tidy.get("tool_calls") if isinstance(tidy, dict) else None
-    if isinstance(calls, list):
-        tidy["tool_calls"] = [_tidy_call(call, unknown) for call in calls]
-    return tidy
-
-
-def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
-    place = "messages.tool_calls"
-    tidy = drop_extras(call, OllamaToolCall, place, unknown)
-    if isinstance(tidy, dict) and "function" in tidy:
-        tidy["function"] = drop_extras(tidy["function"], OllamaFunction, f"{place}.function", unknown)
-    return tidy
-
-
 _NO_EFFECT = {"keep_alive": "The model stays loaded as long as the server runs."}
 
-OLLAMA_CHAT = BodySpec(OllamaChatRequest, tidy={"messages": _tidy_messages}, no_effect=_NO_EFFECT)
+OLLAMA_CHAT = BodySpec(OllamaChatRequest, extras={"messages": False}, no_effect=_NO_EFFECT)
 OLLAMA_GENERATE = BodySpec(
     OllamaGenerateRequest,
     no_effect=_NO_EFFECT,

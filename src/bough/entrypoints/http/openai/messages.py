@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.job import template_call
-from bough.entrypoints.http.unknown_fields import drop_extras, known_members
+from bough.entrypoints.http.unknown_fields import known_members
 from bough.errors import BadRequest
 from bough.tokenization.chat_template import reads_text_only
 
@@ -82,8 +82,7 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 def tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
     """The decoded value of ``messages`` in the form of :class:`ChatMessage`.
 
-    Roles are put into lower case, members that are null left out, and what other programs call text, thoughts and
-    calls gets the names that it has here.
+    Roles are put into lower case, and what other programs call text, thoughts and calls gets its names here.
 
     Args:
         value: anything; what is no message stays as it is.
@@ -107,7 +106,7 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
                 value = message.pop(name)
                 if message.get(ours) is None:
                     message[ours] = value
-    tidy = drop_extras(message, ChatMessage, "messages", unknown)
+    tidy = {name: each for name, each in message.items() if each is not None}
     role = tidy.get("role")
     if isinstance(role, str):
         tidy["role"] = role = role.lower()
@@ -130,7 +129,7 @@ def _tidy_message(message: Any, place: str, unknown: dict[str, None] | None) -> 
             tidy.setdefault("reasoning_content", "\n".join(thoughts))
     calls = tidy.get("tool_calls")
     if isinstance(calls, list):
-        tidy["tool_calls"] = [_tidy_call(call, unknown) for call in calls]
+        tidy["tool_calls"] = [_tidy_call(call) for call in calls]
     return tidy
 
 
@@ -148,7 +147,7 @@ def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unk
     if kind in _TEXTS:
         part = {**part, "type": "text"}
     if not isinstance(kind, str) or kind in _TEXTS:
-        parts.append(drop_extras(part, TextPart, "messages.content", unknown))
+        parts.append(part)
     elif kind == "redacted_thinking":
         pass  # thoughts that only their author can read
     elif kind == "refusal":
@@ -190,18 +189,13 @@ def _thought(value: Any, place: str) -> str:
     return value
 
 
-def _tidy_call(call: Any, unknown: dict[str, None] | None) -> Any:
-    tidy = drop_extras(call, ToolCall, "messages.tool_calls", unknown)
-    if not isinstance(tidy, dict):
-        return tidy
-    if tidy.get("type") == "":  # put together from a stream
-        del tidy["type"]
-    if "function" in tidy:
-        function = drop_extras(tidy["function"], CalledFunction, "messages.tool_calls.function", unknown)
-        if isinstance(function, dict) and function.get("arguments") == []:  # PHP's empty object
-            del function["arguments"]
-        tidy["function"] = function
-    return tidy
+def _tidy_call(call: Any) -> Any:
+    function = call.get("function") if isinstance(call, dict) else None
+    if isinstance(function, dict) and function.get("arguments") == []:  # PHP's empty object
+        call = {**call, "function": {**function, "arguments": None}}
+    if isinstance(call, dict) and call.get("type") == "":  # put together from a stream
+        call = {**call, "type": None}
+    return call
 
 
 def require_content(messages: Sequence[ChatMessage]) -> None:

@@ -12,7 +12,7 @@ from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.entrypoints.http.openai.names_of_others import OF_CHAT, OF_COMPLETIONS, UNTIL_FULL
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
-from bough.entrypoints.http.unknown_fields import Unknown, drop_extras
+from bough.entrypoints.http.unknown_fields import Unknown
 from bough.managers.io_struct import RequestId
 from bough.managers.sessions import SessionParams
 from bough.other_engines import fields_of
@@ -298,23 +298,16 @@ def _tidy_stop(value: Any, unknown: Unknown | None) -> Any:
     return [each for each in values if each not in ("", None)] if isinstance(values, list) else value
 
 
-def _tidy_stream_options(value: Any, unknown: Unknown | None) -> Any:
-    return drop_extras(value, StreamOptions, "stream_options", unknown, check_typos=True)
-
-
 def _tidy_reasoning(value: Any, unknown: Unknown | None) -> Any:
     if isinstance(value, (bool, str)):
         value = {"effort" if isinstance(value, str) else "enabled": value}
     if isinstance(value, dict):
         value = {**value, "effort": _tidy_effort(value.get("effort"), unknown)}
-    return drop_extras(value, Reasoning, "reasoning", unknown, check_typos=True)
+    return value
 
 
-def _tidy_session_params(value: Any, unknown: Unknown | None) -> Any:
-    return drop_extras(value, SessionParams, "session_params", unknown, check_typos=True)
-
-
-_TIDY = {"stop": _tidy_stop, "stream_options": _tidy_stream_options, "session_params": _tidy_session_params}
+_TIDY = {"stop": _tidy_stop}
+_EXTRAS = {"stream_options": True, "session_params": True}
 
 _ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
 """vLLM's names."""
@@ -330,6 +323,7 @@ COMPLETIONS = BodySpec(
     aliases=_ALIASES,
     translated=OF_COMPLETIONS,
     tidy=_TIDY,
+    extras=_EXTRAS,
     max_elements=_MAX_ELEMENTS,
     no_effect=_NO_EFFECT,
     refused=fields_of("completions"),
@@ -347,6 +341,7 @@ CHAT = BodySpec(
         "reasoning": _tidy_reasoning,
         "reasoning_effort": _tidy_effort,
     },
+    extras={**_EXTRAS, "messages": False, "reasoning": True},
     max_elements=_MAX_ELEMENTS,
     no_effect={
         **_NO_EFFECT,

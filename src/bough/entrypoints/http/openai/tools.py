@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bough.entrypoints.chat.job import ToolUse
-from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use, parse_choice
+from bough.entrypoints.chat.job import ToolChoice, ToolUse
+from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use
 from bough.entrypoints.http.unknown_fields import known_members
+from bough.errors import BadRequest
 from bough.parsers.base import ToolSpec
 
 _TOOL_MEMBERS = frozenset({"type", "function", "cache_control"})
@@ -15,7 +16,7 @@ _FUNCTION_MEMBERS = frozenset({"name", "description", "parameters", "strict"})
 _FLAT_MEMBERS = frozenset({"type", "name", "description", "strict", "cache_control"})
 _FUNCTION_NOTES = frozenset({"return", "requires_confirmation", "external_execution", "approval_type"})
 """What the makers of tools note for themselves: transformers' description of results, and Agno's rules for calls."""
-_MODES = {"": None, "any": "required", **{each: each for each in ("auto", "none", "required")}}
+_MODES = {"": ToolChoice.AUTO, "any": ToolChoice.REQUIRED, **{each.value: each for each in ToolChoice}}
 """By what Mistral's and Anthropic's clients say as well, who also put it into an object."""
 
 _CHOICE_MEMBERS = frozenset({"type", "function", "name", "allowed_tools", "mode", "tools"})
@@ -49,14 +50,47 @@ def chosen(choice: str | Mapping[str, Any] | None, unknown: dict[str, None] | No
     Raises:
         BadRequest: if it does not have the right form.
     """
-    kind = choice.get("type") if isinstance(choice, Mapping) else choice
+    kind = choice.get("type", "function") if isinstance(choice, Mapping) else choice or ""
     if isinstance(kind, str) and kind in _MODES:
-        choice = _MODES[kind]
-    elif isinstance(choice, Mapping) and kind == "tool":
-        choice = {**choice, "type": "function"}
-    if isinstance(choice, Mapping):
-        known_members(choice, _CHOICE_MEMBERS, "tool_choice", unknown, check_typos=True)
-    return parse_choice(choice)
+        return Choice(_MODES[kind])
+    if not isinstance(choice, Mapping):
+        raise BadRequest(
+            f"tool_choice must be none, auto, required or an object that names a function, got {kind[:40]!r}",
+            param="tool_choice",
+        )
+    known_members(choice, _CHOICE_MEMBERS, "tool_choice", unknown, check_typos=True)
+    if kind == "allowed_tools":
+        return _allowed(choice.get("allowed_tools", choice))
+    name = _function_name(choice)
+    if kind not in ("function", "tool") or name is None:
+        raise BadRequest(
+            'tool_choice must name a function, as {"type": "function", "function": {"name": …}} does (in a response '
+            '{"type": "function", "name": …}), or be {"type": "allowed_tools", …}',
+            param="tool_choice",
+        )
+    return Choice(ToolChoice.REQUIRED, name)
+
+
+def _allowed(given: Any) -> Choice:
+    mode = given.get("mode", "auto") if isinstance(given, dict) else None
+    tools = given.get("tools") if isinstance(given, dict) else None
+    names = [_function_name(each) for each in tools] if isinstance(tools, list) else []
+    known = tuple(name for name in names if name is not None)
+    if mode not in ("auto", "required") or not names or len(known) < len(names):
+        raise BadRequest(
+            "tool_choice: allowed_tools needs the mode auto or required, and a list of tools by name",
+            param="tool_choice",
+        )
+    return Choice(ToolChoice(mode), None, known)
+
+
+def _function_name(value: Any) -> str | None:
+    """The name in ``{"function": {"name": …}}`` or ``{"name": …}``."""
+    if not isinstance(value, dict):
+        return None
+    function = value.get("function", value)
+    name = function.get("name") if isinstance(function, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _tool(tool: Any, where: str, unknown: dict[str, None] | None) -> ToolSpec:

@@ -11,7 +11,6 @@ from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
-from bough.entrypoints.http.unknown_fields import drop_extras
 from bough.other_engines import fields_of
 
 WITH_LOGPROBS = "message.output_text.logprobs"
@@ -154,21 +153,9 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
 
 
-def _tidy_reasoning(value: Any, unknown: dict[str, None] | None) -> Any:
-    return drop_extras(value, ResponseReasoning, "reasoning", unknown)
-
-
-def _tidy_text(value: Any, unknown: dict[str, None] | None) -> Any:
-    return drop_extras(value, TextConfig, "text", unknown)
-
-
-def _tidy_stream_options(value: Any, unknown: dict[str, None] | None) -> Any:
-    return drop_extras(value, ResponseStreamOptions, "stream_options", unknown)
-
-
 RESPONSES = BodySpec(
     ResponsesRequest,
-    tidy={"reasoning": _tidy_reasoning, "text": _tidy_text, "stream_options": _tidy_stream_options},
+    extras=dict.fromkeys(("reasoning", "text", "stream_options"), False),
     no_effect={
         "service_tier": "Class of service.",
         "safety_identifier": "End user that the request is for.",
