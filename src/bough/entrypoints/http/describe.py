@@ -26,7 +26,13 @@ from bough.constrained.grammar_bounds import (
 from bough.constrained.structural_tag import MAX_PARTS
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.bodies import BODY_TIMEOUT, MIN_PROGRESS
-from bough.entrypoints.http.connection import HEAD_TIMEOUT, MAX_DISCARDED_BYTES, MAX_PIPELINED, WRITE_TIMEOUT
+from bough.entrypoints.http.connection import (
+    HEAD_TIMEOUT,
+    MAX_DISCARDED_BYTES,
+    MAX_PIPELINED,
+    SLICE_BYTES,
+    WRITE_TIMEOUT,
+)
 from bough.entrypoints.http.fields import MAX_ELEMENTS, MAX_OUTPUTS_PER_REQUEST, BodySpec
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES, MAX_DEPTH, MAX_MEMBERS, MAX_SMALL_DEPTH
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
@@ -82,7 +88,8 @@ LIMITS: dict[str, str] = {
     "time for request line and headers": f"{HEAD_TIMEOUT:g} s; then the connection is closed",
     "time for a body": f"{BODY_TIMEOUT:g} s for each {MIN_PROGRESS // 1024} KiB; then 408",
     "what a client sends after a refusal": f"{MAX_DISCARDED_BYTES // 2**20} MiB; then the connection is cut",
-    "requests of a connection behind the one that is answered": f"{MAX_PIPELINED}; more are read when there is room",
+    "requests of a connection behind the one that is answered": f"{MAX_PIPELINED}, and those in the next "
+    f"{SLICE_BYTES} bytes; more are read when there is room",
     "time that a connection may be idle between requests": f"{KEEP_ALIVE} s; a proxy should close its own sooner",
     "time that a client reads nothing (HTTPS: less than 64 KiB)": f"{WRITE_TIMEOUT:g} s; then the connection is cut",
     "prompt and output together": "the context length (`max_model_len` of `/v1/models`)",
@@ -191,8 +198,8 @@ def markdown() -> str:
     lines += _query_section()
     lines += ["## `sampling_params` of /generate", "", "| field | value | default | what |", "|---|---|---|---|"]
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
-    for name, (value, meaning) in SAMPLING_PARAMS.items():
-        lines.append(f"| `{name}` | {value} | `{_json(defaults[name])}` | {meaning} |")
+    for name, schema in SAMPLING_PARAMS.items():
+        lines.append(f"| `{name}` | {_type(schema, {})} | `{_json(defaults[name])}` | {schema['description']} |")
     lines += ["", _REFUSED, ""]
     lines += [_refused(name, each) for name, each in UNSUPPORTED_SAMPLING_PARAMS.items()]
     lines += [

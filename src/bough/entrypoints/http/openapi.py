@@ -12,7 +12,7 @@ from bough.entrypoints.http.errors import ErrorAnswer
 from bough.entrypoints.http.examples import ANSWERS, REQUESTS
 from bough.entrypoints.http.fields import INEFFECTIVE_TYPES, BodySpec
 from bough.entrypoints.http.meanings import MEANINGS
-from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS, SAMPLING_SCHEMAS
+from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
 from bough.entrypoints.http.route import ANTHROPIC, JSON, LINES, NATIVE, OLLAMA, TEXT, Route
 from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.shapes import SHAPES
@@ -165,9 +165,9 @@ def _sampling_params_schema() -> dict[str, Any]:
     """``sampling_params`` of ``/generate``."""
     defaults = {field.name: field.default for field in msgspec.structs.fields(SamplingParams)}
     properties = {}
-    for name, (_, meaning) in SAMPLING_PARAMS.items():
+    for name, schema in SAMPLING_PARAMS.items():
         default = None if defaults[name] == () else defaults[name]
-        properties[name] = {**SAMPLING_SCHEMAS[name], "description": meaning, "default": default}
+        properties[name] = {**schema, "default": default}
         if default is None:
             properties[name] = _nullable(properties[name])
     for name, refused in UNSUPPORTED_SAMPLING_PARAMS.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
@@ -21,8 +21,6 @@ from bough.other_engines import fields_of
 MAX_TEXT_PARTS = 1024
 """Most parts of one text."""
 
-Text = str | list[str | int | list[int]]
-
 
 class VectorFields(QueueFields, kw_only=True):
     """What these bodies have in common."""
@@ -33,10 +31,6 @@ class VectorFields(QueueFields, kw_only=True):
     ] = None
     rid: Annotated[RequestId | None, Meta(description="Id of the request; made up if absent.")] = None
 
-    def shared(self) -> dict[str, Any]:
-        """What every request made of this body has."""
-        return {"priority": self.priority, "timeout": self.timeout, "extra_key": self.prefix_namespace}
-
 
 class TextOnly(msgspec.Struct, forbid_unknown_fields=True):
     """A text as an object that has nothing else."""
@@ -44,7 +38,19 @@ class TextOnly(msgspec.Struct, forbid_unknown_fields=True):
     text: str
 
 
-class EmbeddingsBody(VectorFields, kw_only=True):
+class InputFields(VectorFields, kw_only=True):
+    """What bodies have that give their texts as ``input``."""
+
+    truncate_prompt_tokens: Annotated[
+        Truncation | None,
+        Meta(
+            description="Cut a longer text at its end to so many tokens; -1: to what the model takes. Without it, a "
+            "text that is too long is an error."
+        ),
+    ] = None
+
+
+class EmbeddingsBody(InputFields, kw_only=True):
     """Body of ``/v1/embeddings``."""
 
     input: Annotated[
@@ -58,26 +64,14 @@ class EmbeddingsBody(VectorFields, kw_only=True):
         Dimensions | None,
         Meta(description="How many numbers of the embedding to return, for models trained for that (Matryoshka)."),
     ] = None
-    truncate_prompt_tokens: Annotated[
-        Truncation | None,
-        Meta(
-            description="Cut a longer text at its end to so many tokens; -1: to what the model takes. Without it, a "
-            "text that is too long is an error."
-        ),
-    ] = None
 
 
-class ClassifyBody(VectorFields, kw_only=True):
+class ClassifyBody(InputFields, kw_only=True):
     """Body of ``/v1/classify``."""
 
-    input: Annotated[Text, Meta(description="A text, a list of token ids, or a list of either.")]
-    truncate_prompt_tokens: Annotated[
-        Truncation | None,
-        Meta(
-            description="Cut a longer text at its end to so many tokens; -1: to what the model takes. Without it, a "
-            "text that is too long is an error."
-        ),
-    ] = None
+    input: Annotated[
+        str | list[str | int | list[int]], Meta(description="A text, a list of token ids, or a list of either.")
+    ]
 
 
 TextParts = Annotated[list[TextPart], Meta(min_length=1, max_length=MAX_TEXT_PARTS)]
