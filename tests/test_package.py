@@ -13,10 +13,10 @@ import bough
     ("statement", "absent"),
     [
         ("import bough", ["torch", "numpy", "msgspec", "asyncio"]),
-        ("from bough import Engine, SamplingParams, ServerArgs", ["torch", "fastapi", "uvicorn", "transformers"]),
-        ("from bough import Runtime", ["torch", "fastapi", "uvicorn", "transformers"]),
+        ("from bough import Engine, SamplingParams, ServerArgs", ["torch", "starlette", "uvicorn", "transformers"]),
+        ("from bough import Runtime", ["torch", "starlette", "uvicorn", "transformers"]),
         ("import bough.entrypoints.server_run, bough.entrypoints.http.app", ["torch", "transformers"]),
-        ("import bough.managers.detokenizer_manager", ["torch", "transformers", "fastapi", "uvicorn"]),
+        ("import bough.managers.detokenizer_manager", ["torch", "transformers", "starlette", "uvicorn"]),
     ],
 )
 def test_importing_costs_only_what_is_needed(statement, absent):

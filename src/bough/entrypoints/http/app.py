@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
 from starlette.routing import Match, Route
 
-from bough import __version__
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.asgi import HTML_TYPE, AsgiApp, Call, Endpoint, Handler, Response
 from bough.entrypoints.http.bodies import BodyIntake
@@ -35,10 +34,10 @@ if TYPE_CHECKING:
     from bough.observability.otel import OtelTracer
 
 
-class Application(FastAPI):
-    """FastAPI with a shortcut: our own endpoints are called directly.
+class Application(Starlette):
+    """Starlette with a shortcut: our own endpoints are called directly.
 
-    FastAPI brings the answers to what is not an endpoint. Its layers of routing and middleware
+    Starlette brings the answers to what is not an endpoint. Its layers of routing and middleware
     would otherwise be resumed for every streamed token, which costs more than writing the token.
 
     Args:
@@ -48,7 +47,8 @@ class Application(FastAPI):
     """
 
     def __init__(self, intake: BodyIntake, cross_origin: CrossOrigin, answers: HeldAnswers | None = None) -> None:
-        super().__init__(title="Bough", version=__version__, openapi_url=None, redirect_slashes=False)
+        super().__init__()
+        self.router.redirect_slashes = False
         self.intake = intake
         self.answers = answers
         self._cross_origin = cross_origin
