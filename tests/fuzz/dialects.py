@@ -21,10 +21,11 @@ import msgspec
 from bough.config.engine_args import bundled_model_path
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
+from bough.entrypoints.chat.reader import UNPARSED
 from bough.entrypoints.http.access import Gate
-from bough.entrypoints.http.anthropic.render import UNPARSED
-from bough.entrypoints.http.asgi import BODY_WRITER, DONE_EVENT, Endpoint
+from bough.entrypoints.http.asgi import DONE_EVENT, Endpoint
 from bough.entrypoints.http.bodies import BodyIntake
+from bough.entrypoints.http.chunk_writer import BODY_WRITER
 from bough.entrypoints.http.routes import make_handlers
 from bough.ipc.messages import (
     BatchStrOutput,

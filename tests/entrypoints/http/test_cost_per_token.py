@@ -15,7 +15,7 @@ import uvloop
 import bough
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.app import create_app
-from bough.entrypoints.http.asgi import BODY_WRITER
+from bough.entrypoints.http.chunk_writer import BODY_WRITER
 from bough.ipc.messages import BatchStrOutput, OutputDelta
 from bough.managers.tokenizer_manager import TokenizerManager
 from tests.entrypoints.http.feed import Feed
@@ -31,10 +31,10 @@ TOOL = {"type": "function", "function": {"name": "f"}}
 MESSAGES = {"messages": [USER]}
 ANTHROPIC = {"model": "m", "max_tokens": 500, **MESSAGES}
 
-ROUTES: dict[str, tuple[str, dict[str, Any], str, int, int]] = {
+ROUTES: dict[str, tuple[str, dict[str, Any], str, float, float]] = {
     "native": ("/generate", {"input_ids": [1, 2], "sampling_params": {"max_new_tokens": 500}}, "", 7, 21),
-    "completion": ("/v1/completions", {"prompt": [1, 2], "max_tokens": 500}, "", 5, 19),
-    "chat": ("/v1/chat/completions", MESSAGES, "", 5, 19),
+    "completion": ("/v1/completions", {"prompt": [1, 2], "max_tokens": 500}, "", 5.5, 19.5),
+    "chat": ("/v1/chat/completions", MESSAGES, "", 5.5, 19.5),
     "chat, thoughts": ("/v1/chat/completions", MESSAGES, "<think>", 23, 35),
     "chat, content": ("/v1/chat/completions", MESSAGES, "<think></think>x", 17, 29),
     "chat, tools": ("/v1/chat/completions", {**MESSAGES, "tools": [TOOL]}, "x", 17, 29),

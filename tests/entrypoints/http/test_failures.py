@@ -106,7 +106,7 @@ class TestBugs:
             raise RuntimeError("secret detail")
 
         monkeypatch.setattr(ChatChoiceWriter, "whole", raise_secret)
-        monkeypatch.setattr(ChatChoiceWriter, "_event", lambda *_: 1 / 0)
+        monkeypatch.setattr(ChatChoiceWriter, "_event", lambda *_, **__: 1 / 0)
 
     def test_in_a_whole_answer(self, client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
         response = client.post("/v1/chat/completions", json=BODIES["/v1/chat/completions"])
@@ -125,8 +125,12 @@ class TestBugs:
     def test_in_the_middle_of_a_stream(
         self, client: httpx.Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        before_the_last = iter([b"data: {}\n\n"] * 2)
-        monkeypatch.setattr(ChatChoiceWriter, "_event", lambda *_: next(before_the_last))
+        def event(*_: Any, reason: bytes = b"null", **__: Any) -> bytes:
+            if reason != b"null":
+                raise RuntimeError("the last one")
+            return b"data: {}\n\n"
+
+        monkeypatch.setattr(ChatChoiceWriter, "_event", event)
         response = client.post("/v1/chat/completions", json={**BODIES["/v1/chat/completions"], "stream": True})
         assert response.status_code == 200
         *_, error, done, _ = response.text.split("\n\n")

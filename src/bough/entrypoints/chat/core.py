@@ -83,13 +83,13 @@ class ChatCore:
         args = manager.server_args
         template = manager.chat_template
         special = () if manager.tokenizer is None else manager.tokenizer.special_token_ids
-        self._dialect, self._tool_dialect = (
+        self._dialect, self.tool_dialect = (
             dialect.with_special_tokens(special)
             for dialect in served_dialects(
                 template, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
             )
         )
-        self._fit = TemplateFit(template, self._tool_dialect.tool_format)
+        self._fit = TemplateFit(template, self.tool_dialect.tool_format)
         self._asks_for_thoughts = self._dialect.reasoning_format is not None and _asks_for_thoughts(
             template, self._dialect.reasoning_format
         )
@@ -101,7 +101,7 @@ class ChatCore:
 
     def dialect(self, tools: ToolUse) -> Dialect:
         """How the model writes, given these tools."""
-        return self._tool_dialect if tools.tools else self._dialect
+        return self.tool_dialect if tools.tools else self._dialect
 
     async def prompt(self, job: ChatJob, *, bounded: bool = True) -> TokenIds:
         """Token ids of the prompt.

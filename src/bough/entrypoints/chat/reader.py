@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
 
 from bough.ipc.messages import OutputDelta
 from bough.managers.reasoning_span import ReasoningSpan
 from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
 from bough.parsers.reasoning_tokens import ReasoningCounter
+
+UNPARSED = "_unparsed"
+"""Member that holds arguments of a call which are no object."""
 
 SLICE_CHARS = 4096
 """Text parsed between two turns of the event loop: a millisecond at most."""
@@ -161,3 +168,28 @@ class ChoiceReader:
                 self.num_calls = max(self.num_calls, event.index + 1)
             kept.append(event)
         return kept
+
+
+def joined(events: Iterable[ParsedEvent]) -> list[tuple[Content | Reasoning | ToolCallStart, str]]:
+    """The parts of an answer in their order: the first event of each, and all of its text or of its arguments."""
+    parts: list[tuple[Content | Reasoning | ToolCallStart, list[str]]] = []
+    for event in events:
+        if isinstance(event, ToolCallArguments):
+            parts[-1][1].append(event.fragment)
+        elif isinstance(event, ToolCallStart):
+            parts.append((event, []))
+        elif parts and type(parts[-1][0]) is type(event):
+            parts[-1][1].append(event.text)
+        else:
+            parts.append((event, [event.text]))
+    return [(event, "".join(pieces)) for event, pieces in parts]
+
+
+def arguments_of(text: str) -> dict[str, Any]:
+    """The arguments of a call, decoded; an object with :data:`UNPARSED` where an answer was cut off in them, or the
+    model wrote something else."""
+    try:
+        value = msgspec.json.decode(text) if text else {}
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        value = None
+    return value if isinstance(value, dict) else {UNPARSED: text}

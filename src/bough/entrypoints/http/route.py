@@ -22,6 +22,7 @@ from bough.entrypoints.http.errors import (
     StreamError,
 )
 from bough.entrypoints.http.fields import BodySpec
+from bough.errors import BadRequest
 
 if TYPE_CHECKING:
     from bough.entrypoints.chat.core import ChatCore
@@ -167,6 +168,14 @@ class Handlers:
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         self._manager = manager
         self._core = core
+
+    def require_tokenizer(self, field: str) -> None:
+        """Raise :class:`BadRequest` for ``field`` if the server has no tokenizer."""
+        if self._manager.tokenizer is None:
+            raise BadRequest(
+                f"{field} needs a tokenizer, and this server has none; /v1/completions and /generate take token ids",
+                param=field,
+            )
 
     @classmethod
     def routes(cls) -> list[Route]:

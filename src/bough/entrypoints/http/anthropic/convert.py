@@ -116,8 +116,6 @@ class Conversion:
             specs, Choice(_CHOICES[choice.type], choice.name), parallel=not choice.disable_parallel_tool_use
         )
 
-    # --- messages ---------------------------------------------------------------------------------------------------
-
     def _message(self, message: Mapping[str, Any], where: str) -> list[Message]:
         message = known_members(message, _MESSAGE_MEMBERS, where, self._unknown)
         role = message.get("role")
@@ -139,24 +137,26 @@ class Conversion:
         tools that another server has run are messages between those that hold the rest.
         """
         messages: list[Message] = []
-        turn = _Turn()
+        parts: list[dict[str, Any]] = []
+        thoughts: list[str] = []
+        calls: list[dict[str, Any]] = []
         for index, block in enumerate(blocks):
             place = f"{where}[{index}]"
             kind = self._kind(block, place)
             if kind == "text":
-                turn.parts += self._text_of(block, place)
+                parts += self._text_of(block, place)
             elif kind == "thinking":
-                turn.thoughts.append(_string(block, "thinking", place))
+                thoughts.append(_string(block, "thinking", place))
             elif kind == "tool_use" or (kind.endswith(_CALLS) and block.get("id") in self._answered):
-                turn.calls.append(_call(block, place))
+                calls.append(_call(block, place))
             elif kind != _RESULTS and kind.endswith(_RESULTS):
-                if not turn.is_empty:
-                    messages.append(turn.message())
-                    turn = _Turn()
+                if parts or thoughts or calls:
+                    messages.append(_turn(parts, thoughts, calls))
+                    parts, thoughts, calls = [], [], []
                 messages.append(self._tool_result(block, place))
             elif kind != "redacted_thinking":  # that one is sealed by another server
                 self._leave_out(kind, place, f"the assistant has no blocks of type {kind}")
-        return messages if messages and turn.is_empty else [*messages, turn.message()]
+        return [*messages, _turn(parts, thoughts, calls)] if parts or thoughts or calls or not messages else messages
 
     def _others(self, role: str, blocks: Sequence[Any], where: str) -> list[Message]:
         """The user's blocks: results of tools are messages of their own, between those that hold the rest."""
@@ -241,8 +241,6 @@ class Conversion:
             raise BadRequest(f"{where}: {problem}", param=where)
         self.left_out[f"messages.content.{kind[:MAX_NAME_CHARS]}"] = None
 
-    # --- tools ------------------------------------------------------------------------------------------------------
-
     def _tool(self, tool: Mapping[str, Any], where: str) -> ToolSpec | None:
         kind = tool.get("type")
         if isinstance(kind, str) and kind.startswith(_SERVER_TOOLS):
@@ -261,33 +259,14 @@ class Conversion:
         return ToolSpec.from_function(_with_examples(given, where), where, schema="input_schema")
 
 
-class _Turn:
-    """Thoughts, text and calls of one turn of the assistant's.
-
-    Attributes:
-        parts: of its text.
-        thoughts: texts.
-        calls: as templates have them.
-    """
-
-    def __init__(self) -> None:
-        self.parts: list[dict[str, Any]] = []
-        self.thoughts: list[str] = []
-        self.calls: list[dict[str, Any]] = []
-
-    @property
-    def is_empty(self) -> bool:
-        """True if there is nothing."""
-        return not (self.parts or self.thoughts or self.calls)
-
-    def message(self) -> Message:
-        """All of it."""
-        message: dict[str, Any] = {"role": "assistant", "content": _plain(self.parts)}
-        if self.thoughts:
-            message["reasoning_content"] = "\n".join(self.thoughts)
-        if self.calls:
-            message["tool_calls"] = self.calls
-        return message
+def _turn(parts: list[dict[str, Any]], thoughts: list[str], calls: list[dict[str, Any]]) -> Message:
+    """A message of the assistant's of parts of text, texts of thoughts, and calls as templates have them."""
+    message: dict[str, Any] = {"role": "assistant", "content": _plain(parts)}
+    if thoughts:
+        message["reasoning_content"] = "\n".join(thoughts)
+    if calls:
+        message["tool_calls"] = calls
+    return message
 
 
 def _answered(messages: Sequence[Mapping[str, Any]]) -> set[str]:

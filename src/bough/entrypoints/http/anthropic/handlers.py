@@ -47,7 +47,7 @@ class MessagesHandlers(Handlers):
 
     async def _prepare(self, call: Call) -> tuple[ChatRun, MessageWriter]:
         """Read a request, of which nothing is left but what is returned."""
-        self._require_tokenizer()
+        self.require_tokenizer("messages")
         body = await call.parse(MESSAGES)
         thinking = body.thinking
         if thinking is not None and (thinking.budget_tokens or 0) >= body.max_tokens:
@@ -65,7 +65,7 @@ class MessagesHandlers(Handlers):
     @Route("POST /v1/messages/count_tokens", ANTHROPIC, COUNT_TOKENS, TokenCountAnswer, query=_BETA)
     async def count_tokens(self, call: Call) -> Response:
         """Tokens of a conversation for `/v1/messages`."""
-        self._require_tokenizer()
+        self.require_tokenizer("messages")
         body = await call.parse(COUNT_TOKENS)
         prompt = await self._core.prompt(
             self._job(body, SamplingParams(), "", call.unknown, stream=False), bounded=False
@@ -108,7 +108,3 @@ class MessagesHandlers(Handlers):
             convert.constraint(body),
             _NAMES,
         )
-
-    def _require_tokenizer(self) -> None:
-        if self._manager.tokenizer is None:
-            raise BadRequest("messages need a tokenizer, and this server has none; use /generate", param="messages")

@@ -9,15 +9,13 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.chat.core import ChoiceDelta
+from bough.entrypoints.chat.reader import arguments_of, joined
 from bough.ipc.messages import OutputDelta
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
 
 _encode = msgspec.json.encode
 
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use", "abort": "end_turn"}
-
-UNPARSED = "_unparsed"
-"""Member of a whole answer's ``input`` that holds arguments which are no object: the answer was cut off in them."""
 
 _TEXT, _THINKING, _TOOL = "text", "thinking", "tool_use"
 
@@ -42,8 +40,6 @@ class MessageWriter:
         self._index = -1
         self._open: str | None = None
         """What the last block is, if it is not complete."""
-        self._block: dict[str, Any] = {}
-        self._pieces: list[str] = []
         self._delta_start = b""
 
     async def events(self, deltas: AsyncGenerator[ChoiceDelta, None]) -> AsyncGenerator[bytes, None]:
@@ -71,38 +67,32 @@ class MessageWriter:
 
     async def whole(self, deltas: AsyncGenerator[ChoiceDelta, None]) -> bytes:
         """The message of an answer that comes at once."""
-        content: list[dict[str, Any]] = []
+        events: list[ParsedEvent] = []
         last: ChoiceDelta | None = None
         async for last in deltas:
-            for event in last.events:
-                self._collect(event, content)
+            events += last.events
         assert last is not None, "every answer has a last delta"
-        self._complete()
-        if not content:
-            content.append({"type": _TEXT, "text": ""})
+        content = [self._block(event, text) for event, text in joined(events)] or [_text_block("")]
         return _encode(self._message(content, last.output, last))
-
-    # --- events -----------------------------------------------------------------------------------------------------
 
     def _write(self, event: ParsedEvent, parts: list[bytes]) -> None:
         if isinstance(event, Content):
             if self._open != _TEXT:
-                self._start(_TEXT, {"type": _TEXT, "text": ""}, parts)
+                self._start(_TEXT, _text_block(""), parts)
             parts.append(b"%b%b}}\n\n" % (self._delta_start, _encode(event.text)))
         elif isinstance(event, Reasoning):
             if self._open != _THINKING:
-                self._start(_THINKING, {"type": _THINKING, "thinking": "", "signature": ""}, parts)
+                self._start(_THINKING, _thinking_block(""), parts)
             if self._shows_thinking:
                 parts.append(b"%b%b}}\n\n" % (self._delta_start, _encode(event.text)))
         elif isinstance(event, ToolCallStart):
-            block = {"type": _TOOL, "id": event.id, "name": event.name, "input": {}}
-            self._start(_TOOL, block, parts)
+            self._start(_TOOL, _tool_block(event, {}), parts)
         else:
             parts.append(b"%b%b}}\n\n" % (self._delta_start, _encode(event.fragment)))
 
     def _end(self, delta: ChoiceDelta, parts: list[bytes]) -> None:
         if self._index < 0:
-            self._start(_TEXT, {"type": _TEXT, "text": ""}, parts)
+            self._start(_TEXT, _text_block(""), parts)
         self._stop(parts)
         reason, sequence = _stop_reason(delta)
         ended = {"stop_reason": reason, "stop_sequence": sequence}
@@ -127,37 +117,13 @@ class MessageWriter:
             self._open = None
             parts.append(_event("content_block_stop", {"index": self._index}))
 
-    # --- whole ------------------------------------------------------------------------------------------------------
-
-    def _collect(self, event: ParsedEvent, content: list[dict[str, Any]]) -> None:
-        block: dict[str, Any]
+    def _block(self, event: ParsedEvent, text: str) -> dict[str, Any]:
+        """A part of a whole answer; its text, or the arguments of the call."""
+        if isinstance(event, ToolCallStart):
+            return _tool_block(event, arguments_of(text))
         if isinstance(event, Content):
-            kind, text, block = _TEXT, event.text, {"type": _TEXT, "text": ""}
-        elif isinstance(event, Reasoning):
-            kind, text = _THINKING, event.text
-            block = {"type": _THINKING, "thinking": "", "signature": ""}
-        elif isinstance(event, ToolCallStart):
-            kind, text = _TOOL, ""
-            block = {"type": _TOOL, "id": event.id, "name": event.name, "input": {}}
-        else:
-            self._pieces.append(event.fragment)
-            return
-        if self._open != kind or kind == _TOOL:
-            self._complete()
-            self._open, self._block = kind, block
-            content.append(block)
-        self._pieces.append(text)
-
-    def _complete(self) -> None:
-        """Put the pieces of the last block into it."""
-        text = "".join(self._pieces)
-        self._pieces.clear()
-        if self._open == _TOOL:
-            self._block["input"] = _arguments(text)
-        elif self._open == _THINKING and self._shows_thinking:
-            self._block["thinking"] = text
-        elif self._open == _TEXT:
-            self._block["text"] = text
+            return _text_block(text)
+        return _thinking_block(text if self._shows_thinking else "")
 
     def _message(self, content: list[dict[str, Any]], output: OutputDelta, last: ChoiceDelta | None) -> dict[str, Any]:
         reason, sequence = (None, None) if last is None else _stop_reason(last)
@@ -203,9 +169,13 @@ def _usage(delta: ChoiceDelta) -> dict[str, Any]:
     return usage if thinking is None else {**usage, "output_tokens_details": {"thinking_tokens": thinking}}
 
 
-def _arguments(text: str) -> dict[str, Any]:
-    try:
-        value = msgspec.json.decode(text) if text else {}
-    except (msgspec.MsgspecError, RecursionError, ValueError):
-        return {UNPARSED: text}
-    return value if isinstance(value, dict) else {UNPARSED: text}
+def _text_block(text: str) -> dict[str, Any]:
+    return {"type": _TEXT, "text": text}
+
+
+def _thinking_block(text: str) -> dict[str, Any]:
+    return {"type": _THINKING, "thinking": text, "signature": ""}
+
+
+def _tool_block(call: ToolCallStart, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"type": _TOOL, "id": call.id, "name": call.name, "input": arguments}

@@ -8,17 +8,15 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta
 
-from bough.entrypoints.chat.core import ChatCore
-from bough.entrypoints.chat.read_back import served_dialects
+from bough.entrypoints.chat.reader import joined
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.native.answers import FunctionCall, FunctionCallsAnswer, SeparateReasoningAnswer
 from bough.entrypoints.http.route import NATIVE, Handlers, Route
 from bough.errors import BadRequest
-from bough.managers.tokenizer_manager import TokenizerManager
 from bough.managers.turns import Turns
 from bough.parsers.answer import SLICE_CHARS
-from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, parse_tools
+from bough.parsers.base import Content, ParsedEvent, ToolCallStart, parse_tools
 from bough.parsers.dialect import (
     Dialect,
     find_reasoning_format,
@@ -58,52 +56,35 @@ SEPARATE_REASONING = BodySpec(SeparateReasoningRequest)
 class ParseTextHandlers(Handlers):
     """Answers the routes that take text apart."""
 
-    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        super().__init__(manager, core)
-        template = manager.chat_template
-        args = manager.server_args
-        self._own_format = served_dialects(
-            template, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
-        )[1].tool_format
-
     @Route("POST /parse_function_call", NATIVE, PARSE_FUNCTION_CALL, FunctionCallsAnswer)
     async def parse_function_call(self, call: Call) -> Response:
         """Find the tool calls in a text."""
         body = await call.parse(PARSE_FUNCTION_CALL)
         tools = parse_tools(body.tools)
-        if body.tool_call_parser is None and self._own_format is None:
+        format_ = self._core.tool_dialect.tool_format
+        if body.tool_call_parser is None and format_ is None:
             raise BadRequest(
                 "tool_call_parser is required: the server runs with --tool-call-parser none", param="tool_call_parser"
             )
-        format_ = self._own_format
         if body.tool_call_parser is not None:
             format_ = _named(find_tool_format, body.tool_call_parser, "tool_call_parser", tool_format_names())
         places = {tool.name: index for index, tool in enumerate(tools)}
-        normal: list[str] = []
-        calls: list[tuple[str, list[str]]] = []
-        for event in await _events(Dialect(format_, None), body.text, tools):
-            if isinstance(event, ToolCallStart):
-                calls.append((event.name, []))
-            elif isinstance(event, ToolCallArguments):
-                calls[event.index][1].append(event.fragment)
-            else:
-                normal.append(event.text)
-        found = [FunctionCall(places[name], name, "".join(fragments)) for name, fragments in calls]
-        return Response(msgspec.json.encode(FunctionCallsAnswer("".join(normal), found)))
+        parts = joined(await _events(Dialect(format_, None), body.text, tools))
+        normal = "".join(text for event, text in parts if not isinstance(event, ToolCallStart))
+        calls = ((event.name, text) for event, text in parts if isinstance(event, ToolCallStart))
+        found = [FunctionCall(places[name], name, text) for name, text in calls]
+        return Response(msgspec.json.encode(FunctionCallsAnswer(normal, found)))
 
     @Route("POST /separate_reasoning", NATIVE, SEPARATE_REASONING, SeparateReasoningAnswer)
     async def separate_reasoning(self, call: Call) -> Response:
         """Tell a model's thoughts from its answer."""
         body = await call.parse(SEPARATE_REASONING)
         format_ = _named(find_reasoning_format, body.reasoning_parser, "reasoning_parser", reasoning_format_names())
-        blocks: list[tuple[str, list[str]]] = []
-        for event in await _events(Dialect(None, format_), body.text, (), thinking=format_.always):
-            if isinstance(event, (Content, Reasoning)):
-                kind = "text" if isinstance(event, Content) else "reasoning"
-                if not blocks or blocks[-1][0] != kind:
-                    blocks.append((kind, []))
-                blocks[-1][1].append(event.text)
-        parts = [{"type": kind, "text": "".join(texts)} for kind, texts in blocks]
+        events = await _events(Dialect(None, format_), body.text, (), thinking=format_.always)
+        parts = [
+            {"type": "text" if isinstance(event, Content) else "reasoning", "text": text}
+            for event, text in joined(events)
+        ]
         by_kind = {name: [part["text"] for part in parts if part["type"] == name] for name in ("reasoning", "text")}
         answer: dict[str, Any] = {"reasoning_text": "".join(by_kind["reasoning"]), "text": "".join(by_kind["text"])}
         if body.return_blocks:

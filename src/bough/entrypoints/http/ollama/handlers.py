@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -46,12 +46,8 @@ _NAMES = {engine: f"options.{name}" for name, engine in SAMPLING_OPTIONS.items()
 _LINES = b"application/x-ndjson"
 
 
-class _Prepared(NamedTuple):
-    """A request that is ready to go."""
-
-    run: ChatRun
-    writer: OllamaWriter
-    with_logprobs: bool
+_Prepared = tuple[ChatRun, OllamaWriter]
+"""A request that is ready to go."""
 
 
 class OllamaHandlers(Handlers):
@@ -73,13 +69,13 @@ class OllamaHandlers(Handlers):
         """Read a request, of which nothing is left but what is returned; or what it is answered with at once."""
         started = time.monotonic()
         body = await call.parse(OLLAMA_CHAT)
-        self._require_tokenizer()
+        self.require_tokenizer("model")
         messages = [_to_template(message, f"messages[{index}]") for index, message in enumerate(body.messages)]
         job = self._job(body, call.unknown, messages=messages, tools=tool_use(body.tools, None, call.unknown))
         if not messages:
             return _loaded({"message": {"role": "assistant", "content": ""}}, body)
         run = await self._core.prepare(job)
-        return _Prepared(run, self._writer(body, run, started, is_chat=True), with_logprobs=body.logprobs)
+        return run, self._writer(body, run, started, is_chat=True)
 
     @Route("POST /api/generate", OLLAMA, OLLAMA_GENERATE, OllamaAnswer, OllamaAnswer)
     async def generate(self, call: Call) -> Response | EventStream:
@@ -90,7 +86,7 @@ class OllamaHandlers(Handlers):
         """The same for a prompt."""
         started = time.monotonic()
         body = await call.parse(OLLAMA_GENERATE)
-        self._require_tokenizer()
+        self.require_tokenizer("model")
         if not body.prompt and not body.suffix:
             self._job(body, call.unknown, messages=[])  # which checks the other fields
             return _loaded({"response": ""}, body)
@@ -103,7 +99,7 @@ class OllamaHandlers(Handlers):
                 messages.append({"role": "system", "content": body.system})
             messages.append({"role": "user", "content": body.prompt})
         run = await self._core.prepare(self._job(body, call.unknown, messages=messages, input_ids=ids))
-        return _Prepared(run, self._writer(body, run, started, is_chat=False), with_logprobs=body.logprobs)
+        return run, self._writer(body, run, started, is_chat=False)
 
     @Route("POST /api/show", OLLAMA, OLLAMA_SHOW, OllamaModel)
     async def show(self, call: Call) -> Response:
@@ -125,10 +121,6 @@ class OllamaHandlers(Handlers):
     async def version(self, call: Call) -> Response:
         """The version of Ollama whose interface is offered, for its clients."""
         return Response(msgspec.json.encode(VersionAnswer(API_VERSION)))
-
-    def _require_tokenizer(self) -> None:
-        if self._names is None:
-            raise BadRequest("this server has no tokenizer; use /generate", param="model")
 
     async def _plain_prompt(self, body: OllamaGenerateRequest) -> TokenIds:
         text = body.prompt
@@ -194,9 +186,9 @@ class OllamaHandlers(Handlers):
     async def _answer(self, call: Call, prepared: _Prepared | Response) -> Response | EventStream:
         if isinstance(prepared, Response):
             return prepared
-        run, writer, with_logprobs = prepared
+        run, writer = prepared
         if run.request.stream:
-            sink = None if with_logprobs else chat_sink(call.writer, run, writer.plain_lines)
+            sink = None if run.request.return_logprob else chat_sink(call.writer, run, writer.plain_lines)
             return EventStream(writer.lines(self._core.deltas(run, sink)), end=b"", content_type=_LINES)
         return Response(await writer.whole(self._core.deltas(run)))
 

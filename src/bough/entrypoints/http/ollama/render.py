@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bough.entrypoints.chat.core import ChoiceDelta
+from bough.entrypoints.chat.reader import arguments_of, joined
 from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs
 from bough.ipc.messages import PositionLogprobs
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
@@ -77,19 +78,18 @@ class OllamaWriter:
 
     async def whole(self, deltas: AsyncGenerator[ChoiceDelta, None]) -> bytes:
         """The answer as one object."""
-        text: list[str] = []
-        thinking: list[str] = []
-        calls: list[dict[str, Any]] = []
+        events: list[ParsedEvent] = []
         last: ChoiceDelta | None = None
         async with aclosing(deltas):
             async for last in deltas:
                 self._unsaid += last.output.logprobs or ()
-                for piece in self._pieces(last.events, is_last=last.output.finish_reason is not None):
-                    text.append(piece[0])
-                    thinking.append(piece[1])
-                    calls += piece[2]
+                events += last.events
         assert last is not None, "every answer has a last delta"
-        return self._line("".join(text), "".join(thinking), calls, await self._logprobs(), self._end(last))
+        parts = joined(events)
+        text = "".join(text for event, text in parts if isinstance(event, Content))
+        thinking = "".join(text for event, text in parts if isinstance(event, Reasoning))
+        calls = [_call(event, text) for event, text in parts if isinstance(event, ToolCallStart)]
+        return self._line(text, thinking, calls, await self._logprobs(), self._end(last))
 
     def _pieces(self, events: list[ParsedEvent], *, is_last: bool) -> list[tuple[str, str, list[dict[str, Any]]]]:
         """Text, thoughts and complete tool calls, in order."""
@@ -111,17 +111,11 @@ class OllamaWriter:
         return pieces
 
     def _whole_call(self) -> dict[str, Any]:
+        assert self._call is not None, "only called if there is one"
         call, text = self._call, "".join(self._arguments)
-        assert call is not None, "only called if there is one"
         self._call = None
         self._arguments.clear()
-        try:
-            arguments = msgspec.json.decode(text) if text else {}
-        except (msgspec.MsgspecError, RecursionError, ValueError):
-            arguments = None  # the answer was cut off in them
-        if not isinstance(arguments, dict):
-            arguments = {"_unparsed": text}
-        return {"id": call.id, "function": {"index": call.index, "name": call.name, "arguments": arguments}}
+        return _call(call, text)
 
     def _line(self, text: str, thinking: str, calls: list[dict[str, Any]], logprobs: bytes, end: bytes) -> bytes:
         shown = b',"thinking":%b' % _encode(thinking) if thinking else b""
@@ -157,3 +151,8 @@ class OllamaWriter:
         unsaid, self._unsaid = self._unsaid, []
         written = await paced_chat_logprobs(unsaid, self._names, self._skip_special_tokens, self._top_logprobs)
         return b',"logprobs":[%b]' % written
+
+
+def _call(start: ToolCallStart, arguments: str) -> dict[str, Any]:
+    function = {"index": start.index, "name": start.name, "arguments": arguments_of(arguments)}
+    return {"id": start.id, "function": function}

@@ -45,7 +45,7 @@ class ChatHandler(OpenAIHandler):
 
     async def _prepare(self, call: Call) -> tuple[Answer, list[GenerateRequest], list[ChatChoiceWriter]]:
         """Read a request, of which nothing is left but what is returned."""
-        manager = self.manager
+        manager = self._manager
         check_headers(call.headers)
         body, given = await call.parse_given(CHAT)
         check_stream_options(body)
@@ -84,7 +84,7 @@ class ChatHandler(OpenAIHandler):
             return body, given
         if ours is not None and unknown is None:
             raise BadRequest(f"{name} and thinking_token_budget differ; give one of them", param=name)
-        if unknown is not None and (ours is not None or not self.manager.limits.marks_thoughts):
+        if unknown is not None and (ours is not None or not self._manager.limits.marks_thoughts):
             unknown[name] = None
             return body, given
         return msgspec.structs.replace(body, thinking_token_budget=asked), {*given, "thinking_token_budget"}
@@ -93,7 +93,7 @@ class ChatHandler(OpenAIHandler):
         if body.top_logprobs and not body.logprobs:
             raise BadRequest("top_logprobs needs logprobs to be true", param="top_logprobs")
         max_tokens, max_tokens_field = max_tokens_of(body.max_tokens, body.max_completion_tokens)
-        limits = self.manager.limits
+        limits = self._manager.limits
         constraint = find_constraint(body, given, unknown)
         params = to_sampling_params(
             body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits, constraint
@@ -116,9 +116,7 @@ class ChatHandler(OpenAIHandler):
             top_logprobs=max(body.top_logprobs or 0, body.prompt_logprobs or 0),
             prompt_logprobs=body.prompt_logprobs is not None,
             truncate_prompt_tokens=tokens_to_keep(body, limits, max_tokens),
-            priority=body.priority,
-            timeout=body.timeout,
-            extra_key=body.prefix_namespace,
+            **body.shared(),
             session_params=body.session_params,
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bough.entrypoints.chat.reader import ChoiceReader
+from bough.entrypoints.chat.reader import ChoiceReader, joined
 from bough.entrypoints.http.logprobs import TokenNames, paced_chat_logprobs, prompt_logprobs
 from bough.entrypoints.http.openai.serving import ChoiceWriter
 from bough.ipc.messages import OutputDelta, PositionLogprobs
@@ -18,6 +18,7 @@ from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallStart
 _encode = msgspec.json.encode
 
 _FIRST_DELTA = b'{"role":"assistant","content":"","reasoning_content":null,"refusal":null}'
+_CONTENT = b'{"content":%b,"reasoning_content":null}'
 _LAST_DELTA = b'{"reasoning_content":null}'
 _LOGPROBS = b'{"content":[%b],"refusal":null}'
 
@@ -60,7 +61,6 @@ class ChatChoiceWriter(ChoiceWriter):
     def __init__(self, chunk_start: bytes, index: int, reader: ChoiceReader, options: ChatOptions) -> None:
         self._reader = reader
         self._options = options
-        self._started = False
         self._unsaid: list[PositionLogprobs] = []
         """Logprobs and ids of tokens whose text is held back."""
         self._unsaid_ids: list[int] = []
@@ -70,8 +70,6 @@ class ChatChoiceWriter(ChoiceWriter):
         self._is_bare = not options.logprobs and not options.token_ids
         self.is_text_only = self._is_bare and not self.parses
         self._delta_start = b'%b{"index":%d,"delta":' % (chunk_start, index)
-        self._content_start = self._delta_start + b'{"content":'
-        self._plain_end = b',"reasoning_content":null},"logprobs":null,"finish_reason":null,"matched_stop":null}]'
 
     @property
     def reasoning_tokens(self) -> int | None:
@@ -84,44 +82,39 @@ class ChatChoiceWriter(ChoiceWriter):
 
     def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
         """See :meth:`ChoiceWriter.plain_event`."""
-        if not (self._is_bare and self._started):
-            return None
-        edges = self.text_edges(usage)
-        if edges is not None:
-            return b"%b%b%b" % (edges[0], _encode(delta.text), edges[1]) if delta.text else b""
+        if not (self.parses and self._is_bare and self.is_started):
+            return super().plain_event(delta, usage)
         events = self._reader.read_now(delta)
-        if events is None:
-            return None
-        return b"".join([self._event(_described(event), b"null", b"null", b"null", b"", usage) for event in events])
+        return None if events is None else b"".join([self._event(_described(event), usage) for event in events])
 
-    def text_edges(self, usage: bytes) -> tuple[bytes, bytes] | None:
-        """See :meth:`ChoiceWriter.text_edges`."""
-        if not (self.is_text_only and self._started):
-            return None
-        return self._content_start, b"%b%b}\n\n" % (self._plain_end, usage)
+    def text_event(self, text: bytes, usage: bytes) -> bytes:
+        """See :meth:`ChoiceWriter.text_event`."""
+        return self._event(_CONTENT % text, usage)
 
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
         """A first event with the role, then what is new, a last one with the finish reason, as far as they are due."""
         reason = delta.finish_reason
         events = []
-        if not self._started:
-            self._started = True
+        if not self.is_started:
+            self.is_started = True
             events.append(self._first_event(usage))
             if self._options.echo:
-                events.append(self._event(_content(self._options.echo), b"null", b"null", b"null", b"", usage))
+                events.append(self._event(_content(self._options.echo), usage))
         pieces = self._pieces(delta, is_last=reason is not None)
         for number, piece in enumerate(pieces):
             logprobs, token_ids = (await self._extras()) if number == 0 else (b"null", b"")
-            events.append(self._event(piece, logprobs, b"null", b"null", token_ids, usage))
+            events.append(self._event(piece, usage, logprobs=logprobs, extra=token_ids))
         if reason is not None:
             ended, matched = self._reader.finish_type(delta), self._reader.matched_stop(delta)
             stop_reason = b',"stop_reason":%b' % _encode(matched)
-            events.append(self._event(_LAST_DELTA, b"null", _encode(ended), _encode(matched), stop_reason, usage))
+            events.append(
+                self._event(_LAST_DELTA, usage, reason=_encode(ended), matched=_encode(matched), extra=stop_reason)
+            )
         return b"".join(events)
 
     def _first_event(self, usage: bytes) -> bytes:
         none_yet = _LOGPROBS % b"" if self._options.logprobs else b"null"
-        return self._event(_FIRST_DELTA, none_yet, b"null", b"null", self._prompt_token_ids(), usage)
+        return self._event(_FIRST_DELTA, usage, logprobs=none_yet, extra=self._prompt_token_ids())
 
     def _prompt_token_ids(self) -> bytes:
         request = self._options.prompt_of
@@ -158,7 +151,14 @@ class ChatChoiceWriter(ChoiceWriter):
         return logprobs or b"null", token_ids
 
     def _event(
-        self, content: bytes, logprobs: bytes, reason: bytes, matched: bytes, extra: bytes, usage: bytes
+        self,
+        content: bytes,
+        usage: bytes,
+        *,
+        logprobs: bytes = b"null",
+        reason: bytes = b"null",
+        matched: bytes = b"null",
+        extra: bytes = b"",
     ) -> bytes:
         return b'%b%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}]%b}\n\n' % (
             self._delta_start, content, logprobs, reason, matched, extra, usage,
@@ -169,10 +169,12 @@ class ChatChoiceWriter(ChoiceWriter):
         options, reader = self._options, self._reader
         content, reasoning, calls = options.echo, "", b"null"
         if self.parses:
-            message = Message.of(self._parsed)
-            content, reasoning = content + message.content, message.reasoning
-            if message.calls:
-                calls = _encode([_whole_call(index, call) for index, call in enumerate(message.calls)])
+            parts = joined(self._parsed)
+            content += "".join(text for event, text in parts if isinstance(event, Content))
+            reasoning = "".join(text for event, text in parts if isinstance(event, Reasoning))
+            called = [_call(event, text) for event, text in parts if isinstance(event, ToolCallStart)]
+            if called:
+                calls = _encode(called)
         else:
             content += delta.text or ""
         thoughts = _encode(reasoning) if reasoning else b"null"
@@ -213,38 +215,8 @@ class ChatChoiceWriter(ChoiceWriter):
         return await paced_chat_logprobs(entries, options.names, options.skip_special_tokens, options.top_logprobs)
 
 
-@dataclass(slots=True)
-class Message:
-    """The events of an answer, put together."""
-
-    content: str
-    reasoning: str
-    calls: list[tuple[ToolCallStart, str]]
-    """Each call with the JSON text of its arguments."""
-
-    @classmethod
-    def of(cls, events: Sequence[ParsedEvent]) -> Message:
-        """Put events together."""
-        content: list[str] = []
-        reasoning: list[str] = []
-        starts: list[ToolCallStart] = []
-        arguments: list[list[str]] = []
-        for event in events:
-            if isinstance(event, Content):
-                content.append(event.text)
-            elif isinstance(event, Reasoning):
-                reasoning.append(event.text)
-            elif isinstance(event, ToolCallStart):
-                starts.append(event)
-                arguments.append([])
-            else:
-                arguments[event.index].append(event.fragment)
-        calls = [(start, "".join(pieces)) for start, pieces in zip(starts, arguments, strict=True)]
-        return cls("".join(content), "".join(reasoning), calls)
-
-
 def _content(text: str) -> bytes:
-    return b'{"content":%b,"reasoning_content":null}' % _encode(text)
+    return _CONTENT % _encode(text)
 
 
 def _described(event: ParsedEvent) -> bytes:
@@ -255,18 +227,17 @@ def _described(event: ParsedEvent) -> bytes:
         text = _encode(event.text)
         return b'{"reasoning_content":%b,"reasoning":%b}' % (text, text)
     if isinstance(event, ToolCallStart):
-        return b'{"reasoning_content":null,"tool_calls":[%b]}' % _encode(_whole_call(event.index, (event, "")))
+        return b'{"reasoning_content":null,"tool_calls":[%b]}' % _encode(_call(event, ""))
     return b'{"reasoning_content":null,"tool_calls":[{"index":%d,"function":{"arguments":%b}}]}' % (
         event.index,
         _encode(event.fragment),
     )
 
 
-def _whole_call(index: int, call: tuple[ToolCallStart, str]) -> dict[str, Any]:
-    start, arguments = call
+def _call(start: ToolCallStart, arguments: str) -> dict[str, Any]:
     return {
         "id": start.id,
-        "index": index,
+        "index": start.index,
         "type": "function",
         "function": {"name": start.name, "arguments": arguments},
     }

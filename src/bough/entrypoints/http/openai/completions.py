@@ -5,7 +5,6 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -37,7 +36,6 @@ from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
 from bough.managers.tokenizer_manager import TokenizerManager
-from bough.sampling.sampling_params import SamplingParams
 from bough.tokenization.tokenizer import TokenIds
 
 _encode = msgspec.json.encode
@@ -60,7 +58,7 @@ class CompletionHandler(OpenAIHandler):
 
     async def _prepare(self, call: Call) -> tuple[Answer, list[GenerateRequest], list[CompletionChoiceWriter]]:
         """Read a request, of which nothing is left but what is returned."""
-        manager = self.manager
+        manager = self._manager
         check_headers(call.headers)
         body, given = await call.parse_given(COMPLETIONS)
         check_stream_options(body)
@@ -72,14 +70,15 @@ class CompletionHandler(OpenAIHandler):
         n = _samples(body)
         self._check_choices(len(prompts), n, body)
         asked = await self._asked(body, given, n, call.unknown)
-        if body.echo and asked.keep is not None:
-            prompts = [await self._last_tokens(prompt, asked.keep, body) for prompt in prompts]
+        keep = asked.truncate_prompt_tokens
+        if body.echo and keep is not None:
+            prompts = [await self._last_tokens(prompt, keep, body) for prompt in prompts]
         rids = request_ids(body.rid, len(prompts) * n)
         requests = list(_requests(body, prompts, asked, rids))
         echoes = [Echo()] * len(prompts)
         if body.echo:
             names = [request.prompt_param for request in requests]
-            skips = asked.params.skip_special_tokens
+            skips = asked.sampling_params.skip_special_tokens
             echoes = [await self._echo(prompt, name, skips) for prompt, name in zip(prompts, names, strict=True)]
         answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body), body)
         writers = [
@@ -96,7 +95,7 @@ class CompletionHandler(OpenAIHandler):
         return answer, requests, writers
 
     def _check_choices(self, num_prompts: int, n: int, body: CompletionRequest) -> None:
-        most = self.manager.server_args.max_outputs_per_request
+        most = self._manager.server_args.max_outputs_per_request
         if num_prompts * n > most:
             raise BadRequest(
                 f"{num_prompts} prompts with n={n} are {num_prompts * n} choices; at most {most} are allowed",
@@ -104,9 +103,11 @@ class CompletionHandler(OpenAIHandler):
             )
         check_session(body, num_prompts * n)
 
-    async def _asked(self, body: CompletionRequest, given: AbstractSet[str], n: int, unknown: Unknown | None) -> _Asked:
-        """What is asked of every prompt, for each of which ``n`` outputs are made."""
-        manager = self.manager
+    async def _asked(
+        self, body: CompletionRequest, given: AbstractSet[str], n: int, unknown: Unknown | None
+    ) -> GenerateRequest:
+        """What the engine is asked of every prompt, for each of which ``n`` outputs are made, without the prompt."""
+        manager = self._manager
         given_max = body.max_tokens if "max_tokens" in given else None
         max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens, until_full=MAX_TOKENS)
         if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
@@ -119,8 +120,20 @@ class CompletionHandler(OpenAIHandler):
             params = msgspec.structs.replace(params, n=n)
             manager.limits.check_params(params, named=_with_best_of)
         await compile_patterns(manager.prompt_encoder, {params.stop_regex}, "stop_regex")
-        keep = tokens_to_keep(body, manager.limits, max_tokens)
-        return _Asked(params, keep, constraint_param(constraint))
+        wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
+        return GenerateRequest(
+            rids=[],
+            sampling_params=params,
+            grammar_param=constraint_param(constraint),
+            stream=body.stream,
+            truncate_prompt_tokens=tokens_to_keep(body, manager.limits, max_tokens),
+            add_special_tokens=body.add_special_tokens,
+            return_logprob=body.logprobs is not None or body.prompt_logprobs is not None or n > body.n,
+            logprob_start_len=0 if wants_prompt_logprobs else -1,
+            top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
+            **body.shared(),
+            session_params=body.session_params,
+        )
 
     def _with_gaps(self, prompts: list[str | TokenIds], body: CompletionRequest) -> list[str | TokenIds]:
         """The prompts that make a model fill the gap before ``suffix``, if there is one."""
@@ -137,13 +150,13 @@ class CompletionHandler(OpenAIHandler):
         if body.echo:
             raise BadRequest("suffix cannot be combined with echo", param="suffix")
         sizes = [len(text) for text in texts]
-        check_batch(self.manager.server_args, "prompt", "suffix", len(body.suffix), sizes)
+        check_batch(self._manager.server_args, "prompt", "suffix", len(body.suffix), sizes)
         return [format_.prompt(text, body.suffix) for text in texts]
 
     async def _last_tokens(self, prompt: str | TokenIds, keep: int, body: CompletionRequest) -> str | TokenIds:
         """A prompt of which no more than ``keep`` tokens are left; only that is echoed."""
         if isinstance(prompt, str):
-            encoder = self.manager.prompt_encoder
+            encoder = self._manager.prompt_encoder
             assert encoder is not None, "there is a tokenizer"
             text = encoder.ending(prompt, keep)
             (ids,) = await encoder.encode([text], ["prompt"], add_special_tokens=body.add_special_tokens)
@@ -154,7 +167,7 @@ class CompletionHandler(OpenAIHandler):
 
     async def _echo(self, prompt: str | TokenIds, param: str, skip_special_tokens: bool) -> Echo:
         """The text of a prompt, unless it is certainly too long."""
-        manager = self.manager
+        manager = self._manager
         assert manager.tokenizer is not None, "checked before"
         assert manager.prompt_encoder is not None, "there is a tokenizer"
         if isinstance(prompt, str):
@@ -169,46 +182,19 @@ class CompletionHandler(OpenAIHandler):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What is asked of every prompt of a request.
-
-    Attributes:
-        params: for sampling; their ``n`` is the number of outputs that are made.
-        keep: most tokens of a prompt, of which the last are kept; ``None`` for all.
-        grammar_param: name of the field that constrains it.
-    """
-
-    params: SamplingParams
-    keep: int | None
-    grammar_param: str | None
-
-
 def _requests(
-    body: CompletionRequest, prompts: Sequence[str | TokenIds], asked: _Asked, rids: Sequence[str]
+    body: CompletionRequest, prompts: Sequence[str | TokenIds], asked: GenerateRequest, rids: Sequence[str]
 ) -> Iterator[GenerateRequest]:
-    """What the engine is asked of each prompt; ``rids`` has the ids of each one's outputs side by side."""
+    """``asked`` for each prompt; ``rids`` has the ids of each one's outputs side by side."""
     n = len(rids) // len(prompts)
     is_list = isinstance(body.prompt, list) and not isinstance(body.prompt[0], int)
-    wants_prompt_logprobs = (body.echo and body.logprobs is not None) or body.prompt_logprobs is not None
     for index, prompt in enumerate(prompts):
-        yield GenerateRequest(
+        yield msgspec.structs.replace(
+            asked,
             rids=list(rids[index * n : (index + 1) * n]),
             text=prompt if isinstance(prompt, str) else None,
-            input_ids=None if isinstance(prompt, str) else last_tokens(prompt, asked.keep),
+            input_ids=None if isinstance(prompt, str) else last_tokens(prompt, asked.truncate_prompt_tokens),
             prompt_param=f"prompt[{index}]" if is_list else "prompt",
-            sampling_params=asked.params,
-            grammar_param=asked.grammar_param,
-            stream=body.stream,
-            truncate_prompt_tokens=asked.keep,
-            add_special_tokens=body.add_special_tokens,
-            return_logprob=body.logprobs is not None or body.prompt_logprobs is not None or n > body.n,
-            logprob_start_len=0 if wants_prompt_logprobs else -1,
-            top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
-            priority=body.priority,
-            timeout=body.timeout,
-            extra_key=body.prefix_namespace,
-            session_params=body.session_params,
         )
 
 
@@ -236,38 +222,26 @@ class CompletionChoiceWriter(ChoiceWriter):
         self._names = names
         self._request = request
         self._echo = echo.text
-        self._started = False
         self._token_ids = body.return_token_ids
         self._prompt_token_ids = body.return_token_ids or body.return_prompt_token_ids
         self._prompt_logprobs = body.prompt_logprobs
         self._echoes_logprobs = body.echo
         self.is_text_only = body.logprobs is None and not body.return_token_ids
         self._text_start = b'%b{"index":%d,"text":' % (chunk_start, index)
-        self._plain_end = b',"logprobs":null,"finish_reason":null,"matched_stop":null}]'
         self._logprobs: CompletionLogprobs | None = None
         if body.logprobs is not None:
             skips = request.sampling_params.skip_special_tokens
             self._logprobs = CompletionLogprobs(names, skips, body.logprobs, echo)
 
-    def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
-        """See :meth:`ChoiceWriter.plain_event`."""
-        edges = self.text_edges(usage)
-        if edges is None:
-            return None
-        return b"%b%b%b" % (edges[0], _encode(delta.text), edges[1]) if delta.text else b""
-
-    def text_edges(self, usage: bytes) -> tuple[bytes, bytes] | None:
-        """See :meth:`ChoiceWriter.text_edges`."""
-        if not (self.is_text_only and self._started):
-            return None
-        return self._text_start, b"%b%b}\n\n" % (self._plain_end, usage)
+    def text_event(self, text: bytes, usage: bytes) -> bytes:
+        """See :meth:`ChoiceWriter.text_event`."""
+        return self._event(self._choice(text), usage)
 
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
         """One event; none if there is neither text nor logprobs nor an end to report."""
-        if self._started and delta.finish_reason is None and self.is_text_only and not delta.text:
+        if self.is_started and delta.finish_reason is None and self.is_text_only and not delta.text:
             return b""
-        body = await self._body(delta)
-        return b"%b%b]%b}\n\n" % (self._text_start, body, usage)
+        return self._event(await self._body(delta), usage)
 
     async def whole(self, delta: OutputDelta) -> bytes:
         """See :meth:`ChoiceWriter.whole`."""
@@ -276,8 +250,8 @@ class CompletionChoiceWriter(ChoiceWriter):
     async def _body(self, delta: OutputDelta) -> bytes:
         text = delta.text or ""
         extra = b""
-        if not self._started:
-            self._started = True
+        if not self.is_started:
+            self.is_started = True
             text = self._echo + text
             extra = await self._about_prompt(delta)
         if self._token_ids:
@@ -291,13 +265,20 @@ class CompletionChoiceWriter(ChoiceWriter):
         matched = _encode(None if reason is None else reason.matched)
         if reason is not None:
             extra += b',"stop_reason":%b' % matched
-        return b'%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}' % (
-            _encode(text),
-            logprobs,
-            _encode(None if reason is None else reason.type),
-            matched,
-            extra,
-        )
+        return self._choice(_encode(text), logprobs, _encode(None if reason is None else reason.type), matched, extra)
+
+    def _event(self, choice: bytes, usage: bytes) -> bytes:
+        return b"%b%b]%b}\n\n" % (self._text_start, choice, usage)
+
+    def _choice(
+        self,
+        text: bytes,
+        logprobs: bytes = b"null",
+        reason: bytes = b"null",
+        matched: bytes = b"null",
+        extra: bytes = b"",
+    ) -> bytes:
+        return b'%b,"logprobs":%b,"finish_reason":%b,"matched_stop":%b%b}' % (text, logprobs, reason, matched, extra)
 
     async def _about_prompt(self, delta: OutputDelta) -> bytes:
         extra = b""

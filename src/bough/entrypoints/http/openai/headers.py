@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bough.entrypoints.http.asgi import Headers
+from bough.entrypoints.http.chunk_writer import Headers
 from bough.errors import BadRequest
 from bough.other_engines import Unsupported
 

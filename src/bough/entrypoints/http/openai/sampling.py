@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.sampling import make_sampling_params
 from bough.entrypoints.http.openai.names_of_others import UNTIL_FULL
-from bough.entrypoints.http.openai.protocol import SharedFields
+from bough.entrypoints.http.shared_fields import SamplingFields
 from bough.errors import BadRequest
 from bough.managers.request_limits import RequestLimits
-from bough.sampling.sampling_params import SamplingParams
+from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 
 _OTHER_NAMES = {"seed": "sampling_seed", "min_tokens": "min_new_tokens"}
-_SAMPLING_FIELDS = (
-    *("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "repetition_window"),
-    *("n", "frequency_penalty", "presence_penalty", "logit_bias", "seed", "stop", "stop_token_ids", "stop_regex"),
-    *("allowed_token_ids", "bad_words", "thinking_token_budget"),
-    *("min_tokens", "no_stop_trim", "ignore_eos", "skip_special_tokens", "spaces_between_special_tokens"),
-)
+_NAMES = {engine: client for client, engine in _OTHER_NAMES.items()}
+
+
+@functools.cache
+def _sampling_fields(kind: type[SamplingFields]) -> dict[str, str]:
+    """The fields of a body that are sampling parameters, but for constraints, and the engine's names of them."""
+    names = {name: _OTHER_NAMES.get(name, name) for name in kind.__struct_fields__}
+    known = set(SamplingParams.__struct_fields__).difference(GRAMMAR_KINDS)
+    return {name: engine for name, engine in names.items() if engine in known}
 
 
 def to_sampling_params(
-    request: SharedFields,
+    request: SamplingFields,
     given: Collection[str],
     max_tokens: int | None,
     max_tokens_field: str,
@@ -45,9 +49,9 @@ def to_sampling_params(
     Raises:
         BadRequest: naming a field that is out of range, or more than this server allows.
     """
-    values = {_OTHER_NAMES.get(name, name): getattr(request, name) for name in _SAMPLING_FIELDS if name in given}
-    names = {engine: client for client, engine in _OTHER_NAMES.items()}
-    return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, names)
+    fields = _sampling_fields(type(request))
+    values = {engine: getattr(request, name) for name, engine in fields.items() if name in given}
+    return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, _NAMES)
 
 
 def max_tokens_of(

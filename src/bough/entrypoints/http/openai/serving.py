@@ -11,11 +11,11 @@ import msgspec
 
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.sampling import sampling_defaults
-from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
+from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import direct_sink, text_sink
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
-from bough.entrypoints.http.openai.usage import Usage
 from bough.entrypoints.http.route import Handlers
 from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest
@@ -28,6 +28,10 @@ from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
 
 _encode = msgspec.json.encode
+_USAGE = (
+    b'{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,'
+    b'"prompt_tokens_details":{"cached_tokens":%d},"reasoning_tokens":%d,"completion_tokens_details":%b}'
+)
 
 
 class ChoiceWriter(ABC):
@@ -36,11 +40,13 @@ class ChoiceWriter(ABC):
     Attributes:
         parses: whether :meth:`parse` has to see every delta before it is written about.
         is_text_only: whether events in the middle say nothing but the text of their delta.
-        reasoning_tokens: tokens of reasoning so far; ``None`` if reasoning is not told apart.
+        is_started: whether an event was written.
     """
 
     parses: bool = False
     is_text_only: bool = False
+    is_started: bool = False
+    _edges: tuple[bytes, bytes] | None = None
 
     @property
     def reasoning_tokens(self) -> int | None:
@@ -52,18 +58,27 @@ class ChoiceWriter(ABC):
         raise NotImplementedError
 
     @abstractmethod
+    def text_event(self, text: bytes, usage: bytes) -> bytes:
+        """The event that says nothing but the JSON string ``text``; ``usage`` as in :meth:`events`."""
+
+    def text_edges(self, usage: bytes) -> tuple[bytes, bytes] | None:
+        """The bytes of such events around the text, where those in the middle are such; ``None`` until the first is
+        written. All have the same ``usage``.
+        """
+        if self._edges is None and self.is_text_only and self.is_started:
+            start, _, end = self.text_event(b"\0", usage).partition(b"\0")  # JSON has no such byte
+            self._edges = start, end
+        return self._edges
+
     def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
-        """The events for a delta that is not the last, perhaps none, in the usual case; in any other ``None``.
+        """The events for a delta that is not the last, perhaps none, if they are known at once; else ``None``.
 
         Says the same as :meth:`parse` and :meth:`events`, of which the arguments are.
         """
-
-    @abstractmethod
-    def text_edges(self, usage: bytes) -> tuple[bytes, bytes] | None:
-        """What :meth:`plain_event` puts around the JSON string of the text, if that is all that such events say.
-
-        ``None`` until the first event is written; ``usage`` as there.
-        """
+        edges = self._edges or self.text_edges(usage)
+        if edges is None:
+            return None
+        return b"%b%b%b" % (edges[0], _encode(delta.text), edges[1]) if delta.text else b""
 
     @abstractmethod
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
@@ -81,6 +96,39 @@ class ChoiceWriter(ABC):
     async def members(self, delta: OutputDelta) -> bytes:
         """What the whole answer says besides its choices, from the comma before it on; of the first choice's writer."""
         return b""
+
+
+class Usage:
+    """Adds up the tokens of one call. A prompt counts once, however many choices it has.
+
+    Args:
+        num_outputs: choices of the call, all prompts together.
+        n: choices per prompt.
+    """
+
+    def __init__(self, num_outputs: int, n: int) -> None:
+        self._n = n
+        self._prompt = [0] * (num_outputs // n)
+        self._cached = [0] * (num_outputs // n)
+        self._completion = [0] * num_outputs
+        self._reasoning: list[int | None] = [None] * num_outputs
+
+    def update(self, state: ReqState, delta: OutputDelta, reasoning_tokens: int | None = None) -> None:
+        """Take note of the counts of an output; ``reasoning_tokens`` is ``None`` where these are not told apart."""
+        self._reasoning[state.index] = reasoning_tokens
+        self._completion[state.index] = delta.completion_tokens
+        prompt, sample = divmod(state.index, self._n)
+        self._prompt[prompt] = delta.prompt_tokens
+        if sample == 0:  # the other samples of a prompt reuse all that the first has computed
+            self._cached[prompt] = delta.cached_tokens
+
+    def to_json(self) -> bytes:
+        """The ``usage`` object."""
+        prompt, completion = sum(self._prompt), sum(self._completion)
+        told_apart = [each for each in self._reasoning if each is not None]
+        reasoning = sum(told_apart)
+        details = b'{"reasoning_tokens":%d}' % reasoning if told_apart else b"null"
+        return _USAGE % (prompt, prompt + completion, completion, sum(self._cached), reasoning, details)
 
 
 class Answer:
@@ -116,7 +164,7 @@ class Answer:
         manager: TokenizerManager,
         requests: Sequence[GenerateRequest],
         writers: Sequence[ChoiceWriter],
-        body_writer: BodyWriter | None,
+        body_writer: ChunkWriter | None,
     ) -> AsyncGenerator[bytes, None]:
         """Run the requests and write events as results come.
 
@@ -231,31 +279,18 @@ class OpenAIHandler(Handlers):
 
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         super().__init__(manager, core)
-        self.manager = manager
         self._names = TokenNames(manager.tokenizer)
         self._id_names = TokenNames(manager.tokenizer, by_number=True)
-        self._defaults = sampling_defaults(manager.server_args, manager.model_config)
-
-    @property
-    def sampling_defaults(self) -> dict[str, Any]:
+        self.sampling_defaults = sampling_defaults(manager.server_args, manager.model_config)
         """Sampling parameters of requests that do not set them."""
-        return self._defaults
 
     def model_name(self, request: SharedFields) -> str:
         """What the answer calls the model."""
-        return request.model if request.model is not None else self.manager.served_model_name
+        return request.model if request.model is not None else self._manager.served_model_name
 
     def names(self, *, as_ids: bool) -> TokenNames:
         """What shows tokens, as text or by number."""
         return self._id_names if as_ids else self._names
-
-    def require_tokenizer(self, field: str) -> None:
-        """Raise :class:`BadRequest` for ``field`` if the server has no tokenizer."""
-        if self.manager.tokenizer is None:
-            raise BadRequest(
-                f"{field} needs a tokenizer, and this server has none; /v1/completions and /generate take token ids",
-                param=field,
-            )
 
     async def answer(
         self,
@@ -269,8 +304,8 @@ class OpenAIHandler(Handlers):
         What the body holds besides them counts no more, so whoever calls this must not have kept it.
         """
         if answer.is_stream:
-            return EventStream(answer.stream(self.manager, requests, writers, call.writer))
-        return Response(await answer.whole(self.manager, requests, writers, requests[0].sampling_params.n))
+            return EventStream(answer.stream(self._manager, requests, writers, call.writer))
+        return Response(await answer.whole(self._manager, requests, writers, requests[0].sampling_params.n))
 
 
 def _score(delta: OutputDelta) -> float:
