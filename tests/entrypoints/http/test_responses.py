@@ -19,10 +19,8 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.asgi import Call
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.responses.convert import conversation
-from bough.entrypoints.http.responses.event_log import EventLog
 from bough.entrypoints.http.responses.handlers import ResponsesHandlers
-from bough.entrypoints.http.responses.pages import items_at, page_of
-from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
+from bough.entrypoints.http.responses.store import EventLog, ResponseStore, StoredResponse, items_at, page_of
 from bough.entrypoints.http.responses.tools import OfferedTools
 from bough.errors import BadRequest, NotFound, Overloaded
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer, running_server

@@ -80,8 +80,6 @@ class ResponseBuilder:
         taken, self._parts = self._parts, []
         return taken
 
-    # --- the life of a response -------------------------------------------------------------------------------------
-
     def begin(self) -> None:
         """The work begins."""
         self.body["status"] = "in_progress"
@@ -146,8 +144,6 @@ class ResponseBuilder:
         self.body["status"] = status
         self.final = _encode(self.body)
         self._tell(kind, {"response": msgspec.Raw(self.final)})
-
-    # --- items ------------------------------------------------------------------------------------------------------
 
     def _add(self, event: ParsedEvent, begin: int | None, end: int | None) -> None:
         """Take in an event, with how many tokens of the output come before it, and before the next one of the delta;

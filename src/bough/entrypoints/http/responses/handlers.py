@@ -12,22 +12,22 @@ from typing import Any
 
 import msgspec
 
-from bough.entrypoints.chat.constraints import Constraint, constraint_param
+from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
-from bough.entrypoints.chat.job import ChatJob
-from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
+from bough.entrypoints.chat.job import ChatJob, Message
+from bough.entrypoints.chat.sampling import sampling_defaults
 from bough.entrypoints.chat.tools import template_variables
-from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
+from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.errors import INTERNAL_ERROR
 from bough.entrypoints.http.logprobs import TokenNames, chat_logprobs
+from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.answers import DeletedAnswer, ItemsAnswer, ResponseAnswer, ResponseEvent
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
-from bough.entrypoints.http.responses.event_log import EventLog
-from bough.entrypoints.http.responses.pages import items_at, page_of
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
-from bough.entrypoints.http.responses.store import ResponseStore, StoredResponse
+from bough.entrypoints.http.responses.store import EventLog, ResponseStore, StoredResponse, items_at, page_of
 from bough.entrypoints.http.responses.tools import OfferedTools, offered_tools
 from bough.entrypoints.http.route import OPENAI, Handlers, QueryParameter, Route
 from bough.entrypoints.http.shared_fields import check_obfuscation
@@ -41,11 +41,6 @@ from bough.sampling.sampling_params import SamplingParams
 
 logger = logging.getLogger(__name__)
 
-_SAMPLING_FIELDS = (
-    *("temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "stop"),
-    *("repetition_window", "thinking_token_budget"),
-)
-_NAMES = {"sampling_seed": "seed"}
 _ECHOED = (
     *("instructions", "max_output_tokens", "max_tool_calls", "parallel_tool_calls", "previous_response_id", "store"),
     "background",
@@ -87,8 +82,6 @@ class ResponsesHandlers(Handlers):
         self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
         self.store = ResponseStore(args.max_stored_responses, args.max_stored_response_bytes)
 
-    # --- routes -----------------------------------------------------------------------------------------------------
-
     @Route(
         "POST /v1/responses",
         OPENAI,
@@ -118,9 +111,9 @@ class ResponsesHandlers(Handlers):
         to do, what is kept of it, and whether it is made in the background.
         """
         encoder = self._manager.prompt_encoder
-        if self._names is None or encoder is None:
-            raise BadRequest("responses need a tokenizer, and this server has none; use /generate", param="input")
-        body = await call.parse(RESPONSES)
+        self.require_tokenizer("input")
+        assert encoder is not None, "there is a tokenizer"
+        body, given = await call.parse_given(RESPONSES)
         if body.background and not (body.store and self.store.is_enabled):
             raise BadRequest("background needs a response that is stored", param="background")
         if body.stream_options is not None:
@@ -149,7 +142,12 @@ class ResponsesHandlers(Handlers):
         earlier: list[convert.Item] = []
         if previous is not None:
             earlier = await encoder.run(sum(part.size for part in previous.chain()), previous.conversation)
-        job, run = await self._ready(body, [*earlier, *items], tools, constraint)
+        limits = self._manager.limits
+        params = to_sampling_params(
+            body, given, body.max_output_tokens, "max_output_tokens", self._defaults, limits, constraint
+        )
+        job = _job(body, tools, params, constraint_param(constraint))
+        run = await self._ready(body, [*earlier, *items], tools, job)
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, tools, self._manager.served_model_name)
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream, call_names=tools.call_names())
@@ -221,8 +219,6 @@ class ResponsesHandlers(Handlers):
 
         return Response(await encoder.run(num_bytes, work))
 
-    # --- work -------------------------------------------------------------------------------------------------------
-
     async def _run(self, builder: ResponseBuilder, run: ChatRun, entry: StoredResponse | None = None) -> None:
         """Make a response whole; ``entry``, if it is made in the background, has its events and what it takes.
 
@@ -240,7 +236,7 @@ class ResponsesHandlers(Handlers):
                     self.store.note_growth(entry)
 
     async def _events(
-        self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun, writer: BodyWriter | None
+        self, entry: StoredResponse | None, builder: ResponseBuilder, run: ChatRun, writer: ChunkWriter | None
     ) -> AsyncGenerator[bytes, None]:
         """Make a response and tell how; what fails before the first delta is raised, later it is an event."""
         started = False
@@ -260,10 +256,7 @@ class ResponsesHandlers(Handlers):
         except Exception as error:
             if not started:
                 raise
-            if not isinstance(error, BoughError):
-                logger.exception("A stream of a response failed")
-            failure = error if isinstance(error, BoughError) else RequestFailed(INTERNAL_ERROR, code="internal_error")
-            builder.fail(failure)
+            _fail(builder, error)
             self._keep(entry, builder)
             yield b"".join(builder.take())
 
@@ -283,11 +276,8 @@ class ResponsesHandlers(Handlers):
             await self._run(builder, run, entry)
         except asyncio.CancelledError:
             builder.cancel()
-        except BoughError as error:
-            builder.fail(error)
-        except Exception:
-            logger.exception("A response in the background failed")
-            builder.fail(RequestFailed(INTERNAL_ERROR, code="internal_error"))
+        except Exception as error:
+            _fail(builder, error)
         self._settle(entry, builder)
 
     def _settle_if_never_begun(self, entry: StoredResponse, builder: ResponseBuilder) -> None:
@@ -309,12 +299,10 @@ class ResponsesHandlers(Handlers):
             entry.complete(builder.final)
             self.store.put(entry)
 
-    # --- from requests to jobs --------------------------------------------------------------------------------------
-
     async def _ready(
-        self, body: ResponsesRequest, items: list[convert.Item], tools: OfferedTools, constraint: Constraint | None
-    ) -> tuple[ChatJob, ChatRun]:
-        """The job, and what it takes to run it; with ``truncation``, of as many turns as there is room for.
+        self, body: ResponsesRequest, items: list[convert.Item], tools: OfferedTools, job: ChatJob
+    ) -> ChatRun:
+        """Everything that it takes to run a job; with ``truncation``, of as many turns as there is room for.
 
         Raises:
             BadRequest: naming what cannot be done.
@@ -327,10 +315,10 @@ class ResponsesHandlers(Handlers):
         room = min(limits.max_prompt_tokens, limits.context_len - for_output)
         while True:
             rest = convert.without_beginning(items, dropped) if dropped else items
-            job = await encoder.run(CHARS_PER_ITEM * len(rest), partial(self._job, body, rest, tools, constraint))
+            messages = await encoder.run(CHARS_PER_ITEM * len(rest), partial(_messages, body, rest, tools))
             left = turns - dropped
             try:
-                run = await self._core.prepare(job)
+                run = await self._core.prepare(msgspec.structs.replace(job, messages=messages))
             except BadRequest as error:
                 if error.code != "context_length_exceeded" or left <= 1:
                     raise
@@ -338,54 +326,9 @@ class ResponsesHandlers(Handlers):
                 continue
             excess = len(run.prompt) - room
             if excess <= 0 or left <= 1:
-                return job, run
+                return run
             # A third of what would do if all turns were as long: what is dropped too early is missed.
             dropped += max(1, left * excess // (3 * len(run.prompt)))
-
-    def _job(
-        self, body: ResponsesRequest, items: list[convert.Item], tools: OfferedTools, constraint: Constraint | None
-    ) -> ChatJob:
-        messages = convert.conversation(items, tools)
-        if not messages:
-            raise BadRequest("input has nothing that can be shown to the model", param="input")
-        if body.instructions:
-            messages.insert(0, {"role": "system", "content": body.instructions})
-        wants_logprobs = bool(body.top_logprobs) or WITH_LOGPROBS in (body.include or ())
-        if wants_logprobs and tools.use.callable:
-            raise BadRequest(
-                "logprobs cannot be combined with tools here; use /v1/chat/completions",
-                param="top_logprobs" if body.top_logprobs else "include",
-            )
-        return ChatJob(
-            messages=messages,
-            params=self._params(body, constraint),
-            constraint_param=constraint_param(constraint),
-            rids=[new_request_id()],
-            tools=tools.use,
-            prompt_param="input",
-            template_kwargs=template_variables(
-                body.chat_template_kwargs, body.reasoning.effort if body.reasoning is not None else None, None, None
-            ),
-            stream=body.stream,
-            logprobs=wants_logprobs,
-            top_logprobs=body.top_logprobs or 0,
-            priority=body.priority,
-            timeout=body.timeout,
-            extra_key=body.prefix_namespace,
-        )
-
-    def _params(self, body: ResponsesRequest, constraint: Constraint | None) -> SamplingParams:
-        given = {name: getattr(body, name) for name in _SAMPLING_FIELDS}
-        given["sampling_seed"] = body.seed
-        return make_sampling_params(
-            {name: value for name, value in given.items() if value is not None},
-            body.max_output_tokens,
-            "max_output_tokens",
-            self._defaults,
-            self._manager.limits,
-            constraint,
-            _NAMES,
-        )
 
     def _describe(self, job: ChatJob, run: ChatRun) -> Describe | None:
         names, num_top = self._names, job.top_logprobs
@@ -399,6 +342,13 @@ class ResponsesHandlers(Handlers):
         return describe
 
 
+def _fail(builder: ResponseBuilder, error: Exception) -> None:
+    if not isinstance(error, BoughError):
+        logger.exception("A response failed")
+        error = RequestFailed(INTERNAL_ERROR, code="internal_error")
+    builder.fail(error)
+
+
 def _when_over(call: Call, callback: Callable[[], None]) -> None:
     """Call ``callback``, too, when the request is over."""
     on_over = call.on_over
@@ -409,6 +359,37 @@ def _when_over(call: Call, callback: Callable[[], None]) -> None:
             on_over()
 
     call.on_over = over
+
+
+def _messages(body: ResponsesRequest, items: list[convert.Item], tools: OfferedTools) -> list[Message]:
+    messages = convert.conversation(items, tools)
+    if not messages:
+        raise BadRequest("input has nothing that can be shown to the model", param="input")
+    return [{"role": "system", "content": body.instructions}, *messages] if body.instructions else messages
+
+
+def _job(body: ResponsesRequest, tools: OfferedTools, params: SamplingParams, constraint_field: str | None) -> ChatJob:
+    """The job of a request, without its messages."""
+    wants_logprobs = bool(body.top_logprobs) or WITH_LOGPROBS in (body.include or ())
+    if wants_logprobs and tools.use.callable:
+        raise BadRequest(
+            "logprobs cannot be combined with tools here; use /v1/chat/completions",
+            param="top_logprobs" if body.top_logprobs else "include",
+        )
+    effort = body.reasoning.effort if body.reasoning is not None else None
+    return ChatJob(
+        messages=(),
+        params=params,
+        constraint_param=constraint_field,
+        rids=[new_request_id()],
+        tools=tools.use,
+        prompt_param="input",
+        template_kwargs=template_variables(body.chat_template_kwargs, effort, None, None),
+        stream=body.stream,
+        logprobs=wants_logprobs,
+        top_logprobs=body.top_logprobs or 0,
+        **body.shared(),
+    )
 
 
 def _response(

@@ -1,16 +1,17 @@
-"""Responses that are kept, within bounds."""
+"""Responses that are kept, within bounds: their events, and pages of their items, of which only those on a page are
+decoded."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
-from bough.entrypoints.http.responses.event_log import EventLog
 from bough.errors import BadRequest, NotFound, Overloaded
+from bough.managers.turns import Turns
 
 Item = dict[str, Any]
 
@@ -24,12 +25,62 @@ RECOUNTED_BYTES = 64 * 1024
 """A response that is being made is counted anew whenever it has grown by so much."""
 
 
+EVENTS_PER_WRITE = 256
+"""Most events handed out at a time."""
+
+PLACES_PER_TURN = 1024
+"""Items of a conversation looked at between two ticks of the event loop."""
+
+
 class _WithOutput(msgspec.Struct):
     output: list[Item]
 
 
 _OUTPUT = msgspec.json.Decoder(_WithOutput)
 _ITEMS = msgspec.json.Decoder(list[Item])
+
+
+class EventLog:
+    """Keeps events; the number of an event is its place.
+
+    Attributes:
+        num_bytes: of all events.
+    """
+
+    def __init__(self) -> None:
+        self.num_bytes = 0
+        self._events: list[bytes] = []
+        self._is_complete = False
+        self._news = asyncio.Event()
+        """Set when there is something new, and then replaced."""
+
+    def add(self, events: Sequence[bytes]) -> None:
+        """More has happened."""
+        self._events += events
+        self.num_bytes += sum(map(len, events))
+        self._tell()
+
+    def close(self) -> None:
+        """Nothing more will happen."""
+        self._is_complete = True
+        self._tell()
+
+    async def follow(self, start: int) -> AsyncGenerator[bytes, None]:
+        """Events from number ``start`` on, those that are still to come included."""
+        position = start
+        while True:
+            if position < len(self._events):
+                piece = self._events[position : position + EVENTS_PER_WRITE]
+                position += len(piece)
+                yield b"".join(piece)
+            elif self._is_complete:
+                return
+            else:
+                await self._news.wait()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
 
 
 class StoredResponse:
@@ -43,6 +94,9 @@ class StoredResponse:
 
     Attributes:
         id: of the response.
+        previous: the response that it goes on from.
+        input_ids: of its own items.
+        output_ids: of its output, if that is complete.
         task: works on it, if that goes on in the background.
         holders: entries of a store, and later responses, that need this one.
         counted: bytes that the store counts for it.
@@ -63,9 +117,9 @@ class StoredResponse:
         self._blank_bytes = len(msgspec.json.encode(body))
         self._encoded = b""
         self._items = msgspec.json.encode(items)
-        self._previous = previous
-        self._input_ids: list[str] = [item["id"] for item in items]
-        self._output_ids: list[str] = []
+        self.previous = previous
+        self.input_ids: list[str] = [item["id"] for item in items]
+        self.output_ids: list[str] = []
 
     @property
     def is_running(self) -> bool:
@@ -73,29 +127,14 @@ class StoredResponse:
         return self.task is not None and not self.task.done()
 
     @property
-    def previous(self) -> StoredResponse | None:
-        """The response that it goes on from."""
-        return self._previous
-
-    @property
     def item_ids(self) -> list[str]:
         """Ids of its own items, and of its output if that is complete."""
-        return [*self._input_ids, *self._output_ids]
-
-    @property
-    def input_ids(self) -> list[str]:
-        """Ids of its own items."""
-        return self._input_ids
-
-    @property
-    def output_ids(self) -> list[str]:
-        """Ids of its output, if that is complete."""
-        return self._output_ids
+        return [*self.input_ids, *self.output_ids]
 
     @property
     def size(self) -> int:
         """Bytes that it takes, without those before it."""
-        num_items = len(self._input_ids) + len(self._output_ids)
+        num_items = len(self.input_ids) + len(self.output_ids)
         body = len(self._encoded) if self._body is None else self._blank_bytes + self.growth
         log = 0 if self.log is None else self.log.num_bytes
         return _PER_ENTRY + _PER_ITEM * num_items + len(self._items) + body + log
@@ -108,7 +147,7 @@ class StoredResponse:
     def complete(self, encoded: bytes) -> None:
         """Nothing more comes; ``encoded`` is the response object for good."""
         if self._body is not None:
-            self._output_ids = [item["id"] for item in self._body["output"]]
+            self.output_ids = [item["id"] for item in self._body["output"]]
         self._body, self._encoded = None, encoded
 
     def chain(self) -> Iterator[StoredResponse]:
@@ -321,3 +360,61 @@ class ResponseStore:
             if part.holders:
                 return
             self.num_bytes -= part.counted
+
+
+class Place(NamedTuple):
+    """Where an item is."""
+
+    entry: StoredResponse
+    number: int
+    """Among what the request has added to the conversation, and behind that what was answered."""
+
+
+async def page_of(
+    entry: StoredResponse, after: str | None, limit: int, *, newest_first: bool
+) -> tuple[list[Place], bool]:
+    """A page of what went into a response, and whether there is more behind it.
+
+    Args:
+        entry: the response.
+        after: id of the item before the page; ``None`` for the first page.
+        limit: most items.
+        newest_first: whether to begin at the end.
+
+    Raises:
+        BadRequest: if ``after`` is none of the items.
+    """
+    turns = Turns(PLACES_PER_TURN)
+    page: list[Place] = []
+    is_behind = after is None
+    for item_id, place in _places(entry, newest_first=newest_first):
+        if is_behind:
+            if len(page) == limit:
+                return page, True
+            page.append(place)
+        elif item_id == after:
+            is_behind = True
+        await turns.spend()
+    if not is_behind:
+        raise BadRequest("after names no item of this response", param="after")
+    return page, False
+
+
+def items_at(page: Sequence[Place]) -> list[dict[str, Any]]:
+    """The items of a page; of each response they are decoded once."""
+    with_output = {id(part) for part, number in page if number >= len(part.input_ids)}
+    decoded: dict[int, list[dict[str, Any]]] = {}
+    for part, _ in page:
+        if id(part) not in decoded:
+            decoded[id(part)] = [*part.items(), *(part.output() if id(part) in with_output else ())]
+    return [decoded[id(part)][number] for part, number in page]
+
+
+def _places(entry: StoredResponse, *, newest_first: bool) -> Iterator[tuple[str, Place]]:
+    """All items that went into a response with their ids, in order; its own output did not."""
+    chain = list(entry.chain())
+    for part in chain if newest_first else reversed(chain):
+        ids = part.input_ids if part is entry else part.item_ids
+        numbered = list(enumerate(ids))
+        for number, item_id in reversed(numbered) if newest_first else numbered:
+            yield item_id, Place(part, number)
