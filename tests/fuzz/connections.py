@@ -20,7 +20,7 @@ from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.app import Application, _render_routing_error
 from bough.entrypoints.http.asgi import Call, Endpoint, EventStream, Response
 from bough.entrypoints.http.bodies import BodyIntake
-from bough.entrypoints.http.connection import MAX_PIPELINED, BoundedConfig, BoundedHttpProtocol
+from bough.entrypoints.http.connection import MAX_PIPELINED, SLICE_BYTES, BoundedConfig, BoundedHttpProtocol
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import OpenAIErrors
 from bough.entrypoints.http.server import make_server
@@ -34,7 +34,8 @@ READ_BYTES = 64 * 1024
 MAX_SENT = 2**21
 """Bytes that all clients send together; what they repeat is cut off there."""
 
-HELD = 2 * READ_BYTES + 2 * HIGH_WATER_LIMIT + (MAX_PIPELINED + 2) * LIMITS["max_header_size"]
+MOST_WAITING = MAX_PIPELINED + SLICE_BYTES // len(b"GET / HTTP/1.1\r\n\r\n")
+HELD = 2 * READ_BYTES + 2 * HIGH_WATER_LIMIT + (MOST_WAITING + 2) * LIMITS["max_header_size"]
 """What a connection may keep in bytes: a piece that it reads and one before that, the bodies of what is answered and of
 what waits, and the heads of those."""
 
@@ -209,7 +210,7 @@ class Client:
     def _check_held(self) -> None:
         """Little is kept of what a client sends."""
         held = self.protocol
-        assert len(held.pipeline) <= MAX_PIPELINED
+        assert len(held.pipeline) <= MOST_WAITING
         cycles = [cycle for cycle, _ in held.pipeline]
         if held.cycle is not None and held.cycle not in cycles:
             cycles.append(held.cycle)
@@ -226,7 +227,7 @@ class Client:
             return
         assert protocol._num_shown == len(protocol._received), "all that has come was looked at"
         cycle = protocol.cycle
-        if protocol._is_answering:
+        if protocol.cycle is not None and not protocol.cycle.response_complete:
             first = next(each.cycle for each in protocol._unanswered if not each.cycle.response_complete)
             assert (first, cycle.more_body) == (cycle, True), "a complete request was not answered"
         else:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.asgi import BODY_WRITER, Response
-from bough.entrypoints.http.chunk_writer import ChunkWriter
-from bough.entrypoints.http.connection import MAX_PIPELINED, BoundedHttpProtocol
+from bough.entrypoints.http.asgi import Response
+from bough.entrypoints.http.chunk_writer import BODY_WRITER, ChunkWriter
+from bough.entrypoints.http.connection import MAX_PIPELINED, SLICE_BYTES, BoundedHttpProtocol
 from bough.entrypoints.http.server import HttpServer, make_server
 from tests.entrypoints.http.server import RunningServer
 from tests.entrypoints.http.test_raw_connections import read_all
@@ -27,6 +27,8 @@ LIMIT = 1024
 NEAR = 8
 READ_BYTES = 256_000
 """Most that an event loop reads at once."""
+
+MOST_WAITING = MAX_PIPELINED + SLICE_BYTES // len(b"GET / HTTP/1.1\r\n\r\n")
 
 Seen = list[tuple[str, str, list[tuple[bytes, bytes]], bytes]]
 
@@ -225,9 +227,9 @@ def test_many_pipelined_requests_are_answered_in_order_and_few_wait(kinds: list[
     asked, num_answers, most = asyncio.run(send_many(data, read_bytes))
     assert asked == [f"/{number}" for number in range(1000)]
     assert num_answers == 1000
-    assert most <= MAX_PIPELINED
+    assert most <= MOST_WAITING
     if read_bytes == READ_BYTES:
-        assert most == MAX_PIPELINED
+        assert most >= MAX_PIPELINED
 
 
 @pytest.mark.parametrize("before", [0, 1, MAX_PIPELINED - 1, MAX_PIPELINED, MAX_PIPELINED + 1])
@@ -236,7 +238,7 @@ def test_requests_behind_a_body_in_chunks_are_bounded_too(before: int) -> None:
     data = shortest * before + tiny_request(0, "chunked") + shortest * 1000
     asked, num_answers, most = asyncio.run(send_many(data, READ_BYTES))
     assert (asked, num_answers) == (["/"] * before + ["/0"] + ["/"] * 1000, before + 1001)
-    assert most == MAX_PIPELINED
+    assert MAX_PIPELINED <= most <= MOST_WAITING
 
 
 class CountedBytes(bytes):

@@ -16,7 +16,6 @@ import pytest
 
 from bough.entrypoints.http import bodies
 from bough.entrypoints.http import connection as http_connection
-from bough.entrypoints.http.connection import PROBE_SECONDS
 from bough.ipc.coalescing import FOLD_LENGTH
 from tests.entrypoints.http.server import RunningServer, running_server
 
@@ -127,42 +126,14 @@ def test_client_that_reads_nothing_is_cut_off(server: RunningServer, monkeypatch
     server.assert_idle()
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_client_that_closes_its_side_gets_its_answer(server: RunningServer, stream: bool) -> None:
-    server.run(server.engine.gate.clear)
-    with server.connect() as connection:
-        body = {"text": "Hi", "sampling_params": {"max_new_tokens": 3}, "stream": stream}
-        connection.sendall(request_bytes("/generate", body))
-        connection.shutdown(socket.SHUT_WR)
-        server.wait_until(lambda: server.engine.running)
-        time.sleep(12 * PROBE_SECONDS)
-        server.run(server.engine.gate.set)
-        before, start, answer = read_all(connection).partition(b"HTTP/1.1 200 ")
-    assert start
-    *interim, rest = before.split(b"\r\n\r\n")
-    assert set(interim) == {b"HTTP/1.1 100 Continue"}
-    assert len(interim) <= 4, "after the looks 1, 2, 4 and 8"
-    assert rest == b""
-    assert b"connection: close" in answer.lower()
-    assert b'"output_ids"' in answer
-    server.assert_idle()
-
-
-@pytest.mark.parametrize("looks", [0, 3])
-def test_client_that_leaves_after_closing_its_side_is_noticed(
-    server: RunningServer, monkeypatch: pytest.MonkeyPatch, looks: int
-) -> None:
-    monkeypatch.setattr(http_connection, "PROBES_APART", 8)
+def test_client_that_closes_its_side_has_left(server: RunningServer) -> None:
     server.run(server.engine.gate.clear)
     with server.connect() as connection:
         connection.sendall(request_bytes("/generate", {"text": "Hi"}))
-        connection.shutdown(socket.SHUT_WR)
         server.wait_until(lambda: server.engine.running)
         outputs = set(server.engine.running)
-        if looks:
-            time.sleep(looks * PROBE_SECONDS)
-            assert connection.recv(65536)  # nothing unread, of which the system would tell
-    server.assert_idle()
+        connection.shutdown(socket.SHUT_WR)
+        server.assert_idle()
     assert outputs <= set(server.engine.aborted)
 
 
@@ -531,18 +502,11 @@ GARBAGE = {
 
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE)
 @pytest.mark.parametrize("before", [[RIGHT], [CHUNKED], [RIGHT, CHUNKED, RIGHT]], ids=["one", "chunked", "three"])
-@pytest.mark.parametrize("how", ["in one read", "later", "and no more"])
+@pytest.mark.parametrize("how", ["in one read", "later"])
 def test_what_came_before_garbage_is_answered(
     server: RunningServer, garbage: bytes, before: list[bytes], how: str
 ) -> None:
     server.engine.token_delay = 0.002
-    if how == "and no more":
-        with server.connect() as connection:
-            connection.sendall(b"".join(before) + garbage)
-            connection.shutdown(socket.SHUT_WR)
-            answer = read_all(connection)
-        assert answer.count(b"HTTP/1.1 200 ") == len(before)
-        return
     pieces = [*before, garbage] if how == "later" else [b"".join(before) + garbage]
     *answers, (status, body) = exchange(server, pieces, 0.005 if how == "later" else 0.0)
     assert [status for status, _ in answers] == [200] * len(before)

@@ -8,19 +8,18 @@ import logging
 import os
 import stat
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 
 from bough.config import rules
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import user_path
+from bough.entrypoints.http.chunk_writer import Headers
 from bough.entrypoints.http.cors import CrossOrigin, host_name, is_loopback
 from bough.errors import ConfigError, RequestFailed, TooManyRequests
 
 logger = logging.getLogger(__name__)
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 _SCHEME = b"bearer "
 

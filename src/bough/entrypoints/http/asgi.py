@@ -11,13 +11,14 @@ import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Set
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
+from bough.entrypoints.http.chunk_writer import BODY_WRITER, ChunkWriter, Headers, Receive, Scope, Send
 from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
 from bough.entrypoints.http.fields import Body, BodySpec
 from bough.entrypoints.http.json_body import RawValue
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 AsgiApp = Callable[[Any, Any, Any], Awaitable[None]]
 
 CLIENT_CLOSED_REQUEST = 499
@@ -48,62 +46,6 @@ HTML_TYPE = (b"content-type", b"text/html; charset=utf-8")
 EVENTS_TYPE = (b"content-type", b"text/event-stream; charset=utf-8")
 _STREAM_HEADERS = [(b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
 
-Headers = list[tuple[bytes, bytes]]
-
-
-BODY_WRITER = "bough.body_writer"
-"""The ASGI extension of a server that has a :class:`BodyWriter` for each request, as its ``writer``."""
-
-
-class BodyWriter(Protocol):
-    """Frames parts of an answer, for whoever writes them past ASGI's ``send``; and spares a request turns of the event
-    loop for what is known already.
-    """
-
-    def respond(self, send: Send, status: int, headers: Headers, body: bytes) -> bool:
-        """Write a whole answer, if nobody stands between ``send`` and the connection, and the client keeps up.
-
-        Returns:
-            ``False`` if nothing was written, and ``send`` has to be used.
-        """
-        ...
-
-    def watch(self, on_left: Callable[[], None] | None) -> None:
-        """Call ``on_left`` if the client leaves, or has left, before the answer is complete; ``None`` for nothing."""
-        ...
-
-    def take_body(self, limit: int) -> bytes | None:
-        """The body of the request, if all of it has come and it has no more than ``limit`` bytes; then there is nothing
-        to receive."""
-        ...
-
-    @property
-    def connection(self) -> asyncio.WriteTransport:
-        """Where framed parts are written."""
-        ...
-
-    @property
-    def is_open(self) -> bool:
-        """Whether parts may be written since :meth:`ready` has said so; not for longer than the client keeps up."""
-        ...
-
-    def ready(self) -> bool:
-        """Whether parts may be written now: the answer has begun, is not complete, and its client keeps up."""
-        ...
-
-    def frame(self, part: bytes) -> bytes:
-        """What is to be written for a part."""
-        ...
-
-    def template(self, start: bytes, end: bytes) -> tuple[bytes, int]:
-        """The same for parts that begin and end alike.
-
-        Returns:
-            a format that takes the length of the part and its middle, and the length of the part without that.
-        """
-        ...
-
-
 SLICE_BYTES = 64 * 1024
 """Longer answers are sent in pieces of so many bytes."""
 
@@ -116,7 +58,7 @@ class Response(msgspec.Struct, frozen=True):
     content_type: tuple[bytes, bytes] = JSON_TYPE
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
-    async def send(self, send: Send, writer: BodyWriter | None = None, more_headers: Headers | tuple[()] = ()) -> None:
+    async def send(self, send: Send, writer: ChunkWriter | None = None, more_headers: Headers | tuple[()] = ()) -> None:
         """Send it all; without further ado if ``writer`` can do that."""
         headers = [self.content_type, (b"content-length", b"%d" % len(self.body)), *self.headers, *more_headers]
         body = self.body
@@ -161,7 +103,7 @@ class Call:
         self.unknown: Unknown | None = {} if intake.allow_unknown else None
         """Names of fields that are ignored; ``None`` if fields that are not known are refused."""
         self.client_left = False
-        self.writer: BodyWriter | None = scope.get("extensions", {}).get(BODY_WRITER, {}).get("writer")
+        self.writer: ChunkWriter | None = scope.get("extensions", {}).get(BODY_WRITER, {}).get("writer")
         """Writes parts of a streamed answer, if the server can do that."""
         self.dialect: ErrorDialect | None = None
         """How errors look, where that is not known by the path."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Awaitable, Callable
-from typing import Any
 
+from bough.entrypoints.http.chunk_writer import Receive
 from bough.errors import BoughError, Overloaded, PayloadTooLarge, RequestFailed
 
 BODY_TIMEOUT = 60.0
@@ -20,8 +19,6 @@ SMALL_BODY_BYTES = 64 * 1024
 
 PATIENCE = 5.0
 """Seconds after which an upload may be ended in favour of others, when together they are too large."""
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class ClientLeft(Exception):
@@ -51,13 +48,9 @@ class BodyIntake:
         self.small_body_size = min(max_body_size, SMALL_BODY_BYTES)
         """Bytes of a body that need not be received here if it is complete."""
         self._max_pending_size = max_pending_size
-        self._pending = 0
+        self.pending_bytes = 0
+        """Bytes that large bodies occupy now."""
         self._uploads: set[Upload] = set()
-
-    @property
-    def pending_bytes(self) -> int:
-        """What large bodies occupy now."""
-        return self._pending
 
     async def receive(self, declared: bytes | None, receive: Receive) -> Upload:
         """Receive a body, at most as much as is allowed.
@@ -107,7 +100,7 @@ class BodyIntake:
         if upload.size <= SMALL_BODY_BYTES:
             return
         self.reserve(upload, upload.size)
-        while self._pending > self._max_pending_size and self._pending > upload.reserved:
+        while self.pending_bytes > self._max_pending_size and self.pending_bytes > upload.reserved:
             slow = [each for each in self._uploads if each.reserved and each.age > PATIENCE and each is not upload]
             if not slow:
                 raise self._no_room()
@@ -115,7 +108,7 @@ class BodyIntake:
 
     def reserve(self, upload: Upload, num_bytes: int) -> None:
         """Account for so many bytes of an upload."""
-        self._pending += num_bytes - upload.reserved
+        self.pending_bytes += num_bytes - upload.reserved
         upload.reserved = num_bytes
 
     def _no_room(self) -> Overloaded:

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, RequestResponseCycle
 
-from bough.entrypoints.http.asgi import Headers, Send
-from bough.entrypoints.http.errors import CLOSE
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+
+CLOSE = (b"connection", b"close")
+"""Header of an answer after which nothing comes on its connection."""
+
+BODY_WRITER = "bough.body_writer"
+"""The ASGI extension that has a :class:`ChunkWriter` for a request, as its ``writer``."""
 
 
 class ChunkWriter:
-    """Frames parts of an answer as chunks (RFC 9112, 7.1), as a :class:`~bough.entrypoints.http.asgi.BodyWriter`.
+    """Frames parts of an answer as chunks (RFC 9112, 7.1), to be written past ASGI's ``send``, and spares a request
+    ticks of the event loop for what is known already.
 
     Args:
         cycle: the request and its answer.
 
     Attributes:
         cycle: the same.
-        connection: of the client.
+        connection: of the client, on which framed parts are written.
         is_open: whether chunks may be written, since the last call of :meth:`ready`; the protocol shuts it when the
             client falls behind or leaves.
         on_left: called by the protocol if the client leaves before the answer is complete.
@@ -33,7 +43,7 @@ class ChunkWriter:
         self.on_left: Callable[[], None] | None = None
 
     def watch(self, on_left: Callable[[], None] | None) -> None:
-        """Call ``on_left`` if the client leaves; see :meth:`BodyWriter.watch`."""
+        """Call ``on_left`` if the client leaves, or has left, before the answer is complete; ``None`` for nothing."""
         self.on_left = on_left
         if on_left is None:
             return
@@ -43,7 +53,9 @@ class ChunkWriter:
             self.cycle.flow.resume_reading()
 
     def respond(self, send: Send, status: int, headers: Headers, body: bytes) -> bool:
-        """Write a whole answer; see :meth:`BodyWriter.respond`."""
+        """Write a whole answer and return ``True``, or return ``False`` if ``send`` has to be used: something stands
+        between it and the connection, or the client does not keep up.
+        """
         cycle = self.cycle
         if send != cycle.send or cycle.flow.write_paused or cycle.disconnected or cycle.response_started:
             return False
@@ -63,7 +75,7 @@ class ChunkWriter:
         return True
 
     def take_body(self, limit: int) -> bytes | None:
-        """The body, if all of it has come; see :meth:`BodyWriter.take_body`."""
+        """The body of the request, if all of it has come and it has at most ``limit`` bytes."""
         cycle = self.cycle
         if cycle.more_body or cycle.disconnected or len(cycle.body) > limit:
             return None
@@ -71,7 +83,7 @@ class ChunkWriter:
         return body
 
     def ready(self) -> bool:
-        """Whether chunks may be written now."""
+        """Return whether chunks may be written now: the answer has begun, is not complete, and its client keeps up."""
         cycle = self.cycle
         # Nobody knows how an answer will be framed before it begins.
         self.is_open = cycle.chunked_encoding is True and not (
@@ -84,6 +96,8 @@ class ChunkWriter:
         return b"%x\r\n%b\r\n" % (len(part), part)
 
     def template(self, start: bytes, end: bytes) -> tuple[bytes, int]:
-        """A chunk's format; see :meth:`BodyWriter.template`."""
+        """A format of chunks that begin and end alike, which takes the length of a part and its middle, and the length
+        of a part without that.
+        """
         edges = (start.replace(b"%", b"%%"), end.replace(b"%", b"%%"))
         return b"%%x\r\n%b%%b%b\r\n" % edges, len(start) + len(end)

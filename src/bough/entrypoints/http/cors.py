@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from bough.config.rules import split_origins
 from bough.config.server_args import ServerArgs
-
-if TYPE_CHECKING:
-    from bough.entrypoints.http.asgi import Receive, Scope, Send
+from bough.entrypoints.http.chunk_writer import Headers, Receive, Scope, Send
 
 PREFLIGHT_SECONDS = 600
 """How long a browser may remember what it was told before a request."""
@@ -25,8 +23,6 @@ _LOCAL_ORIGIN = re.compile(
 )
 """Pages that this machine serves or that belong to a program installed on it. A site cannot have such an origin, while
 ``null``, a saved file's, can be had by any page in a frame."""
-
-Headers = Iterable[tuple[bytes, bytes]]
 
 
 class CrossOrigin:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import msgspec
 
 from bough.entrypoints.chat.core import ChatRun, ChoiceDelta
-from bough.entrypoints.http.asgi import BodyWriter
+from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.pacing import SLICE_POSITIONS
 from bough.ipc.messages import OutputDelta
 from bough.managers.req_state import Outbox, ReqState, Sink
@@ -24,7 +24,7 @@ class _EventSink:
 
     __slots__ = ("_event_of", "_writer", "ready")
 
-    def __init__(self, writer: BodyWriter, event_of: Callable[[ReqState, OutputDelta], bytes | None]) -> None:
+    def __init__(self, writer: ChunkWriter, event_of: Callable[[ReqState, OutputDelta], bytes | None]) -> None:
         self._writer = writer
         self._event_of = event_of
         self.ready = writer.ready
@@ -44,7 +44,9 @@ class _TextSink:
 
     __slots__ = ("_edges_of", "_templates", "_writer", "ready")
 
-    def __init__(self, writer: BodyWriter, edges_of: Callable[[int], tuple[bytes, bytes] | None], outputs: int) -> None:
+    def __init__(
+        self, writer: ChunkWriter, edges_of: Callable[[int], tuple[bytes, bytes] | None], outputs: int
+    ) -> None:
         self._writer = writer
         self._edges_of = edges_of
         self._templates: list[tuple[bytes, int] | None] = [None] * outputs
@@ -69,7 +71,7 @@ class _TextSink:
         return self._templates[index]
 
 
-def direct_sink(writer: BodyWriter | None, event_of: Callable[[ReqState, OutputDelta], bytes | None]) -> Sink | None:
+def direct_sink(writer: ChunkWriter | None, event_of: Callable[[ReqState, OutputDelta], bytes | None]) -> Sink | None:
     """What writes the events of a stream as their deltas arrive; ``None`` where that is not possible.
 
     Args:
@@ -81,7 +83,7 @@ def direct_sink(writer: BodyWriter | None, event_of: Callable[[ReqState, OutputD
 
 
 def text_sink(
-    writer: BodyWriter | None, edges_of: Callable[[int], tuple[bytes, bytes] | None], outputs: int
+    writer: ChunkWriter | None, edges_of: Callable[[int], tuple[bytes, bytes] | None], outputs: int
 ) -> Sink | None:
     """The same where the events of an output differ in nothing but their text.
 
@@ -94,7 +96,7 @@ def text_sink(
     return None if writer is None else _TextSink(writer, edges_of, outputs)
 
 
-def chat_sink(writer: BodyWriter | None, run: ChatRun, write: Callable[[ChoiceDelta], bytes]) -> Sink | None:
+def chat_sink(writer: ChunkWriter | None, run: ChatRun, write: Callable[[ChoiceDelta], bytes]) -> Sink | None:
     """The same for an answer to a conversation.
 
     Args:

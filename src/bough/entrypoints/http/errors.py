@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Protocol
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from bough.entrypoints.http.chunk_writer import CLOSE, Headers
 from bough.errors import BadRequest, BoughError, EngineDead, NotFound, Overloaded, PayloadTooLarge, RequestFailed
 
 INTERNAL_ERROR = "internal server error; the server's log says more"
@@ -173,13 +174,9 @@ def error_code(error: BoughError) -> str:
     return next((code for kind, code in _DEFAULT_CODES if isinstance(error, kind)), "internal_error")
 
 
-CLOSE = (b"connection", b"close")
-"""Header of an answer after which nothing comes on its connection."""
-
-
-def error_headers(error: BoughError) -> list[tuple[bytes, bytes]]:
+def error_headers(error: BoughError) -> Headers:
     """Headers that go with an error."""
-    headers: list[tuple[bytes, bytes]] = []
+    headers: Headers = []
     if isinstance(error, Overloaded):
         headers.append((b"retry-after", str(max(1, round(error.retry_after))).encode()))
         if error.code == "shutting_down":

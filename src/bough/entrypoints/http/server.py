@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.connection import BoundedConfig, BoundedHttpProtocol, HeadBounds
+from bough.entrypoints.http.connection import BoundedConfig, BoundedHttpProtocol
 from bough.errors import StartupError
 
 HANDSHAKE_TIMEOUT = 15.0
@@ -144,7 +144,7 @@ def make_server(app: Any, server_args: ServerArgs, tls: ssl.SSLContext | None) -
     """
     config = BoundedConfig(
         app,
-        HeadBounds(server_args.max_header_size, server_args.max_headers, server_args.max_url_length),
+        server_args,
         tls,
         ws="none",
         lifespan="off",

@@ -6,7 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 
 import msgspec
 
-from bough.entrypoints.http.asgi import BodyWriter, Call, EventStream, Response
+from bough.entrypoints.http.asgi import Call, EventStream, Response
+from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import direct_sink
 from bough.entrypoints.http.native.answers import GenerateAnswer
 from bough.entrypoints.http.native.protocol import GENERATE, SAMPLING_PARAMS
@@ -75,7 +76,7 @@ class GenerateHandler(Handlers):
         return requests, body.is_batch
 
     async def _events(
-        self, requests: Sequence[GenerateRequest], writer: BodyWriter | None, *, is_batch: bool
+        self, requests: Sequence[GenerateRequest], writer: ChunkWriter | None, *, is_batch: bool
     ) -> AsyncGenerator[bytes, None]:
         async with self._manager.generation(requests) as generation:
             single = len(generation.states) == 1 and not is_batch

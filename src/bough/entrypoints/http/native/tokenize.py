@@ -90,6 +90,7 @@ _FOR_MESSAGES = (
 TOKENIZE = BodySpec(
     TokenizeRequest,
     tidy={name: CHAT.tidy[name] for name in ("messages", "reasoning", "reasoning_effort")},
+    extras={name: CHAT.extras[name] for name in ("messages", "reasoning")},
     translated={name: CHAT.translated[name] for name in ("think", "enable_thinking")},
     no_effect={
         **_NO_EFFECT,
