@@ -227,7 +227,7 @@ def test_codes_of_one_kind_stay_of_that_kind(live: Live) -> None:
 def test_some_weights_are_replaced(live: Live) -> None:
     addresses = [parameter.data_ptr() for parameter in live.model.parameters()]
     wanted = {UP: torch.randn(80, 48), NORM: torch.randn(48)}
-    assert live.weights.update(list(wanted.items())) == 2
+    assert live.weights.update_weights(list(wanted.items())) == 2
     for name, stored in load_file(live.path / "model.safetensors").items():
         assert torch.equal(live.model.checkpoint_weights[name].read(), wanted.get(name, stored)), name
     assert [parameter.data_ptr() for parameter in live.model.parameters()] == addresses
@@ -244,7 +244,7 @@ def test_some_weights_are_replaced(live: Live) -> None:
 )
 def test_one_that_does_not_fit_has_none_replaced(live: Live, wrong: tuple[str, torch.Tensor]) -> None:
     with pytest.raises(ModelError):
-        live.weights.update([(UP, torch.randn(80, 48)), wrong])
+        live.weights.update_weights([(UP, torch.randn(80, 48)), wrong])
     assert live.is_of(live.path)
 
 
@@ -260,7 +260,7 @@ def test_numbers_that_cannot_be_quantised_change_no_bit(live: Live, form: Litera
     wrong = torch.randn(48, 80)
     wrong[3, 5] = torch.nan
     with pytest.raises(ModelError, match="not finite"):
-        weights.update([(UP, torch.randn(80, 48)), ("model.layers.1.mlp.down_proj.weight", wrong)])
+        weights.update_weights([(UP, torch.randn(80, 48)), ("model.layers.1.mlp.down_proj.weight", wrong)])
     for parameter, old in zip(model.parameters(), before, strict=True):
         assert torch.equal(parameter.view(torch.uint8), old.view(torch.uint8))
 
@@ -278,14 +278,14 @@ def test_codes_of_a_checkpoint_take_no_other_numbers(tmp_path: Path) -> None:
     model.checkpoint_weights[NORM].fill(0.5)  # NaN, which memory may hold, equals nothing
     norm = model.checkpoint_weights[NORM].read().clone()
     with pytest.raises(ModelError, match="held as int4"):
-        weights.update([(NORM, torch.ones(64)), (UP, torch.randn(128, 64))])
+        weights.update_weights([(NORM, torch.ones(64)), (UP, torch.randn(128, 64))])
     assert torch.equal(model.checkpoint_weights[NORM].read(), norm)
 
 
 def test_what_breaks_on_the_way_is_the_end(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
     break_at(live, monkeypatch, times=1)
     with pytest.raises(EngineDead, match="could be loaded in part only: input/output error"):
-        live.weights.update([(UP, torch.randn(80, 48)), (NORM, torch.randn(48))])
+        live.weights.update_weights([(UP, torch.randn(80, 48)), (NORM, torch.randn(48))])
 
 
 def test_names_are_there_once_and_known(live: Live) -> None:
@@ -295,12 +295,12 @@ def test_names_are_there_once_and_known(live: Live) -> None:
         ([(INV_FREQ, torch.zeros(8))], "none of the names"),
     ):
         with pytest.raises(BadRequest, match=message):
-            live.weights.update(weights)
+            live.weights.update_weights(weights)
     assert live.is_of(live.path)
 
 
 def test_only_what_is_taken_counts(live: Live) -> None:
-    assert live.weights.update([(INV_FREQ, torch.zeros(8)), (NORM, torch.ones(48))]) == 1
+    assert live.weights.update_weights([(INV_FREQ, torch.zeros(8)), (NORM, torch.ones(48))]) == 1
     outlines = [(INV_FREQ, torch.empty(2**40, device="meta")), (NORM, torch.empty(48, device="meta"))]
     with pytest.raises(BadRequest, match="more numbers than the model has"):
         live.weights.check(outlines)
@@ -317,13 +317,15 @@ def test_a_tied_head_is_the_embedding(tmp_path: Path) -> None:
     path = save_checkpoint(tmp_path / "tied", "Qwen2", tie_word_embeddings=True).path
     tied = live_of(path, path)
     wanted = torch.randn(160, 48)
-    assert tied.weights.update([("lm_head.weight", wanted)]) == 1
+    assert tied.weights.update_weights([("lm_head.weight", wanted)]) == 1
     assert torch.equal(tied.model.checkpoint_weights[EMBEDDING].read(), wanted)
     both = [(EMBEDDING, torch.zeros(160, 48)), ("lm_head.weight", wanted)]
     with pytest.raises(BadRequest, match="shares its memory"):
-        tied.weights.update(both)
+        tied.weights.update_weights(both)
     assert torch.equal(tied.model.checkpoint_weights[EMBEDDING].read(), wanted)
-    assert tied.weights.update([(EMBEDDING, torch.zeros(160, 48)), ("lm_head.weight", torch.zeros(160, 48))]) == 1
+    assert (
+        tied.weights.update_weights([(EMBEDDING, torch.zeros(160, 48)), ("lm_head.weight", torch.zeros(160, 48))]) == 1
+    )
 
 
 def test_files_that_have_changed_meanwhile_are_not_the_old_ones(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -352,14 +354,14 @@ def test_files_that_change_while_they_are_read_are_not_the_old_ones(
 
 
 def test_weights_of_no_checkpoint_cannot_be_loaded_again(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    live.weights.update([(UP, torch.randn(80, 48))])
+    live.weights.update_weights([(UP, torch.randn(80, 48))])
     break_at(live, monkeypatch, times=1)
     with pytest.raises(EngineDead, match="and the old ones were in no checkpoint"):
         live.replace()
 
 
 def test_after_a_whole_checkpoint_they_can(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    live.weights.update([(UP, torch.randn(80, 48))])
+    live.weights.update_weights([(UP, torch.randn(80, 48))])
     live.replace()
     break_at(live, monkeypatch, times=1)
     with pytest.raises(Broken):

@@ -100,7 +100,7 @@ class LiveWeights:
         return len(self._model.required_names)
 
     def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
-        """Raise as :meth:`update` would; tensors may be on the device ``meta``, without numbers.
+        """Raise as :meth:`update_weights` would; tensors may be on the device ``meta``, without numbers.
 
         Raises:
             BadRequest: also if they are more than a model can have, some of which it ignores.
@@ -110,7 +110,7 @@ class LiveWeights:
         if sum(tensor.numel() for _, tensor in weights) > most:
             raise BadRequest("these are more numbers than the model has", param="shapes")
 
-    def update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> int:
+    def update_weights(self, weights: Sequence[tuple[str, torch.Tensor]]) -> int:
         """Load some weights; nothing may be computed meanwhile. All are looked at before the first one is changed.
 
         Args:

@@ -51,11 +51,11 @@ class WorkerWeights:
         return self._live.replace(load_other_config(self._server_args, model_path, load_format), load_format)
 
     def from_file(self, path: str) -> int:
-        """Load some weights, those of a safetensors file; returns and raises as :meth:`LiveWeights.update`."""
+        """Load some weights, those of a safetensors file; returns and raises as :meth:`LiveWeights.update_weights`."""
         try:
             with safe_open(Path(path), "pt") as file:
                 weights = [(name, file.get_tensor(name)) for name in file.keys()]  # noqa: SIM118 (not a mapping)
-            return self._live.update(weights)
+            return self._live.update_weights(weights)
         except SafetensorError as error:
             message = f"the tensors are not in safetensors format: {error}"
         except BadRequest as error:
@@ -68,11 +68,11 @@ class WorkerWeights:
         """Load some weights that a trainer broadcasts; see :meth:`WeightGroups.receive`.
 
         Returns:
-            As :meth:`LiveWeights.update`.
+            As :meth:`LiveWeights.update_weights`.
 
         Raises:
             BoughError: as there; if names, types or shapes do not fit, before anything is received.
-            EngineDead: as :meth:`LiveWeights.update`.
+            EngineDead: as :meth:`LiveWeights.update_weights`.
         """
         for param, given in (("dtypes", dtypes), ("shapes", shapes)):
             if len(given) != len(names):
@@ -81,7 +81,7 @@ class WorkerWeights:
                 )
         expected = empty_tensors(dtypes, shapes, torch.device("meta"))
         self._live.check(list(zip(names, expected, strict=True)))
-        return self._live.update(self.groups.receive(group, names, dtypes, shapes))
+        return self._live.update_weights(self.groups.receive(group, names, dtypes, shapes))
 
     def rows(self, name: str, count: int) -> Any:
         """See :meth:`LiveWeights.rows`."""
