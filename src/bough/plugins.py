@@ -20,7 +20,7 @@ MODEL_CONFIGS = "bough.model_configs"
 """The same names to a :class:`~bough.models.family_reader.FamilyReader`, without torch; for models that need one."""
 
 WORKERS = "bough.workers"
-"""The same names to a :class:`~bough.model_executor.worker_info.Worker` that runs such checkpoints by itself."""
+"""The same names to a class below :class:`~bough.model_executor.worker_info.Worker` that runs such checkpoints."""
 
 TOOL_PARSERS = "bough.tool_parsers"
 """A name for ``--tool-call-parser`` to a :class:`~bough.parsers.tool_format.ToolFormat`."""
