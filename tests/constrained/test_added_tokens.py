@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any, Literal
 
 import numpy as np
-import pytest
 
 from bough.constrained.base import mask_words
 from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
@@ -18,7 +17,6 @@ from bough.constrained.vocabulary import make_tokenizer
 from bough.parsers.base import ToolSpec
 from bough.parsers.reasoning import Thoughts
 from bough.parsers.structural import json_schema
-from bough.sampling.sampling_params import GrammarKind
 from bough.tokenization.tokenizer import Tokenizer
 from tests.constrained.following import EOS_IDS, VOCAB_SIZE, spec_of, spelling_tokenizer, with_special_tokens
 from tests.parsers.parsing import dialect
@@ -81,73 +79,76 @@ def only_way(grammar: Grammar) -> list[int]:
     return taken
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("thoughts", [Thoughts.POSSIBLE, Thoughts.BEGUN])
-@pytest.mark.parametrize("reasoning", ["qwen3", "deepseek-r1"])
-def test_a_constrained_answer_may_begin_with_thoughts_and_end_them(
-    kind: Kind, thoughts: Thoughts, reasoning: str
-) -> None:
-    speaks = dialect("none", reasoning)
-    tag = speaks.structured(json_schema(ANSWER), with_calls=(), parallel=False, thoughts=thoughts)
-    grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
-    begun = thoughts is Thoughts.BEGUN
-    begin = "" if begun else "<think>"
-    assert offered(grammar, encode(kind, f'{begin}Hm, {{"a": no.</think>\n\n{{"a": 1}}'))
-    assert offered(grammar, encode(kind, '{"a": 1}')) is not begun
-    assert not offered(grammar, encode(kind, f'{begin}Hm</think>{{"b": 1}}'))
-    if kind == "added":
-        assert offered(grammar, encode("spelled", f'{begin}Hm</think>{{"a": 1}}'))
+def test_a_constrained_answer_may_begin_with_thoughts_and_end_them() -> None:
+    for kind in KINDS:
+        for thoughts in [Thoughts.POSSIBLE, Thoughts.BEGUN]:
+            for reasoning in ["qwen3", "deepseek-r1"]:
+                speaks = dialect("none", reasoning)
+                tag = speaks.structured(json_schema(ANSWER), with_calls=(), parallel=False, thoughts=thoughts)
+                grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
+                begun = thoughts is Thoughts.BEGUN
+                begin = "" if begun else "<think>"
+                assert offered(grammar, encode(kind, f'{begin}Hm, {{"a": no.</think>\n\n{{"a": 1}}'))
+                assert offered(grammar, encode(kind, '{"a": 1}')) is not begun
+                assert not offered(grammar, encode(kind, f'{begin}Hm</think>{{"b": 1}}'))
+                if kind == "added":
+                    assert offered(grammar, encode("spelled", f'{begin}Hm</think>{{"a": 1}}'))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_constrained_answer_has_no_thoughts_where_the_prompt_has_closed_them(kind: Kind) -> None:
-    tag = dialect("hermes", "qwen3").structured(
-        json_schema(ANSWER), with_calls=[NOW], parallel=False, thoughts=Thoughts.NONE
-    )
-    grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
-    assert not offered(grammar, encode(kind, '<think>Hm.</think>\n\n{"a": 1}'))
-    assert offered(grammar, encode(kind, '{"a": 1}'))
-    assert offered(grammar, encode(kind, CALL))
+def test_a_constrained_answer_has_no_thoughts_where_the_prompt_has_closed_them() -> None:
+    for kind in KINDS:
+        tag = dialect("hermes", "qwen3").structured(
+            json_schema(ANSWER), with_calls=[NOW], parallel=False, thoughts=Thoughts.NONE
+        )
+        grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
+        assert not offered(grammar, encode(kind, '<think>Hm.</think>\n\n{"a": 1}'))
+        assert offered(grammar, encode(kind, '{"a": 1}'))
+        assert offered(grammar, encode(kind, CALL))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_required_calls_come_behind_thoughts_between_their_marks(kind: Kind) -> None:
-    tag = dialect("hermes", "qwen3").constraint([NOW], name="now", parallel=False, thoughts=Thoughts.POSSIBLE)
-    grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
-    assert offered(grammar, encode(kind, CALL))
-    assert offered(grammar, encode(kind, f"<think>\nNow?</think>\n\n{CALL}"))
-    assert not offered(grammar, encode(kind, "Now?"))
+def test_required_calls_come_behind_thoughts_between_their_marks() -> None:
+    for kind in KINDS:
+        tag = dialect("hermes", "qwen3").constraint([NOW], name="now", parallel=False, thoughts=Thoughts.POSSIBLE)
+        grammar = backend_of(kind).compile(spec_of("structural_tag", tag))
+        assert offered(grammar, encode(kind, CALL))
+        assert offered(grammar, encode(kind, f"<think>\nNow?</think>\n\n{CALL}"))
+        assert not offered(grammar, encode(kind, "Now?"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("trigger", ["<tool_call>", "<tool_call>\n{"])
-def test_triggers_and_tags_are_added_tokens_or_text(kind: Kind, trigger: str) -> None:
-    tag = {"begin": '<tool_call>\n{"name": ', "content": json_schema(ANSWER), "end": "}\n</tool_call>"}
-    form = {"type": "triggered_tags", "triggers": [trigger], "tags": [tag]}
-    grammar = backend_of(kind).compile(spec_of("structural_tag", {"type": "structural_tag", "format": form}))
-    call = '<tool_call>\n{"name": {"a": 1}}\n</tool_call>'
-    assert offered(grammar, encode(kind, f"Well. {call} And {call}"))
-    assert not offered(grammar, encode(kind, "Well. <tool_call>\n{}\n</tool_call>"))
+def test_triggers_and_tags_are_added_tokens_or_text() -> None:
+    for kind in KINDS:
+        for trigger in ["<tool_call>", "<tool_call>\n{"]:
+            tag = {"begin": '<tool_call>\n{"name": ', "content": json_schema(ANSWER), "end": "}\n</tool_call>"}
+            form = {"type": "triggered_tags", "triggers": [trigger], "tags": [tag]}
+            grammar = backend_of(kind).compile(spec_of("structural_tag", {"type": "structural_tag", "format": form}))
+            call = '<tool_call>\n{"name": {"a": 1}}\n</tool_call>'
+            assert offered(grammar, encode(kind, f"Well. {call} And {call}"))
+            assert not offered(grammar, encode(kind, "Well. <tool_call>\n{}\n</tool_call>"))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    ("grammar", "text"),
-    [("regex", "<think> oak</think> x"), ("choice", ["<|im_end|><think>"]), ("json_schema", {"const": "<think>"})],
-)
-def test_forced_text_is_written_with_tokens_that_are_accepted(kind: Kind, grammar: GrammarKind, text: Any) -> None:
-    ids = only_way(backend_of(kind).compile(spec_of(grammar, text)))
-    assert not {*special_of(kind).values()} & {*ids} - {*EOS_IDS}
-    if kind == "added":
-        assert VOCAB_SIZE + MARKS.index("<think>") in ids
-    wanted = {"regex": text, "choice": text[0] if grammar == "choice" else "", "json_schema": json.dumps("<think>")}
-    assert tokenizer_of(kind).decode(ids) == wanted[grammar]
+def test_forced_text_is_written_with_tokens_that_are_accepted() -> None:
+    for kind in KINDS:
+        for grammar, text in [
+            ("regex", "<think> oak</think> x"),
+            ("choice", ["<|im_end|><think>"]),
+            ("json_schema", {"const": "<think>"}),
+        ]:
+            ids = only_way(backend_of(kind).compile(spec_of(grammar, text)))
+            assert not {*special_of(kind).values()} & {*ids} - {*EOS_IDS}
+            if kind == "added":
+                assert VOCAB_SIZE + MARKS.index("<think>") in ids
+            wanted = {
+                "regex": text,
+                "choice": text[0] if grammar == "choice" else "",
+                "json_schema": json.dumps("<think>"),
+            }
+            assert tokenizer_of(kind).decode(ids) == wanted[grammar]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_strings_may_hold_added_tokens_that_are_text(kind: Kind) -> None:
-    grammar = backend_of(kind).compile(spec_of("json_schema", {"type": "string"}))
-    assert offered(grammar, encode(kind, '"a<think>b"')) is (kind != "special")
+def test_strings_may_hold_added_tokens_that_are_text() -> None:
+    for kind in KINDS:
+        grammar = backend_of(kind).compile(spec_of("json_schema", {"type": "string"}))
+        assert offered(grammar, encode(kind, '"a<think>b"')) is (kind != "special")
 
 
 def test_forced_text_is_what_the_grammar_says_whatever_the_tokenizer_would_make_of_it() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from bough.constrained import compiler as module
 from bough.constrained.base import GrammarError
-from bough.constrained.compiler import CompileJob, FailedGrammars, GrammarCache, GrammarCompiler
+from bough.constrained.compiler import CompileJob, GrammarCache, GrammarCompiler
 from bough.errors import Overloaded
 from bough.sampling.sampling_params import GrammarSpec
 
@@ -105,19 +105,19 @@ def test_equal_grammars_are_compiled_once_and_remembered(make: Any, backend: Bac
     until(lambda: backend.begun == ["a", "a"])
 
 
-@pytest.mark.parametrize("text", ["bad", "bug", "panic"])
 def test_errors_are_told_and_remembered_for_a_while(
-    make: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch, text: str
+    make: Any, backend: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    compiler = make()
-    job = compiler.submit(spec(text))
-    finish(compiler, job)
-    assert isinstance(job.error, GrammarError)
-    assert compiler.submit(spec(text)).error is job.error
-    assert backend.begun == [text]
-    later = time.monotonic() + module.FAILED_SECONDS
-    monkeypatch.setattr(module.time, "monotonic", lambda: later)
-    assert not compiler.submit(spec(text)).done
+    for text in ["bad", "bug", "panic"]:
+        compiler = make()
+        job = compiler.submit(spec(text))
+        finish(compiler, job)
+        assert isinstance(job.error, GrammarError)
+        assert compiler.submit(spec(text)).error is job.error
+        assert backend.begun == [text]
+        later = time.monotonic() + module.FAILED_SECONDS
+        monkeypatch.setattr(module.time, "monotonic", lambda: later)
+        assert not compiler.submit(spec(text)).done
 
 
 def test_a_job_that_has_ended_before_anyone_looked_is_known(make: Any, backend: Backend) -> None:
@@ -288,20 +288,3 @@ def test_where_no_thread_can_be_started_grammars_are_refused_until_one_can(
     again = compiler.submit(spec("a"))
     finish(compiler, again)
     assert again.grammar is not None
-
-
-def test_failures_are_forgotten_once_their_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
-    failed, specs = FailedGrammars(), [GrammarSpec("regex", text) for text in "abc"]
-    for spec in specs[:2]:
-        failed.put(spec, GrammarError("no", kind="regex"))
-        now += 1.0
-    assert failed.get(specs[0]) is not None
-    now += module.FAILED_SECONDS - 1.5
-    assert failed.get(specs[0]) is None
-    assert failed.get(specs[1]) is not None
-    assert len(failed._errors) == 1
-    now += 2.0
-    assert failed.get(specs[2]) is None
-    assert not failed._errors

@@ -20,7 +20,6 @@ from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import TokenTable, make_tokenizer
 from bough.parsers.structural import const
-from bough.sampling.sampling_params import GrammarKind
 from tests.constrained.following import (
     EOS_IDS,
     VOCAB_SIZE,
@@ -40,9 +39,8 @@ PERSON = {
 }
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "good", "bad"),
-    [
+def test_texts_that_follow_and_texts_that_do_not(backend: LLGuidanceBackend) -> None:
+    cases = [
         (
             "json_schema",
             PERSON,
@@ -60,19 +58,15 @@ PERSON = {
         ("ebnf", 'root ::= "a"{0} "b" ("c" root){0,0}', ["b"], ["ab", "bcb"]),
         ("ebnf", f"root ::= item\n{'#' * 99}\n# Items\n{'#' * 99}\nitem ::= 'a'", ["a"], ["b"]),
         ("structural_tag", {"type": "structural_tag", "format": const("\x7f")}, ["\x7f"], [""]),
-    ],
-)
-def test_texts_that_follow_and_texts_that_do_not(
-    backend: LLGuidanceBackend, kind: GrammarKind, text: Any, good: list[str], bad: list[str]
-) -> None:
-    grammar = backend.compile(spec_of(kind, text))
-    assert [each for each in good if not allows(grammar, each)] == []
-    assert [each for each in bad if allows(grammar, each)] == []
+    ]
+    for kind, text, good, bad in cases:
+        grammar = backend.compile(spec_of(kind, text))
+        assert [each for each in good if not allows(grammar, each)] == []
+        assert [each for each in bad if allows(grammar, each)] == []
 
 
-@pytest.mark.parametrize(
-    ("kind", "text", "problem"),
-    [
+def test_what_cannot_be_enforced_is_refused_naming_the_field(backend: LLGuidanceBackend) -> None:
+    cases = [
         ("json_schema", {"type": "array", "uniqueItems": True}, "uniqueItems"),
         ("json_schema", {"type": "no-such-type"}, "no-such-type"),
         ("json_schema", {"oneOf": [{"multipleOf": 2, "type": "integer"}, {"type": "number"}]}, "oneOf"),
@@ -85,15 +79,12 @@ def test_texts_that_follow_and_texts_that_do_not(
         ("regex", r"(a)\1", "backreferences"),
         ("ebnf", "root ::= missing", "missing"),
         ("structural_tag", {"structures": []}, "structures"),
-    ],
-)
-def test_what_cannot_be_enforced_is_refused_naming_the_field(
-    backend: LLGuidanceBackend, kind: GrammarKind, text: Any, problem: str
-) -> None:
-    with pytest.raises(GrammarError, match=problem) as raised:
-        backend.compile(spec_of(kind, text))
-    assert raised.value.param == kind
-    assert raised.value.message.startswith(f"{kind}: ")
+    ]
+    for kind, text, problem in cases:
+        with pytest.raises(GrammarError, match=problem) as raised:
+            backend.compile(spec_of(kind, text))
+        assert raised.value.param == kind
+        assert raised.value.message.startswith(f"{kind}: ")
 
 
 def test_lenient_schemas_ignore_what_cannot_be_enforced(backend: LLGuidanceBackend) -> None:
@@ -190,38 +181,38 @@ def test_a_judged_token_leaves_the_mask_of_the_next_one(backend: LLGuidanceBacke
     assert begins is MASKED or begins.forced
 
 
-@pytest.mark.parametrize("in_parallel", [False, True])
 def test_tokens_are_looked_at_with_the_next_mask_but_for_those_that_may_be_the_last(
-    backend: LLGuidanceBackend, in_parallel: bool, monkeypatch: pytest.MonkeyPatch
+    backend: LLGuidanceBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if in_parallel:
-        for least in ("MIN_PARALLEL_MASKS", "MIN_PARALLEL_VOCAB"):
-            monkeypatch.setattr(f"bough.constrained.llguidance_backend.{least}", 1)
-    grammar = backend.compile(spec_of("json_schema", PERSON))
-    tokens = encode('{"name": "Ann", "age": 7}')
+    for in_parallel in [False, True]:
+        if in_parallel:
+            for least in ("MIN_PARALLEL_MASKS", "MIN_PARALLEL_VOCAB"):
+                monkeypatch.setattr(f"bough.constrained.llguidance_backend.{least}", 1)
+        grammar = backend.compile(spec_of("json_schema", PERSON))
+        tokens = encode('{"name": "Ann", "age": 7}')
 
-    def finish(matcher: GrammarMatcher) -> Judgement:
-        plain = grammar.matcher()
-        masks = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
-        for token in tokens[:-1]:
-            matcher.judge(token, False, LATER)
-            assert plain.accept(token)
-            masks[:] = 0
-            assert matcher.fill_masks([matcher, plain], masks) == []
-            assert np.array_equal(masks[0], masks[1])
-        return matcher.judge(tokens[-1], False, LATER)
+        def finish(matcher: GrammarMatcher) -> Judgement:
+            plain = grammar.matcher()
+            masks = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
+            for token in tokens[:-1]:
+                matcher.judge(token, False, LATER)
+                assert plain.accept(token)
+                masks[:] = 0
+                assert matcher.fill_masks([matcher, plain], masks) == []
+                assert np.array_equal(masks[0], masks[1])
+            return matcher.judge(tokens[-1], False, LATER)
 
-    first, second = grammar.matcher(), grammar.matcher()
-    assert finish(first) is GOES_ON
-    bits = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
-    for _ in range(2):  # the first answer may be lost, with its step
-        assert first.fill_masks([grammar.matcher(), first], bits) == [1]
-    assert set(np.flatnonzero(unpack(bits, VOCAB_SIZE)[1])) <= set(EOS_IDS)
-    assert first.is_terminated
-    assert finish(second) is ENDED, "the token is known for a last one now"
+        first, second = grammar.matcher(), grammar.matcher()
+        assert finish(first) is GOES_ON
+        bits = np.zeros((2, mask_words(VOCAB_SIZE)), dtype=np.int32)
+        for _ in range(2):  # the first answer may be lost, with its step
+            assert first.fill_masks([grammar.matcher(), first], bits) == [1]
+        assert set(np.flatnonzero(unpack(bits, VOCAB_SIZE)[1])) <= set(EOS_IDS)
+        assert first.is_terminated
+        assert finish(second) is ENDED, "the token is known for a last one now"
 
-    may_end = backend.compile(spec_of("regex", "a*")).matcher()
-    assert may_end.judge(EOS_IDS[1], False, LATER) is ENDED
+        may_end = backend.compile(spec_of("regex", "a*")).matcher()
+        assert may_end.judge(EOS_IDS[1], False, LATER) is ENDED
 
 
 def test_what_is_asked_of_a_matcher_counts_tokens_that_nobody_has_looked_at(backend: LLGuidanceBackend) -> None:
@@ -353,29 +344,27 @@ def test_a_grammar_is_worn_after_many_tokens_and_once_it_has_no_states_left(back
     assert grammar.is_worn
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_a_schema_without_lengths_and_patterns_has_few_states_and_lasts() -> None:
+    cases = [
         {"type": "array", "minItems": 20_000},
         {"type": "array", "items": {**PERSON, "additionalProperties": True}, "minItems": 20_000},
         {"type": "array", "items": {"enum": ["oak", "ash", 7, None]}, "minItems": 20_000},
         {"type": "array", "items": {"type": "number", "minimum": -1e9, "multipleOf": 0.01}, "minItems": 20_000},
-    ],
-)
-def test_a_schema_without_lengths_and_patterns_has_few_states_and_lasts(schema: dict[str, Any]) -> None:
-    limited = LLGuidanceBackend(
-        make_tokenizer(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS), Translator(), max_states=PLAIN_STATES
-    )
-    grammar = limited.compile(spec_of("json_schema", schema))
-    rng = np.random.default_rng(0)
-    words = np.zeros((1, mask_words(VOCAB_SIZE)), dtype=np.int32)
-    matcher = grammar.matcher()
-    for _ in range(WORN_TOKENS + 1):
-        words[:] = 0
-        matcher.fill_mask(words[0])
-        assert matcher.error is None
-        assert matcher.accept(int(rng.choice(np.flatnonzero(unpack(words, VOCAB_SIZE)[0]))))
-    assert not grammar.is_worn
+    ]
+    for schema in cases:
+        limited = LLGuidanceBackend(
+            make_tokenizer(bundled_tokenizer(), VOCAB_SIZE, EOS_IDS), Translator(), max_states=PLAIN_STATES
+        )
+        grammar = limited.compile(spec_of("json_schema", schema))
+        rng = np.random.default_rng(0)
+        words = np.zeros((1, mask_words(VOCAB_SIZE)), dtype=np.int32)
+        matcher = grammar.matcher()
+        for _ in range(WORN_TOKENS + 1):
+            words[:] = 0
+            matcher.fill_mask(words[0])
+            assert matcher.error is None
+            assert matcher.accept(int(rng.choice(np.flatnonzero(unpack(words, VOCAB_SIZE)[0]))))
+        assert not grammar.is_worn
 
 
 def test_a_long_string_of_bounded_length_can_be_written(backend: LLGuidanceBackend) -> None:

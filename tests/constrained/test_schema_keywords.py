@@ -132,20 +132,20 @@ OF_KEYWORDS_KEPT_IN_PART: dict[str, list[tuple[Any, Any]]] = {
 """Schemas with what the table says is not kept, and a value, which no other keyword speaks against."""
 
 
-@pytest.mark.parametrize("keyword", [name for name, known in KEYWORDS.items() if known.fate != "annotation"])
-def test_keywords_are_kept_or_left_out_as_the_table_says(keyword: str) -> None:
-    schema, right, wrong = SAMPLES[keyword]
-    loose = compiled(leniently(schema))
-    assert accepted(loose, right)
-    if KEYWORDS[keyword].fate == "left out":
-        assert accepted(loose, wrong)
-        with pytest.raises(GrammarError, match=r"cannot enforce .*\(at #"):
-            compiled(schema)
-        assert accepted(compiled({key: value for key, value in schema.items() if key[:2] == "$s"}), wrong)
-    else:
-        for grammar in (loose, compiled(schema)):
-            assert accepted(grammar, right)
-            assert not accepted(grammar, wrong)
+def test_keywords_are_kept_or_left_out_as_the_table_says() -> None:
+    for keyword in [name for name, known in KEYWORDS.items() if known.fate != "annotation"]:
+        schema, right, wrong = SAMPLES[keyword]
+        loose = compiled(leniently(schema))
+        assert accepted(loose, right)
+        if KEYWORDS[keyword].fate == "left out":
+            assert accepted(loose, wrong)
+            with pytest.raises(GrammarError, match=r"cannot enforce .*\(at #"):
+                compiled(schema)
+            assert accepted(compiled({key: value for key, value in schema.items() if key[:2] == "$s"}), wrong)
+        else:
+            for grammar in (loose, compiled(schema)):
+                assert accepted(grammar, right)
+                assert not accepted(grammar, wrong)
 
 
 def test_what_is_not_kept_of_a_keyword_is_refused_by_name_or_left_out() -> None:
@@ -270,32 +270,32 @@ VALID_AND_NOT: list[tuple[Any, list[Any], list[Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("strictly", [True, False])
-def test_what_is_valid_is_accepted_and_nothing_else(strictly: bool) -> None:
-    for schema, right, wrong in VALID_AND_NOT:
-        if strictly and "minProperties" in schema:
-            continue
-        grammar = compiled(schema if strictly else leniently(schema))
-        assert [value for value in right if not accepted(grammar, value)] == [], schema
-        assert [value for value in wrong if accepted(grammar, value)] == [], schema
+def test_what_is_valid_is_accepted_and_nothing_else() -> None:
+    for strictly in [True, False]:
+        for schema, right, wrong in VALID_AND_NOT:
+            if strictly and "minProperties" in schema:
+                continue
+            grammar = compiled(schema if strictly else leniently(schema))
+            assert [value for value in right if not accepted(grammar, value)] == [], schema
+            assert [value for value in wrong if accepted(grammar, value)] == [], schema
 
 
-@pytest.mark.parametrize("form", ["{}", '{{"items": {}}}', '{{"anyOf": [{}, {{"type": "null"}}]}}'])
-def test_numbers_may_end_before_the_last_digit_of_their_bound(form: str) -> None:
-    for bounds, right, wrong in (
-        ({"minimum": 0, "maximum": 2.75}, ["2.7", "2.70", "2.75", "2.5", "2", "0.1"], ["2.76", "2.8", "-1"]),
-        ({"maximum": 12.255}, ["12.2", "12.25", "12.255", "12", "-3.5"], ["12.3", "12.26"]),
-        ({"minimum": 2.7, "maximum": 2.75}, ["2.7", "2.75", "2.71"], ["2.6", "2", "2.76"]),
-        ({"minimum": -2.75}, ["-2.7", "-2.75", "-2", "9"], ["-2.8", "-3"]),
-        ({"exclusiveMaximum": 2.75, "minimum": 1}, ["2.7", "2.74"], ["2.75", "0.5"]),
-        ({"maximum": 2.75, "multipleOf": 0.25}, ["2.5", "2.75", "-0.5"], ["2.7", "3"]),
-        ({"multipleOf": 0.125}, ["2.5", "0.375", "0.75", "3", "-0.5"], ["2.7", "0.15"]),
-        ({"multipleOf": 0.02}, ["2.5", "0.02", "1", "1.2"], ["0.03", "1.25"]),
-        ({"maximum": 2.75, "anyOf": [{"minimum": 2.71}, {"const": 1}]}, ["1", "2.72"], ["2.7", "2"]),
-    ):
-        grammar = compiled(json.loads(form.format(json.dumps({"type": "number", **bounds}))))
-        wrapped = [f"[{each}]" if "items" in form else each for each in (*right, *wrong)]
-        assert [text for text in wrapped if follows(grammar, text)] == wrapped[: len(right)], bounds
+def test_numbers_may_end_before_the_last_digit_of_their_bound() -> None:
+    for form in ["{}", '{{"items": {}}}', '{{"anyOf": [{}, {{"type": "null"}}]}}']:
+        for bounds, right, wrong in (
+            ({"minimum": 0, "maximum": 2.75}, ["2.7", "2.70", "2.75", "2.5", "2", "0.1"], ["2.76", "2.8", "-1"]),
+            ({"maximum": 12.255}, ["12.2", "12.25", "12.255", "12", "-3.5"], ["12.3", "12.26"]),
+            ({"minimum": 2.7, "maximum": 2.75}, ["2.7", "2.75", "2.71"], ["2.6", "2", "2.76"]),
+            ({"minimum": -2.75}, ["-2.7", "-2.75", "-2", "9"], ["-2.8", "-3"]),
+            ({"exclusiveMaximum": 2.75, "minimum": 1}, ["2.7", "2.74"], ["2.75", "0.5"]),
+            ({"maximum": 2.75, "multipleOf": 0.25}, ["2.5", "2.75", "-0.5"], ["2.7", "3"]),
+            ({"multipleOf": 0.125}, ["2.5", "0.375", "0.75", "3", "-0.5"], ["2.7", "0.15"]),
+            ({"multipleOf": 0.02}, ["2.5", "0.02", "1", "1.2"], ["0.03", "1.25"]),
+            ({"maximum": 2.75, "anyOf": [{"minimum": 2.71}, {"const": 1}]}, ["1", "2.72"], ["2.7", "2"]),
+        ):
+            grammar = compiled(json.loads(form.format(json.dumps({"type": "number", **bounds}))))
+            wrapped = [f"[{each}]" if "items" in form else each for each in (*right, *wrong)]
+            assert [text for text in wrapped if follows(grammar, text)] == wrapped[: len(right)], bounds
 
 
 WRONG = [

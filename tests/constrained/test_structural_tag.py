@@ -55,9 +55,8 @@ def refusal(form: Any) -> str:
     return error.value.message
 
 
-@pytest.mark.parametrize(
-    ("form", "texts", "others"),
-    [
+def test_what_a_pattern_matches_ends_with_the_constant_behind_it() -> None:
+    cases = [
         (tag("<a>", regex("[a-z<>/]+"), "</a>"), ["<a>b</a>", "<a><b></a>"], ["<a></a>", "<a>b", "<a>b</a>x"]),
         (sequence(regex("[a-z]+"), const("end")), ["aend", "abcend"], ["end", "abc"]),
         (tag("", grammar("root ::= [a-z ]+"), " end"), ["a end", "a b end"], [" end", "a en"]),
@@ -74,25 +73,22 @@ def refusal(form: Any) -> str:
             ["ab", "(aend", "(a)"],
         ),
         (tag("", grammar('root ::= "(" root ")" | [a-z]+'), "<|end|>"), ["(a)<|end|>"], ["(a)"]),
-    ],
-)
-def test_what_a_pattern_matches_ends_with_the_constant_behind_it(form: Any, texts: Any, others: Any) -> None:
-    assert allowed(form, *texts) == [True] * len(texts)
-    assert allowed(form, *others) == [False] * len(others)
+    ]
+    for form, texts, others in cases:
+        assert allowed(form, *texts) == [True] * len(texts)
+        assert allowed(form, *others) == [False] * len(others)
 
 
-@pytest.mark.parametrize(
-    ("form", "texts", "others"),
-    [
+def test_constants_that_are_empty_are_not_there() -> None:
+    cases = [
         (sequence(either(tag("A", ANY, ""), const("B")), const("END")), ["AxxEND", "BEND"], ["Axx", "B"]),
         (sequence(either(tag("A", ANY, ""), const("")), const("END")), ["AxxEND", "END"], ["Axx"]),
         (tag("A", sequence(ANY, const("")), "."), ["Ax."], ["Ax"]),
         (sequence(const(""), ANY), ["", "x"], []),
-    ],
-)
-def test_constants_that_are_empty_are_not_there(form: Any, texts: Any, others: Any) -> None:
-    assert allowed(form, *texts) == [True] * len(texts)
-    assert allowed(form, *others) == [False] * len(others)
+    ]
+    for form, texts, others in cases:
+        assert allowed(form, *texts) == [True] * len(texts)
+        assert allowed(form, *others) == [False] * len(others)
 
 
 def test_free_text_in_a_tag_needs_an_end_where_other_tags_may_follow() -> None:
@@ -152,14 +148,14 @@ def test_a_trigger_that_begins_with_another_makes_no_tag_unreachable() -> None:
     assert allowed({**form, "stop_after_first": True}, "", "x<f>1</f>", "<f>1</f>x") == [True, True, False]
 
 
-@pytest.mark.parametrize("named", [{}, {"type": "structural_tag"}])
-def test_either_form_may_name_its_type(named: dict[str, str]) -> None:
-    words = vocabulary(SPECIAL)
-    older = {"structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}], "triggers": ["<f>"]}
-    for form in (older, {"format": tag("<f>", regex("[0-9]"), "</f>")}):
-        compiled = words.backend.compile(spec_of("structural_tag", {**named, **form}))
-        assert words.allows(compiled, "<f>1</f>")
-        assert not words.allows(compiled, "<f>x</f>")
+def test_either_form_may_name_its_type() -> None:
+    for named in [{}, {"type": "structural_tag"}]:
+        words = vocabulary(SPECIAL)
+        older = {"structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}], "triggers": ["<f>"]}
+        for form in (older, {"format": tag("<f>", regex("[0-9]"), "</f>")}):
+            compiled = words.backend.compile(spec_of("structural_tag", {**named, **form}))
+            assert words.allows(compiled, "<f>1</f>")
+            assert not words.allows(compiled, "<f>x</f>")
 
 
 def test_triggers_and_special_tokens() -> None:
@@ -179,31 +175,30 @@ def test_the_text_of_a_special_token_is_not_the_token() -> None:
     assert not words.follows(compiled, list(b"<|call|>a<|end|>"))
 
 
-@pytest.mark.parametrize("separator", [", ", ""])
-def test_a_subsequence_is_in_order_and_has_what_is_required(separator: str) -> None:
-    for required in ([False, False, False], [False, True, False], [True, False, True]):
-        form = {
-            "type": "subsequence",
-            "elements": [const("a"), const("b"), const("c")],
-            "required": required,
-            "separator": separator,
-        }
-        for chosen in range(8):
-            parts = [letter for bit, letter in enumerate("abc") if chosen >> bit & 1]
-            complete = all(letter in parts for letter, must in zip("abc", required, strict=True) if must)
-            assert allowed(form, separator.join(parts)) == [complete]
-        assert allowed(form, separator.join("cba"), separator.join("abc") + separator + "c") == [False, False]
+def test_a_subsequence_is_in_order_and_has_what_is_required() -> None:
+    for separator in [", ", ""]:
+        for required in ([False, False, False], [False, True, False], [True, False, True]):
+            form = {
+                "type": "subsequence",
+                "elements": [const("a"), const("b"), const("c")],
+                "required": required,
+                "separator": separator,
+            }
+            for chosen in range(8):
+                parts = [letter for bit, letter in enumerate("abc") if chosen >> bit & 1]
+                complete = all(letter in parts for letter, must in zip("abc", required, strict=True) if must)
+                assert allowed(form, separator.join(parts)) == [complete]
+            assert allowed(form, separator.join("cba"), separator.join("abc") + separator + "c") == [False, False]
 
 
-@pytest.mark.parametrize("required", [[True], [True, 1], "x"])
-def test_a_subsequence_says_of_each_element_whether_it_is_required(required: Any) -> None:
-    form = {"type": "subsequence", "elements": [const("a"), const("b")], "required": required, "separator": ""}
-    assert "required" in refusal(form)
+def test_a_subsequence_says_of_each_element_whether_it_is_required() -> None:
+    for required in [[True], [True, 1], "x"]:
+        form = {"type": "subsequence", "elements": [const("a"), const("b")], "required": required, "separator": ""}
+        assert "required" in refusal(form)
 
 
-@pytest.mark.parametrize(
-    ("schema", "texts", "others"),
-    [
+def test_bare_strings_are_as_their_schema_asks() -> None:
+    cases = [
         ({}, ["", "a b", '"'], []),
         ({"minLength": 2, "maxLength": 3}, ["ab", "aéb", "<v>"], ["a", "abcd", ""]),
         ({"minLength": 2}, ["ab", "a" * 2000], ["a"]),
@@ -228,12 +223,11 @@ def test_a_subsequence_says_of_each_element_whether_it_is_required(required: Any
         ({"pattern": "^a|b$", **LENIENTLY}, ["ac", "cb"], []),
         ({"pattern": "^(a|b)$", **LENIENTLY}, ["a"], ["ab"]),
         ({"minLength": 2, "maxLength": 1, **LENIENTLY}, ["a"], []),
-    ],
-)
-def test_bare_strings_are_as_their_schema_asks(schema: Any, texts: list[str], others: list[str]) -> None:
-    form = tag("<v>", bare(**schema), "</v>")
-    assert allowed(form, *(f"<v>{text}</v>" for text in texts)) == [True] * len(texts)
-    assert allowed(form, *(f"<v>{text}</v>" for text in others)) == [False] * len(others)
+    ]
+    for schema, texts, others in cases:
+        form = tag("<v>", bare(**schema), "</v>")
+        assert allowed(form, *(f"<v>{text}</v>" for text in texts)) == [True] * len(texts)
+        assert allowed(form, *(f"<v>{text}</v>" for text in others)) == [False] * len(others)
 
 
 def test_a_bare_string_that_cannot_be_is_refused_in_the_words_of_its_schema() -> None:

@@ -54,9 +54,8 @@ def children() -> list[psutil.Process]:
     return [each for each in psutil.Process().children() if "bough.constrained.judge" in each.cmdline()]
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
+def test_only_plain_grammars_need_no_trial() -> None:
+    cases = [
         (spec_of("json_schema", {"type": "object", "properties": {"a": {"type": "integer"}}}), False),
         (spec_of("json_schema", {"properties": {"a": {"$ref": "#"}}}), True),
         (spec_of("json_schema", '{"\\u0070attern": "a"}'), True),
@@ -65,10 +64,9 @@ def children() -> list[psutil.Process]:
         (spec_of("regex", "a"), True),
         (spec_of("ebnf", 'root ::= "a"'), True),
         (spec_of("structural_tag", {}), True),
-    ],
-)
-def test_only_plain_grammars_need_no_trial(spec: GrammarSpec, expected: bool) -> None:
-    assert needs_trial(spec) == expected
+    ]
+    for spec, expected in cases:
+        assert needs_trial(spec) == expected
 
 
 def test_what_survives_is_compiled(tried: TrialBackend) -> None:
@@ -111,18 +109,19 @@ def test_a_child_that_answers_nonsense_is_ended(tried: TrialBackend, monkeypatch
     assert children() == []
 
 
-@pytest.mark.parametrize(
-    ("command", "problem"),
-    [(["/no/such/program"], "cannot be started"), (["/bin/false"], "has ended"), (["/bin/sleep", "9"], "in 0.2 s")],
-)
 def test_a_child_that_does_not_start_is_not_the_fault_of_the_grammar(
-    tried: TrialBackend, monkeypatch: pytest.MonkeyPatch, command: list[str], problem: str
+    tried: TrialBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "COMMAND", command)
-    monkeypatch.setattr(child_trial, "START_SECONDS", 0.2)
-    with pytest.raises(TrialUnavailable, match=problem):
-        compile_with(tried, spec_of("regex", "a"))
-    assert not [each for each in psutil.Process().children() if each.name() in ("sleep", "false")]
+    for command, problem in [
+        (["/no/such/program"], "cannot be started"),
+        (["/bin/false"], "has ended"),
+        (["/bin/sleep", "9"], "in 0.2 s"),
+    ]:
+        monkeypatch.setattr(module, "COMMAND", command)
+        monkeypatch.setattr(child_trial, "START_SECONDS", 0.2)
+        with pytest.raises(TrialUnavailable, match=problem):
+            compile_with(tried, spec_of("regex", "a"))
+        assert not [each for each in psutil.Process().children() if each.name() in ("sleep", "false")]
 
 
 def test_what_is_wrong_is_told_and_the_child_goes_on(tried: TrialBackend) -> None:
@@ -207,23 +206,21 @@ def test_the_part_at_fault_is_named_with_its_tag(monkeypatch: pytest.MonkeyPatch
     assert built == ["structural_tag", "regex", "regex", "regex"]
 
 
-@pytest.mark.parametrize(("problem", "num_built"), [("something is wrong with it", 5), (OF_THE_WHOLE[-1], 1)])
-def test_the_part_at_fault_is_looked_for_while_there_is_time_and_one_can_be(
-    monkeypatch: pytest.MonkeyPatch, problem: str, num_built: int
-) -> None:
-    judge, now = Judge(TrialSetup("", {}, bundled_vocabulary())), [0.0]
+def test_the_part_at_fault_is_looked_for_while_there_is_time_and_one_can_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    for problem, num_built in [("something is wrong with it", 5), (OF_THE_WHOLE[-1], 1)]:
+        judge, now = Judge(TrialSetup("", {}, bundled_vocabulary())), [0.0]
 
-    def build(kind: GrammarKind, source: str, num_bytes: int | None = None) -> None:
-        now[0] += 1.0
-        if kind == "structural_tag":
-            raise GrammarError(problem, kind=kind)
+        def build(kind: GrammarKind, source: str, num_bytes: int | None = None) -> None:
+            now[0] += 1.0
+            if kind == "structural_tag":
+                raise GrammarError(problem, kind=kind)
 
-    monkeypatch.setattr(judge._backend, "build", build)
-    clock = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: 0.0)
-    monkeypatch.setattr("bough.constrained.judge.time", clock)
-    verdict = judge(Case(tag_of(*["[a-z]"] * 100), 5.0))
-    assert verdict.problem == problem
-    assert now[0] == num_built
+        monkeypatch.setattr(judge._backend, "build", build)
+        clock = SimpleNamespace(monotonic=lambda: now[0], thread_time=lambda: 0.0)
+        monkeypatch.setattr("bough.constrained.judge.time", clock)
+        verdict = judge(Case(tag_of(*["[a-z]"] * 100), 5.0))
+        assert verdict.problem == problem
+        assert now[0] == num_built
 
 
 def test_children_end_with_the_backend(tried: TrialBackend) -> None:

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
+from bough.parsers.answer import StreamParser
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.dialect import Dialect, make_dialect
 from bough.parsers.tool_formats import TOOL_FORMATS
 
@@ -41,7 +42,7 @@ def parser(
     separate_reasoning: bool = True,
     thinking: bool = False,
     forced: bool = False,
-) -> OutputParser:
+) -> StreamParser:
     made = dialect.parser(
         TOOLS, parse_tools=parse_tools, separate_reasoning=separate_reasoning, thinking=thinking, forced=forced
     )
@@ -53,12 +54,12 @@ def dialect(tools: str | None, reasoning: str | None = None) -> Dialect:
     return make_dialect(None, tool_call_parser=tools, reasoning_parser=reasoning)
 
 
-def run(made: OutputParser, pieces: Iterable[str], *, cut: bool = False) -> list[ParsedEvent]:
+def run(made: StreamParser, pieces: Iterable[str], *, cut: bool = False) -> list[ParsedEvent]:
     events = [event for piece in pieces for event in made.feed(piece)]
     return merged([*events, *finish(made, cut=cut)])
 
 
-def finish(made: OutputParser, *, cut: bool = False) -> list[ParsedEvent]:
+def finish(made: StreamParser, *, cut: bool = False) -> list[ParsedEvent]:
     return [event for held in made.finish(cut=cut) for event in held]
 
 

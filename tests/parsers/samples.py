@@ -101,3 +101,6 @@ TWO_CALLS: dict[str, list[str]] = {
 
 STARTS_ANSWER = ("llama3", "llama4", "pythonic")
 """Formats of which the first form stands at the beginning of an answer only."""
+
+KINDS = [name for name in TWO_CALLS if name not in ("glm", "pythonic", "qwen", "qwen25")]
+"""Names of formats without those that are other names of one."""

@@ -130,37 +130,33 @@ def test_schemas_that_refer_to_all_of_a_large_one_have_bounds() -> None:
     assert error.value.param == "tools"
 
 
-@pytest.mark.parametrize("name", ONE_BY_ONE)
-@pytest.mark.parametrize(
-    "beyond",
-    [
+def test_single_arguments_are_held_to_what_can_be_enforced_unless_they_are_strict() -> None:
+    cases = [
         {"type": "array", "items": {"type": "integer"}, "uniqueItems": True},
         {"type": "array", "items": {"type": "integer"}, "contains": {"type": "integer"}},
         {"type": "array", "items": {"type": "integer"}, "not": {"maxItems": 0}},
-    ],
-)
-def test_single_arguments_are_held_to_what_can_be_enforced_unless_they_are_strict(name: str, beyond: Any) -> None:
-    schema = {"type": "object", "properties": {"a": beyond}}
-    assert allows(grammar_of(name, schema), written(name, {"a": [1, 1]}))
-    with pytest.raises(GrammarError, match=next(iter(beyond.keys() - {"type", "items"}))):
-        grammar_of(name, schema, strict=True)
-    others = {"type": "object", "additionalProperties": beyond}
-    assert allows(grammar_of(name, others), written(name, {"a": [1, 1]}))
+    ]
+    for name in ONE_BY_ONE:
+        for beyond in cases:
+            schema = {"type": "object", "properties": {"a": beyond}}
+            assert allows(grammar_of(name, schema), written(name, {"a": [1, 1]}))
+            with pytest.raises(GrammarError, match=next(iter(beyond.keys() - {"type", "items"}))):
+                grammar_of(name, schema, strict=True)
+            others = {"type": "object", "additionalProperties": beyond}
+            assert allows(grammar_of(name, others), written(name, {"a": [1, 1]}))
 
 
-@pytest.mark.parametrize("name", ONE_BY_ONE)
-def test_a_required_argument_without_values_is_refused_if_strict(name: str) -> None:
-    schema = {"type": "object", "properties": {"a": False, "b": {"type": "integer"}}, "required": ["a"]}
-    assert allows(grammar_of(name, schema), written(name, {"b": 1}))
-    with pytest.raises(BadRequest, match="required property 'a' of 'f' has no value") as error:
-        grammar_of(name, schema, strict=True)
-    assert error.value.param == "tools"
+def test_a_required_argument_without_values_is_refused_if_strict() -> None:
+    for name in ONE_BY_ONE:
+        schema = {"type": "object", "properties": {"a": False, "b": {"type": "integer"}}, "required": ["a"]}
+        assert allows(grammar_of(name, schema), written(name, {"b": 1}))
+        with pytest.raises(BadRequest, match="required property 'a' of 'f' has no value") as error:
+            grammar_of(name, schema, strict=True)
+        assert error.value.param == "tools"
 
 
-@pytest.mark.parametrize("name", ONE_BY_ONE)
-@pytest.mark.parametrize(
-    "keywords",
-    [
+def test_what_concerns_all_arguments_is_refused_if_strict() -> None:
+    cases = [
         {"anyOf": [{"required": ["a"]}, {"required": ["b"]}]},
         {"allOf": [{"properties": {"a": {"minimum": 3}}}]},
         {"oneOf": [{"required": ["a"]}]},
@@ -172,21 +168,26 @@ def test_a_required_argument_without_values_is_refused_if_strict(name: str) -> N
         {"dependentRequired": {"a": ["b"]}},
         {"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": {"minimum": 3}}}}},
         {"$ref": "#/$defs/nowhere"},
-    ],
-)
-def test_what_concerns_all_arguments_is_refused_if_strict(name: str, keywords: dict[str, Any]) -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, **keywords}
-    assert allows(grammar_of(name, schema), written(name, {"a": 5}))
-    with pytest.raises(BadRequest, match=r"tools: the strict schema of 'f' .*leave out '[$a-zA-Z]+'") as error:
-        grammar_of(name, schema, strict=True)
-    assert error.value.param == "tools"
+    ]
+    for name in ONE_BY_ONE:
+        for keywords in cases:
+            schema = {"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}}, **keywords}
+            assert allows(grammar_of(name, schema), written(name, {"a": 5}))
+            with pytest.raises(BadRequest, match=r"tools: the strict schema of 'f' .*leave out '[$a-zA-Z]+'") as error:
+                grammar_of(name, schema, strict=True)
+            assert error.value.param == "tools"
 
 
-@pytest.mark.parametrize("name", ONE_BY_ONE)
-def test_what_says_nothing_of_all_arguments_is_not_refused(name: str) -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"], "additionalProperties": 0}
-    idle = {"minProperties": 1, "maxProperties": 1, "allOf": [], "patternProperties": {}, "propertyNames": True}
-    assert allows(grammar_of(name, {**schema, **idle}, strict=True), written(name, {"a": 5}))
+def test_what_says_nothing_of_all_arguments_is_not_refused() -> None:
+    for name in ONE_BY_ONE:
+        schema = {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}},
+            "required": ["a"],
+            "additionalProperties": 0,
+        }
+        idle = {"minProperties": 1, "maxProperties": 1, "allOf": [], "patternProperties": {}, "propertyNames": True}
+        assert allows(grammar_of(name, {**schema, **idle}, strict=True), written(name, {"a": 5}))
 
 
 CODE = {"type": "string", "enum": ["1", "2"]}
@@ -207,56 +208,54 @@ MAYBE_STRINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ONE_BY_ONE)
-@pytest.mark.parametrize("own", [*STRINGS, *MAYBE_STRINGS])
-def test_types_are_told_by_references_and_alternatives(name: str, own: dict[str, Any]) -> None:
-    schema = {"type": "object", "properties": {"code": own}, **DEFINED}
-    assert parsed(name, schema, written(name, {"code": "1"})) == {"code": "1"}
-    if own in MAYBE_STRINGS:
-        assert parsed(name, schema, written(name, {"code": None})) == {"code": None}
+def test_types_are_told_by_references_and_alternatives() -> None:
+    for name in ONE_BY_ONE:
+        for own in [*STRINGS, *MAYBE_STRINGS]:
+            schema = {"type": "object", "properties": {"code": own}, **DEFINED}
+            assert parsed(name, schema, written(name, {"code": "1"})) == {"code": "1"}
+            if own in MAYBE_STRINGS:
+                assert parsed(name, schema, written(name, {"code": None})) == {"code": None}
 
 
-@pytest.mark.parametrize("name", ONE_BY_ONE)
-def test_types_are_told_by_patterns_of_names_and_what_the_schema_refers_to(name: str) -> None:
-    for schema in (
-        {"patternProperties": {"^c": {"type": "string"}}},
-        {"$ref": "#/$defs/all", "$defs": {"all": {"properties": {"code": CODE}}}},
-    ):
-        assert parsed(name, schema, written(name, {"code": "1"})) == {"code": "1"}
+def test_types_are_told_by_patterns_of_names_and_what_the_schema_refers_to() -> None:
+    for name in ONE_BY_ONE:
+        for schema in (
+            {"patternProperties": {"^c": {"type": "string"}}},
+            {"$ref": "#/$defs/all", "$defs": {"all": {"properties": {"code": CODE}}}},
+        ):
+            assert parsed(name, schema, written(name, {"code": "1"})) == {"code": "1"}
 
 
-@pytest.mark.parametrize("name", BARE)
-@pytest.mark.parametrize("strict", [True, False])
-@pytest.mark.parametrize("own", STRINGS)
-def test_strings_without_quotes_follow_references_and_alternatives(
-    name: str, strict: bool, own: dict[str, Any]
-) -> None:
-    schema = {"type": "object", "properties": {"code": own}, "required": ["code"], **DEFINED}
-    grammar = grammar_of(name, schema, strict=strict)
-    for value in ("1", "2"):
-        text = written(name, {"code": value})
-        assert allows(grammar, text)
-        assert parsed(name, schema, text) == {"code": value}
-    for value in ("3", '"1"', ""):
-        assert not allows(grammar, written(name, {"code": value}))
+def test_strings_without_quotes_follow_references_and_alternatives() -> None:
+    for name in BARE:
+        for strict in [True, False]:
+            for own in STRINGS:
+                schema = {"type": "object", "properties": {"code": own}, "required": ["code"], **DEFINED}
+                grammar = grammar_of(name, schema, strict=strict)
+                for value in ("1", "2"):
+                    text = written(name, {"code": value})
+                    assert allows(grammar, text)
+                    assert parsed(name, schema, text) == {"code": value}
+                for value in ("3", '"1"', ""):
+                    assert not allows(grammar, written(name, {"code": value}))
 
 
-@pytest.mark.parametrize("name", BARE)
-def test_strings_that_cannot_be_held_to_their_schema_are_refused_if_strict(name: str) -> None:
-    for own in (
-        {"type": "string", "not": {"const": "x"}},
-        {"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "a$"}]},
-        {"type": "string", "pattern": "^a", "allOf": [{"pattern": "b$"}]},
-        {"type": "string", "$ref": "#/nowhere"},
-        {"type": "string", "enum": ["axb", "c"], "pattern": "^c"},
-        {"type": "string", "maxLength": 1025},
-        {"type": "string", "allOf": [{"enum": ["axb"]}, {"format": "date"}]},
-    ):
-        schema = {"type": "object", "properties": {"a": own}}
-        assert allows(grammar_of(name, schema), written(name, {"a": "axb"}))
-        with pytest.raises(BadRequest, match="the property 'a' of 'f'") as error:
-            grammar_of(name, schema, strict=True)
-        assert error.value.param == "tools"
+def test_strings_that_cannot_be_held_to_their_schema_are_refused_if_strict() -> None:
+    for name in BARE:
+        for own in (
+            {"type": "string", "not": {"const": "x"}},
+            {"type": "string", "oneOf": [{"pattern": "^a"}, {"pattern": "a$"}]},
+            {"type": "string", "pattern": "^a", "allOf": [{"pattern": "b$"}]},
+            {"type": "string", "$ref": "#/nowhere"},
+            {"type": "string", "enum": ["axb", "c"], "pattern": "^c"},
+            {"type": "string", "maxLength": 1025},
+            {"type": "string", "allOf": [{"enum": ["axb"]}, {"format": "date"}]},
+        ):
+            schema = {"type": "object", "properties": {"a": own}}
+            assert allows(grammar_of(name, schema), written(name, {"a": "axb"}))
+            with pytest.raises(BadRequest, match="the property 'a' of 'f'") as error:
+                grammar_of(name, schema, strict=True)
+            assert error.value.param == "tools"
 
 
 def test_string_forms_are_alternatives() -> None:
@@ -273,12 +272,12 @@ def test_string_forms_are_alternatives() -> None:
     assert bare_strings.MAX_COUNTED_CHARS == MAX_COUNTED_CHARS
 
 
-@pytest.mark.parametrize("name", ONE_BY_ONE)
-def test_anchors_come_along_with_the_parts_that_refer_to_them(name: str) -> None:
-    schema = {"properties": {"a": {"$ref": "#there"}}, "$defs": {"l": {"$anchor": "there", "type": "integer"}}}
-    grammar = grammar_of(name, {"type": "object", **schema}, strict=True)
-    assert allows(grammar, written(name, {"a": 5}))
-    assert not allows(grammar, written(name, {"a": [5]}))
+def test_anchors_come_along_with_the_parts_that_refer_to_them() -> None:
+    for name in ONE_BY_ONE:
+        schema = {"properties": {"a": {"$ref": "#there"}}, "$defs": {"l": {"$anchor": "there", "type": "integer"}}}
+        grammar = grammar_of(name, {"type": "object", **schema}, strict=True)
+        assert allows(grammar, written(name, {"a": 5}))
+        assert not allows(grammar, written(name, {"a": [5]}))
 
 
 class Watched(list[Any]):
@@ -304,9 +303,8 @@ def watched(schema: Any) -> Any:
     return schema
 
 
-@pytest.mark.parametrize(
-    "schema",
-    [
+def test_schemas_without_end_say_nothing_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [
         {"$ref": "#"},
         {"anyOf": [{"$ref": "#"}, {"$ref": "#"}]},
         {"allOf": [{"$ref": "#"}] * 1000},
@@ -317,81 +315,80 @@ def watched(schema: Any) -> Any:
         {"allOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"anyOf": [False] * 1_000_000}},
         {"anyOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"type": ["number"] * 100_000}},
         {"allOf": [{"$ref": "#" + "/a" * 500_000}] * MAX_SCHEMAS},
-    ],
-)
-def test_schemas_without_end_say_nothing_soon(schema: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    deep: dict[str, Any] = watched(schema)
-    for _ in range(50_000):
-        deep = {"anyOf": [deep, {"$ref": "#"}]}
-    schemas = chars = 0
-    for owner, name in ((schema_kinds._Search, "kinds"), (string_schemas._Reader, "forms")):
+    ]
+    for schema in cases:
+        deep: dict[str, Any] = watched(schema)
+        for _ in range(50_000):
+            deep = {"anyOf": [deep, {"$ref": "#"}]}
+        schemas = chars = 0
+        for owner, name in ((schema_kinds._Search, "kinds"), (string_schemas._Reader, "forms")):
 
-        def look(self: Any, *args: Any, really: Any = getattr(owner, name)) -> Any:
-            nonlocal schemas
-            schemas += 1
-            return really(self, *args)
+            def look(self: Any, *args: Any, really: Any = getattr(owner, name)) -> Any:
+                nonlocal schemas
+                schemas += 1
+                return really(self, *args)
 
-        monkeypatch.setattr(owner, name, look)
+            monkeypatch.setattr(owner, name, look)
 
-    def unquoted(text: str) -> str:
-        nonlocal chars
-        chars += len(text)
-        return unquote(text)
+        def unquoted(text: str) -> str:
+            nonlocal chars
+            chars += len(text)
+            return unquote(text)
 
-    monkeypatch.setattr(json_pointer, "unquote", unquoted)
-    for each in (watched(schema), deep):
-        for read in (kinds_of, string_forms):
-            schemas = chars = Watched.looks = 0
-            says = read(each, each)
-            assert says == frozenset() or read is string_forms
-            assert schemas <= 2 * MAX_SCHEMAS
-            assert Watched.looks <= 2 * MAX_SCHEMAS * VALUES_LIKE_A_SCHEMA
-            assert chars <= 100 * MAX_SCHEMAS
+        monkeypatch.setattr(json_pointer, "unquote", unquoted)
+        for each in (watched(schema), deep):
+            for read in (kinds_of, string_forms):
+                schemas = chars = Watched.looks = 0
+                says = read(each, each)
+                assert says == frozenset() or read is string_forms
+                assert schemas <= 2 * MAX_SCHEMAS
+                assert Watched.looks <= 2 * MAX_SCHEMAS * VALUES_LIKE_A_SCHEMA
+                assert chars <= 100 * MAX_SCHEMAS
 
 
-@pytest.mark.parametrize("reference", [5, None, "", "other", "#x", "#/a", "#/properties/0", "#/required/9", "#/%zz"])
-def test_references_may_be_nonsense(reference: Any) -> None:
-    root = {"properties": {"a": {"$ref": reference}}, "required": ["a"], "$ref": reference}
-    assert kinds_of(root["properties"]["a"], root) == frozenset()
-    assert parsed("qwen3_coder", root, written("qwen3_coder", {"a": "1"})) == {"a": 1}
+def test_references_may_be_nonsense() -> None:
+    for reference in [5, None, "", "other", "#x", "#/a", "#/properties/0", "#/required/9", "#/%zz"]:
+        root = {"properties": {"a": {"$ref": reference}}, "required": ["a"], "$ref": reference}
+        assert kinds_of(root["properties"]["a"], root) == frozenset()
+        assert parsed("qwen3_coder", root, written("qwen3_coder", {"a": "1"})) == {"a": 1}
 
 
 MARKS = {"glm45": "</arg_value>", "glm47": "</arg_value>", "qwen3_coder": "</parameter>"}
 
 
-@pytest.mark.parametrize("name", MARKS)
-@pytest.mark.parametrize("own", [{"type": "string"}, {}, {"anyOf": [{"type": "string"}, {"const": "x"}]}])
-def test_free_text_ends_where_the_parser_takes_it_to_end(name: str, own: dict[str, Any]) -> None:
-    grammar = grammar_of(name, {"properties": {"a": own}, "required": ["a"]})
-    assert allows(grammar, written(name, {"a": "x </param> y"}))
-    assert not allows(grammar, written(name, {"a": f"x{MARKS[name]}y"}))
+def test_free_text_ends_where_the_parser_takes_it_to_end() -> None:
+    for name in MARKS:
+        for own in [{"type": "string"}, {}, {"anyOf": [{"type": "string"}, {"const": "x"}]}]:
+            grammar = grammar_of(name, {"properties": {"a": own}, "required": ["a"]})
+            assert allows(grammar, written(name, {"a": "x </param> y"}))
+            assert not allows(grammar, written(name, {"a": f"x{MARKS[name]}y"}))
 
 
-@pytest.mark.parametrize("name", MARKS)
-def test_values_that_hold_the_mark_of_their_end_are_left_out(name: str) -> None:
-    torn = f"x{MARKS[name]}y"
+def test_values_that_hold_the_mark_of_their_end_are_left_out() -> None:
+    for name in MARKS:
+        torn = f"x{MARKS[name]}y"
 
-    def schema_of(values: list[str], **fields: Any) -> dict[str, Any]:
-        return {"properties": {"a": {"enum": values}, "b": {"type": "integer"}}, **fields}
+        def schema_of(values: list[str], **fields: Any) -> dict[str, Any]:
+            return {"properties": {"a": {"enum": values}, "b": {"type": "integer"}}, **fields}
 
-    for strict in (True, False):
-        grammar = grammar_of(name, schema_of([torn, "c"], required=["a"]), strict=strict)
-        assert allows(grammar, written(name, {"a": "c"}))
-        assert not allows(grammar, written(name, {"a": torn}))
-        assert allows(grammar_of(name, schema_of([torn]), strict=strict), written(name, {"b": 1}))
-    required = schema_of([torn], required=["a"])
-    assert allows(grammar_of(name, required), written(name, {"a": "c"}))
-    with pytest.raises(BadRequest, match="required property 'a' of 'f' has no value"):
-        grammar_of(name, required, strict=True)
+        for strict in (True, False):
+            grammar = grammar_of(name, schema_of([torn, "c"], required=["a"]), strict=strict)
+            assert allows(grammar, written(name, {"a": "c"}))
+            assert not allows(grammar, written(name, {"a": torn}))
+            assert allows(grammar_of(name, schema_of([torn]), strict=strict), written(name, {"b": 1}))
+        required = schema_of([torn], required=["a"])
+        assert allows(grammar_of(name, required), written(name, {"a": "c"}))
+        with pytest.raises(BadRequest, match="required property 'a' of 'f' has no value"):
+            grammar_of(name, required, strict=True)
 
 
-@pytest.mark.parametrize("name", [*BARE, "pythonic"])
-def test_schemas_that_are_lists_are_refused(name: str) -> None:
-    reference = {"$ref": "#/$defs/x"}
-    with pytest.raises(BadRequest):
-        grammar_of(name, {"additionalProperties": [reference], "$defs": {"x": {}}})
-    with pytest.raises(BadRequest):
-        grammar_of(name, {**reference, "$defs": {"x": {"properties": {"a": [reference]}}}})
+def test_schemas_that_are_lists_are_refused() -> None:
+    for name in [*BARE, "pythonic"]:
+        reference = {"$ref": "#/$defs/x"}
+        with pytest.raises(BadRequest):
+            grammar_of(name, {"additionalProperties": [reference], "$defs": {"x": {}}})
+        with pytest.raises(BadRequest):
+            grammar_of(name, {**reference, "$defs": {"x": {"properties": {"a": [reference]}}}})
 
 
 def test_what_a_name_may_be_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -405,16 +402,14 @@ def test_what_a_name_may_be_is_found_out_once(monkeypatch: pytest.MonkeyPatch) -
     assert len(asked) == 3
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
+def test_strict_strings_of_alternatives_that_overlap_are_refused() -> None:
+    cases = [
         [{"const": "a"}, {"enum": ["a", "b"]}],
         [{"type": "string"}, {"const": "a"}],
-    ],
-)
-def test_strict_strings_of_alternatives_that_overlap_are_refused(options: list[Any]) -> None:
-    schema = {"type": "object", "properties": {"a": {"oneOf": options}}}
-    with pytest.raises(BadRequest):
-        grammar_of("qwen3_coder", schema, strict=True)
-    apart = {"type": "object", "properties": {"a": {"oneOf": [{"const": "c"}, {"enum": ["a", "b"]}]}}}
-    grammar_of("qwen3_coder", apart, strict=True)
+    ]
+    for options in cases:
+        schema = {"type": "object", "properties": {"a": {"oneOf": options}}}
+        with pytest.raises(BadRequest):
+            grammar_of("qwen3_coder", schema, strict=True)
+        apart = {"type": "object", "properties": {"a": {"oneOf": [{"const": "c"}, {"enum": ["a", "b"]}]}}}
+        grammar_of("qwen3_coder", apart, strict=True)

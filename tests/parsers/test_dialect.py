@@ -44,13 +44,13 @@ TEMPLATES = {
 }
 
 
-@pytest.mark.parametrize("family", TEMPLATES)
-def test_a_template_shows_its_dialect(family: str) -> None:
-    template, tools, thoughts = TEMPLATES[family]
-    for asked in (None, AUTO):
-        found = make_dialect(template, tool_call_parser=asked, reasoning_parser=asked)
-        assert (found.tool_format.name if found.tool_format else None) == tools
-        assert (found.reasoning_format.name if found.reasoning_format else None) == thoughts
+def test_a_template_shows_its_dialect() -> None:
+    for family in TEMPLATES:
+        template, tools, thoughts = TEMPLATES[family]
+        for asked in (None, AUTO):
+            found = make_dialect(template, tool_call_parser=asked, reasoning_parser=asked)
+            assert (found.tool_format.name if found.tool_format else None) == tools
+            assert (found.reasoning_format.name if found.reasoning_format else None) == thoughts
 
 
 def test_a_name_overrides_the_template() -> None:
@@ -71,9 +71,8 @@ def test_whoever_thinks_on_a_channel_calls_on_one() -> None:
     assert found.tool_format.name == "gpt-oss"
 
 
-@pytest.mark.parametrize(
-    ("name", "prompt", "thoughts"),
-    [
+def test_the_prompt_shows_what_becomes_of_the_thoughts() -> None:
+    cases = [
         ("qwen3", "<|im_start|>assistant\n", Thoughts.POSSIBLE),
         ("qwen3", "<|im_start|>assistant\n<think>\n", Thoughts.BEGUN),
         ("qwen3", "<|im_start|>assistant\n<think>\n\n</think>\n\n", Thoughts.NONE),
@@ -82,15 +81,13 @@ def test_whoever_thinks_on_a_channel_calls_on_one() -> None:
         ("qwen3-thinking", "<|im_start|>assistant\n", Thoughts.BEGUN),
         ("mistral", "[INST]Hi[/INST]", Thoughts.POSSIBLE),
         ("gpt-oss", "<|start|>assistant", Thoughts.POSSIBLE),
-    ],
-)
-def test_the_prompt_shows_what_becomes_of_the_thoughts(name: str, prompt: str, thoughts: Thoughts) -> None:
-    assert REASONING_FORMATS[name].thoughts(prompt) is thoughts
+    ]
+    for name, prompt, thoughts in cases:
+        assert REASONING_FORMATS[name].thoughts(prompt) is thoughts
 
 
-@pytest.mark.parametrize(
-    ("text", "prompt", "thoughts"),
-    [
+def test_an_answer_that_goes_on_is_in_thoughts_if_its_message_is() -> None:
+    cases = [
         ("It", "What does <think> do?<｜Assistant｜>It", Thoughts.NONE),
         ("It", "<｜Assistant｜><think>\nIt", Thoughts.BEGUN),
         ("It ", "<｜Assistant｜><think>\n\n</think>\n\nIt", Thoughts.NONE),
@@ -98,10 +95,9 @@ def test_the_prompt_shows_what_becomes_of_the_thoughts(name: str, prompt: str, t
         ("<think>\nHm.</think> So", "Hm.</think> So", Thoughts.NONE),
         ("", "<｜Assistant｜><think>\nHm", Thoughts.BEGUN),
         ("a text longer than what is looked at", "longer than what is looked at", Thoughts.NONE),
-    ],
-)
-def test_an_answer_that_goes_on_is_in_thoughts_if_its_message_is(text: str, prompt: str, thoughts: Thoughts) -> None:
-    assert REASONING_FORMATS["deepseek-r1"].goes_on(text, prompt) is thoughts
+    ]
+    for text, prompt, thoughts in cases:
+        assert REASONING_FORMATS["deepseek-r1"].goes_on(text, prompt) is thoughts
 
 
 def test_a_tool_may_leave_open_what_its_schema_says() -> None:
@@ -163,48 +159,49 @@ def constraint(made: Dialect, **options: Any) -> Any:
     return tag["format"]
 
 
-@pytest.mark.parametrize("name", TOOL_FORMATS)
-def test_required_calls_are_one_or_more_tags(name: str) -> None:
-    def separated(form: Any) -> Any:
-        return next(each for each in form["elements"] if "tags" in each) if "elements" in form else form
+def test_required_calls_are_one_or_more_tags() -> None:
+    for name in TOOL_FORMATS:
 
-    several = separated(constraint(dialect(name)))
-    assert several["at_least_one"] is True
-    assert several["at_most"] == (1 if name == "gpt-oss" else MAX_CALLS)
-    assert len(several["tags"]) == len(TOOLS)
-    assert separated(constraint(dialect(name), parallel=False))["at_most"] == 1
-    named = separated(constraint(dialect(name), name="now"))
-    assert named["at_most"] == 1
-    [tag] = named["tags"]
-    assert "now" in tag["begin"]
+        def separated(form: Any) -> Any:
+            return next(each for each in form["elements"] if "tags" in each) if "elements" in form else form
 
-
-@pytest.mark.parametrize("strict", [True, False])
-def test_constrained_arguments_are_an_object_and_enforced_leniently_unless_strict(strict: bool) -> None:
-    tool = ToolSpec("f", None, {"properties": {"a": {"type": "string"}}}, strict)
-    [tag] = json.loads(dialect("hermes").constraint([tool], name=None, parallel=False))["format"]["tags"]
-    schema = {"type": "object", "properties": {"a": {"type": "string"}}}
-    assert tag["content"]["json_schema"] == (schema if strict else {**LENIENTLY, **schema})
+        several = separated(constraint(dialect(name)))
+        assert several["at_least_one"] is True
+        assert several["at_most"] == (1 if name == "gpt-oss" else MAX_CALLS)
+        assert len(several["tags"]) == len(TOOLS)
+        assert separated(constraint(dialect(name), parallel=False))["at_most"] == 1
+        named = separated(constraint(dialect(name), name="now"))
+        assert named["at_most"] == 1
+        [tag] = named["tags"]
+        assert "now" in tag["begin"]
 
 
-@pytest.mark.parametrize("tools", ["hermes", "kimi_k2", "qwen3_coder", "deepseekv31", "seed_oss"])
-def test_required_calls_come_behind_thoughts_or_end_them(tools: str) -> None:
-    made = dialect(tools, "qwen3")
-    call = TWO_CALLS[tools][0]
-    for thoughts, before in ((Thoughts.BEGUN, ""), (Thoughts.POSSIBLE, "<think>")):
-        tag = made.constraint(TOOLS, name=None, parallel=True, thoughts=thoughts)
-        grammar = bundled_backend().compile(spec_of("structural_tag", tag))
-        first = call if tools not in ("qwen3_coder", "seed_oss") else call.replace("True", "true")
-        assert allows(grammar, f"{before}Hm.\n</think>\n\n{first}")
-        assert allows(grammar, f"{before}Hm. {first}")
-        assert not allows(grammar, f"{before}Hm.")
-        assert not allows(grammar, f"{before}Hm.</think>\n\nSo.")
-        assert allows(grammar, first)
-        structured = made.structured(const("7"), with_calls=TOOLS, parallel=True, thoughts=thoughts)
-        grammar = bundled_backend().compile(spec_of("structural_tag", structured))
-        for answer in ("</think>7", f"</think>{first}", first):
-            assert allows(grammar, f"{before}Hm. {answer}")
-        assert not allows(grammar, f"{before}Hm. 7")
+def test_constrained_arguments_are_an_object_and_enforced_leniently_unless_strict() -> None:
+    for strict in [True, False]:
+        tool = ToolSpec("f", None, {"properties": {"a": {"type": "string"}}}, strict)
+        [tag] = json.loads(dialect("hermes").constraint([tool], name=None, parallel=False))["format"]["tags"]
+        schema = {"type": "object", "properties": {"a": {"type": "string"}}}
+        assert tag["content"]["json_schema"] == (schema if strict else {**LENIENTLY, **schema})
+
+
+def test_required_calls_come_behind_thoughts_or_end_them() -> None:
+    for tools in ["hermes", "kimi_k2", "qwen3_coder", "deepseekv31", "seed_oss"]:
+        made = dialect(tools, "qwen3")
+        call = TWO_CALLS[tools][0]
+        for thoughts, before in ((Thoughts.BEGUN, ""), (Thoughts.POSSIBLE, "<think>")):
+            tag = made.constraint(TOOLS, name=None, parallel=True, thoughts=thoughts)
+            grammar = bundled_backend().compile(spec_of("structural_tag", tag))
+            first = call if tools not in ("qwen3_coder", "seed_oss") else call.replace("True", "true")
+            assert allows(grammar, f"{before}Hm.\n</think>\n\n{first}")
+            assert allows(grammar, f"{before}Hm. {first}")
+            assert not allows(grammar, f"{before}Hm.")
+            assert not allows(grammar, f"{before}Hm.</think>\n\nSo.")
+            assert allows(grammar, first)
+            structured = made.structured(const("7"), with_calls=TOOLS, parallel=True, thoughts=thoughts)
+            grammar = bundled_backend().compile(spec_of("structural_tag", structured))
+            for answer in ("</think>7", f"</think>{first}", first):
+                assert allows(grammar, f"{before}Hm. {answer}")
+            assert not allows(grammar, f"{before}Hm. 7")
 
 
 def test_mistral_models_are_constrained_to_the_form_that_they_know() -> None:
@@ -235,9 +232,8 @@ def test_a_tool_is_read_as_openai_describes_it() -> None:
     assert bare == ToolSpec("a", None, {"type": "object", "properties": {}}, False)
 
 
-@pytest.mark.parametrize(
-    ("tool", "param"),
-    [
+def test_what_is_wrong_with_a_tool_is_named() -> None:
+    cases = [
         (7, "tools[0]"),
         ({"type": "web_search"}, "tools[0].type"),
         ({"type": "function"}, "tools[0].function"),
@@ -256,60 +252,57 @@ def test_a_tool_is_read_as_openai_describes_it() -> None:
             "tools[0].function.parameters.properties.x",
         ),
         ({"function": {"name": "a", "parameters": {"required": [1]}}}, "tools[0].function.parameters.required"),
-    ],
-)
-def test_what_is_wrong_with_a_tool_is_named(tool: Any, param: str) -> None:
-    with pytest.raises(BadRequest) as error:
-        parse_tools([tool])
-    assert error.value.param == param
-    assert param in error.value.message
+    ]
+    for tool, param in cases:
+        with pytest.raises(BadRequest) as error:
+            parse_tools([tool])
+        assert error.value.param == param
+        assert param in error.value.message
 
 
-@pytest.mark.parametrize(
-    ("parameters", "read"),
-    [
+def test_arguments_are_an_object_however_their_schema_says_so() -> None:
+    cases = [
         ([], {"type": "object", "properties": {}}),
         ({"type": None, "properties": None, "required": None, "$defs": None, "items": None}, {}),
         ({"type": "", "properties": []}, {"type": "object"}),
         ({"type": ["object", "null"], "properties": {"x": None}}, {"type": "object", "properties": {"x": {}}}),
         ({"type": "OBJECT", "properties": {"x": {"type": "STRING"}}}, {"properties": {"x": {"type": "STRING"}}}),
         ({"type": "dict", "title": None}, {"type": "object", "title": None}),
-    ],
-)
-def test_arguments_are_an_object_however_their_schema_says_so(parameters: Any, read: dict[str, Any]) -> None:
-    (tool,) = parse_tools([{"type": "function", "function": {"name": "a", "parameters": parameters}}])
-    assert tool.arguments_schema.items() >= {"type": "object", **read}.items()
-    assert all(tool.parameters.get(key, 0) is not None for key in ("type", "properties", "required", "$defs"))
+    ]
+    for parameters, read in cases:
+        (tool,) = parse_tools([{"type": "function", "function": {"name": "a", "parameters": parameters}}])
+        assert tool.arguments_schema.items() >= {"type": "object", **read}.items()
+        assert all(tool.parameters.get(key, 0) is not None for key in ("type", "properties", "required", "$defs"))
 
 
-@pytest.mark.parametrize("name", sorted(set(TOOL_FORMATS) - {"none"}))
-def test_calls_of_carelessly_described_tools_can_be_required(name: str) -> None:
-    careless = {
-        "type": "OBJECT",
-        "properties": {
-            **{kind: {"type": kind} for kind in ("STRING", "int", "list", "any", "")},
-            **{key: {key: None} for key in ("enum", "items", "properties", "anyOf", "required", "type", "$ref")},
-            "x": None,
-        },
-        "required": ["STRING"],
-        "additionalProperties": None,
-        "$defs": [],
-    }
-    tools = parse_tools([{"type": "function", "function": {"name": "a", "parameters": careless}}])
-    constraint = dialect(name, "none").constraint(tools, name="a", parallel=False)
-    bundled_backend().compile(spec_of("structural_tag", constraint))
+def test_calls_of_carelessly_described_tools_can_be_required() -> None:
+    for name in sorted(set(TOOL_FORMATS) - {"none"}):
+        careless = {
+            "type": "OBJECT",
+            "properties": {
+                **{kind: {"type": kind} for kind in ("STRING", "int", "list", "any", "")},
+                **{key: {key: None} for key in ("enum", "items", "properties", "anyOf", "required", "type", "$ref")},
+                "x": None,
+            },
+            "required": ["STRING"],
+            "additionalProperties": None,
+            "$defs": [],
+        }
+        tools = parse_tools([{"type": "function", "function": {"name": "a", "parameters": careless}}])
+        constraint = dialect(name, "none").constraint(tools, name="a", parallel=False)
+        bundled_backend().compile(spec_of("structural_tag", constraint))
 
 
-@pytest.mark.parametrize("kind", ["string", "STRING", "str"])
-def test_strings_stand_without_quotes_whatever_their_type_is_called(kind: str) -> None:
-    parameters = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
-    tools = parse_tools([{"type": "function", "function": {"name": "f", "parameters": parameters}}])
-    for name, call in (
-        ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=x>\nRome\n</parameter>\n</function>\n</tool_call>"),
-        ("glm45", "<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>"),
-    ):
-        constraint = dialect(name, "none").constraint(tools, name="f", parallel=False)
-        assert allows(bundled_backend().compile(spec_of("structural_tag", constraint)), call)
+def test_strings_stand_without_quotes_whatever_their_type_is_called() -> None:
+    for kind in ["string", "STRING", "str"]:
+        parameters = {"type": "object", "properties": {"x": {"type": kind}}, "required": ["x"]}
+        tools = parse_tools([{"type": "function", "function": {"name": "f", "parameters": parameters}}])
+        for name, call in (
+            ("qwen3_coder", "<tool_call>\n<function=f>\n<parameter=x>\nRome\n</parameter>\n</function>\n</tool_call>"),
+            ("glm45", "<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>"),
+        ):
+            constraint = dialect(name, "none").constraint(tools, name="f", parallel=False)
+            assert allows(bundled_backend().compile(spec_of("structural_tag", constraint)), call)
 
 
 def test_two_tools_cannot_have_one_name() -> None:
@@ -328,26 +321,26 @@ SGLANG_TOOL_PARSERS = (
 SGLANG_REASONING_PARSERS = "deepseek-r1 deepseek-v3 glm45 gpt-oss kimi kimi_k2 mistral qwen3 qwen3-thinking"
 
 
-@pytest.mark.parametrize("name", SGLANG_TOOL_PARSERS.split())
-def test_tool_formats_have_the_names_that_sglang_gives_them(name: str) -> None:
-    found = make_dialect(None, tool_call_parser=name).tool_format
-    assert found is not None
-    assert found.name == name
+def test_tool_formats_have_the_names_that_sglang_gives_them() -> None:
+    for name in SGLANG_TOOL_PARSERS.split():
+        found = make_dialect(None, tool_call_parser=name).tool_format
+        assert found is not None
+        assert found.name == name
 
 
-@pytest.mark.parametrize("name", SGLANG_REASONING_PARSERS.split())
-def test_reasoning_formats_have_the_names_that_sglang_gives_them(name: str) -> None:
-    found = make_dialect(None, reasoning_parser=name).reasoning_format
-    assert found is not None
-    assert found.name == name
+def test_reasoning_formats_have_the_names_that_sglang_gives_them() -> None:
+    for name in SGLANG_REASONING_PARSERS.split():
+        found = make_dialect(None, reasoning_parser=name).reasoning_format
+        assert found is not None
+        assert found.name == name
 
 
-@pytest.mark.parametrize("name", ["minimax-m2", "step3", "gemma4", "deepseekv32", "Hermes", "hermes "])
-def test_formats_that_are_not_known_are_refused_with_those_that_are(name: str) -> None:
-    with pytest.raises(ConfigError) as error:
-        make_dialect(None, tool_call_parser=name)
-    assert name in error.value.message
-    assert ", ".join(TOOL_FORMATS) in error.value.message
+def test_formats_that_are_not_known_are_refused_with_those_that_are() -> None:
+    for name in ["minimax-m2", "step3", "gemma4", "deepseekv32", "Hermes", "hermes "]:
+        with pytest.raises(ConfigError) as error:
+            make_dialect(None, tool_call_parser=name)
+        assert name in error.value.message
+        assert ", ".join(TOOL_FORMATS) in error.value.message
 
 
 def test_tools_have_a_format_even_if_the_template_has_no_place_for_them_unless_none_is_asked_for() -> None:

@@ -6,8 +6,6 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart, ToolSpec
 from bough.parsers.json_scanner import JsonScanner
 from bough.parsers.typed_values import typed_value
@@ -27,9 +25,8 @@ def arguments(events: list[ParsedEvent]) -> str:
     return "".join(event.fragment for event in events if isinstance(event, ToolCallArguments))
 
 
-@pytest.mark.parametrize(
-    ("inside", "expected"),
-    [
+def test_objects_are_read_generously() -> None:
+    cases = [
         ('{"name": "now", "arguments": {"a": [1, {"b": "}</tool_call>"}]}}', {"a": [1, {"b": "}</tool_call>"}]}),
         ('{"arguments": {"a": 1}, "name": "now"}', {"a": 1}),
         ('{"name": "now", "parameters": {"a": 1}}', {"a": 1}),
@@ -40,17 +37,15 @@ def arguments(events: list[ParsedEvent]) -> str:
         ('{"name": "now", "arguments": {"a": "line\nbreak"}}', {"a": "line\nbreak"}),
         ('{"name": "now", "arguments": {"a": 1}', {"a": 1}),
         ('{\n  "name" : "now" ,\n  "arguments" : { "a" : 1 }\n}', {"a": 1}),
-    ],
-)
-def test_objects_are_read_generously(inside: str, expected: Any) -> None:
-    events = parsed("hermes", f"<tool_call>\n{inside}\n</tool_call>")
-    assert calls(events) == [("now", expected)]
-    assert content(events) == ""
+    ]
+    for inside, expected in cases:
+        events = parsed("hermes", f"<tool_call>\n{inside}\n</tool_call>")
+        assert calls(events) == [("now", expected)]
+        assert content(events) == ""
 
 
-@pytest.mark.parametrize(
-    "inside",
-    [
+def test_what_is_no_call_is_content() -> None:
+    cases = [
         "now",
         "[]",
         "{}",
@@ -61,11 +56,10 @@ def test_objects_are_read_generously(inside: str, expected: Any) -> None:
         '{"name": "now", "args": {}}',
         '{"arguments": {"a": 01}, "name": "now"}',
         "{'name': 'now', 'arguments': {}}",
-    ],
-)
-def test_what_is_no_call_is_content(inside: str) -> None:
-    text = f"<tool_call>{inside}</tool_call> and more"
-    assert parsed("hermes", text) == [Content(text)]
+    ]
+    for inside in cases:
+        text = f"<tool_call>{inside}</tool_call> and more"
+        assert parsed("hermes", text) == [Content(text)]
 
 
 def test_numbers_that_are_not_finite_are_strings() -> None:
@@ -131,29 +125,27 @@ def test_other_ids_look_like_openais() -> None:
     assert re.fullmatch(r"call_[0-9a-f]{24}", start.id)
 
 
-@pytest.mark.parametrize("call_id", ["functions.now:0", "now:3", "now"])
-def test_kimi_ids_are_what_the_model_writes(call_id: str) -> None:
-    text = f"<|tool_call_begin|>{call_id}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
-    [start, _] = raw_events("kimi_k2", text)
-    assert start == ToolCallStart(0, call_id, "now")
+def test_kimi_ids_are_what_the_model_writes() -> None:
+    for call_id in ["functions.now:0", "now:3", "now"]:
+        text = f"<|tool_call_begin|>{call_id}<|tool_call_argument_begin|>{{}}<|tool_call_end|>"
+        [start, _] = raw_events("kimi_k2", text)
+        assert start == ToolCallStart(0, call_id, "now")
 
 
 def ids_of(name: str, text: str) -> list[str]:
     return [event.id for event in raw_events(name, text) if isinstance(event, ToolCallStart)]
 
 
-@pytest.mark.parametrize(
-    ("name", "call", "call_id"),
-    [
+def test_every_call_of_an_answer_has_an_id_of_its_own() -> None:
+    cases = [
         ("hermes", '<tool_call>{"id": "c1", "name": "now", "arguments": {}}</tool_call>', "c1"),
         ("kimi_k2", "<|tool_call_begin|>now:0<|tool_call_argument_begin|>{}<|tool_call_end|>", "now:0"),
         ("mistral", "[TOOL_CALLS]now[CALL_ID]aB3456789[ARGS]{}", "aB3456789"),
-    ],
-)
-def test_every_call_of_an_answer_has_an_id_of_its_own(name: str, call: str, call_id: str) -> None:
-    found = ids_of(name, call * 3)
-    assert found[0] == call_id
-    assert len(set(found)) == 3
+    ]
+    for name, call, call_id in cases:
+        found = ids_of(name, call * 3)
+        assert found[0] == call_id
+        assert len(set(found)) == 3
 
 
 def test_ids_have_bounds() -> None:
@@ -169,9 +161,8 @@ def glm(key: str, value: str) -> Any:
     return found[key]
 
 
-@pytest.mark.parametrize(
-    ("key", "value", "expected"),
-    [
+def test_values_between_tags_have_the_type_of_the_schema() -> None:
+    cases = [
         ("city", "5", "5"),
         ("city", "null", "null"),
         ("city", ' a\n"b" ', ' a\n"b" '),
@@ -189,14 +180,13 @@ def glm(key: str, value: str) -> Any:
         ("tags", "[" * 500 + "]" * 500, "[" * 500 + "]" * 500),
         ("unheard", "5", 5),
         ("unheard", "five", "five"),
-    ],
-)
-def test_values_between_tags_have_the_type_of_the_schema(key: str, value: str, expected: Any) -> None:
-    if value.startswith("[[["):
-        assert str(glm(key, value)).count("[") == 500  # a list so deep, or its text
-        return
-    assert glm(key, value) == expected
-    assert type(glm(key, value)) is type(expected)
+    ]
+    for key, value, expected in cases:
+        if value.startswith("[[["):
+            assert str(glm(key, value)).count("[") == 500  # a list so deep, or its text
+            continue
+        assert glm(key, value) == expected
+        assert type(glm(key, value)) is type(expected)
 
 
 TYPED = ToolSpec(
@@ -243,25 +233,24 @@ def written(name: str, values: dict[str, str]) -> str:
     return f"[send({', '.join(f'{key}={value}' for key, value in values.items())})]"
 
 
-@pytest.mark.parametrize("name", ["glm", "glm45", "glm47", "qwen3_coder", "pythonic", "llama4"])
-@pytest.mark.parametrize("quoted", [False, True])
-def test_arguments_have_the_types_of_the_schema_whatever_they_look_like(name: str, quoted: bool) -> None:
-    shown = {name: value if isinstance(value, str) else str(value) for name, value in EXPECTED.items()}
-    shown["ids"] = '[1, "2"]'
-    if quoted:
-        if name not in ("pythonic", "llama4"):
-            return
-        shown = {key: value if value == "None" else repr(value) for key, value in shown.items()}
-    made = dialect(name).parser((TYPED,), parse_tools=True, separate_reasoning=True, thinking=False)
-    assert made is not None
-    [(called, found)] = calls(run(made, [written(name, shown)]))
-    assert called == "send"
-    assert found == {**EXPECTED, "any": "7" if quoted else 7}
+def test_arguments_have_the_types_of_the_schema_whatever_they_look_like() -> None:
+    for name in ["glm", "glm45", "glm47", "qwen3_coder", "pythonic", "llama4"]:
+        for quoted in [False, True]:
+            shown = {name: value if isinstance(value, str) else str(value) for name, value in EXPECTED.items()}
+            shown["ids"] = '[1, "2"]'
+            if quoted:
+                if name not in ("pythonic", "llama4"):
+                    continue
+                shown = {key: value if value == "None" else repr(value) for key, value in shown.items()}
+            made = dialect(name).parser((TYPED,), parse_tools=True, separate_reasoning=True, thinking=False)
+            assert made is not None
+            [(called, found)] = calls(run(made, [written(name, shown)]))
+            assert called == "send"
+            assert found == {**EXPECTED, "any": "7" if quoted else 7}
 
 
-@pytest.mark.parametrize(
-    ("literal", "kind", "expected"),
-    [
+def test_python_values_that_do_not_fit_stay_what_they_are() -> None:
+    cases = [
         ("None", "string", None),
         ("True", "string", "True"),
         ("[1]", "string", [1]),
@@ -269,11 +258,10 @@ def test_arguments_have_the_types_of_the_schema_whatever_they_look_like(name: st
         ("'1.5'", "integer", "1.5"),
         ("'2.0'", "integer", 2.0),
         ("7", "integer", 7),
-    ],
-)
-def test_python_values_that_do_not_fit_stay_what_they_are(literal: str, kind: str, expected: Any) -> None:
-    value = typed_value(literal, frozenset({kind}))
-    assert (type(value), value) == (type(expected), expected)
+    ]
+    for literal, kind, expected in cases:
+        value = typed_value(literal, frozenset({kind}))
+        assert (type(value), value) == (type(expected), expected)
 
 
 def test_strings_between_tags_are_streamed() -> None:
@@ -295,22 +283,20 @@ def test_text_between_arguments_is_content_and_the_call_goes_on() -> None:
     assert content(events) == "Well,sodone"
 
 
-@pytest.mark.parametrize(
-    ("name", "begin", "argument"),
-    [
+def test_a_call_of_which_an_argument_is_lost_has_the_others() -> None:
+    cases = [
         ("qwen3_coder", "<function=get_weather>", "<parameter={}>\n{}\n</parameter>"),
         ("glm45", "<tool_call>get_weather\n", "<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>"),
-    ],
-)
-def test_a_call_of_which_an_argument_is_lost_has_the_others(name: str, begin: str, argument: str) -> None:
-    tag = argument.partition("{")[0]
-    lost = tag + "a" * 600
-    for before, expected in (("", {}), (argument.format("days", 1), {"days": 1})):
-        events = parsed(name, begin + before + lost + "!")
-        assert calls(events) == [("get_weather", expected)]
-        assert content(events) == lost + "!"
-    cut_off = parsed(name, begin + argument.format("days", 1) + tag + "ci")
-    assert arguments(cut_off) == '{"days": 1', "the end of the answer does not complete a call"
+    ]
+    for name, begin, argument in cases:
+        tag = argument.partition("{")[0]
+        lost = tag + "a" * 600
+        for before, expected in (("", {}), (argument.format("days", 1), {"days": 1})):
+            events = parsed(name, begin + before + lost + "!")
+            assert calls(events) == [("get_weather", expected)]
+            assert content(events) == lost + "!"
+        cut_off = parsed(name, begin + argument.format("days", 1) + tag + "ci")
+        assert arguments(cut_off) == '{"days": 1', "the end of the answer does not complete a call"
 
 
 def test_glm_arguments_without_a_value_are_lost() -> None:
@@ -326,9 +312,8 @@ def test_of_an_argument_that_is_repeated_the_first_counts() -> None:
     assert content(events) == "<parameter=days>2</parameter>"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_python_that_is_more_than_literals_is_content() -> None:
+    cases = [
         "[now(x=__import__('os').system('true'))]",
         "[now(x=open('f'))]",
         "[now(x=[i for i in range(9)])]",
@@ -344,10 +329,9 @@ def test_of_an_argument_that_is_repeated_the_first_counts() -> None:
         "[now(]",
         "[link](https://example.org)",
         "[1, 2]",
-    ],
-)
-def test_python_that_is_more_than_literals_is_content(text: str) -> None:
-    assert parsed("pythonic", text) == [Content(text)]
+    ]
+    for text in cases:
+        assert parsed("pythonic", text) == [Content(text)]
 
 
 def test_python_literals_become_json() -> None:
@@ -357,9 +341,8 @@ def test_python_literals_become_json() -> None:
     assert found == {**expected, "i": r"\d"}
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "expected"),
-    [
+def test_escapes_never_make_half_a_character() -> None:
+    cases = [
         ("pythonic", r"""[now(a="\ud83d\ude00 \ud83d", b={"\ude00": 1})]""", {"a": "😀 \ufffd", "b": {"\ufffd": 1}}),
         ("hermes", r"""<tool_call>{"arguments": "{\"a\": \"\ud83d\"}", "name": "now"}</tool_call>""", {"a": "\ufffd"}),
         ("hermes", r"""<tool_call>{"id": "\ude00", "name": "now", "arguments": {"a": 1}}</tool_call>""", {"a": 1}),
@@ -373,15 +356,14 @@ def test_python_literals_become_json() -> None:
             r"<function=get_weather><parameter=tags>['\ud83d\ude00', '\ud83d']</parameter></function>",
             {"tags": ["😀", "\ufffd"]},
         ),
-    ],
-)
-def test_escapes_never_make_half_a_character(name: str, text: str, expected: Any) -> None:
-    made = parser(dialect(name))
-    events = [*made.feed(text), *finish(made)]
-    [start] = [event for event in events if isinstance(event, ToolCallStart)]
-    (start.id + payload(events)).encode()
-    [(_, found)] = calls(events)
-    assert found == (expected if isinstance(expected, dict) else {"a": expected})
+    ]
+    for name, text, expected in cases:
+        made = parser(dialect(name))
+        events = [*made.feed(text), *finish(made)]
+        [start] = [event for event in events if isinstance(event, ToolCallStart)]
+        (start.id + payload(events)).encode()
+        [(_, found)] = calls(events)
+        assert found == (expected if isinstance(expected, dict) else {"a": expected})
 
 
 def test_python_names_and_keywords_that_are_none_of_pythons() -> None:
@@ -452,9 +434,8 @@ def test_harmony_headers_are_never_shown() -> None:
             assert run(parser(dialect("gpt-oss")), [text[:at], text[at:]]) == shown, (text, at)
 
 
-@pytest.mark.parametrize(
-    ("text", "end", "done"),
-    [
+def test_json_ends_where_it_is_complete_or_wrong() -> None:
+    cases = [
         ('{"a": [1, -2.5e3, true, null, "\\u00e9\\n"]} x', 42, True),
         ("12,", 2, True),
         ("12", 2, False),
@@ -470,19 +451,18 @@ def test_harmony_headers_are_never_shown() -> None:
         ('"\\u12g"', 5, False),
         ("[" * 100_000 + "]" * 100_000, 200_000, True),
         ("1" * 5000, 1025, False),
-    ],
-)
-def test_json_ends_where_it_is_complete_or_wrong(text: str, end: int, done: bool) -> None:
-    whole = JsonScanner()
-    assert whole.scan(text, 0) == end
-    assert whole.done is done
-    assert whole.output == text[:end]
-    if len(text) < 1000:
-        pieces, stopped = JsonScanner(), 0
-        for character in text:
-            passed = pieces.scan(character, 0)
-            stopped += passed
-            if not passed:
-                break
-        assert stopped == end
-        assert pieces.done is done
+    ]
+    for text, end, done in cases:
+        whole = JsonScanner()
+        assert whole.scan(text, 0) == end
+        assert whole.done is done
+        assert whole.output == text[:end]
+        if len(text) < 1000:
+            pieces, stopped = JsonScanner(), 0
+            for character in text:
+                passed = pieces.scan(character, 0)
+                stopped += passed
+                if not passed:
+                    break
+            assert stopped == end
+            assert pieces.done is done

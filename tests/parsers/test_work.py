@@ -50,16 +50,16 @@ def work(name: str, text: str, size: int) -> int:
         return meter.chars
 
 
-@pytest.mark.parametrize("name", TOOL_FORMATS)
-def test_beginnings_of_calls_one_after_the_other(name: str) -> None:
-    for sample in TWO_CALLS[name]:
-        for end in range(1, min(len(sample), 160), 3):
-            unit = sample[:end]
-            text = unit * (CHARS // len(unit))
-            assert work(name, text, CHARS) < MAX_WORK * CHARS, unit
-    for marker in (*TOOL_FORMATS[name].triggers, *TOOL_FORMATS[name].openers):
-        text = marker * (CHARS // len(marker))
-        assert work(name, text, 7) < MAX_WORK * CHARS, marker
+def test_beginnings_of_calls_one_after_the_other() -> None:
+    for name in TOOL_FORMATS:
+        for sample in TWO_CALLS[name]:
+            for end in range(1, min(len(sample), 160), 3):
+                unit = sample[:end]
+                text = unit * (CHARS // len(unit))
+                assert work(name, text, CHARS) < MAX_WORK * CHARS, unit
+        for marker in (*TOOL_FORMATS[name].triggers, *TOOL_FORMATS[name].openers):
+            text = marker * (CHARS // len(marker))
+            assert work(name, text, 7) < MAX_WORK * CHARS, marker
 
 
 @pytest.mark.parametrize("name", TOOL_FORMATS)
@@ -74,24 +74,22 @@ def test_garbage_over_and_over(name: str, data: st.DataObject) -> None:
     assert work(name, text, data.draw(st.sampled_from([CHARS, 50]))) < MAX_WORK * len(text)
 
 
-@pytest.mark.parametrize(
-    ("name", "begin"),
-    [
+def test_what_is_too_long_to_be_held_back_is_no_call() -> None:
+    cases = [
         ("pythonic", "<|python_start|>[now(x='"),
         ("hermes", '<tool_call>{"arguments": {"a": "'),
         ("hermes", "<tool_call>" + " " * MAX_HELD_CHARS),
         ("mistral", '[TOOL_CALLS][{"arguments": {"a": "'),
         ("llama3", '{"parameters": {"a": "'),
-    ],
-)
-def test_what_is_too_long_to_be_held_back_is_no_call(name: str, begin: str) -> None:
-    text = begin + "a" * MAX_HELD_CHARS
-    made = parser(dialect(name))
-    events = [event for at in range(0, len(text), 1000) for event in made.feed(text[at : at + 1000])]
-    assert content(events).startswith(without_controls(name, begin)), "it is not held back until the end"
-    whole = run(parser(dialect(name)), [text + text])
-    assert whole == [Content(without_controls(name, text + text))]
-    assert run(parser(dialect(name)), [text[:77], text[77:] + text[:5], text[5:]]) == whole
+    ]
+    for name, begin in cases:
+        text = begin + "a" * MAX_HELD_CHARS
+        made = parser(dialect(name))
+        events = [event for at in range(0, len(text), 1000) for event in made.feed(text[at : at + 1000])]
+        assert content(events).startswith(without_controls(name, begin)), "it is not held back until the end"
+        whole = run(parser(dialect(name)), [text + text])
+        assert whole == [Content(without_controls(name, text + text))]
+        assert run(parser(dialect(name)), [text[:77], text[77:] + text[:5], text[5:]]) == whole
 
 
 def test_a_call_may_be_longer_than_what_is_held_back() -> None:
@@ -104,35 +102,33 @@ def test_a_call_may_be_longer_than_what_is_held_back() -> None:
         assert list(arguments.values()) in ([city], [[city]])
 
 
-@pytest.mark.parametrize(
-    ("name", "begin", "unit"),
-    [
+def test_what_is_held_back_to_the_end_is_read_in_pieces() -> None:
+    cases = [
         ("pythonic", '<|python_start|>[now(x="', "<|python_start|>[now(x='"),
         ("pythonic", '<|python_start|>[now(x="', "<|python_start|>[now()]"),
         ("pythonic", "<|python_start|>[now(x='''", "<|python_start|>[now(), now(), now(), now(), now()]"),
         ("hermes", '<tool_call>{"arguments": {"a": "', "<tool_call>"),
         ("kimi_k2", "<|tool_call_begin|>now", "<|tool_call_begin|>"),
-    ],
-)
-def test_what_is_held_back_to_the_end_is_read_in_pieces(name: str, begin: str, unit: str) -> None:
-    text = begin + unit * ((MAX_HELD_CHARS - 1000) // len(unit))
-    made = parser(dialect(name))
-    steps = Stream.step
-    taken = [0]
-
-    def count(stream: Stream) -> Steps[None]:
-        taken[-1] += 1
-        yield from steps(stream)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Stream, "step", count)
-        events = made.feed(text)
+    ]
+    for name, begin, unit in cases:
+        text = begin + unit * ((MAX_HELD_CHARS - 1000) // len(unit))
+        made = parser(dialect(name))
+        steps = Stream.step
         taken = [0]
-        for held in made.finish():
-            events += held
-            taken.append(0)
-    assert max(taken) <= MAX_STEPS + 1
-    assert merged(events) == run(parser(dialect(name)), [text[at : at + 50] for at in range(0, len(text), 50)])
+
+        def count(stream: Stream) -> Steps[None]:
+            taken[-1] += 1
+            yield from steps(stream)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Stream, "step", count)
+            events = made.feed(text)
+            taken = [0]
+            for held in made.finish():
+                events += held
+                taken.append(0)
+        assert max(taken) <= MAX_STEPS + 1
+        assert merged(events) == run(parser(dialect(name)), [text[at : at + 50] for at in range(0, len(text), 50)])
 
 
 def test_white_space_behind_a_call_is_not_held_back_without_end() -> None:

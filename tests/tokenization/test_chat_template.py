@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jinja2
 import pytest
 
 from bough.errors import BadRequest, ConfigError
@@ -16,6 +17,7 @@ from bough.tokenization.chat_template import (
     check_template_option,
     load_chat_template,
 )
+from bough.tokenization.template_sandbox import SandboxedTemplate
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from tests.tokenization import small_tokenizers as small
 
@@ -84,29 +86,38 @@ def template(source: str, **more: str) -> ChatTemplate:
     return ChatTemplate({"default": source, **more}, SPECIAL)
 
 
-@pytest.mark.parametrize("source", [PLAIN, ELABORATE])
-@pytest.mark.parametrize("tools", [None, TOOLS])
-@pytest.mark.parametrize("prompt", [True, False])
-@pytest.mark.parametrize("kwargs", [{}, {"enable_thinking": False}])
-def test_renders_what_transformers_renders(source: str, tools: Any, prompt: bool, kwargs: dict[str, Any]) -> None:
-    from transformers.utils.chat_template_utils import render_jinja_template
+def test_renders_what_transformers_renders() -> None:
+    for source in [PLAIN, ELABORATE]:
+        for tools in [None, TOOLS]:
+            for prompt in [True, False]:
+                for kwargs in [{}, {"enable_thinking": False}]:
+                    from transformers.utils.chat_template_utils import render_jinja_template
 
-    [expected], _ = render_jinja_template(
-        [CHAT], tools, chat_template=source, add_generation_prompt=prompt, bos_token="<s>", eos_token="</s>", **kwargs
-    )
-    assert template(source).render(CHAT, tools=tools, add_generation_prompt=prompt, kwargs=kwargs) == expected
+                    [expected], _ = render_jinja_template(
+                        [CHAT],
+                        tools,
+                        chat_template=source,
+                        add_generation_prompt=prompt,
+                        bos_token="<s>",
+                        eos_token="</s>",
+                        **kwargs,
+                    )
+                    assert (
+                        template(source).render(CHAT, tools=tools, add_generation_prompt=prompt, kwargs=kwargs)
+                        == expected
+                    )
 
 
-@pytest.mark.parametrize("source", [PLAIN, ELABORATE, "{% for m in messages %}<{{ m.content | trim }}>{% endfor %}"])
-@pytest.mark.parametrize("ending", ["Well, ", "Well,", "a\n\n"])
-def test_continues_a_message_where_transformers_does(source: str, ending: str) -> None:
-    from transformers.utils.chat_template_utils import render_jinja_template
+def test_continues_a_message_where_transformers_does() -> None:
+    for source in [PLAIN, ELABORATE, "{% for m in messages %}<{{ m.content | trim }}>{% endfor %}"]:
+        for ending in ["Well, ", "Well,", "a\n\n"]:
+            from transformers.utils.chat_template_utils import render_jinja_template
 
-    chat = [*CHAT, {"role": "assistant", "content": ending}]
-    [expected], _ = render_jinja_template(
-        [chat], chat_template=source, continue_final_message=True, bos_token="<s>", eos_token="</s>"
-    )
-    assert template(source).render(chat, continue_final_message=True) == expected
+            chat = [*CHAT, {"role": "assistant", "content": ending}]
+            [expected], _ = render_jinja_template(
+                [chat], chat_template=source, continue_final_message=True, bos_token="<s>", eos_token="</s>"
+            )
+            assert template(source).render(chat, continue_final_message=True) == expected
 
 
 def test_a_message_without_text_cannot_be_continued() -> None:
@@ -123,9 +134,8 @@ def test_what_a_template_raises_is_told_to_the_client() -> None:
     assert error.value.param == "messages"
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_an_error_in_the_template_is_the_requests_not_the_servers() -> None:
+    cases = [
         "{{ messages[0].content.nothing.at_all }}",
         "{{ messages[7].content + 'x' }}",
         "{{ 1 // 0 }}",
@@ -134,11 +144,10 @@ def test_what_a_template_raises_is_told_to_the_client() -> None:
         "{{ ''.__class__.__mro__ }}{{ messages.__class__.__base__.__subclasses__() }}",
         "{{ messages.append(1) }}",
         "{{ cycler.__init__.__globals__ }}",
-    ],
-)
-def test_an_error_in_the_template_is_the_requests_not_the_servers(source: str) -> None:
-    with pytest.raises(BadRequest):
-        template(source).render(CHAT)
+    ]
+    for source in cases:
+        with pytest.raises(BadRequest):
+            template(source).render(CHAT)
 
 
 def test_deeply_nested_messages_are_an_error() -> None:
@@ -149,9 +158,8 @@ def test_deeply_nested_messages_are_an_error() -> None:
         template("{{ messages | tojson }}").render([{"role": "user", "content": "a", "extra": deep}])
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
+def test_a_template_cannot_take_all_time_or_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    cases = [
         "{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}",
         "{% for a in range(100000) %}{% for b in range(100000) %}{% if b %}{% continue %}{% endif %}"
         "{% endfor %}{% endfor %}",
@@ -199,15 +207,14 @@ def test_deeply_nested_messages_are_an_error() -> None:
         "{% set s = 'x' * 900000 %}{{ ([s] * 999) | string }}",
         "{% set s = 'x' * 900000 %}{{ 'a' ~ {'a': [s] * 999} }}",
         "{% set ns = namespace(s=[1]) %}{% for i in range(40) %}{% set ns.s = [ns.s, ns.s] %}{% endfor %}{{ ns.s }}",
-    ],
-)
-def test_a_template_cannot_take_all_time_or_memory(source: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template_budget, "MAX_RENDER_SECONDS", 0.02)
-    compiled = template(source)
-    begin = time.thread_time()
-    with pytest.raises(BadRequest):
-        compiled.render(CHAT)
-    assert time.thread_time() - begin < 2.0
+    ]
+    for source in cases:
+        monkeypatch.setattr(template_budget, "MAX_RENDER_SECONDS", 0.02)
+        compiled = SandboxedTemplate(source)
+        begin = time.thread_time()
+        with pytest.raises((jinja2.TemplateError, OverflowError, TypeError)):
+            compiled.render({"messages": CHAT})
+        assert time.thread_time() - begin < 2.0
 
 
 def test_a_long_conversation_is_rendered() -> None:
@@ -215,13 +222,11 @@ def test_a_long_conversation_is_rendered() -> None:
     assert template(ELABORATE).render(chat).count("word") == 100_000
 
 
-@pytest.mark.parametrize(
-    "name", ["messages", "tools", "chat_template", "add_generation_prompt", "tokenize", "bos_token"]
-)
-def test_variables_with_a_meaning_cannot_be_set_by_the_client(name: str) -> None:
-    with pytest.raises(BadRequest) as error:
-        template(PLAIN).render(CHAT, kwargs={name: "x"})
-    assert error.value.param == f"chat_template_kwargs.{name}"
+def test_variables_with_a_meaning_cannot_be_set_by_the_client() -> None:
+    for name in ["messages", "tools", "chat_template", "add_generation_prompt", "tokenize", "bos_token"]:
+        with pytest.raises(BadRequest) as error:
+            template(PLAIN).render(CHAT, kwargs={name: "x"})
+        assert error.value.param == f"chat_template_kwargs.{name}"
 
 
 def test_the_tool_template_is_taken_for_requests_with_tools() -> None:
@@ -247,9 +252,8 @@ EITHER_FOR_USERS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("source", "content", "shown"),
-    [
+def test_content_is_given_in_the_form_that_the_template_takes() -> None:
+    cases = [
         (PLAIN, PARTS, "[user]one\ntwo\n>"),
         ("{{ messages[0].content.strip() }}", PARTS, "one\ntwo"),
         ("{{ messages | tojson }}", PARTS, '[{"role": "user", "content": "one\\ntwo"}]'),
@@ -259,10 +263,9 @@ EITHER_FOR_USERS = (
         (EITHER, "one", "[user]one"),
         (PLAIN, None, "[user]\n>"),
         (PLAIN, [], "[user]\n>"),
-    ],
-)
-def test_content_is_given_in_the_form_that_the_template_takes(source: str, content: Any, shown: str) -> None:
-    assert template(source).render([{"role": "user", "content": content}]) == shown
+    ]
+    for source, content, shown in cases:
+        assert template(source).render([{"role": "user", "content": content}]) == shown
 
 
 def test_the_form_of_content_is_found_for_each_role() -> None:
@@ -270,19 +273,17 @@ def test_the_form_of_content_is_found_for_each_role() -> None:
     assert template(EITHER_FOR_USERS).render(chat) == "[system]one\ntwo[user]onetwo"
 
 
-@pytest.mark.parametrize(
-    ("content", "param"),
-    [
+def test_content_that_is_not_text_is_refused_naming_it() -> None:
+    cases = [
         ([{"type": "image_url", "image_url": {"url": "x"}}], "messages[0].content[0]"),
         ([PARTS[0], {"type": "text"}], "messages[0].content[1]"),
         (["text"], "messages[0].content[0]"),
         (7, "messages[0].content"),
-    ],
-)
-def test_content_that_is_not_text_is_refused_naming_it(content: Any, param: str) -> None:
-    with pytest.raises(BadRequest) as error:
-        template(EITHER).render([{"role": "user", "content": content}])
-    assert error.value.param == param
+    ]
+    for content, param in cases:
+        with pytest.raises(BadRequest) as error:
+            template(EITHER).render([{"role": "user", "content": content}])
+        assert error.value.param == param
 
 
 def test_rendering_changes_nothing_in_the_messages() -> None:
@@ -297,20 +298,20 @@ def test_no_messages_are_refused() -> None:
         template(PLAIN).render([])
 
 
-@pytest.mark.parametrize("name", sorted(BUILTIN_TEMPLATES.keys() - {RERANKER_TEMPLATE}))
-def test_builtin_templates_show_every_message_once_and_open_the_answer(name: str) -> None:
-    tokenizer = Tokenizer(small.byte_level_bpe(), special=SPECIAL)
-    chat_template = load_chat_template(tokenizer, name)
-    assert chat_template is not None
-    text = chat_template.render(CHAT)
-    places = [text.index(message["content"]) for message in CHAT]
-    assert places == sorted(places)
-    assert all(text.count(message["content"]) == 1 for message in CHAT)
-    assert "<s>" not in text
-    assert chat_template.render(CHAT, add_generation_prompt=False).startswith(text[: places[-1]])
-    assert chat_template.render(
-        [*CHAT, {"role": "assistant", "content": "It is"}], continue_final_message=True
-    ).endswith("It is")
+def test_builtin_templates_show_every_message_once_and_open_the_answer() -> None:
+    for name in sorted(BUILTIN_TEMPLATES.keys() - {RERANKER_TEMPLATE}):
+        tokenizer = Tokenizer(small.byte_level_bpe(), special=SPECIAL)
+        chat_template = load_chat_template(tokenizer, name)
+        assert chat_template is not None
+        text = chat_template.render(CHAT)
+        places = [text.index(message["content"]) for message in CHAT]
+        assert places == sorted(places)
+        assert all(text.count(message["content"]) == 1 for message in CHAT)
+        assert "<s>" not in text
+        assert chat_template.render(CHAT, add_generation_prompt=False).startswith(text[: places[-1]])
+        assert chat_template.render(
+            [*CHAT, {"role": "assistant", "content": "It is"}], continue_final_message=True
+        ).endswith("It is")
 
 
 SYSTEMS = [
@@ -341,14 +342,14 @@ LAST_SYSTEM = """\
 {%- endfor %}"""
 
 
-@pytest.mark.parametrize("source", [*sorted(BUILTIN_TEMPLATES.keys() - {RERANKER_TEMPLATE}), ONE_SYSTEM, LAST_SYSTEM])
-def test_no_system_message_is_lost_among_several(source: str) -> None:
-    builtin = BUILTIN_TEMPLATES.get(source)
-    template = ChatTemplate({"default": source if builtin is None else builtin.read_text()}, SPECIAL)
-    text = template.render(SYSTEMS)
-    places = [text.index(said) for said in SAID]
-    assert places == sorted(places)
-    assert all(text.count(said) == 1 for said in SAID)
+def test_no_system_message_is_lost_among_several() -> None:
+    for source in [*sorted(BUILTIN_TEMPLATES.keys() - {RERANKER_TEMPLATE}), ONE_SYSTEM, LAST_SYSTEM]:
+        builtin = BUILTIN_TEMPLATES.get(source)
+        template = ChatTemplate({"default": source if builtin is None else builtin.read_text()}, SPECIAL)
+        text = template.render(SYSTEMS)
+        places = [text.index(said) for said in SAID]
+        assert places == sorted(places)
+        assert all(text.count(said) == 1 for said in SAID)
 
 
 def test_system_messages_stay_where_the_template_has_a_place_for_them() -> None:

@@ -107,25 +107,25 @@ def conversation(arguments: Any, content: str | None) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("given", [ARGUMENTS, json.dumps(ARGUMENTS, ensure_ascii=False)])
-@pytest.mark.parametrize("content", [None, "", "Let me see."])
-def test_calls_reach_the_template_in_the_form_that_it_takes(family: str, given: Any, content: str | None) -> None:
-    from transformers.utils.chat_template_utils import render_jinja_template
+def test_calls_reach_the_template_in_the_form_that_it_takes() -> None:
+    for family in FAMILIES:
+        for given in [ARGUMENTS, json.dumps(ARGUMENTS, ensure_ascii=False)]:
+            for content in [None, "", "Let me see."]:
+                from transformers.utils.chat_template_utils import render_jinja_template
 
-    source, arguments, empty = FAMILIES[family]
-    [expected], _ = render_jinja_template(
-        [conversation(arguments, empty if content is None else content)],
-        TOOLS,
-        chat_template=source,
-        add_generation_prompt=True,
-        bos_token="<s>",
-        eos_token="</s>",
-    )
-    made = ChatTemplate({"default": source}, SPECIAL)
-    assert made.render(conversation(given, content), tools=TOOLS) == expected
-    assert "'city'" not in expected
-    assert '\\"city' not in expected
+                source, arguments, empty = FAMILIES[family]
+                [expected], _ = render_jinja_template(
+                    [conversation(arguments, empty if content is None else content)],
+                    TOOLS,
+                    chat_template=source,
+                    add_generation_prompt=True,
+                    bos_token="<s>",
+                    eos_token="</s>",
+                )
+                made = ChatTemplate({"default": source}, SPECIAL)
+                assert made.render(conversation(given, content), tools=TOOLS) == expected
+                assert "'city'" not in expected
+                assert '\\"city' not in expected
 
 
 def test_arguments_that_are_no_json_are_shown_as_they_are() -> None:
@@ -135,22 +135,18 @@ def test_arguments_that_are_no_json_are_shown_as_they_are() -> None:
         ChatTemplate({"default": LIKE_GLM}, SPECIAL).render(conversation('{"city": "Ü', None))
 
 
-@pytest.mark.parametrize(
-    ("source", "change", "message"),
-    [
+def test_what_a_template_says_about_calls_is_told_to_the_client() -> None:
+    cases = [
         (LIKE_MISTRAL, {"id": "call_1"}, "ids have nine characters"),
         (LIKE_LLAMA, {"twice": True}, "This model only supports single tool-calls at once!"),
-    ],
-)
-def test_what_a_template_says_about_calls_is_told_to_the_client(
-    source: str, change: dict[str, Any], message: str
-) -> None:
-    chat = conversation(ARGUMENTS, None)
-    [call] = chat[1]["tool_calls"]
-    chat[1]["tool_calls"] = [call, call] if change.pop("twice", False) else [{**call, **change}]
-    with pytest.raises(BadRequest) as error:
-        ChatTemplate({"default": source}, SPECIAL).render(chat)
-    assert error.value.message == message
+    ]
+    for source, change, message in cases:
+        chat = conversation(ARGUMENTS, None)
+        [call] = chat[1]["tool_calls"]
+        chat[1]["tool_calls"] = [call, call] if change.pop("twice", False) else [{**call, **change}]
+        with pytest.raises(BadRequest) as error:
+            ChatTemplate({"default": source}, SPECIAL).render(chat)
+        assert error.value.message == message
 
 
 def test_rendering_calls_changes_nothing_in_the_messages() -> None:

@@ -43,14 +43,14 @@ def with_tools(reads: str) -> ChatTemplate:
     return template(listed + MESSAGES)
 
 
-@pytest.mark.parametrize("member", READS)
-def test_a_member_that_a_template_reads_is_there_if_empty(member: tuple[str, str]) -> None:
-    made = with_tools(READS[member])
-    shown = made.render([QUESTION], tools=BARE)
-    assert shown.endswith("<user>a")
-    assert all(f"[{name}" in shown for name in "fgh")
-    assert "None" not in shown.replace("h(None)", "")
-    assert "(string)" in with_tools(READS["property", "type"]).render([QUESTION], tools=[WHOLE])
+def test_a_member_that_a_template_reads_is_there_if_empty() -> None:
+    for member in READS:
+        made = with_tools(READS[member])
+        shown = made.render([QUESTION], tools=BARE)
+        assert shown.endswith("<user>a")
+        assert all(f"[{name}" in shown for name in "fgh")
+        assert "None" not in shown.replace("h(None)", "")
+        assert "(string)" in with_tools(READS["property", "type"]).render([QUESTION], tools=[WHOLE])
 
 
 def test_what_no_template_asks_for_is_not_added() -> None:
@@ -92,17 +92,17 @@ THOUGHTS = {
 }
 
 
-@pytest.mark.parametrize("name", THOUGHTS)
-def test_earlier_thoughts_come_under_the_name_that_the_template_reads(name: str) -> None:
-    text = (
-        "{%- if m.content is string %}{{- m.content }}{%- else %}"
-        "{%- for p in m.content or [] if p.type == 'text' %}{{- p.text }}{%- endfor %}{%- endif %}"
-    )
-    made = template(f"{{%- for m in messages %}}{{{{- '<' ~ m.role ~ '>' }}}}{THOUGHTS[name]}{text}{{%- endfor %}}")
-    call = {"id": "probe7f3a", "type": "function", "function": {"name": "f", "arguments": {}}}
-    answer = {"role": "assistant", "content": "b", "reasoning_content": "Hm.", "tool_calls": [call]}
-    assert made.render([QUESTION, answer]) == "<user>a<assistant><t>Hm.</t>b"
-    assert made.render([QUESTION, {"role": "assistant", "content": "b"}]) == "<user>a<assistant>b"
+def test_earlier_thoughts_come_under_the_name_that_the_template_reads() -> None:
+    for name in THOUGHTS:
+        text = (
+            "{%- if m.content is string %}{{- m.content }}{%- else %}"
+            "{%- for p in m.content or [] if p.type == 'text' %}{{- p.text }}{%- endfor %}{%- endif %}"
+        )
+        made = template(f"{{%- for m in messages %}}{{{{- '<' ~ m.role ~ '>' }}}}{THOUGHTS[name]}{text}{{%- endfor %}}")
+        call = {"id": "probe7f3a", "type": "function", "function": {"name": "f", "arguments": {}}}
+        answer = {"role": "assistant", "content": "b", "reasoning_content": "Hm.", "tool_calls": [call]}
+        assert made.render([QUESTION, answer]) == "<user>a<assistant><t>Hm.</t>b"
+        assert made.render([QUESTION, {"role": "assistant", "content": "b"}]) == "<user>a<assistant>b"
 
 
 def test_a_template_that_shows_no_thoughts_is_left_alone() -> None:
