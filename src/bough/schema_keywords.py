@@ -124,6 +124,17 @@ IN_PLACE = ("allOf", "anyOf", "oneOf")
 
 JSON_TYPES = ("null", "boolean", "number", "integer", "string", "array", "object")
 
+TYPE_OF_PYTHON: dict[type, str] = {
+    type(None): "null",
+    bool: "boolean",
+    float: "number",
+    int: "integer",
+    str: "string",
+    list: "array",
+    dict: "object",
+}
+"""JSON type of a decoded value, by its Python type."""
+
 ANY_TYPE = ("any", "")
 """Type names that allow any value in lenient schemas."""
 

@@ -135,34 +135,6 @@ class GrammarCache:
             num_bytes -= dropped.num_bytes
 
 
-class FailedGrammars:
-    """Grammars that could not be compiled, for a while."""
-
-    def __init__(self) -> None:
-        self._errors: OrderedDict[bytes, tuple[float, GrammarError]] = OrderedDict()
-
-    def get(self, spec: GrammarSpec) -> GrammarError | None:
-        """Why a grammar has failed, if it has lately."""
-        self._forget()
-        until, error = self._errors.get(_key(spec), (0.0, None))
-        return error if time.monotonic() < until else None
-
-    def put(self, spec: GrammarSpec, error: GrammarError) -> None:
-        """Remember an error."""
-        self._forget()
-        key = _key(spec)
-        self._errors.pop(key, None)
-        self._errors[key] = (time.monotonic() + FAILED_SECONDS, error)
-        while len(self._errors) > FAILED_ENTRIES:
-            self._errors.popitem(last=False)
-
-    def _forget(self) -> None:
-        """Let go of those whose time is up; the oldest come first."""
-        now = time.monotonic()
-        while self._errors and next(iter(self._errors.values()))[0] <= now:
-            self._errors.popitem(last=False)
-
-
 @dataclass(eq=False)
 class _Lane:
     """A queue, and the thread that works on it.
@@ -216,7 +188,8 @@ class GrammarCompiler:
         self._on_close = on_close
         self.cache = GrammarCache() if cache is None else cache
         self._held = HeldBytes() if held is None else held
-        self._failed = FailedGrammars()
+        self._failed: OrderedDict[bytes, tuple[float, GrammarError]] = OrderedDict()
+        """Errors of grammars by key, and until when they are remembered, the oldest first."""
         self._jobs: dict[GrammarSpec, CompileJob] = {}
         self._changed = threading.Condition()
         # Shared with the workers, under the lock of the condition:
@@ -241,13 +214,13 @@ class GrammarCompiler:
         known = self._jobs.get(spec)
         if known is not None:
             return known
-        job = CompileJob(spec, error=self._failed.get(spec))
+        job = CompileJob(spec, error=self._failure_of(spec))
         if job.error is None:
             try:
                 job.grammar = self.cache.get(spec)
             except GrammarError as error:
                 job.error = error
-                self._failed.put(spec, error)
+                self._remember_failure(spec, error)
         if job.done:
             return job
         self._jobs[spec] = job
@@ -287,7 +260,7 @@ class GrammarCompiler:
             if job.grammar is not None:
                 self.cache.put(job.spec, job.grammar)
             elif isinstance(job.error, GrammarError):
-                self._failed.put(job.spec, job.error)
+                self._remember_failure(job.spec, job.error)
         return ended
 
     def wait(self, timeout_s: float) -> None:
@@ -309,6 +282,19 @@ class GrammarCompiler:
     def num_stuck(self) -> int:
         """Threads that are left to themselves."""
         return sum(lane.num_stuck for lane in self._lanes)
+
+    def _failure_of(self, spec: GrammarSpec) -> GrammarError | None:
+        """Return the error of a grammar that could not be compiled lately; forget those whose time is up."""
+        while self._failed and next(iter(self._failed.values()))[0] <= time.monotonic():
+            self._failed.popitem(last=False)
+        return self._failed.get(_key(spec), (0.0, None))[1]
+
+    def _remember_failure(self, spec: GrammarSpec, error: GrammarError) -> None:
+        key = _key(spec)
+        self._failed.pop(key, None)
+        self._failed[key] = (time.monotonic() + FAILED_SECONDS, error)
+        if len(self._failed) > FAILED_ENTRIES:
+            self._failed.popitem(last=False)
 
     def _queue(self, job: CompileJob, lane: _Lane) -> None:
         job.queued_at, job.started_at = time.monotonic(), None

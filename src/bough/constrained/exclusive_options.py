@@ -9,6 +9,8 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from bough.schema_keywords import TYPE_OF_PYTHON
+
 MAX_ONE_OF = 512
 """Most alternatives that are compared with each other."""
 
@@ -82,13 +84,9 @@ def _disjoint(sets: list[set[str] | None]) -> bool:
 
 
 def _type_of(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return "string"
-    return "object" if isinstance(value, dict) else "array" if isinstance(value, list) else "number"
+    """Return the JSON type of a value; integers are numbers, since 1 and 1.0 are equal."""
+    kind = TYPE_OF_PYTHON[type(value)]
+    return "number" if kind == "integer" else kind
 
 
 def _canonical(value: Any) -> str:

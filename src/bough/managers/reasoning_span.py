@@ -10,7 +10,7 @@ import msgspec
 
 from bough.config.server_args import ServerArgs
 from bough.ipc.messages import FinishReason, ThoughtMarkers
-from bough.parsers.base import OutputParser
+from bough.parsers.answer import StreamParser
 from bough.parsers.dialect import Dialect, make_dialect
 from bough.parsers.harmony import FINAL_CHANNEL
 from bough.parsers.reasoning import ReasoningFormat
@@ -95,7 +95,7 @@ class ReasoningSpan:
 
     __slots__ = ("_bytes", "_counter", "_decode", "_parser")
 
-    def __init__(self, markers: ReasoningMarkers, *, inside: bool, parser: OutputParser | None = None) -> None:
+    def __init__(self, markers: ReasoningMarkers, *, inside: bool, parser: StreamParser | None = None) -> None:
         if parser is None:
             dialect = Dialect(reasoning_format=markers.format)
             parser = dialect.parser((), parse_tools=False, separate_reasoning=True, thinking=inside)

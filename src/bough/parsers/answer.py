@@ -14,7 +14,10 @@ SLICE_CHARS = 4096
 
 
 class StreamParser:
-    """Feeds a reader of a :class:`Stream`.
+    """Takes one answer apart while it comes in: feeds a reader of a :class:`Stream`.
+
+    The places at which the text is cut into deltas make no difference: the events of the same kind, joined, are the
+    same. Nothing that a model writes makes a parser raise.
 
     Args:
         reader: reads all of the stream it is given.
@@ -28,7 +31,7 @@ class StreamParser:
         next(self._reading)
 
     def feed(self, text: str) -> list[ParsedEvent]:
-        """See :class:`~bough.parsers.base.OutputParser`."""
+        """Return the events that are certain after some more text."""
         stream = self._stream
         if not text:
             return []
@@ -49,7 +52,12 @@ class StreamParser:
         return events
 
     def finish(self, *, cut: bool = False) -> Iterator[list[ParsedEvent]]:
-        """See :class:`~bough.parsers.base.OutputParser`."""
+        """Yield what was held back, after the last text; in pieces, between which others may run.
+
+        Args:
+            cut: the answer has ended where the model did not mean it to. What is only the beginning of a call is left
+                out then; else it is content, unless its arguments have begun.
+        """
         self._stream.ended, self._stream.cut = True, cut
         yield self._read_on()
         while self._stream.tired:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import NoneType
-from typing import Any, Protocol
+from typing import Any
 
 from bough.errors import BadRequest
 from bough.sampling.sampling_params import LENIENTLY
@@ -186,22 +186,3 @@ def _may_be_object(kind: Any) -> bool:
 
 def _bad(where: str, problem: str) -> BadRequest:
     return BadRequest(f"{where} {problem}", param=where, code="invalid_value")
-
-
-class OutputParser(Protocol):
-    """Takes one answer apart while it comes in.
-
-    Where the text is cut into deltas makes no difference: the events of the same kind, joined, are the same. Nothing
-    that a model writes makes a parser raise.
-    """
-
-    def feed(self, text: str) -> list[ParsedEvent]:
-        """What is certain after some more text."""
-
-    def finish(self, *, cut: bool = False) -> Iterator[list[ParsedEvent]]:
-        """What was held back, after the last text; in pieces, between which others may have their turn.
-
-        Args:
-            cut: whether the answer has ended where the model did not mean it to. What is only the beginning of a call
-                is left out then; else it is content, unless its arguments have begun.
-        """

@@ -7,14 +7,15 @@ template has in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from bough import plugins
 from bough.errors import ConfigError
 from bough.parsers.answer import StreamParser, read_answer
-from bough.parsers.base import OutputParser, ToolSpec
+from bough.parsers.base import ToolSpec
 from bough.parsers.detection import detect_reasoning_format, detect_tool_format
 from bough.parsers.harmony import HarmonyFormat, final_message
 from bough.parsers.json_calls import JsonArrayFormat
@@ -86,7 +87,7 @@ class Dialect:
         separate_reasoning: bool,
         thinking: bool,
         forced: bool = False,
-    ) -> OutputParser | None:
+    ) -> StreamParser | None:
         """A parser for one answer.
 
         Args:
@@ -100,37 +101,28 @@ class Dialect:
         Returns:
             ``None`` if all of the answer is content.
         """
-        if self.on_channels:
-            harmony = HarmonyFormat(separate_reasoning=separate_reasoning)
-            return StreamParser(
-                partial(
-                    read_answer,
-                    reasoning=None,
-                    inside_reasoning=False,
-                    separate_reasoning=separate_reasoning,
-                    format_=harmony,
-                    tools=tools if parse_tools else (),
-                    forced=forced,
-                    controls=harmony.controls,
-                )
-            )
+        format_, reasoning = self.tool_format or (_JSON_ARRAY if forced else None), self.reasoning_format
         controls = () if self.tool_format is None else self.tool_format.controls
-        format_ = self.tool_format or (_JSON_ARRAY if forced else None)
-        if not (parse_tools and tools):
+        if self.on_channels:
+            format_, reasoning = HarmonyFormat(separate_reasoning=separate_reasoning), None
+            controls = format_.controls
+            tools = tools if parse_tools else ()
+        elif not (parse_tools and tools):
             format_ = None
-        if format_ is None and (self.reasoning_format is None or not separate_reasoning):
+        if format_ is None and (reasoning is None or not separate_reasoning):
             return None
-        reader = partial(
-            read_answer,
-            reasoning=self.reasoning_format,
-            inside_reasoning=thinking,
-            separate_reasoning=separate_reasoning,
-            format_=format_,
-            tools=tools,
-            forced=forced,
-            controls=controls,
+        return StreamParser(
+            partial(
+                read_answer,
+                reasoning=reasoning,
+                inside_reasoning=thinking,
+                separate_reasoning=separate_reasoning,
+                format_=format_,
+                tools=tools,
+                forced=forced,
+                controls=controls,
+            )
         )
-        return StreamParser(reader)
 
     def constraint(
         self, tools: Sequence[ToolSpec], *, name: str | None, parallel: bool, thoughts: Thoughts = Thoughts.POSSIBLE
@@ -262,41 +254,43 @@ def make_tool_dialect(
 
 
 def find_tool_format(name: str) -> ToolFormat:
-    """The format of this name.
+    """Return the format of this name.
 
     Raises:
         ConfigError: if there is none.
     """
-    if name in TOOL_FORMATS:
-        return TOOL_FORMATS[name]
-    if name in plugins.declared(plugins.TOOL_PARSERS):
-        found: ToolFormat | type[ToolFormat] = plugins.load(plugins.TOOL_PARSERS, name, ToolFormat)
-        return found() if isinstance(found, type) else found
-    known = ", ".join(tool_format_names())
-    raise ConfigError(f"no tool-call parser {name[:64]!r}; there are {known}", param="tool_call_parser")
+    found: ToolFormat | type[ToolFormat]
+    found = _find(name, TOOL_FORMATS, plugins.TOOL_PARSERS, ToolFormat, "tool_call_parser")
+    return found() if isinstance(found, type) else found
 
 
 def find_reasoning_format(name: str) -> ReasoningFormat:
-    """The format of this name.
+    """Return the format of this name.
 
     Raises:
         ConfigError: if there is none.
     """
-    if name in REASONING_FORMATS:
-        return REASONING_FORMATS[name]
-    if name in plugins.declared(plugins.REASONING_PARSERS):
-        found: ReasoningFormat | type[ReasoningFormat]
-        found = plugins.load(plugins.REASONING_PARSERS, name, ReasoningFormat)
-        return found(name) if isinstance(found, type) else found
-    known = ", ".join(reasoning_format_names())
-    raise ConfigError(f"no reasoning parser {name[:64]!r}; there are {known}", param="reasoning_parser")
+    found: ReasoningFormat | type[ReasoningFormat]
+    found = _find(name, REASONING_FORMATS, plugins.REASONING_PARSERS, ReasoningFormat, "reasoning_parser")
+    return found(name) if isinstance(found, type) else found
+
+
+def _find(name: str, known: Mapping[str, Any], group: str, kind: type, param: str) -> Any:
+    if name in known:
+        return known[name]
+    declared = plugins.declared(group)
+    if name in declared:
+        return plugins.load(group, name, kind)
+    names = ", ".join({**known, **declared})
+    kind_of_parser = param.replace("_call", "-call").replace("_", " ")
+    raise ConfigError(f"no {kind_of_parser} {name[:64]!r}; there are {names}", param=param)
 
 
 def tool_format_names() -> tuple[str, ...]:
-    """What ``--tool-call-parser`` takes, those of other packages last."""
+    """Return what ``--tool-call-parser`` takes, names of other packages last."""
     return tuple({**TOOL_FORMATS, **plugins.declared(plugins.TOOL_PARSERS)})
 
 
 def reasoning_format_names() -> tuple[str, ...]:
-    """What ``--reasoning-parser`` takes, those of other packages last."""
+    """Return what ``--reasoning-parser`` takes, names of other packages last."""
     return tuple({**REASONING_FORMATS, **plugins.declared(plugins.REASONING_PARSERS)})

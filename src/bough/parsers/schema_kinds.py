@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bough.json_pointer import follow
-from bough.schema_keywords import kind_named
+from bough.schema_keywords import TYPE_OF_PYTHON, kind_named
 
 MAX_SCHEMAS = 512
 """Most schemas that are looked at for one value: a hostile schema may nest or fan out without end."""
@@ -15,15 +15,6 @@ VALUES_LIKE_A_SCHEMA = 128
 """Members of a list that take about as long as a schema."""
 
 _EVERY_NUMBER = frozenset({"integer", "number"})
-_KINDS: dict[type, str] = {
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-    dict: "object",
-    type(None): "null",
-}
 
 
 def kinds_of(schema: Any, root: Any) -> frozenset[str]:
@@ -42,7 +33,7 @@ def is_of_kind(value: Any, kinds: frozenset[str]) -> bool:
     """Whether a decoded value is of one of the types."""
     if isinstance(value, float) and value.is_integer() and "integer" in kinds:
         return True
-    return _KINDS[type(value)] in kinds
+    return TYPE_OF_PYTHON[type(value)] in kinds
 
 
 class _Search:
@@ -76,7 +67,7 @@ class _Search:
         values = [schema["const"]] if "const" in schema else list_of(schema, "enum")
         if not values or not self._may_take(len(values)):
             return None
-        return _with_integers({_KINDS[kind] for kind in set(map(type, values)) if kind in _KINDS})
+        return _with_integers({TYPE_OF_PYTHON[kind] for kind in set(map(type, values)) if kind in TYPE_OF_PYTHON})
 
     def _either(self, alternatives: list[Any], depth: int) -> frozenset[str] | None:
         kinds: frozenset[str] = frozenset()

@@ -91,7 +91,7 @@ class _ByteLevelDecoder(IncrementalDecoder):
         if prompt_tail:
             pieces = [self._pieces[token_id] for token_id in prompt_tail]
             if isinstance(pieces[-1], bytes) or pieces[-1] == "":
-                self._held = _unfinished_character(b"".join(map(_as_bytes, pieces)))
+                _, self._held = find_printable_text(b"".join(map(_as_bytes, pieces)))
                 self._seeded = bool(self._held)
 
     def push(self, token_ids: Sequence[int]) -> tuple[str, int]:
@@ -121,8 +121,7 @@ class _ByteLevelDecoder(IncrementalDecoder):
             if not _continues(self._held, data):
                 self._held = b""
         data = self._held + data
-        text, consumed = utf_8_decode(data, "replace", False)
-        self._held = data[consumed:]
+        text, self._held = find_printable_text(data)
         num_pending = min(_num_pending(spans, 0 if self._seeded else len(self._held)), MAX_HELD_IDS)
         del spans[: len(spans) - num_pending]
         return text, num_pending
@@ -177,7 +176,7 @@ class _LocalDecoder(IncrementalDecoder):
                 if piece or not pieces.strips_first_space:
                     self._at_start = False
         if self._run:
-            self._run = bytearray(_unfinished_character(bytes(self._run)))
+            self._run = bytearray(find_printable_text(bytes(self._run))[1])
             self._seed_len = len(self._run)
 
     def push(self, token_ids: Sequence[int]) -> tuple[str, int]:
@@ -388,17 +387,16 @@ def _as_bytes(piece: str | bytes) -> bytes:
     return piece if isinstance(piece, bytes) else piece.encode()
 
 
-def _unfinished_character(data: bytes) -> bytes:
-    """The end of ``data`` that is the beginning of a UTF-8 sequence; at most 3 bytes."""
-    _, consumed = utf_8_decode(data, "replace", False)
-    return data[consumed:]
+def find_printable_text(data: bytes) -> tuple[str, bytes]:
+    """Split UTF-8 into text that no further bytes change, and an unfinished character of at most 3 bytes at its end."""
+    text, consumed = utf_8_decode(data, "replace", False)
+    return text, data[consumed:]
 
 
 def _continues(unfinished: bytes, data: bytes) -> bool:
-    """Whether the first byte of ``data`` goes on with an unfinished UTF-8 sequence."""
-    joined = unfinished + data[:1]
-    text, consumed = utf_8_decode(joined, "replace", False)
-    return not text or (len(text) == 1 and consumed == len(joined))
+    """Return true if the first byte of ``data`` goes on with an unfinished UTF-8 sequence."""
+    text, rest = find_printable_text(unfinished + data[:1])
+    return not text or (len(text) == 1 and not rest)
 
 
 def _num_pending(spans: Sequence[int], num_held: int) -> int:

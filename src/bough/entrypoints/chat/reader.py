@@ -10,7 +10,8 @@ import msgspec
 
 from bough.ipc.messages import OutputDelta
 from bough.managers.reasoning_span import ReasoningSpan
-from bough.parsers.base import Content, OutputParser, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
+from bough.parsers.answer import StreamParser
+from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolCallArguments, ToolCallStart
 from bough.parsers.reasoning_tokens import ReasoningCounter
 
 UNPARSED = "_unparsed"
@@ -46,7 +47,7 @@ class ChoiceReader:
 
     def __init__(
         self,
-        parser: OutputParser | None = None,
+        parser: StreamParser | None = None,
         counter: ReasoningCounter | None = None,
         *,
         span: ReasoningSpan | None = None,
