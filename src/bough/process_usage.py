@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import sys
+import threading
 from collections.abc import Callable
 from functools import cache
 
@@ -60,3 +63,10 @@ def _mallinfo() -> Callable[[], _MallInfo] | None:
         return None
     look.restype = _MallInfo
     return look
+
+
+def stand_back(niceness: int, thread_id: int | None = None) -> None:
+    """Lower the priority of one thread, the calling one if not given, where the system allows that (Linux does)."""
+    if sys.platform == "linux":
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, thread_id or threading.get_native_id(), niceness)

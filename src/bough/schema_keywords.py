@@ -119,6 +119,9 @@ ENFORCED_FORMATS = frozenset(
     ("date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid")
 )
 
+MAX_COUNTED_CHARS = 1024
+"""Largest bound of the length of a string without quotes: each character up to it is a state of the automaton."""
+
 IN_PLACE = ("allOf", "anyOf", "oneOf")
 """Keywords whose schemas apply to the same value."""
 

@@ -1,7 +1,7 @@
 """Strings that stand in an answer as they are, without quotes: regular expressions for what their schema asks.
 
-Enforced are ``pattern``, ``minLength`` and ``maxLength`` up to :data:`MAX_COUNTED_CHARS`, and the formats of
-:data:`FORMATS`, those that are enforced in JSON. Other formats and larger bounds are not.
+Enforced are ``pattern``, ``minLength`` and ``maxLength`` up to :data:`~bough.schema_keywords.MAX_COUNTED_CHARS`, and the
+formats of :data:`FORMATS`, those that are enforced in JSON. Other formats and larger bounds are not.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from typing import Any
 
 from bough.constrained.ecma_patterns import ecma_classes, pattern_problem
 from bough.constrained.json_schema import STRICTER_FORMATS, SchemaError, is_lenient
-
-MAX_COUNTED_CHARS = 1024
-"""Largest bound of a length: each character up to it is a state of the automaton."""
+from bough.schema_keywords import MAX_COUNTED_CHARS
 
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"

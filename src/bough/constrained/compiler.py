@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING
 from bough.constrained.base import GrammarError
 from bough.constrained.held_memory import HeldBytes
 from bough.errors import BoughError, Overloaded
+from bough.process_usage import stand_back
 from bough.sampling.sampling_params import GrammarSpec
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ class GrammarCompiler:
             threading.stack_size(before)
 
     def _work(self, lane: _Lane) -> None:
-        _stand_back()
+        stand_back(NICENESS)
         me = threading.current_thread()
         while True:
             with self._changed:
@@ -373,14 +373,6 @@ class GrammarCompiler:
         except BaseException:  # a panic of the engine is not an Exception
             logger.exception("Could not compile a grammar of kind %s", job.spec.kind)
             return None, GrammarError("the grammar engine has failed on it", kind=job.spec.kind)
-
-
-def _stand_back() -> None:
-    """Lower the priority of the calling thread, where the system allows that for a single one (Linux does)."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-    except (OSError, AttributeError):
-        return
 
 
 def create_compiler(

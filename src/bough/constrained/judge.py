@@ -6,7 +6,6 @@ It has the model's vocabulary, because masks over more tokens go deeper into a g
 from __future__ import annotations
 
 import math
-import os
 import random
 import re
 import sys
@@ -34,7 +33,7 @@ from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.structural_tag import parts_of
 from bough.constrained.translate import Translator
 from bough.constrained.vocabulary import Vocabulary, self_contained_tokenizer
-from bough.process_usage import allocated_bytes, give_back_freed_memory
+from bough.process_usage import allocated_bytes, give_back_freed_memory, stand_back
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 
 MAX_MEMORY_BYTES = 768 * 2**20
@@ -167,7 +166,7 @@ class Judge:
         thread.start()
         thread.join(QUICK_CPU_SECONDS)
         while thread.is_alive():
-            _stand_back(thread)
+            stand_back(LOWEST_PRIORITY, thread.native_id)
             thread.join(QUICK_CPU_SECONDS)
         give_back_freed_memory()
         return verdicts[0] if verdicts else Verdict(None, "the grammar engine has failed on it")
@@ -274,15 +273,6 @@ def without_forcing(source: str) -> str:
 
 def _said(error: GrammarError, spec: GrammarSpec) -> str:
     return error.message.removeprefix(f"{spec.kind}: ")
-
-
-def _stand_back(thread: threading.Thread) -> None:
-    """Lower the priority of this thread, where a single thread can do that (on Linux)."""
-    if sys.platform == "linux" and thread.native_id is not None:
-        try:
-            os.setpriority(os.PRIO_PROCESS, thread.native_id, LOWEST_PRIORITY)
-        except OSError:
-            return
 
 
 if __name__ == "__main__":

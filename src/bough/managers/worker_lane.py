@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import os
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from bough.errors import EngineDead
+from bough.process_usage import stand_back
 
 T = TypeVar("T")
 
@@ -88,7 +88,7 @@ class WorkerLane:
             self._thread.join(timeout)
 
     def _run(self) -> None:
-        _stand_back()
+        stand_back(NICENESS)
         while True:
             with self._wake:
                 while not self._jobs and not self._closed:
@@ -108,11 +108,3 @@ class WorkerLane:
 
 def _ended() -> EngineDead:
     return EngineDead("the engine was shut down")
-
-
-def _stand_back() -> None:
-    """Lower the priority of the calling thread, where the system allows that for a single thread (Linux does)."""
-    try:
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-    except (OSError, AttributeError):
-        return

@@ -8,13 +8,10 @@ from typing import Any
 
 from bough.json_pointer import follow
 from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA, list_of
-from bough.schema_keywords import ANY_TYPE, kind_named
+from bough.schema_keywords import ANY_TYPE, MAX_COUNTED_CHARS, kind_named
 
 MAX_ALTERNATIVES = 64
 """Most alternatives that are not merely values."""
-
-MAX_COUNTED_CHARS = 1024
-"""Largest bound of a length that text without quotes is held to; the grammar engine's side has the same number."""
 
 _MAX_DEPTH = 32
 _PATTERNS = ("pattern", "format")

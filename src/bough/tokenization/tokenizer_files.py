@@ -13,7 +13,7 @@ from bough.config.checkpoint import has_file, read_json, wrong_entry
 from bough.config.declared_tokens import declared_tokens, read_token_id, token_text
 from bough.config.pooling import lowers_text
 from bough.errors import CheckpointError, ConfigError
-from bough.tokenization.wordpiece import BERT_CLASSES, bert_normalizer
+from bough.tokenization.wordpiece import BERT_CLASSES, bert_normalizer, token_content
 
 DEFAULT_TEMPLATE = "default"
 
@@ -171,23 +171,17 @@ _FLAGS = ("lstrip", "rstrip", "single_word", "normalized", "special")
 def _special_strings(merged: dict[str, Any]) -> dict[str, Any]:
     special: dict[str, Any] = {}
     for name in _NAMED:
-        content = _content(merged.get(name))
+        content = token_content(merged.get(name))
         if content is not None:
             special[name] = content
     for name in _LISTS:
         value = merged.get(name)
         if isinstance(value, dict):
-            special.update({key: text for key, token in value.items() if (text := _content(token)) is not None})
+            special.update({key: text for key, token in value.items() if (text := token_content(token)) is not None})
             value = list(value.values())
         if isinstance(value, list):
-            special[name] = [text for token in value if (text := _content(token)) is not None]
+            special[name] = [text for token in value if (text := token_content(token)) is not None]
     return special
-
-
-def _content(token: Any) -> str | None:
-    if isinstance(token, dict):
-        token = token.get("content")
-    return token if isinstance(token, str) else None
 
 
 def _chat_templates(config_file: Path, config: dict[str, Any]) -> dict[str, str]:

@@ -46,7 +46,7 @@ def load_wordpiece(directory: Path) -> Backend | None:
     except (OSError, UnicodeDecodeError) as error:
         raise CheckpointError(f"cannot read {path}: {error}", param="tokenizer_path") from None
     vocab = {line.rstrip("\r"): index for index, line in enumerate(lines) if line or index + 1 < len(lines)}
-    special = {name: _content(config.get(name)) or token for name, token in _SPECIAL.items()}
+    special = {name: token_content(config.get(name)) or token for name, token in _SPECIAL.items()}
     if not {special["unk_token"], special["cls_token"], special["sep_token"]} <= vocab.keys():
         return None
     backend = Backend(models.WordPiece(vocab, unk_token=special["unk_token"]))
@@ -68,7 +68,8 @@ def bert_normalizer(config: Mapping[str, Any]) -> normalizers.BertNormalizer:
     )
 
 
-def _content(token: Any) -> str | None:
+def token_content(token: Any) -> str | None:
+    """Return the text of a token, given as it is or as the ``content`` of an object; ``None`` if it is neither."""
     if isinstance(token, dict):
         token = token.get("content")
     return token if isinstance(token, str) else None
