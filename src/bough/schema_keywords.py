@@ -188,6 +188,12 @@ def subschemas(schema: Any) -> Iterator[tuple[str, Any]]:
             yield f"/{key}", value
 
 
+def required_names(schema: dict[str, Any]) -> list[str]:
+    """Return the names of the properties that a schema requires."""
+    required = schema.get("required")
+    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
+
+
 def kind_named(name: str) -> str:
     """Return the JSON type for a type name, which may be the term of Python or another language.
 

@@ -16,7 +16,7 @@ from tests.constrained.following import allows, random_walk, spec_of
 from tests.constrained.schema_corpus import corpus, documents
 
 CORPUS = corpus()
-SAMPLE = [name for i, name in enumerate(CORPUS) if i % 6 == 0 and not name.startswith("hostile")]
+SAMPLE = [name for i, name in enumerate(CORPUS) if i % 9 == 0 and not name.startswith("hostile")]
 DOCUMENTS = documents()
 
 
@@ -67,9 +67,9 @@ def test_what_comes_out_is_valid_and_exactly_what_is_valid_is_accepted(backend: 
         cls = jsonschema.Draft202012Validator
         validator = cls(schema, format_checker=cls.FORMAT_CHECKER)
         # Large ones come to an end only where what is open is closed soon.
-        bold = (random_walk(grammar, np.random.default_rng(seed), 150) for seed in range(3))
+        bold = (random_walk(grammar, np.random.default_rng(seed), 150) for seed in range(2))
         shy = (random_walk(grammar, np.random.default_rng(seed), 600, closing=0.95) for seed in range(20))
-        texts = list(islice((text for text in chain(bold, shy) if text is not None), 3))
+        texts = list(islice((text for text in chain(bold, shy) if text is not None), 2))
         assert texts, "no output comes to its end"
         for text in texts:
             validator.validate(json.loads(text))

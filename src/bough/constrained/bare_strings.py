@@ -1,7 +1,7 @@
 """Strings that stand in an answer as they are, without quotes: regular expressions for what their schema asks.
 
-Enforced are ``pattern``, ``minLength`` and ``maxLength`` up to :data:`~bough.schema_keywords.MAX_COUNTED_CHARS`, and the
-formats of :data:`FORMATS`, those that are enforced in JSON. Other formats and larger bounds are not.
+Enforced are ``pattern``, ``minLength`` and ``maxLength`` up to :data:`~bough.schema_keywords.MAX_COUNTED_CHARS`, and
+the formats of :data:`FORMATS`, those that are enforced in JSON. Other formats and larger bounds are not.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from bough.schema_keywords import TYPE_OF_PYTHON
+from bough.schema_keywords import TYPE_OF_PYTHON, required_names
 
 MAX_ONE_OF = 512
 """Most alternatives that are compared with each other."""
@@ -33,12 +33,6 @@ def exclusive(options: list[Any], resolve: Resolve) -> bool:
     if len(objects) > 1 and not any(_disjoint(tags) for tags in _tags(objects, resolve)):
         return False
     return _disjoint([types_of(option) for option in others] + ([{"object"}] if objects else []))
-
-
-def required_names(schema: dict[str, Any]) -> list[str]:
-    """Return the names of the properties that a schema requires."""
-    required = schema.get("required")
-    return [name for name in required if isinstance(name, str)] if isinstance(required, list) else []
 
 
 def types_of(schema: dict[str, Any]) -> set[str] | None:

@@ -26,7 +26,7 @@ from bough.constrained.ecma_patterns import (
     pattern_problem,
 )
 from bough.constrained.engine_errors import readable
-from bough.constrained.exclusive_options import exclusive, required_names, types_of
+from bough.constrained.exclusive_options import exclusive, types_of
 from bough.constrained.references import Place, References, Target
 from bough.constrained.schema_numbers import (
     BOUNDS,
@@ -48,6 +48,7 @@ from bough.schema_keywords import (
     form_problem,
     is_number,
     kind_named,
+    required_names,
     says_nothing,
 )
 

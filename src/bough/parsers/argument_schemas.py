@@ -13,7 +13,7 @@ from bough.parsers.base import ToolSpec
 from bough.parsers.schema_kinds import kinds_of
 from bough.parsers.schema_references import standing_alone
 from bough.sampling.sampling_params import LENIENTLY, SCHEMA_OPTIONS
-from bough.schema_keywords import JSON_TYPES
+from bough.schema_keywords import JSON_TYPES, required_names
 
 _OF_WHOLE_OBJECTS = (
     *("$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "const", "enum", "minProperties", "maxProperties"),
@@ -66,8 +66,7 @@ class ArgumentSchemas:
     @property
     def required(self) -> list[str]:
         """Names that have to be there."""
-        names = self.own.get("required")
-        return [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+        return required_names(self.own)
 
     @property
     def named(self) -> list[str]:

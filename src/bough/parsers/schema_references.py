@@ -10,6 +10,7 @@ from urllib.parse import unquote
 from bough.errors import BadRequest
 from bough.json_pointer import is_pointer
 from bough.sampling.sampling_params import SCHEMA_OPTIONS
+from bough.schema_keywords import subschemas
 
 MAX_REPEATED_CHARS = 1 << 20
 """Characters that the definitions of a schema may come to when each part that refers to them has its own."""
@@ -39,7 +40,7 @@ def standing_alone(root: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, 
     sizes: dict[bool, int] = {}
     num_chars = 0
     for name, part in parts.items():
-        pointers = set(_pointers(part)) if isinstance(part, dict) else set()
+        pointers = set(_pointers(part))
         if not pointers:
             continue
         is_all = not (suffice and all(map(_into_definitions, pointers)))
@@ -59,18 +60,15 @@ def _into_definitions(pointer: str) -> bool:
     return unquote(pointer).startswith(tuple(f"#/{key}/" for key in _DEFINITIONS))
 
 
-def _pointers(schema: Any, *, is_map: bool = False) -> Iterator[str]:
-    """All local references in a schema, anchors too; in its values, if it is a map of names to schemas."""
-    if isinstance(schema, list):
-        for each in schema:
-            yield from _pointers(each)
-    if not isinstance(schema, dict):
-        return
-    for key, value in schema.items():
-        if is_map or key not in _DATA:
-            yield from _pointers(value, is_map=not is_map and key in _MAPS_OF_SCHEMAS)
-        if not is_map and key == "$ref" and isinstance(value, str) and value.startswith("#"):
-            yield value
+def _pointers(schema: Any) -> Iterator[str]:
+    """Yield all local references in a schema, anchors too."""
+    pending = [schema]
+    while pending:
+        each = pending.pop()
+        reference = each.get("$ref") if isinstance(each, dict) else None
+        if isinstance(reference, str) and reference.startswith("#"):
+            yield reference
+        pending += (below for _, below in subschemas(each))
 
 
 def _below(root: dict[str, Any]) -> dict[str, Any]:
