@@ -21,7 +21,7 @@ from tokenizers.decoders import DecodeStream
 
 from bough.ipc.messages import BatchStrOutput, BatchTokenIDOutput, DecodeInit, OutputDelta
 from bough.managers.detokenizer_manager import DetokenizerManager
-from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.incremental_decoder import incremental_decoder
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
@@ -68,7 +68,7 @@ def measure(backend: Backend) -> dict[str, dict[str, float]]:
 
     def decode(with_: Tokenizer, given: Sequence[int]) -> Callable[[], None]:
         def run() -> None:
-            push = IncrementalDecoder(with_, given[:5]).push
+            push = incremental_decoder(with_, given[:5]).push
             for token_id in given:
                 push((token_id,))
 
@@ -76,7 +76,7 @@ def measure(backend: Backend) -> dict[str, dict[str, float]]:
 
     def stops(stop: Sequence[str], regex: Sequence[str]) -> Callable[[], None]:
         def run() -> None:
-            decoder = IncrementalDecoder(tokenizer, ids[:5])
+            decoder = incremental_decoder(tokenizer, ids[:5])
             matcher = StopMatcher(stop, regex)
             for token_id in ids:
                 new, _ = decoder.push((token_id,))

@@ -19,7 +19,7 @@ from bough.parsers.base import ParsedEvent, ToolCallArguments, ToolCallStart
 from bough.parsers.dialect import Dialect
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
-from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.incremental_decoder import incremental_decoder
 from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
@@ -92,7 +92,7 @@ def detokenizer(data: bytes) -> None:
     tokenizer = _tokenizer()
     ids = [int.from_bytes(data[at : at + 2], "little") % tokenizer.vocab_size for at in range(2, len(data) - 1, 2)]
     skip = bool(flags & 1)
-    at_once, in_pieces = (IncrementalDecoder(tokenizer, [], skip) for _ in range(2))
+    at_once, in_pieces = (incremental_decoder(tokenizer, [], skip) for _ in range(2))
     whole = at_once.push(ids)[0] + at_once.flush()
     parts = [in_pieces.push(ids[at : at + size])[0] for at in range(0, len(ids), size)]
     text = "".join(parts) + in_pieces.flush()

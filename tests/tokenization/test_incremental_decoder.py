@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer as Backend
 
-from bough.tokenization.incremental_decoder import MAX_HELD_IDS, PROMPT_TAIL_TOKENS, IncrementalDecoder
+from bough.tokenization.incremental_decoder import MAX_HELD_IDS, PROMPT_TAIL_TOKENS, incremental_decoder
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.tokenizer import Tokenizer
 from tests.thoroughness import examples
@@ -39,7 +39,7 @@ WINDOWED = {name: windowed(make) for name, (make, _) in KINDS.items()}
 
 def stream(tokenizer: Tokenizer, prompt: list[int], ids: list[int], skip: bool, cuts: list[int]) -> str:
     """Decode in pieces, checking on the way what must hold after each of them."""
-    decoder = IncrementalDecoder(tokenizer, prompt[-PROMPT_TAIL_TOKENS:], skip)
+    decoder = incremental_decoder(tokenizer, prompt[-PROMPT_TAIL_TOKENS:], skip)
     parts = []
     pending = 0
     start = 0
@@ -127,7 +127,7 @@ def test_no_replacement_character_appears_while_a_character_is_unfinished() -> N
     for name in ["byte_level", "sentencepiece"]:
         tokenizer = TOKENIZERS[name]
         text = "x😀é中👩‍👩‍👧‍👦!"
-        decoder = IncrementalDecoder(tokenizer)
+        decoder = incremental_decoder(tokenizer)
         seen = ""
         for token_id in tokenizer.encode(text, add_special_tokens=False).tolist():
             new, _ = decoder.push([token_id])
@@ -157,7 +157,7 @@ def test_ids_of_an_unfinished_character_are_pending(name: str) -> None:
     tokenizer = TOKENIZERS[name]
     ids = SPELL[name](tokenizer, "😀".encode())
     letter = tokenizer.token_to_id("e")
-    decoder = IncrementalDecoder(tokenizer, [letter])
+    decoder = incremental_decoder(tokenizer, [letter])
     assert decoder.push([letter, *ids[:2]]) == ("e", 2)
     assert decoder.push([ids[2]]) == ("", 3)
     text, pending = decoder.push([ids[3]])
@@ -190,7 +190,7 @@ def test_a_character_that_the_prompt_leaves_unfinished_is_not_output(name: str) 
 def test_unfinished_bytes_at_the_end_become_replacement_characters(name: str) -> None:
     tokenizer = TOKENIZERS[name]
     ids = SPELL[name](tokenizer, "e😀".encode()[:4])
-    decoder = IncrementalDecoder(tokenizer)
+    decoder = incremental_decoder(tokenizer)
     text, _ = decoder.push(ids)
     assert text + decoder.flush() == tokenizer.decode(ids)
     assert "\ufffd" in tokenizer.decode(ids)
@@ -200,7 +200,7 @@ def test_pending_ids_are_bounded_whatever_the_ids() -> None:
     for name in ("byte_level", "sentencepiece", "other"):
         tokenizer = TOKENIZERS[name]
         for byte in (0x41, 0x80, 0xE4, 0xFF):
-            decoder = IncrementalDecoder(tokenizer)
+            decoder = incremental_decoder(tokenizer)
             [token_id] = (bytes_as_ids if name == "byte_level" else fallback_ids)(tokenizer, bytes([byte]))
             most = max(decoder.push([token_id])[1] for _ in range(10 * MAX_HELD_IDS))
             assert most <= MAX_HELD_IDS + 3
@@ -210,7 +210,7 @@ def test_tokens_without_text_behind_an_unfinished_character_are_not_held_without
     for name in ("byte_level", "sentencepiece", "other"):
         tokenizer = TOKENIZERS[name]
         ids = (bytes_as_ids if name == "byte_level" else fallback_ids)(tokenizer, "é".encode())
-        decoder = IncrementalDecoder(tokenizer)
+        decoder = incremental_decoder(tokenizer)
         end = tokenizer.token_to_id("<|im_end|>")
         assert max(decoder.push([token_id])[1] for token_id in [ids[0], *[end] * 1000]) <= MAX_HELD_IDS
         assert decoder.push([ids[1]])[0] + decoder.flush() == "é"
@@ -221,7 +221,7 @@ def test_a_long_run_of_byte_tokens_is_let_out_character_by_character() -> None:
         for text in ["ขอบคุณ" * 20, "é" * 200, "😀x" * 50]:
             tokenizer = TOKENIZERS[name]
             ids = fallback_ids(tokenizer, text.encode())
-            decoder = IncrementalDecoder(tokenizer)
+            decoder = incremental_decoder(tokenizer)
             parts = [decoder.push([token_id])[0] for token_id in ids]
             assert any(parts)
             assert "".join(parts) + decoder.flush() == text == tokenizer.decode(ids)
@@ -239,4 +239,4 @@ def test_skipped_special_tokens_do_not_end_the_context() -> None:
 def test_negative_ids_are_an_error_not_a_crash() -> None:
     for tokenizer in TOKENIZERS.values():
         with pytest.raises(OverflowError):
-            IncrementalDecoder(tokenizer).push([-1])
+            incremental_decoder(tokenizer).push([-1])

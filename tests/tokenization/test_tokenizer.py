@@ -17,7 +17,7 @@ from tokenizers import Tokenizer as Backend
 
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization import transformers_tokenizer
-from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.incremental_decoder import incremental_decoder
 from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.pieces import DecoderKind
 from bough.tokenization.text_bound import NFC_SHRINKAGE, max_bytes_per_token
@@ -294,7 +294,7 @@ def test_a_tokenizer_in_python_works_the_same_way(tmp_path: Path, monkeypatch: p
     assert len(ids) == len(text.encode())
     assert tokenizer.eos_token_id in tokenizer.special_ids
     assert tokenizer.max_token_bytes is None
-    decoder = IncrementalDecoder(tokenizer)
+    decoder = incremental_decoder(tokenizer)
     assert "".join(decoder.push([i])[0] for i in ids) + decoder.flush() == text
     assert tokenizer.id_to_token(10**6) is None
     assert tokenizer.id_to_piece_bytes(ids[0]) == b"G"
@@ -530,5 +530,5 @@ def test_texts_of_added_tokens_are_not_normalised() -> None:
                 text = plain.decode(ids, skip_special_tokens=skip)
                 assert normalised.decode(ids, skip_special_tokens=skip) == text
                 assert ("<End Of Text>" in text.replace("▁", " ")) != skip
-                decoder = IncrementalDecoder(normalised, (), skip)
+                decoder = incremental_decoder(normalised, (), skip)
                 assert "".join(decoder.push([each])[0] for each in ids) + decoder.flush() == text

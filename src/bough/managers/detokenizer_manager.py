@@ -23,7 +23,7 @@ from bough.ipc.messages import (
     OutputDelta,
     ShutdownReq,
 )
-from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.incremental_decoder import IncrementalDecoder, incremental_decoder
 from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -140,7 +140,7 @@ class DetokenizerManager:
             if evicted is not None and evicted[1] is not None:
                 out.append(self._give_up(evicted[0], evicted[1]))
             delta.decode = None  # nobody behind this process needs it
-            decoder = IncrementalDecoder(
+            decoder = incremental_decoder(
                 self._tokenizer, init.prompt_tail, init.skip_special_tokens, init.spaces_between_special_tokens
             )
             status = self._statuses[rid] = DecodeStatus(decoder, init.no_stop_trim)

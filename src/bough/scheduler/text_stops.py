@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.answer_start import AnswerStart
-from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.incremental_decoder import incremental_decoder
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -61,7 +61,7 @@ class TextStops:
         self._answer = answer
         self._undecided = ""
         """Text that may turn out to be part of the answer."""
-        self._decoder = IncrementalDecoder(
+        self._decoder = incremental_decoder(
             tokenizer, prompt_tail, params.skip_special_tokens, params.spaces_between_special_tokens
         )
         self._matcher = StopMatcher(params.stop, params.stop_regex, params.no_stop_trim)

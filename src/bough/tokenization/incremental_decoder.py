@@ -27,31 +27,13 @@ REPLACEMENT = "\ufffd"
 
 
 class IncrementalDecoder:
-    """Decodes the output of one request. Calling this class makes the decoder that suits the tokenizer.
+    """Decodes the output of one request; made by :func:`incremental_decoder`.
 
     A character that the prompt's last tokens begin and the output ends belongs to the output; what else the prompt
     spells never comes out, though it decides whether the output begins with a space.
-
-    Args:
-        tokenizer: the tokenizer of the model.
-        prompt_tail: the last ids of the prompt, :data:`PROMPT_TAIL_TOKENS` are enough; may be empty.
-        skip_special_tokens: whether special tokens contribute no text.
-        spaces_between_special_tokens: for the few tokenizers that can leave out the spaces around added tokens.
     """
 
     __slots__ = ()
-
-    def __new__(
-        cls,
-        tokenizer: Tokenizer,
-        prompt_tail: Sequence[int] = (),
-        skip_special_tokens: bool = True,
-        spaces_between_special_tokens: bool = True,
-    ) -> IncrementalDecoder:
-        """Make the decoder that suits the tokenizer."""
-        if cls is IncrementalDecoder:
-            return object.__new__(_DECODERS[tokenizer.decoder_kind])
-        return object.__new__(cls)
 
     def push(self, token_ids: Sequence[int]) -> tuple[str, int]:
         """Add ids to the output.
@@ -74,13 +56,7 @@ class _ByteLevelDecoder(IncrementalDecoder):
 
     _pieces: BytePieces
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        prompt_tail: Sequence[int] = (),
-        skip_special_tokens: bool = True,
-        spaces_between_special_tokens: bool = True,
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, prompt_tail: Sequence[int], skip_special_tokens: bool) -> None:
         self._pieces = tokenizer.byte_pieces(skip_special_tokens)
         self._spans: list[int] = []
         """Bytes of each pending id."""
@@ -146,13 +122,7 @@ class _LocalDecoder(IncrementalDecoder):
 
     _pieces: LocalPieces
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        prompt_tail: Sequence[int] = (),
-        skip_special_tokens: bool = True,
-        spaces_between_special_tokens: bool = True,
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, prompt_tail: Sequence[int], skip_special_tokens: bool) -> None:
         self._pieces = pieces = tokenizer.local_pieces(skip_special_tokens)
         self._at_start = pieces.first_differs
         """Whether the next text is the first of the sequence."""
@@ -300,15 +270,11 @@ class _WindowDecoder(IncrementalDecoder):
     )
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        prompt_tail: Sequence[int] = (),
-        skip_special_tokens: bool = True,
-        spaces_between_special_tokens: bool = True,
+        self, tokenizer: Tokenizer, prompt_tail: Sequence[int], skip_special_tokens: bool, spaces_between: bool
     ) -> None:
         self._tokenizer = tokenizer
         self._skip_special_tokens = skip_special_tokens
-        self._spaces_between = spaces_between_special_tokens
+        self._spaces_between = spaces_between
         self._byte_fallback = tokenizer.byte_fallback_ids
         self.decode_ids = [token_id for token_id in prompt_tail if self._counts(token_id)]
         self.surr_offset = 0
@@ -370,11 +336,25 @@ class _WindowDecoder(IncrementalDecoder):
         )
 
 
-_DECODERS: dict[DecoderKind, type[IncrementalDecoder]] = {
-    DecoderKind.BYTE_LEVEL: _ByteLevelDecoder,
-    DecoderKind.LOCAL: _LocalDecoder,
-    DecoderKind.OTHER: _WindowDecoder,
-}
+def incremental_decoder(
+    tokenizer: Tokenizer,
+    prompt_tail: Sequence[int] = (),
+    skip_special_tokens: bool = True,
+    spaces_between_special_tokens: bool = True,
+) -> IncrementalDecoder:
+    """Make the decoder that suits a tokenizer.
+
+    Args:
+        tokenizer: the tokenizer of the model.
+        prompt_tail: the last ids of the prompt, :data:`PROMPT_TAIL_TOKENS` are enough; may be empty.
+        skip_special_tokens: whether special tokens contribute no text.
+        spaces_between_special_tokens: for the few tokenizers that can leave out the spaces around added tokens.
+    """
+    if tokenizer.decoder_kind is DecoderKind.BYTE_LEVEL:
+        return _ByteLevelDecoder(tokenizer, prompt_tail, skip_special_tokens)
+    if tokenizer.decoder_kind is DecoderKind.LOCAL:
+        return _LocalDecoder(tokenizer, prompt_tail, skip_special_tokens)
+    return _WindowDecoder(tokenizer, prompt_tail, skip_special_tokens, spaces_between_special_tokens)
 
 
 def _common_length(one: str, other: str) -> int:

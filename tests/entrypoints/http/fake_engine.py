@@ -28,7 +28,7 @@ from bough.ipc.messages import (
     ToScheduler,
     ToTokenizer,
 )
-from bough.tokenization.incremental_decoder import IncrementalDecoder
+from bough.tokenization.incremental_decoder import incremental_decoder
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -267,7 +267,7 @@ class _Text:
 
     def __init__(self, tokenizer: Tokenizer, prompt: list[int], message: TokenizedGenerateReqInput) -> None:
         params = message.sampling_params
-        self.decoder = IncrementalDecoder(tokenizer, prompt[-5:], params.skip_special_tokens)
+        self.decoder = incremental_decoder(tokenizer, prompt[-5:], params.skip_special_tokens)
         self.matcher = StopMatcher(params.stop, params.stop_regex, params.no_stop_trim)
         self.pieces: list[str] = []
         self.pending = 0
