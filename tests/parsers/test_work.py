@@ -12,7 +12,7 @@ from bough.parsers.base import Content, ToolCallStart
 from bough.parsers.stream import MAX_HELD_CHARS, MAX_STEPS, Steps, Stream
 from bough.parsers.tool_formats import TOOL_FORMATS
 from tests.parsers.parsing import calls, content, dialect, merged, parser, run, without_controls
-from tests.parsers.samples import TWO_CALLS
+from tests.parsers.samples import KINDS, TWO_CALLS
 from tests.parsers.test_all_formats import pieces_of
 from tests.thoroughness import examples
 
@@ -51,9 +51,9 @@ def work(name: str, text: str, size: int) -> int:
 
 
 def test_beginnings_of_calls_one_after_the_other() -> None:
-    for name in TOOL_FORMATS:
+    for name in KINDS:
         for sample in TWO_CALLS[name]:
-            for end in range(1, min(len(sample), 160), 3):
+            for end in range(1, min(len(sample), 160), 5):
                 unit = sample[:end]
                 text = unit * (CHARS // len(unit))
                 assert work(name, text, CHARS) < MAX_WORK * CHARS, unit
@@ -62,7 +62,7 @@ def test_beginnings_of_calls_one_after_the_other() -> None:
             assert work(name, text, 7) < MAX_WORK * CHARS, marker
 
 
-@pytest.mark.parametrize("name", TOOL_FORMATS)
+@pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=examples(40))
 @given(data=st.data())
 def test_garbage_over_and_over(name: str, data: st.DataObject) -> None:
