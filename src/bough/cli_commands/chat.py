@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from urllib.parse import urlsplit
 
 from bough.cli_commands.terminal_markdown import DIM, PLAIN, MarkdownStream, harmless
 from bough.config import rules
@@ -29,7 +28,7 @@ from bough.config.options import OptionTable, did_you_mean, option, options_of
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import user_path
 from bough.entrypoints.http.access import own_key, read_keys
-from bough.entrypoints.http.tls import client_tls_context
+from bough.entrypoints.runtime import RuntimeEndpoint
 from bough.errors import BadRequest, ConfigError, RequestFailed
 from bough.refusals import refusal_message
 
@@ -54,7 +53,6 @@ COMMANDS = ("/system", "/think", "/retry", "/undo", "/reset", "/save", "/help", 
 _ARGUMENTS = {"/system": "a text: /system TEXT", "/save": "the name of a file: /save FILE"}
 """What commands do not do without."""
 
-_CONNECT_SECONDS = 10.0
 _MOST_REMEMBERED_QUESTIONS = 1000
 _QUOTES = '"""'
 
@@ -140,11 +138,8 @@ class ChatServer:
     """
 
     def __init__(self, url: str, api_key: str | None = None, verify: bool | str = True) -> None:
-        self._url = urlsplit(url.rstrip("/").removesuffix("/v1"))  # which other clients want in it
-        self._tls = client_tls_context(url, verify)
-        self._headers = {"Content-Type": "application/json"}
-        if api_key is not None:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+        # Other clients want /v1 in it.
+        self._endpoint = RuntimeEndpoint(url.rstrip("/").removesuffix("/v1"), api_key, verify)
 
     def first_model(self) -> str:
         """Name of the first model that the server lists."""
@@ -168,34 +163,17 @@ class ChatServer:
     def _request(
         self, method: str, path: str, body: dict[str, Any] | None = None
     ) -> Iterator[http.client.HTTPResponse]:
-        # A library that is given no port looks for one in the host, which may have colons of its own.
-        host, port = self._url.hostname or "", self._url.port or (80 if self._tls is None else 443)
-        connection = (
-            http.client.HTTPConnection(host, port, timeout=_CONNECT_SECONDS)
-            if self._tls is None
-            else http.client.HTTPSConnection(host, port, timeout=_CONNECT_SECONDS, context=self._tls)
-        )
-        try:
-            connection.connect()
-            connection.sock.settimeout(None)  # an answer may take its time; reaching the server may not
-            payload = None if body is None else json.dumps(body).encode()
-            connection.request(method, self._url.path.rstrip("/") + path, payload, self._headers)
-            response = connection.getresponse()
+        url = self._endpoint.base_url
+        with self._endpoint.request(method, path, body) as response:
             if response.status != http.client.OK:
                 message = refusal_message(response.read())
                 failure = BadRequest if 400 <= response.status < 500 else RequestFailed
-                raise failure(f"{self._url.geturl()}{path} says: {message} (status {response.status})")
+                raise failure(f"{url}{path} says: {message} (status {response.status})")
             try:
                 yield response
             except (AttributeError, LookupError, TypeError, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}"
-                raise RequestFailed(
-                    f"{self._url.geturl()} does not answer as OpenAI's interface does: {reason}"
-                ) from None
-        except (OSError, http.client.HTTPException) as error:
-            raise RequestFailed(f"no answer from {self._url.geturl()}: {error or type(error).__name__}") from None
-        finally:
-            connection.close()
+                raise RequestFailed(f"{url} does not answer as OpenAI's interface does: {reason}") from None
 
 
 class Conversation:
@@ -475,14 +453,20 @@ def _is_input_waiting() -> bool:
     return bool(select.select([sys.stdin], [], [], _PASTE_SECONDS)[0])
 
 
-def _takes_pastes_whole() -> bool:
-    """Have readline, where it is the GNU one and the terminal marks what is pasted, take that as one text."""
+def _readline() -> Any:
+    """Return the module that edits lines of a terminal, where there are both."""
     try:
         import readline
     except ImportError:
-        return False
-    is_capable = os.environ.get("TERM", "dumb") != "dumb" and "libedit" not in (readline.__doc__ or "")
-    if is_capable and sys.stdin.isatty() and sys.stdout.isatty():
+        return None
+    return readline if sys.stdin.isatty() else None
+
+
+def _takes_pastes_whole() -> bool:
+    """Have readline, where it is the GNU one and the terminal marks what is pasted, take that as one text."""
+    readline = _readline()
+    is_capable = readline is not None and not _is_libedit(readline) and os.environ.get("TERM", "dumb") != "dumb"
+    if is_capable and sys.stdout.isatty():
         readline.parse_and_bind("set enable-bracketed-paste on")  # which Python turns off
         return True
     return False
@@ -491,22 +475,14 @@ def _takes_pastes_whole() -> bool:
 @contextlib.contextmanager
 def _remembered_questions(history_file: str | None) -> Iterator[None]:
     """Line editing for ``input()``, with the questions of earlier chats, where there is a terminal and readline."""
-    if not sys.stdin.isatty():
-        yield
-        return
-    try:
-        import readline
-    except ImportError:
-        yield
-        return
-    if history_file == "none":
+    readline = _readline()
+    if readline is None or history_file == "none":
         yield
         return
     if history_file is None:
-        state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-        path = user_path(state) / "bough" / "chat-history"
-    else:
-        path = user_path(history_file)
+        history_file = f"{os.environ.get('XDG_STATE_HOME') or '~/.local/state'}/bough/chat-history"
+    path = user_path(history_file)
+    known: int | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)
@@ -516,21 +492,19 @@ def _remembered_questions(history_file: str | None) -> Iterator[None]:
         known = readline.get_current_history_length()
     except OSError as error:
         print(f"bough: questions are not remembered: {path}: {error.strerror}", file=sys.stderr)
-        yield
-        return
     try:
         yield
     finally:
         with contextlib.suppress(OSError):  # gone since it was read: nothing to do about it where a chat ends
-            if hasattr(readline, "append_history_file") and not _is_libedit(readline):
+            if known is not None and hasattr(readline, "append_history_file") and not _is_libedit(readline):
                 # Not all of it anew: another chat may have added its own meanwhile.
                 readline.append_history_file(readline.get_current_history_length() - known, path)
-            else:
+            elif known is not None:
                 readline.write_history_file(path)
 
 
 def _is_libedit(readline: Any) -> bool:
-    """Whether that stands in for GNU readline; it does not append what it is told to."""
+    """Return whether libedit stands in for GNU readline; it does not append to a file of questions."""
     return getattr(readline, "backend", "") == "editline" or "libedit" in (readline.__doc__ or "")
 
 
