@@ -6,7 +6,8 @@ import pytest
 
 from bough.config.checkpoint import OTHER_WEIGHTS, SMALL_FILES, WEIGHT_FILES, is_on_hub
 from bough.config.engine_args import bundled_model_path
-from bough.config.local_files import check_model, load_model_config, with_local_files
+from bough.config.local_files import check_model, with_local_files
+from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
 from bough.tokenization.loading import load_tokenizer
@@ -27,7 +28,7 @@ def test_revision_of_a_local_directory_is_refused(tmp_path: Path) -> None:
 def test_local_files_of_the_bundled_model_are_found() -> None:
     args = with_local_files(resolve(ServerArgs()))
     assert args.model_path == str(bundled_model_path())
-    assert load_model_config(args).architecture == "Qwen3ForCausalLM"
+    assert ModelConfig.from_args(args).architecture == "Qwen3ForCausalLM"
 
 
 def test_the_bundled_model_has_a_name_unless_a_directory_has_it(

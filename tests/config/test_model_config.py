@@ -184,11 +184,11 @@ def test_both_spellings_of_rope_mean_the_same(tmp_path: Path) -> None:
 def test_overriding_the_scaling_keeps_the_base_in_the_other_spelling(tmp_path: Path) -> None:
     values = {"rope_parameters": {"rope_theta": 1_000_000, "rope_type": "default"}}
     scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
-    rope = config_of(tmp_path, values, overrides={"rope_scaling": scaling}).rope
+    rope = config_of(tmp_path, values, json_model_override_args={"rope_scaling": scaling}).rope
     assert (rope.rope_type, rope.rope_theta, rope.factor) == ("yarn", 1e6, 4.0)
-    rope = config_of(tmp_path, values, overrides={"rope_scaling": scaling, "rope_theta": 5e5}).rope
+    rope = config_of(tmp_path, values, json_model_override_args={"rope_scaling": scaling, "rope_theta": 5e5}).rope
     assert rope.rope_theta == 5e5
-    rope = config_of(tmp_path, values, overrides={"rope_scaling": {**scaling, "rope_theta": 2e5}}).rope
+    rope = config_of(tmp_path, values, json_model_override_args={"rope_scaling": {**scaling, "rope_theta": 2e5}}).rope
     assert rope.rope_theta == 2e5
 
 

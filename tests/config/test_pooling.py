@@ -147,7 +147,7 @@ def test_classes_of_language_models_are_not_read_from_padding(
 def test_matryoshka(tmp_path: Path) -> None:
     assert pooling_of(tmp_path, BERT).matryoshka is False
     assert pooling_of(tmp_path, {**BERT, "matryoshka_dimensions": [16, 4]}).matryoshka == (4, 16)
-    assert pooling_of(tmp_path, BERT, overrides={"is_matryoshka": True}).matryoshka is True
+    assert pooling_of(tmp_path, BERT, json_model_override_args={"is_matryoshka": True}).matryoshka is True
 
 
 def test_positions_of_roberta_begin_after_padding(tmp_path: Path) -> None:

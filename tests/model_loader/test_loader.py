@@ -292,7 +292,7 @@ def test_a_tied_checkpoint_with_another_head_is_refused_unless_it_is_to_be_used(
         split(tied, shards)
     with pytest.raises(StartupError, match=r"another lm_head\.weight than .*tie_word_embeddings.*--json-model-overr"):
         load(tied)
-    loaded = weights(load(tied, overrides={"tie_word_embeddings": False}))
+    loaded = weights(load(tied, json_model_override_args={"tie_word_embeddings": False}))
     assert torch.equal(loaded["lm_head.weight"], head)
     assert torch.equal(loaded["model.embed_tokens.weight"], embedding)
 

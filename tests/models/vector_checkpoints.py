@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer as Backend
 from tokenizers import models, normalizers, pre_tokenizers, processors
 
-from bough.config.local_files import load_model_config
+from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs, resolve
 from bough.ipc.messages import OutputDelta, TokenizedEmbeddingReqInput
 from bough.model_executor.create_worker import worker_factory
@@ -135,7 +135,7 @@ class VectorScheduler:
         args = resolve(
             ServerArgs(**{"model_path": str(path), "device": "cpu", "cpu_threads": 1, "random_seed": 0, **options})
         )
-        config = load_model_config(args)
+        config = ModelConfig.from_args(args)
         self.deltas: dict[str, OutputDelta] = {}
         worker = worker_factory(config)(args, config)
         self.scheduler = Scheduler(args, config, worker, None, send_to_detokenizer=self._take, strict_accounting=True)

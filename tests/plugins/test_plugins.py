@@ -92,8 +92,8 @@ def test_a_model_of_another_package_may_bring_a_reader_for_its_configuration(tmp
     config = ModelConfig.from_path(str(path))
     assert (config.context_len, config.head_dim) == (8192, 128)
     with pytest.raises(ConfigError, match=r"config\.json: tree_layout must be rows, got 'circle'"):
-        ModelConfig.from_path(str(path), overrides={"tree_layout": "circle"})
-    plain = ModelConfig.from_path(str(path), overrides={"architectures": ["GardenForCausalLM"]})
+        ModelConfig.from_path(str(path), json_model_override_args={"tree_layout": "circle"})
+    plain = ModelConfig.from_path(str(path), json_model_override_args={"architectures": ["GardenForCausalLM"]})
     assert (plain.context_len, plain.head_dim) == (2048, plain.hidden_size // plain.num_heads)
     assert "bough_example.models" not in sys.modules
 

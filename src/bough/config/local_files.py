@@ -37,33 +37,13 @@ def check_model(args: ServerArgs) -> None:
         ConfigError: if there is no such model, or it is none that can be served with these options.
     """
     if not is_on_hub(args.model_path):
-        load_model_config(with_local_files(args))
+        ModelConfig.from_args(with_local_files(args))
     elif args.model_path.endswith(GGUF_SUFFIX):
         _local_tokenizer(args)
     else:
         # Of such a model gguf is refused before anything is downloaded, and dummy is without weights.
         local = with_local_files(args if args.load_format == "gguf" else dataclasses.replace(args, load_format="dummy"))
-        load_model_config(dataclasses.replace(local, load_format=args.load_format))
-
-
-def load_model_config(args: ServerArgs) -> ModelConfig:
-    """The configuration of the model that ``args`` names.
-
-    Raises:
-        ConfigError: if it is no checkpoint that can be served with these options.
-    """
-    return ModelConfig.from_path(
-        args.model_path,
-        revision=args.revision,
-        context_length=args.context_length,
-        dtype=args.dtype,
-        device=args.device,
-        load_format=args.load_format,
-        tokenizer_path=args.tokenizer_path,
-        is_embedding=args.is_embedding,
-        pooling_method=None if args.pooling_method == "auto" else args.pooling_method,
-        overrides=args.json_model_override_args,
-    )
+        ModelConfig.from_args(dataclasses.replace(local, load_format=args.load_format))
 
 
 def load_other_config(args: ServerArgs, model_path: str, load_format: LoadFormat) -> ModelConfig:
@@ -75,9 +55,9 @@ def load_other_config(args: ServerArgs, model_path: str, load_format: LoadFormat
         load_format: how that is to be loaded.
 
     Raises:
-        ConfigError: as :func:`load_model_config`.
+        ConfigError: as :meth:`ModelConfig.from_args`.
     """
-    return load_model_config(dataclasses.replace(args, model_path=model_path, load_format=load_format))
+    return ModelConfig.from_args(dataclasses.replace(args, model_path=model_path, load_format=load_format))
 
 
 def _local_tokenizer(args: ServerArgs) -> str | None:

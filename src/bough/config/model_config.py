@@ -6,15 +6,16 @@ import dataclasses
 import platform
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from bough.config.architectures import load_reader, supported_architectures
 from bough.config.checked_values import CheckedValues
 from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_model_path
+from bough.config.engine_args import EngineArgs
 from bough.config.eos_tokens import read_eos_token_ids
 from bough.config.file_kinds import but_is
 from bough.config.model_facts import ModelFacts
-from bough.config.pooling import PoolingConfig, PoolingMethod, max_sequence_tokens, read_pooling
+from bough.config.pooling import PoolingConfig, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.config.user_paths import path_kind
 from bough.errors import CheckpointError, ConfigError
@@ -72,46 +73,29 @@ class ModelConfig(ModelFacts):
         return dataclasses.replace(self, dtype=_auto_dtype(self.checkpoint_dtype, device, is_encoder=self.is_encoder))
 
     @classmethod
-    def from_path(
-        cls,
-        model_path: str,
-        *,
-        revision: str | None = None,
-        context_length: int | None = None,
-        dtype: str = "auto",
-        device: str = "auto",
-        load_format: str = "auto",
-        tokenizer_path: str | None = None,
-        is_embedding: bool = False,
-        pooling_method: PoolingMethod | None = None,
-        overrides: dict[str, Any] | None = None,
-    ) -> ModelConfig:
+    def from_path(cls, model_path: str, **options: Any) -> ModelConfig:
+        """Read a checkpoint's configuration as :meth:`from_args` does, with other options of an engine as keywords."""
+        return cls.from_args(EngineArgs(model_path=model_path, **options))
+
+    @classmethod
+    def from_args(cls, args: EngineArgs) -> ModelConfig:
         """Read a checkpoint's configuration, downloading the checkpoint first if it is only on the hub.
 
         Args:
-            model_path: local directory or hub id.
-            revision: branch, tag or commit on the hub.
-            context_length: overrides the longest sequence, in tokens; at most what the model was made for.
-            dtype: ``auto``, ``float32``, ``bfloat16`` or ``float16``.
-            device: ``auto``, ``cpu`` or ``cuda``; decides what dtype ``auto`` means.
-            load_format: with ``dummy`` no weights are downloaded.
-            tokenizer_path: local directory or file of the tokenizer, if its end-of-sequence tokens count and it is
-                elsewhere.
-            is_embedding: whether a language model is to make embeddings.
-            pooling_method: how an embedding model pools, in place of what the checkpoint says.
-            overrides: entries that replace those of config.json.
+            args: of an engine. The end-of-sequence tokens of ``tokenizer_path`` count if that is a local path; what
+                ``dtype`` ``auto`` means depends on ``device``.
 
         Raises:
             ConfigError: one line that says what is wrong with the checkpoint or the options.
         """
-        directory = resolve_model_path(model_path, revision=revision, load_format=load_format)
+        directory = resolve_model_path(args.model_path, revision=args.revision, load_format=args.load_format)
         if directory.is_file():
             from bough.config.gguf_config import read_gguf_config  # late: numpy, which the main process does without
 
             config_file, (hf_config, generation_config) = directory, read_gguf_config(directory)
         else:
             config_file, hf_config, generation_config = _read_json_files(directory)
-        hf_config = {**hf_config, **(overrides or {})}
+        hf_config = {**hf_config, **(args.json_model_override_args or {})}
         values = CheckedValues(config_file, hf_config)
         architecture = _architecture(values)
         reader = load_reader(architecture)(values, architecture)
@@ -122,13 +106,16 @@ class ModelConfig(ModelFacts):
             hf_config,
             facts.hidden_size,
             usual=reader.usual_pooling,
-            is_embedding=is_embedding,
-            method=pooling_method,
+            is_embedding=args.is_embedding,
+            method=None if args.pooling_method == "auto" else args.pooling_method,
         )
+        context_length = args.context_length
         if pooling is not None and context_length is None:
             context_length = max_sequence_tokens(directory, facts.derived_context_len)
         checkpoint_dtype = _checkpoint_dtype(values)
-        tokenizer = Path(tokenizer_path) if tokenizer_path and Path(tokenizer_path).exists() else directory
+        tokenizer = (
+            Path(args.tokenizer_path) if args.tokenizer_path and Path(args.tokenizer_path).exists() else directory
+        )
         config = cls(
             **{field.name: getattr(facts, field.name) for field in dataclasses.fields(ModelFacts)},
             model_path=str(directory),
@@ -137,13 +124,13 @@ class ModelConfig(ModelFacts):
             architecture=architecture,
             context_len=_context_len(context_length, facts, config_file),
             checkpoint_dtype=checkpoint_dtype,
-            dtype=checkpoint_dtype if dtype == "auto" else _dtype_name(dtype),
-            dtype_is_auto=dtype == "auto",
+            dtype=checkpoint_dtype if args.dtype == "auto" else args.dtype,
+            dtype_is_auto=args.dtype == "auto",
             eos_token_ids=read_eos_token_ids(hf_config, generation_config, directory, tokenizer, facts.vocab_size),
             pooling=pooling,
             stored_quantization=_read_quantization(values, directory, is_encoder=facts.is_encoder),
         )
-        return config.for_device(_device_type(device))
+        return config.for_device(_device_type(args.device))
 
 
 def _read_json_files(directory: Path) -> tuple[Path, dict[str, Any], dict[str, Any]]:
@@ -198,22 +185,11 @@ def _context_len(wanted: int | None, facts: ModelFacts, source: Path) -> int:
 
 def _checkpoint_dtype(values: CheckedValues) -> DTypeName:
     name = values.get("dtype") or values.get("torch_dtype") or "float32"
-    known = _known_dtype(name.removeprefix("torch.")) if isinstance(name, str) else None
-    if known is None:
-        raise values.error("dtype", "must be float32, bfloat16 or float16", name)
-    return known
-
-
-def _dtype_name(name: str) -> DTypeName:
-    known = _known_dtype(name)
-    if known is None:
-        raise ConfigError(f"dtype must be auto, float32, bfloat16 or float16, got {name!r}", param="dtype")
-    return known
-
-
-def _known_dtype(name: str) -> DTypeName | None:
-    known = SAME_VALUES["dtype"].get(name, name)
-    return next((each for each in get_args(DTypeName) if each == known), None)
+    bare = name.removeprefix("torch.") if isinstance(name, str) else ""
+    for known in get_args(DTypeName):
+        if known == SAME_VALUES["dtype"].get(bare, bare):
+            return cast(DTypeName, known)
+    raise values.error("dtype", "must be float32, bfloat16 or float16", name)
 
 
 def _device_type(device: str) -> DeviceType:

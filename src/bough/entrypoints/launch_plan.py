@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bough.config.local_files import load_model_config, with_local_files
+from bough.config.local_files import with_local_files
 from bough.config.model_config import ModelConfig
 from bough.config.port_args import PortArgs
 from bough.config.server_args import ServerArgs, resolve
@@ -57,7 +57,7 @@ class LaunchPlan:
         if not resolved.skip_tokenizer_init:
             trial = TextTrial(local_args.tokenizer_path or local_args.model_path, resolved.chat_template)
         with trial or contextlib.nullcontext():
-            plan = cls(resolved, local_args, load_model_config(local_args), scheduler_module)
+            plan = cls(resolved, local_args, ModelConfig.from_args(local_args), scheduler_module)
             if trial is not None:
                 trial.finish()
         return plan

@@ -13,7 +13,7 @@ def run_scheduler_process(child: Child) -> int:
     """Load the model, report, and serve until told to end; returns the exit status."""
     timer = StartupTimer.from_process_start()
     # Late, so that the parent is told what is wrong with an installation whose torch cannot be imported.
-    from bough.config.local_files import load_model_config
+    from bough.config.model_config import ModelConfig
     from bough.ipc.channels import SchedulerChannels
     from bough.model_executor.create_worker import worker_factory
     from bough.scheduler.scheduler import Scheduler
@@ -21,7 +21,7 @@ def run_scheduler_process(child: Child) -> int:
 
     timer.end_phase("Python and imports")
     args = child.server_args
-    model_config = load_model_config(args)
+    model_config = ModelConfig.from_args(args)
     tokenizer = None
     if not args.skip_tokenizer_init:
         tokenizer = load_tokenizer(args.tokenizer_path or args.model_path)
