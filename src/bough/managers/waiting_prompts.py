@@ -75,26 +75,17 @@ class WaitingPrompts:
             held = by_params.get(id(params))
             if held is None:
                 held = by_params[id(params)] = self._held_by(params)
-            of_prompt, of_output = _with_fields(held, request)
+            num_ids = len(request.token_ids_logprob or ())
+            of_prompt = held.of_prompt + _ID_BYTES * num_ids
+            if request.extra_key is not None:
+                of_prompt += getsizeof(request.extra_key)
+            of_output = held.of_output + _REFERENCE_BYTES * num_ids
             of_parameters += of_prompt + of_output * len(request.rids)
             sizes.append(max(prompt_bytes(request), MIN_BYTES) + of_prompt + of_output)
             sizes += [MIN_BYTES + of_output] * (len(request.rids) - 1)
-        if of_parameters > self._limit and len(states) > 1 and states[0].context is not None:
-            raise PayloadTooLarge(
-                f"the parameters of {len(states)} outputs take {of_parameters} bytes while these wait, and at most "
-                f"{self._limit} may wait (--max-queued-bytes); send fewer prompts at a time"
-            )
-        self._check_room(self.num_bytes, sum(sizes))
-        self.num_bytes += sum(sizes)
-        for state, size in zip(states, sizes, strict=True):
-            state.waiting_bytes = size
+        self._count(states, sizes, of_parameters, f"the parameters of {len(states)} outputs")
 
-    def recount(
-        self,
-        requests: Sequence[GenerateRequest],
-        states: Sequence[ReqState],
-        before: Sequence[int],
-    ) -> None:
+    def recount(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState], before: Sequence[int]) -> None:
         """Count requests that were added anew: texts are encoded, the contexts of sessions looked up.
 
         ``before`` is :func:`prompt_bytes` of each request as it was added.
@@ -109,28 +100,29 @@ class WaitingPrompts:
             if sizes[index]:  # else it waits no more: its client may have left meanwhile
                 sizes[index] += max(prompt_bytes(request), MIN_BYTES) - max(size, MIN_BYTES)
             index += len(request.rids)
-        counted, total = sum(state.waiting_bytes for state in states), sum(sizes)
         has_contexts = any(request.turn is not None for request in requests)
-        if total > self._limit and has_contexts and len(states) > 1 and states[0].context is not None:
-            raise PayloadTooLarge(
-                f"{len(requests)} prompts with the contexts of their sessions take {total} bytes while they wait, and "
-                f"at most {self._limit} may wait (--max-queued-bytes); send fewer prompts at a time"
-            )
-        if total > counted:
-            self._check_room(self.num_bytes - counted, total)
-        self.num_bytes += total - counted
-        for state, size in zip(states, sizes, strict=True):
-            state.waiting_bytes = size
+        what = f"{len(requests)} prompts with the contexts of their sessions"
+        self._count(states, sizes, sum(sizes) if has_contexts else 0, what)
 
-    def _check_room(self, others: int, arriving: int) -> None:
-        """Raise :class:`Overloaded` if so many bytes may not wait beside those of others."""
-        if others and others + arriving > self._limit:
+    def _count(self, states: Sequence[ReqState], sizes: Sequence[int], part: int, what: str) -> None:
+        """Let outputs count ``sizes``, of which ``what`` takes ``part``; raises as :meth:`add`."""
+        if part > self._limit and len(states) > 1 and states[0].context is not None:
+            raise PayloadTooLarge(
+                f"{what} take {part} bytes while they wait, and at most {self._limit} may wait (--max-queued-bytes); "
+                "send fewer prompts at a time"
+            )
+        counted, total = sum(state.waiting_bytes for state in states), sum(sizes)
+        others = self.num_bytes - counted
+        if total > counted and others and others + total > self._limit:
             raise Overloaded(
-                f"too much waits to be computed: prompts of {others} bytes, these have {arriving}, and at most "
+                f"too much waits to be computed: prompts of {others} bytes, these have {total}, and at most "
                 f"{self._limit} may wait (--max-queued-bytes); try again later",
                 retry_after=self._queue.retry_after,
                 code="queue_full",
             )
+        self.num_bytes += total - counted
+        for state, size in zip(states, sizes, strict=True):
+            state.waiting_bytes = size
 
     def remove(self, state: ReqState) -> None:
         """An output waits no more. Doing it twice does nothing."""
@@ -164,15 +156,6 @@ def prompt_bytes(request: GenerateRequest) -> int:
     if isinstance(request, EmbeddingRequest):
         num_bytes += len(request.text_pair or "")
     return num_bytes
-
-
-def _with_fields(held: _Held, request: GenerateRequest) -> _Held:
-    """What sampling parameters and the other fields take that the scheduler gets."""
-    num_ids = len(request.token_ids_logprob or ())
-    of_prompt = held.of_prompt + _ID_BYTES * num_ids
-    if request.extra_key is not None:
-        of_prompt += getsizeof(request.extra_key)
-    return _Held(of_prompt, held.of_output + _REFERENCE_BYTES * num_ids)
 
 
 def _size_of_texts(texts: Iterable[str]) -> int:
