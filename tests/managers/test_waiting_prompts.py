@@ -124,12 +124,12 @@ def _held_once(harness: Harness, params: SamplingParams, **fields: Any) -> int:
     rids = [f"{sample:032d}" for sample in range(params.n)]
     message = TokenizedGenerateReqInput(rids, array("i", [1]).tobytes(), params, **fields)
     frame, decoder = encode(message), msgspec.msgpack.Decoder(TokenizedGenerateReqInput)
-    harness.scheduler.intake.requests_of(decoder.decode(frame), None, ())  # fills caches
+    harness.scheduler.arrivals._intake.requests_of(decoder.decode(frame), None, ())  # fills caches
     gc.collect()
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        reqs = harness.scheduler.intake.requests_of(decoder.decode(frame), None, ())
+        reqs = harness.scheduler.arrivals._intake.requests_of(decoder.decode(frame), None, ())
         gc.collect()
         held = tracemalloc.get_traced_memory()[0] - before
     finally:
