@@ -78,7 +78,7 @@ def test_module_that_does_not_exist_is_a_start_up_error(supervisor, ports, capfd
 
 
 def test_endpoints_that_cannot_be_sent_leave_no_child_behind(supervisor):
-    unsendable = PortArgs(*["/tmp/\udcff"] * 5)
+    unsendable = PortArgs(*["/tmp/\udcff"] * 4)
     before = own_resources()
     with pytest.raises(UnicodeEncodeError):
         supervisor.start(ECHO_SCHEDULER, "scheduler", resolve(ServerArgs()), unsendable)
