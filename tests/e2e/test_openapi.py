@@ -17,7 +17,6 @@ import schemathesis
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis import checks
 
-from bough.entrypoints.http.examples import REQUESTS
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES
 from tests.e2e.server import Server, running_server
@@ -132,7 +131,7 @@ def test_examples_work(servers: dict[str, Server], kind: str) -> None:
     for info in ROUTES:
         if info.body is None or info.path == JOINING:
             continue
-        body = dict(REQUESTS[info.body.model.__name__])
+        body = dict(info.body.example)
         if "model" in body:
             body["model"] = served
         if "model_path" in body:

@@ -18,7 +18,6 @@ from typing import Any
 
 import httpx
 
-from bough.entrypoints.http.examples import REQUESTS
 from bough.entrypoints.http.routes import ROUTES
 from tests.entrypoints.http.server import running_server
 
@@ -105,8 +104,8 @@ def main(directory: Path) -> None:
         f"http://{MARK}.invalid/x",
     )
     specs = {info.path: info.body for info in ROUTES if info.body is not None}
-    bodies = [(path, spec, REQUESTS[spec.model.__name__]) for path, spec in specs.items()]
-    bodies += [("/invocations", spec, REQUESTS[spec.model.__name__]) for route in ROUTES for spec in route.one_of]
+    bodies = [(path, spec, dict(spec.example)) for path, spec in specs.items()]
+    bodies += [("/invocations", spec, dict(spec.example)) for route in ROUTES for spec in route.one_of]
     statuses: dict[int, int] = {}
     answers: list[str] = []
     with contextlib.ExitStack() as stack:

@@ -23,8 +23,11 @@ Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 class Reasoning(msgspec.Struct, forbid_unknown_fields=True):
     """``reasoning``: how much the model thinks before it answers."""
 
-    effort: Effort | None = None
-    enabled: bool | None = None
+    effort: Annotated[
+        Effort | None,
+        Meta(description="How much the model thinks, for its chat template; `none` asks for no thoughts."),
+    ] = None
+    enabled: Annotated[bool | None, Meta(description="The model thinks before it answers.")] = None
     max_tokens: Annotated[
         Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
         Meta(description="Most tokens of the thoughts, where it is known how the model marks them; else ignored."),

@@ -45,7 +45,6 @@ from bough.entrypoints.http.responses.protocol import MAX_METADATA_ENTRIES, MAX_
 from bough.entrypoints.http.route import Route
 from bough.entrypoints.http.routes import ROUTES
 from bough.entrypoints.http.server import HANDSHAKE_TIMEOUT, KEEP_ALIVE
-from bough.entrypoints.http.shapes import SHAPES
 from bough.entrypoints.http.shared_fields import MAX_MODEL_NAME_CHARS
 from bough.managers.io_struct import (
     MAX_CACHE_KEY_CHARS,
@@ -232,7 +231,8 @@ def _with_unit(option: Option) -> str:
 
 
 def _body_section(route: Route, spec: BodySpec[Any]) -> list[str]:
-    shapes = SHAPES.get(spec.model.__name__, {})
+    shapes = {name: kind for name, kind in spec.schemas.items() if not isinstance(kind, dict)}
+    overrides = {name: schema for name, schema in spec.schemas.items() if isinstance(schema, dict)}
     (schema, *inside), components = msgspec.json.schema_components([spec.model, *shapes.values()], ref_template=_REF)
     properties = components[schema["$ref"].rsplit("/", 1)[-1]]["properties"]
     for name, shape in zip(shapes, inside, strict=True):
@@ -246,7 +246,7 @@ def _body_section(route: Route, spec: BodySpec[Any]) -> list[str]:
     ]
     required = {field.name for field in msgspec.structs.fields(spec.model) if field.required}
     for name in get_type_hints(spec.model):
-        described = {**properties[name], **spec.schemas.get(name, {})}
+        described = {**properties[name], **overrides.get(name, {})}
         default = "required" if name in required else f"`{_json(described.get('default'))}`"
         lines.append(f"| `{name}` | {_type(described, components)} | {default} | {described.get('description', '')} |")
     lines.append("")

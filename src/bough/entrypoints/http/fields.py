@@ -100,7 +100,8 @@ class BodySpec(Generic[Body]):
         no_effect: fields that are accepted and change nothing, with their meaning.
         refused: fields that are not supported, by name.
         token_ids: those fields of ``model`` that may hold token ids, which are decoded in slices when there are many.
-        schemas: JSON schemas of fields whose annotation does not say it all.
+        schemas: JSON schemas, or types that have them, of fields whose annotation does not say it all.
+        example: a body that does something, for the documentation.
         max_elements: how many elements a field may have in a large body, where not :data:`MAX_ELEMENTS`.
         excludes: fields of ``no_effect`` that cannot stand beside another field, with the name of that.
         is_strict: refuse unknown fields whatever the server's option, as what acts on a server does.
@@ -117,6 +118,7 @@ class BodySpec(Generic[Body]):
     refused: Mapping[str, Unsupported] = field(default_factory=dict)
     token_ids: frozenset[str] = frozenset()
     schemas: Mapping[str, Any] = field(default_factory=dict)
+    example: Mapping[str, Any] = field(default_factory=dict)
     max_elements: Mapping[str, int] = field(default_factory=dict)
     tidy: Mapping[str, Tidy] = field(default_factory=dict)
     extras: Mapping[str, bool] = field(default_factory=dict)

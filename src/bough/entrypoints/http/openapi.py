@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from bough import __version__
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.errors import ErrorAnswer
-from bough.entrypoints.http.examples import ANSWERS, REQUESTS
 from bough.entrypoints.http.fields import INEFFECTIVE_TYPES, BodySpec
-from bough.entrypoints.http.meanings import MEANINGS
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
-from bough.entrypoints.http.route import ANTHROPIC, JSON, LINES, NATIVE, OLLAMA, TEXT, Route
+from bough.entrypoints.http.route import JSON, LINES, TEXT, Route
 from bough.entrypoints.http.routes import ROUTES
-from bough.entrypoints.http.shapes import SHAPES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.other_engines import Unsupported
 from bough.sampling.sampling_params import SamplingParams
@@ -68,38 +65,6 @@ _LINKS: dict[str, dict[str, dict[str, Any]]] = {
 """By operation: those that its answer tells the parameters of."""
 
 
-def openapi_schema() -> dict[str, Any]:
-    """The document."""
-    # A body may be that of several routes, and so may an answer.
-    specs = list({id(body): body for route in ROUTES for body in route.bodies}.values())
-    answers = [kind for route in ROUTES for kind in (*_answers(route), route.events) if kind is not None]
-    errors = [kind for api in (NATIVE, ANTHROPIC, OLLAMA) for kind in (api.error, api.stream_error)]
-    inside = [kind for fields in SHAPES.values() for kind in fields.values()]
-    models = list({_key(kind): kind for kind in (*(s.model for s in specs), *answers, *errors, *inside)}.values())
-    schemas, components = msgspec.json.schema_components(models, ref_template=_REF)
-    references = dict(zip(map(_key, models), schemas, strict=True))
-    for spec in specs:
-        _complete(components[spec.model.__name__], spec, references)
-    components[_SAMPLING] = _sampling_params_schema()
-    _describe(components)
-    paths: dict[str, Any] = {}
-    for route in ROUTES:
-        for path in route.paths:
-            shown = path.replace(":path", "")
-            for method in route.methods:
-                operation = _operation(route, shown, references) | {"operationId": _operation_id(method, shown)}
-                paths.setdefault(shown, {})[method.lower()] = operation
-    operations = {each["operationId"]: each for path in paths.values() for each in path.values()}
-    for name, links in _LINKS.items():
-        operations[name]["responses"]["200"]["links"] = links
-    return {
-        "openapi": "3.1.0",
-        "info": {"title": "Bough", "version": __version__, "description": _ABOUT},
-        "paths": dict(sorted(paths.items())),
-        "components": {"schemas": components, "securitySchemes": {_KEY: {"type": "http", "scheme": "bearer"}}},
-    }
-
-
 _ANYTHING = [
     {"type": ["array", "boolean", "object", "string"]},
     {"type": "number", "minimum": -(2**63), "maximum": 2**63 - 1},
@@ -108,42 +73,119 @@ _KEY = "key"
 """Name of the one security scheme."""
 
 
-def _key(model: Any) -> str:
-    return str(model)
+class Schemas:
+    """The JSON schemas of all bodies and answers.
+
+    Attributes:
+        components: schemas of the document, by name.
+    """
+
+    def __init__(self) -> None:
+        # A body may be that of several routes, and so may an answer.
+        specs = list({id(body): body for route in ROUTES for body in route.bodies}.values())
+        answers = [kind for route in ROUTES for kind in (*_answers(route), route.events) if kind is not None]
+        errors = [kind for route in ROUTES for kind in (route.api.error, route.api.stream_error)]
+        inside = [kind for spec in specs for kind in spec.schemas.values() if not isinstance(kind, dict)]
+        models = list({str(kind): kind for kind in (*(s.model for s in specs), *answers, *errors, *inside)}.values())
+        schemas, self.components = msgspec.json.schema_components(models, ref_template=_REF)
+        self._schemas = dict(zip(map(str, models), schemas, strict=True))
+        for spec in specs:
+            self._complete(self.components[spec.model.__name__], spec)
+        self.components[_SAMPLING] = _sampling_params_schema()
+        for schema in self.components.values():
+            for described in schema.get("properties", {}).values():
+                if about := self._description(described):
+                    described["description"] = about
+
+    def of(self, *kinds: Any) -> dict[str, Any]:
+        """Return the schema of one of several types."""
+        schemas = [self._schemas[kind] for kind in dict.fromkeys(map(str, kinds))]
+        return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
+
+    def example(self, schema: dict[str, Any]) -> Any:
+        """Return the first example that a schema has, or one made of those of its parts."""
+        if "examples" in schema:
+            return schema["examples"][0]
+        if "$ref" in schema:
+            return self.example(self._component(schema))
+        if "enum" in schema:
+            return schema["enum"][0]
+        if "anyOf" in schema:
+            is_nullable = {"type": "null"} in schema["anyOf"]
+            return None if is_nullable else self.example(max(schema["anyOf"], key=lambda each: "$ref" in each))
+        if schema["type"] == "object":
+            required, properties = schema.get("required", ()), schema.get("properties", {})
+            shown = {name: each for name, each in properties.items() if name in required or "examples" in each}
+            return {name: self.example(each) for name, each in shown.items()}
+        if schema["type"] == "array":
+            return [self.example(schema["items"])]
+        return {"string": "string", "integer": 0, "number": 0.0, "boolean": False, "null": None}[schema["type"]]
+
+    def _component(self, schema: dict[str, Any]) -> dict[str, Any]:
+        component: dict[str, Any] = self.components[schema["$ref"].rsplit("/", 1)[-1]]
+        return component
+
+    def _description(self, schema: dict[str, Any]) -> str | None:
+        """Return a schema's own description, or that of a type in it: its docstring, which python -OO drops."""
+        if "$ref" in schema and "description" not in schema:
+            schema = self._component(schema)
+        inside = (self._description(each) for each in schema.get("anyOf", ()))
+        return schema.get("description") or next(filter(None, inside), None)
+
+    def _complete(self, schema: dict[str, Any], spec: BodySpec[Any]) -> None:
+        """Add what the annotations of a body do not say."""
+        properties = schema["properties"]
+        for name, override in spec.schemas.items():
+            if isinstance(override, dict):
+                properties[name] = {**properties[name], **override}
+            else:
+                kept = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
+                properties[name] = {**self.of(override), **kept}
+        for name in spec.token_ids & properties.keys():
+            _bound_integers(properties[name])
+        if "sampling_params" in properties:
+            reference = {"$ref": _REF.format(name=_SAMPLING)}
+            given = {key: properties["sampling_params"][key] for key in ("description", "default")}
+            kinds = [reference, {"type": "array", "items": reference}, {"type": "null"}]
+            properties["sampling_params"] = {"anyOf": kinds, **given}
+        for alias, name in spec.aliases.items():
+            properties[alias] = {**properties[name], "description": f"Other name of `{name}`."}
+        for name, translation in spec.translated.items():
+            meaning = f"Another server's name of `{translation.field}`, which goes before it."
+            properties[name] = {"anyOf": _ANYTHING, "description": meaning, "default": None}
+        for name, meaning in spec.no_effect.items():
+            kind = msgspec.json.schema(INEFFECTIVE_TYPES[name])
+            properties[name] = {**kind, "description": f"Accepted without effect. {meaning}".strip(), "default": None}
+        for name, refused in spec.refused.items():
+            properties[name] = _refused(refused)
+        for name in properties.keys() - set(schema.get("required", ())):
+            properties[name] = _nullable(properties[name])
+
+
+def openapi_schema() -> dict[str, Any]:
+    """Return the document."""
+    schemas = Schemas()
+    paths: dict[str, Any] = {}
+    for route in ROUTES:
+        for path in route.paths:
+            shown = path.replace(":path", "")
+            for method in route.methods:
+                operation = _operation(route, shown, schemas) | {"operationId": _operation_id(method, shown)}
+                paths.setdefault(shown, {})[method.lower()] = operation
+    operations = {each["operationId"]: each for path in paths.values() for each in path.values()}
+    for name, links in _LINKS.items():
+        operations[name]["responses"]["200"]["links"] = links
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Bough", "version": __version__, "description": _ABOUT},
+        "paths": dict(sorted(paths.items())),
+        "components": {"schemas": schemas.components, "securitySchemes": {_KEY: {"type": "http", "scheme": "bearer"}}},
+    }
 
 
 def _operation_id(method: str, path: str) -> str:
     words = "_".join(word for word in path.replace("{", "").replace("}", "").split("/") if word)
     return f"{method.lower()}_{words or 'root'}"
-
-
-def _complete(schema: dict[str, Any], spec: BodySpec[Any], references: dict[str, Any]) -> None:
-    """Add what the annotations of a body do not say."""
-    properties = schema["properties"]
-    for name, shape in SHAPES.get(spec.model.__name__, {}).items():
-        kept = {key: properties[name][key] for key in ("description", "default") if key in properties[name]}
-        properties[name] = {**references[_key(shape)], **kept}
-    for name, override in spec.schemas.items():
-        properties[name] = {**properties[name], **override}
-    for name in spec.token_ids & properties.keys():
-        _bound_integers(properties[name])
-    if "sampling_params" in properties:
-        reference = {"$ref": _REF.format(name=_SAMPLING)}
-        given = {key: properties["sampling_params"][key] for key in ("description", "default")}
-        kinds = [reference, {"type": "array", "items": reference}, {"type": "null"}]
-        properties["sampling_params"] = {"anyOf": kinds, **given}
-    for alias, name in spec.aliases.items():
-        properties[alias] = {**properties[name], "description": f"Other name of `{name}`."}
-    for name, translation in spec.translated.items():
-        meaning = f"Another server's name of `{translation.field}`, which goes before it."
-        properties[name] = {"anyOf": _ANYTHING, "description": meaning, "default": None}
-    for name, meaning in spec.no_effect.items():
-        kind = msgspec.json.schema(INEFFECTIVE_TYPES[name])
-        properties[name] = {**kind, "description": f"Accepted without effect. {meaning}".strip(), "default": None}
-    for name, refused in spec.refused.items():
-        properties[name] = _refused(refused)
-    for name in properties.keys() - set(schema.get("required", ())):
-        properties[name] = _nullable(properties[name])
 
 
 def _bound_integers(schema: dict[str, Any]) -> None:
@@ -196,32 +238,20 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
     return {"anyOf": [kind, {"type": "null"}], **about} if kind else schema
 
 
-def _describe(components: dict[str, Any]) -> None:
-    """Give every property a description: that of its type, where neither it nor its name has one."""
-    for title, schema in components.items():
-        for name, described in schema.get("properties", {}).items():
-            target = described.get("$ref", "").rsplit("/", 1)[-1]
-            if "description" not in described:
-                own = MEANINGS.get(f"{title}.{name}") or MEANINGS.get(name)
-                # A type's is its docstring, which python -OO drops.
-                described["description"] = own or components[target].get("description", "")
-
-
 def _answers(route: Route) -> tuple[Any, ...]:
     return route.answer if isinstance(route.answer, tuple) else (route.answer,)
 
 
-def _operation(route: Route, path: str, references: dict[str, Any]) -> dict[str, Any]:
+def _operation(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": route.summary,
         "tags": ["probes" if route.is_probe else route.api.name],
-        "responses": _responses(route, path, references),
+        "responses": _responses(route, path, schemas),
     }
     if route.access is not Access.OPEN:
         operation["security"] = [{_KEY: []}, {}]
     if route.bodies:
-        kinds = [{"$ref": _REF.format(name=spec.model.__name__)} for spec in route.bodies]
-        media = {"schema": _any_of(kinds), "example": REQUESTS[route.bodies[0].model.__name__]}
+        media = {"schema": schemas.of(*(spec.model for spec in route.bodies)), "example": route.bodies[0].example}
         operation["requestBody"] = {
             "required": not any(spec.may_be_empty for spec in route.bodies),
             "content": {JSON: media},
@@ -238,10 +268,6 @@ def _operation(route: Route, path: str, references: dict[str, Any]) -> dict[str,
     if parameters:
         operation["parameters"] = parameters
     return operation
-
-
-def _any_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
-    return schemas[0] if len(schemas) == 1 else {"anyOf": schemas}
 
 
 def _event_schema(route: Route, event: dict[str, Any]) -> dict[str, Any]:
@@ -263,19 +289,17 @@ def _event_schema(route: Route, event: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _responses(route: Route, path: str, references: dict[str, Any]) -> dict[str, Any]:
+def _responses(route: Route, path: str, schemas: Schemas) -> dict[str, Any]:
     content: dict[str, Any] = {}
     if route.answer is not None:
-        content[JSON] = {"schema": _any_of([references[_key(kind)] for kind in _answers(route)])}
-        # A union begins with the usual one, and a list has an example by the name of what it holds.
-        usual = (get_args(_answers(route)[0]) or _answers(route))[0]
-        if usual.__name__ in ANSWERS:
-            content[JSON]["example"] = ANSWERS[usual.__name__]
+        content[JSON] = {"schema": schemas.of(*_answers(route))}
+        if route.answer not in (Any, str):
+            content[JSON]["example"] = schemas.example(schemas.of(_answers(route)[0]))
     for kind in (*route.also, *((TEXT,) if route.answer is None else ())):
         content[kind] = {"schema": {"type": "string"}}
     if route.events is not None:
         errors = () if route.has_error_events else (route.api.stream_error,)
-        event = _any_of([references[_key(kind)] for kind in (route.events, *errors)])
+        event = schemas.of(route.events, *errors)
         is_lines = route.api.stream_type == LINES
         schema = {"description": "An object a line.", **event} if is_lines else _event_schema(route, event)
         content[route.api.stream_type] = {"schema": schema}
@@ -296,8 +320,7 @@ def _responses(route: Route, path: str, references: dict[str, Any]) -> dict[str,
     responses: dict[str, Any] = {"200": {"description": "All went well.", "content": content}}
     for status in sorted(statuses):
         # What is refused before its route is known, is refused in OpenAI's words.
-        own = dict.fromkeys(map(_key, (route.api.error, ErrorAnswer)))
-        shape: dict[str, Any] = {JSON: {"schema": _any_of([references[kind] for kind in own])}}
+        shape: dict[str, Any] = {JSON: {"schema": schemas.of(route.api.error, ErrorAnswer)}}
         if status in route.text_statuses:
             shape[TEXT] = {"schema": {"type": "string"}}
         responses[str(status)] = {"description": STATUSES[status], "content": shape}

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+from msgspec import Meta
 
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.errors import (
@@ -35,6 +37,20 @@ EVENTS = "text/event-stream"
 LINES = "application/x-ndjson"
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Types of members of answers. Examples of answers are put together from those of their members.
+Count = Annotated[int, Meta(ge=0)]
+TokenId = Annotated[int, Meta(ge=0)]
+Index = Annotated[int, Meta(ge=0, description="Position among several, from 0.")]
+PromptTokens = Annotated[int, Meta(ge=0, description="Tokens of the prompt.", examples=[16])]
+GeneratedTokens = Annotated[int, Meta(ge=0, description="Tokens that were generated.", examples=[24])]
+Created = Annotated[int, Meta(ge=0, description="Time of creation, in seconds since 1970.", examples=[1795289226])]
+Id = Annotated[str, Meta(description="Id of the request.", examples=["e95e21146e0e4e6ebcc69289fb7a986e"])]
+ObjectId = Annotated[str, Meta(description="Id of the object.", examples=["resp_e95e21146e0e4e6ebcc69289fb7a986e"])]
+Model = Annotated[str, Meta(description="Name of the model.", examples=["sapling"])]
+Path = Annotated[str, Meta(description="Where it is.", examples=["/models/sapling"])]
+Text = Annotated[str, Meta(description="The text.", examples=["The oak is a tree."])]
+Vector = Annotated[list[float], Meta(description="The numbers.", examples=[[0.0368, -0.0233, 0.0683]])]
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Literal
+
 import msgspec
+from msgspec import Meta
 
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.anthropic import convert
-from bough.entrypoints.http.anthropic.answers import AnthropicEvent, AnthropicMessage, TokenCountAnswer
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, CountTokensRequest, MessagesRequest
 from bough.entrypoints.http.anthropic.render import MessageWriter
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
-from bough.entrypoints.http.route import ANTHROPIC, Handlers, QueryParameter, Route
+from bough.entrypoints.http.route import ANTHROPIC, Handlers, Model, PromptTokens, QueryParameter, Route
 from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -23,6 +25,43 @@ from bough.sampling.sampling_params import SamplingParams
 
 _NAMES = {"stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
 """From the engine's names to the client's."""
+
+
+class AnthropicMessage(msgspec.Struct):
+    """Answer of ``/v1/messages``."""
+
+    id: Annotated[str, Meta(description="Id of the message.", examples=["msg_e95e21146e0e4e6ebcc69289fb7a986e"])]
+    type: Literal["message"]
+    role: Literal["assistant"]
+    model: Model
+    content: Annotated[
+        list[dict[str, Any]],
+        Meta(description="Text, thoughts and calls.", examples=[[{"type": "text", "text": "The oak is a tree."}]]),
+    ]
+    stop_reason: Annotated[
+        str | None,
+        Meta(
+            description="Reason why the output ended: `end_turn`, `max_tokens`, `stop_sequence` or `tool_use`.",
+            examples=["end_turn"],
+        ),
+    ]
+    stop_sequence: Annotated[str | None, Meta(description="The stop sequence that ended the output, if one did.")]
+    usage: Annotated[
+        dict[str, Any], Meta(description="Token counts.", examples=[{"input_tokens": 16, "output_tokens": 24}])
+    ]
+
+
+class AnthropicEvent(msgspec.Struct):
+    """Event of ``/v1/messages``; other members depend on its type."""
+
+    type: Annotated[str, Meta(description="Kind of the event.")]
+
+
+class TokenCountAnswer(msgspec.Struct):
+    """Answer of ``/v1/messages/count_tokens``."""
+
+    input_tokens: PromptTokens
+
 
 _BETA = (QueryParameter("beta", {"type": "string"}, "What Anthropic's clients add; it changes nothing."),)
 

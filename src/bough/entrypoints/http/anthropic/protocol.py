@@ -10,6 +10,8 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
+from bough.entrypoints.http.openai.structured import JsonSchema
+from bough.entrypoints.http.openai.tools import Purpose, StrictCall, ToolName
 from bough.entrypoints.http.shared_fields import ModelName, StopString, Temperature, TopK, TopP
 from bough.other_engines import fields_of
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
@@ -22,29 +24,37 @@ class Thinking(msgspec.Struct, forbid_unknown_fields=True):
     """Whether the model thinks before it answers, and whether that is shown."""
 
     type: Literal["enabled", "disabled", "adaptive"]
-    budget_tokens: Annotated[int, Meta(ge=MIN_THINKING_BUDGET)] | None = None
-    display: Literal["summarized", "omitted"] | None = None
+    budget_tokens: Annotated[
+        Annotated[int, Meta(ge=MIN_THINKING_BUDGET)] | None,
+        Meta(description="Most tokens of the thoughts, which are ended then; less than `max_tokens`."),
+    ] = None
+    display: Annotated[
+        Literal["summarized", "omitted"] | None, Meta(description="`omitted` leaves the text of the thoughts out.")
+    ] = None
 
 
 class AnthropicToolChoice(msgspec.Struct, forbid_unknown_fields=True):
     """Whether a tool is called, and which."""
 
     type: Literal["auto", "any", "tool", "none"]
-    name: str | None = None
-    disable_parallel_tool_use: bool | None = None
+    name: Annotated[str | None, Meta(description="Its name.")] = None
+    disable_parallel_tool_use: Annotated[bool | None, Meta(description="At most one call in an answer.")] = None
 
 
 class OutputFormat(msgspec.Struct, forbid_unknown_fields=True):
     """A schema that the answer follows."""
 
     type: Literal["json_schema"]
-    schema: dict[str, Any]
+    schema: Annotated[dict[str, Any], Meta(description="The JSON schema.")]
 
 
 class OutputConfig(msgspec.Struct, forbid_unknown_fields=True):
     """How much the model thinks, and what its answer follows."""
 
-    effort: Literal["low", "medium", "high", "xhigh", "max"] | None = None
+    effort: Annotated[
+        Literal["low", "medium", "high", "xhigh", "max"] | None,
+        Meta(description="How much the model thinks, for its chat template; `none` asks for no thoughts."),
+    ] = None
     format: OutputFormat | None = None
 
 
@@ -106,6 +116,63 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
     top_k: TopK = None
 
 
+class AnthropicTool(msgspec.Struct):
+    """A tool of ``/v1/messages``."""
+
+    name: ToolName
+    input_schema: JsonSchema
+    type: Annotated[Literal["custom"] | None, Meta(description="May be left out.")] = None
+    description: Purpose = None
+    strict: StrictCall = None
+
+
+class AnthropicBlock(msgspec.Struct):
+    """A part of a message; which members it has depends on its type."""
+
+    type: Literal["text", "tool_use", "tool_result", "thinking", "redacted_thinking", "search_result", "document"]
+    text: Annotated[str | None, Meta(description="Of `text`.")] = None
+    id: Annotated[str | None, Meta(description="Of `tool_use`.")] = None
+    name: Annotated[str | None, Meta(description="Of `tool_use`.")] = None
+    input: Annotated[dict[str, Any] | None, Meta(description="Of `tool_use`: the arguments.")] = None
+    tool_use_id: Annotated[str | None, Meta(description="Of `tool_result`.")] = None
+    content: Annotated[
+        str | list[Any] | None, Meta(description="Of `tool_result` and `search_result`: a text, or blocks of text.")
+    ] = None
+    is_error: Annotated[bool | None, Meta(description="Of `tool_result`.")] = None
+    thinking: Annotated[str | None, Meta(description="Of `thinking`.")] = None
+    signature: Annotated[str | None, Meta(description="Of `thinking`; without effect.")] = None
+    data: Annotated[str | None, Meta(description="Of `redacted_thinking`; without effect.")] = None
+    title: Annotated[str | None, Meta(description="Of `search_result` and `document`.")] = None
+    source: Annotated[
+        str | dict[str, Any] | None, Meta(description="Of `search_result`, a text; of `document`, where its text is.")
+    ] = None
+    context: Annotated[str | None, Meta(description="Of `document`.")] = None
+
+
+class AnthropicTextBlock(msgspec.Struct):
+    """A text, or something that is read as one."""
+
+    type: Literal["text"]
+    text: Annotated[str, Meta(description="The text.")]
+
+
+class AnthropicInputMessage(msgspec.Struct):
+    """A message of a conversation."""
+
+    role: Annotated[Literal["user", "assistant", "system"], Meta(description="Who says it.")]
+    content: Annotated[str | list[AnthropicBlock], Meta(description="What is said: a text, or its parts.")]
+
+
+_SCHEMAS: dict[str, Any] = {
+    "messages": Annotated[list[AnthropicInputMessage], Meta(min_length=1, max_length=MAX_MESSAGES)],
+    "system": str | list[AnthropicTextBlock] | None,
+    "tools": Annotated[list[AnthropicTool], Meta(max_length=MAX_TOOLS)] | None,
+}
+"""Types of fields that :mod:`~bough.entrypoints.http.anthropic.convert` takes apart."""
+
+_EXAMPLE = {"model": "sapling", "messages": [{"role": "user", "content": "Tell me about the oak."}]}
+
+
 _NO_EFFECT = {
     "metadata": "Notes of the caller.",
     "service_tier": "Class of service.",
@@ -122,11 +189,20 @@ _NO_EFFECT = {
 
 _EXTRAS = dict.fromkeys(("thinking", "tool_choice", "output_config"), False)
 
-MESSAGES = BodySpec(MessagesRequest, extras=_EXTRAS, no_effect=_NO_EFFECT, refused=fields_of("messages"))
+MESSAGES = BodySpec(
+    MessagesRequest,
+    extras=_EXTRAS,
+    schemas=_SCHEMAS,
+    no_effect=_NO_EFFECT,
+    refused=fields_of("messages"),
+    example={**_EXAMPLE, "max_tokens": 24, "system": "You know trees."},
+)
 
 COUNT_TOKENS = BodySpec(
     CountTokensRequest,
     extras=_EXTRAS,
+    schemas=_SCHEMAS,
+    example=_EXAMPLE,
     no_effect={
         **_NO_EFFECT,
         "max_tokens": "Of the answer.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -11,8 +11,7 @@ from bough.entrypoints.chat.sampling import describe_defaults
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.native.answers import DoneAnswer, ModelInfo, ServerInfo
-from bough.entrypoints.http.route import NATIVE, Handlers, QueryParameter, Route
+from bough.entrypoints.http.route import NATIVE, Handlers, Model, Path, QueryParameter, Route
 from bough.errors import BadRequest
 from bough.ipc.messages import PauseMode
 from bough.managers.io_struct import MAX_RID_CHARS
@@ -50,14 +49,45 @@ class ContinueRequest(msgspec.Struct, kw_only=True):
     """Body of ``/continue_generation``."""
 
 
-ABORT = BodySpec(AbortRequest, is_strict=True)
-PAUSE = BodySpec(PauseRequest, is_strict=True, may_be_empty=True)
+ABORT = BodySpec(AbortRequest, is_strict=True, example={"rid": "e95e21146e0e4e6ebcc69289fb7a986e"})
+PAUSE = BodySpec(PauseRequest, is_strict=True, may_be_empty=True, example={"mode": "in_place"})
 CONTINUE = BodySpec(
     ContinueRequest,
     is_strict=True,
     may_be_empty=True,
     no_effect={"torch_empty_cache": "Give unused device memory back: it is set aside at the start."},
 )
+
+
+class DoneAnswer(msgspec.Struct):
+    """That something was done."""
+
+    message: Annotated[str, Meta(description="What was done.", examples=["generation goes on"])]
+    status: Literal["ok"]
+
+
+class ModelInfo(msgspec.Struct):
+    """About the model that is served."""
+
+    model_path: Path
+    served_model_name: Model
+    tokenizer_path: Path
+    is_generation: Annotated[bool, Meta(description="It generates text; else vectors or scores.", examples=[True])]
+    weight_version: Annotated[str, Meta(description="Name of the weights.", examples=["default"])]
+    load_format: Annotated[str, Meta(description="How the weights were read.", examples=["auto"])]
+    model_type: Annotated[str | None, Meta(description="Family that the checkpoint's configuration names.")]
+    architectures: Annotated[list[str], Meta(description="Classes that the checkpoint's configuration names.")]
+
+
+class ServerInfo(msgspec.Struct):
+    """Options (by their names), capacity and state of the server."""
+
+    launch_command: Annotated[
+        str, Meta(description="A command that starts such a server; of secrets only that they are set.")
+    ]
+    internal_states: Annotated[list[dict[str, Any]], Meta(description="State of each scheduler.")]
+    version: Annotated[str, Meta(description="The server's version.", examples=["0.1.0"])]
+    frontend: Annotated[str, Meta(description="Program that serves HTTP.", examples=["python"])]
 
 
 _FLUSH_QUERY = (

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Annotated, Any
+
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.native.answers import EncodeAnswer
 from bough.entrypoints.http.native.protocol import TOKEN_IDS_SCHEMA
-from bough.entrypoints.http.route import NATIVE, Handlers, Route
+from bough.entrypoints.http.route import NATIVE, Count, Handlers, Route, Vector
 from bough.managers.embedding import embed, number_turns
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.other_engines import fields_of
@@ -17,6 +19,7 @@ _MEDIA = "images, video and audio"
 
 ENCODE = BodySpec(
     EmbeddingReqInput,
+    example={"text": "The oak is a large tree."},
     token_ids=frozenset({"input_ids"}),
     schemas={
         "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]}
@@ -30,6 +33,14 @@ ENCODE = BodySpec(
     },
     refused=fields_of("encode"),
 )
+
+
+class EncodeAnswer(msgspec.Struct):
+    """The vector of one text, in the native shape."""
+
+    embedding: Vector
+    meta_info: Annotated[dict[str, Any], Meta(description="Id, counts and times.", examples=[{"prompt_tokens": 9}])]
+    prompt_token_ids: Annotated[list[Count] | UnsetType, Meta(description="Ids of the prompt's tokens.")] = UNSET
 
 
 class EncodeHandler(Handlers):

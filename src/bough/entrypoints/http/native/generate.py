@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import direct_sink
-from bough.entrypoints.http.native.answers import GenerateAnswer
 from bough.entrypoints.http.native.protocol import GENERATE, SAMPLING_PARAMS
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
-from bough.entrypoints.http.route import NATIVE, Handlers, Route
+from bough.entrypoints.http.route import NATIVE, Count, GeneratedTokens, Handlers, Id, PromptTokens, Route, TokenId
 from bough.entrypoints.http.unknown_fields import Unknown, known_members
 from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS, GenerateReqInput, GenerateRequest
@@ -47,6 +48,81 @@ def drop_unknown_params(body: GenerateReqInput, unknown: Unknown) -> None:
         known_members(params, _PARAMS, "sampling_params", unknown, check_typos=True)
         for name in params.keys() - _PARAMS:
             del params[name]
+
+
+class FinishReasonAnswer(msgspec.Struct):
+    """Reason why an output ended."""
+
+    type: Literal["stop", "length", "abort"]
+    matched: Annotated[
+        TokenId | str | UnsetType | None, Meta(description="Stop token, stop string or pattern that ended the output.")
+    ] = UNSET
+    length: Annotated[Count | UnsetType | None, Meta(description="Tokens that were generated.")] = UNSET
+    message: Annotated[str | UnsetType, Meta(description="Why it was ended.")] = UNSET
+    status_code: Annotated[
+        Annotated[int, Meta(ge=400, le=599)] | UnsetType, Meta(description="HTTP status that an error would have had.")
+    ] = UNSET
+
+
+class WeightSpan(msgspec.Struct):
+    """The tokens of an output that weights of one name have made."""
+
+    version: Annotated[str, Meta(description="Name of the weights.")]
+    start: Annotated[Count, Meta(description="The first token, from 0.")]
+    end: Annotated[Count, Meta(description="The one after the last.")]
+
+
+_Triple = tuple[float | None, TokenId, str | None]
+_Triples = Annotated[
+    list[_Triple] | UnsetType,
+    Meta(description="Log-probability, token id, and text if asked for, of each token."),
+]
+_Alternatives = Annotated[
+    list[list[_Triple] | None] | UnsetType, Meta(description="For each position, the entries of other tokens.")
+]
+
+
+class MetaInfo(msgspec.Struct):
+    """Counts, times and log-probabilities of one output."""
+
+    id: Id
+    finish_reason: Annotated[FinishReasonAnswer | None, Meta(examples=[{"type": "length", "length": 8}])]
+    prompt_tokens: PromptTokens
+    completion_tokens: GeneratedTokens
+    cached_tokens: Annotated[Count, Meta(description="Prompt tokens whose computation was reused.")]
+    reasoning_tokens: Annotated[Count, Meta(description="Tokens of thoughts among those that were generated.")]
+    weight_version: Annotated[str, Meta(description="Name of the weights.", examples=["default"])]
+    num_retractions: Annotated[Count, Meta(description="How often the request had to give up its memory.")]
+    weight_versions: Annotated[
+        list[WeightSpan] | UnsetType,
+        Meta(description="Spans of tokens by the weights that made them, if these have changed; at the end."),
+    ] = UNSET
+    e2e_latency: Annotated[
+        Annotated[float, Meta(ge=0)] | UnsetType, Meta(description="Seconds from arrival to end; at the end.")
+    ] = UNSET
+    input_token_logprobs: _Triples = UNSET
+    output_token_logprobs: _Triples = UNSET
+    input_top_logprobs: _Alternatives = UNSET
+    output_top_logprobs: _Alternatives = UNSET
+    input_token_ids_logprobs: _Alternatives = UNSET
+    output_token_ids_logprobs: _Alternatives = UNSET
+    output_token_logprobs_length: Annotated[
+        Count | UnsetType, Meta(description="Number of entries of `output_token_logprobs` so far.")
+    ] = UNSET
+
+
+class GenerateAnswer(msgspec.Struct):
+    """One output of ``/generate``."""
+
+    output_ids: Annotated[list[TokenId], Meta(description="Ids of the generated tokens.", examples=[[457, 28, 325]])]
+    meta_info: MetaInfo
+    text: Annotated[
+        str | UnsetType, Meta(description="Absent on a server without a tokenizer.", examples=[" deciduous."])
+    ] = UNSET
+    prompt_token_ids: Annotated[list[TokenId] | UnsetType, Meta(description="Ids of the prompt's tokens.")] = UNSET
+    index: Annotated[Count | UnsetType, Meta(description="Position of an event's output, if there are several.")] = (
+        UNSET
+    )
 
 
 class GenerateHandler(Handlers):

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from datetime import datetime, timezone
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from bough import __version__
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.native.answers import LoadsAnswer
 from bough.entrypoints.http.native.control import METRICS_TYPE
-from bough.entrypoints.http.route import NATIVE, TEXT, Handlers, QueryParameter, Route
+from bough.entrypoints.http.route import NATIVE, TEXT, Count, Handlers, QueryParameter, Route
 from bough.errors import BadRequest
 
 SECTIONS = ("core", "memory", "disagg", "queues")
@@ -59,6 +59,16 @@ _QUERY = (
 _GB = 1e9
 _SHORT_NAMES = {"disaggregation": "disagg"}
 """How gauges call a section."""
+
+
+class LoadsAnswer(msgspec.Struct):
+    """Load of the schedulers."""
+
+    timestamp: Annotated[str, Meta(description="Time of the answer.", examples=["2026-11-21T19:27:08.037429+00:00"])]
+    version: Annotated[str, Meta(description="The server's version.", examples=["0.1.0"])]
+    accelerator: Annotated[str | None, Meta(description="Kind of device that computes.", examples=["cpu"])]
+    num_accelerators: Annotated[Count, Meta(description="Devices that compute.", examples=[1])]
+    loads: Annotated[list[dict[str, Any]], Meta(description="State of each scheduler.")]
 
 
 class LoadsHandler(Handlers):

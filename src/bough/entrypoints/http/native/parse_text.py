@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.reader import joined
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.native.answers import FunctionCall, FunctionCallsAnswer, SeparateReasoningAnswer
-from bough.entrypoints.http.route import NATIVE, Handlers, Route
+from bough.entrypoints.http.openai.tools import FunctionTool
+from bough.entrypoints.http.route import NATIVE, Count, Handlers, Route, Text
 from bough.errors import BadRequest
 from bough.managers.turns import Turns
 from bough.parsers.answer import SLICE_CHARS
@@ -49,8 +49,54 @@ class SeparateReasoningRequest(msgspec.Struct, kw_only=True):
     return_blocks: Annotated[bool, Meta(description="Return the parts of the text in their order, too.")] = False
 
 
-PARSE_FUNCTION_CALL = BodySpec(ParseFunctionCallRequest)
-SEPARATE_REASONING = BodySpec(SeparateReasoningRequest)
+PARSE_FUNCTION_CALL = BodySpec(
+    ParseFunctionCallRequest,
+    schemas={"tools": list[FunctionTool]},
+    example={
+        "text": '<tool_call>{"name": "count_trees", "arguments": {"kind": "oak"}}</tool_call>',
+        "tools": [{"type": "function", "function": {"name": "count_trees", "parameters": {"type": "object"}}}],
+        "tool_call_parser": "hermes",
+    },
+)
+SEPARATE_REASONING = BodySpec(
+    SeparateReasoningRequest, example={"text": "<think>Is it one?</think>Yes.", "reasoning_parser": "qwen3"}
+)
+
+
+class FunctionCall(msgspec.Struct):
+    """A call that was found in a text."""
+
+    tool_index: Annotated[Count, Meta(description="Position of the tool, from 0.")]
+    name: Annotated[str, Meta(description="Name of the function.", examples=["count_trees"])]
+    parameters: Annotated[str, Meta(description="The arguments, as JSON text.", examples=['{"kind": "oak"}'])]
+
+
+class FunctionCallsAnswer(msgspec.Struct):
+    """Answer of ``/parse_function_call``."""
+
+    normal_text: Annotated[str, Meta(description="The text without the calls.")]
+    calls: Annotated[list[FunctionCall], Meta(description="The calls, in their order.")]
+
+
+class TextBlock(msgspec.Struct):
+    """A part of a text."""
+
+    type: Literal["text", "reasoning"]
+    text: Text
+
+
+class SeparateReasoningAnswer(msgspec.Struct):
+    """Answer of ``/separate_reasoning``."""
+
+    reasoning_text: Annotated[str, Meta(description="The thoughts.", examples=["Is it one?"])]
+    text: Text
+    reasoning_blocks: Annotated[list[str] | UnsetType, Meta(description="The thoughts; with `return_blocks`.")] = UNSET
+    text_blocks: Annotated[
+        list[str] | UnsetType, Meta(description="The answer without thoughts; with `return_blocks`.")
+    ] = UNSET
+    blocks: Annotated[
+        list[TextBlock] | UnsetType, Meta(description="Thoughts and answer in their order; with `return_blocks`.")
+    ] = UNSET
 
 
 class ParseTextHandlers(Handlers):

@@ -59,6 +59,7 @@ def _number(value: Any, unknown: object) -> Any:
 
 START_PROFILE = BodySpec(
     StartProfileRequest,
+    example={"num_steps": 100, "activities": []},
     is_strict=True,
     may_be_empty=True,
     tidy={"num_steps": _number},

@@ -112,6 +112,7 @@ _CHOSEN_IDS_SCHEMA = {**TOKEN_IDS_SCHEMA, "maxItems": MAX_TOKEN_IDS_LOGPROB}
 
 GENERATE = BodySpec(
     GenerateReqInput,
+    example={"text": "The oak is", "sampling_params": {"max_new_tokens": 8, "temperature": 0}},
     excludes={"session_id": "session_params"},
     aliases={"top_logprobs": "top_logprobs_num"},
     token_ids=frozenset({"input_ids"}),

@@ -43,8 +43,8 @@ class CloseSessionRequest(msgspec.Struct, kw_only=True):
     session_id: Annotated[SessionId, Meta(description="The session; nothing happens if there is none of that name.")]
 
 
-OPEN_SESSION = BodySpec(OpenSessionRequest, is_strict=True)
-CLOSE_SESSION = BodySpec(CloseSessionRequest, is_strict=True)
+OPEN_SESSION = BodySpec(OpenSessionRequest, is_strict=True, example={"capacity_of_str_len": 1000})
+CLOSE_SESSION = BodySpec(CloseSessionRequest, is_strict=True, example={"session_id": "garden"})
 
 
 class SessionHandlers(Handlers):

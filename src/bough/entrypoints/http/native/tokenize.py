@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence, Set
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
-from bough.entrypoints.http.native.answers import DetokenizeAnswer, TokenizeAnswer
 from bough.entrypoints.http.openai.chat import prompt_job
 from bough.entrypoints.http.openai.messages import ChatMessage
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_MESSAGES
-from bough.entrypoints.http.route import OPENAI, Handlers, Route
+from bough.entrypoints.http.openai.tools import TOOL_FIELDS
+from bough.entrypoints.http.route import OPENAI, Count, Handlers, Route, TokenId
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import pack_token_ids
@@ -89,6 +89,8 @@ _FOR_MESSAGES = (
 
 TOKENIZE = BodySpec(
     TokenizeRequest,
+    schemas=TOOL_FIELDS,
+    example={"prompt": "The oak"},
     tidy={name: CHAT.tidy[name] for name in ("messages", "reasoning", "reasoning_effort")},
     extras={name: CHAT.extras[name] for name in ("messages", "reasoning")},
     translated={name: CHAT.translated[name] for name in ("think", "enable_thinking")},
@@ -101,10 +103,32 @@ TOKENIZE = BodySpec(
 )
 DETOKENIZE = BodySpec(
     DetokenizeRequest,
+    example={"tokens": [325, 951]},
     token_ids=frozenset({"tokens"}),
     schemas={"tokens": {"anyOf": [_TOKEN_IDS_SCHEMA, {"type": "array", "items": _TOKEN_IDS_SCHEMA}]}},
     no_effect=_NO_EFFECT,
 )
+
+
+class TokenizeAnswer(msgspec.Struct):
+    """Token ids; lists of lists for a list of texts."""
+
+    tokens: Annotated[
+        list[TokenId | list[TokenId]],
+        Meta(description="The token ids; a list of lists for a list of texts.", examples=[[325, 951]]),
+    ]
+    count: Annotated[Count | list[Count], Meta(description="Number of tokens; a list of numbers for a list of texts.")]
+    max_model_len: Annotated[Count, Meta(description="Most tokens of a request, prompt and output together.")]
+    token_strs: Annotated[
+        list[str | list[str | None] | None] | UnsetType,
+        Meta(description="The vocabulary's entry of every token; with `return_token_strs`."),
+    ] = UNSET
+
+
+class DetokenizeAnswer(msgspec.Struct):
+    """Text; a list of texts for a list of lists."""
+
+    text: Annotated[str | list[str], Meta(description="The text, or texts.", examples=["The oak"])]
 
 
 class TokenizeHandlers(Handlers):

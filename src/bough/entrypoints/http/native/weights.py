@@ -16,8 +16,7 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.native.answers import WeightUpdateAnswer, WeightVersionAnswer
-from bough.entrypoints.http.route import NATIVE, Handlers, Route
+from bough.entrypoints.http.route import NATIVE, Count, Handlers, Route
 from bough.errors import BadRequest, Overloaded, RequestFailed
 from bough.managers.served_weights import (
     DEFAULT_GROUP,
@@ -155,6 +154,7 @@ _NO_EFFECT = {
 
 UPDATE_FROM_DISK = BodySpec(
     UpdateWeightsFromDisk,
+    example={"model_path": "/models/step-2", "weight_version": "step-2"},
     is_strict=True,
     no_effect={
         **_NO_EFFECT,
@@ -165,12 +165,57 @@ UPDATE_FROM_DISK = BodySpec(
     refused=fields_of("disk"),
 )
 _REFUSED = fields_of("tensors")
-UPDATE_FROM_TENSOR = BodySpec(UpdateWeightsFromTensor, no_effect=_NO_EFFECT, refused=_REFUSED, is_strict=True)
-UPDATE_FROM_DISTRIBUTED = BodySpec(UpdateWeightsFromDistributed, no_effect=_NO_EFFECT, refused=_REFUSED, is_strict=True)
-INIT_GROUP = BodySpec(InitWeightsUpdateGroup, is_strict=True)
-DESTROY_GROUP = BodySpec(DestroyWeightsUpdateGroup, is_strict=True)
-UPDATE_VERSION = BodySpec(UpdateWeightVersion, is_strict=True)
-GET_BY_NAME = BodySpec(GetWeightsByName, is_strict=True)
+UPDATE_FROM_TENSOR = BodySpec(
+    UpdateWeightsFromTensor,
+    is_strict=True,
+    no_effect=_NO_EFFECT,
+    refused=_REFUSED,
+    example={"serialized_named_tensors": ["AgAAAAAAAAB7fQ=="], "flush_cache": False},
+)
+UPDATE_FROM_DISTRIBUTED = BodySpec(
+    UpdateWeightsFromDistributed,
+    is_strict=True,
+    no_effect=_NO_EFFECT,
+    refused=_REFUSED,
+    example={
+        "names": ["model.norm.weight"],
+        "dtypes": ["bfloat16"],
+        "shapes": [[256]],
+        "weight_version": "step-2",
+    },
+)
+INIT_GROUP = BodySpec(
+    InitWeightsUpdateGroup,
+    is_strict=True,
+    example={
+        "master_address": "127.0.0.1",
+        "master_port": 29500,
+        "rank_offset": 1,
+        "world_size": 2,
+        "backend": "gloo",
+    },
+)
+DESTROY_GROUP = BodySpec(DestroyWeightsUpdateGroup, is_strict=True, example={"group_name": "weight_update_group"})
+UPDATE_VERSION = BodySpec(UpdateWeightVersion, is_strict=True, example={"new_version": "step-2"})
+GET_BY_NAME = BodySpec(GetWeightsByName, is_strict=True, example={"name": "model.norm.weight", "truncate_size": 4})
+
+
+class WeightUpdateAnswer(msgspec.Struct):
+    """Outcome of an update of the weights."""
+
+    success: Annotated[bool, Meta(description="The update was made; if not, all is as before.", examples=[True])]
+    message: Annotated[str, Meta(description="What was done, or why it was not.")]
+    num_paused_requests: Annotated[
+        Count, Meta(description="Requests that were paused meanwhile, and go on with the new weights.")
+    ]
+
+
+class WeightVersionAnswer(msgspec.Struct):
+    """Name of the weights from now on."""
+
+    success: Annotated[bool, Meta(description="The name was changed.", examples=[True])]
+    message: Annotated[str, Meta(description="What was done.", examples=["the weights are called step-2"])]
+    new_version: Annotated[str, Meta(description="Name of the weights.", examples=["step-2"])]
 
 
 class WeightHandlers(Handlers):

@@ -5,21 +5,38 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import Body, BodySpec
-from bough.entrypoints.http.ollama.answers import OllamaEmbedAnswer, OllamaEmbeddingsAnswer
 from bough.entrypoints.http.ollama.protocol import OLLAMA_EMBED, OLLAMA_EMBEDDINGS
 from bough.entrypoints.http.ollama.render import NANOSECONDS
-from bough.entrypoints.http.route import OLLAMA, Handlers, Route
+from bough.entrypoints.http.route import OLLAMA, Count, Handlers, Model, PromptTokens, Route, Vector
 from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
 from bough.managers.embedding_struct import embedding_requests
 
 _TO_THE_CONTEXT = -1
 
 _encode = msgspec.json.encode
+
+
+class OllamaEmbedAnswer(msgspec.Struct):
+    """Answer of ``/api/embed``: vectors of length 1, and nanoseconds."""
+
+    model: Model
+    embeddings: Annotated[list[Vector], Meta(description="The vector of each text, in their order.")]
+    total_duration: Annotated[Count, Meta(description="Time from arrival to end, in nanoseconds.")]
+    load_duration: Annotated[Count, Meta(description="Always 0: the model is loaded when the server starts.")]
+    prompt_eval_count: PromptTokens
+
+
+class OllamaEmbeddingsAnswer(msgspec.Struct):
+    """Answer of ``/api/embeddings``."""
+
+    embedding: Vector
 
 
 class OllamaEmbedHandlers(Handlers):

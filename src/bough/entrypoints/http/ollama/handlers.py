@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.core import ChatCore, ChatRun
@@ -15,7 +16,6 @@ from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.logprobs import TokenNames
-from bough.entrypoints.http.ollama.answers import OllamaAnswer, OllamaModel, OllamaModels, VersionAnswer
 from bough.entrypoints.http.ollama.models import ModelCard
 from bough.entrypoints.http.ollama.options import SAMPLING_OPTIONS, sampling_values
 from bough.entrypoints.http.ollama.protocol import (
@@ -30,7 +30,7 @@ from bough.entrypoints.http.ollama.protocol import (
 from bough.entrypoints.http.ollama.render import OllamaWriter, timestamp
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.tools import tool_use
-from bough.entrypoints.http.route import OLLAMA, Handlers, Route
+from bough.entrypoints.http.route import OLLAMA, Count, GeneratedTokens, Handlers, Model, PromptTokens, Route
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -44,6 +44,51 @@ API_VERSION = "0.12.0"
 
 _NAMES = {engine: f"options.{name}" for name, engine in SAMPLING_OPTIONS.items()}
 _LINES = b"application/x-ndjson"
+
+
+class OllamaAnswer(msgspec.Struct):
+    """Answer, or line of the answer, of ``/api/chat`` (``message``) and ``/api/generate`` (``response``)."""
+
+    model: Model
+    created_at: Annotated[str, Meta(description="Time of creation.", examples=["2026-11-21T19:27:07.872801Z"])]
+    done: Annotated[bool, Meta(description="True in the last line.", examples=[True])]
+    done_reason: Annotated[
+        str | UnsetType,
+        Meta(description="Reason why the output ended: `stop`, `length`, or `load` if there was nothing to do."),
+    ] = UNSET
+    message: Annotated[
+        dict[str, Any] | UnsetType,
+        Meta(
+            description="The assistant's message, or what is new of it.",
+            examples=[{"role": "assistant", "content": "The oak is a tree."}],
+        ),
+    ] = UNSET
+    response: Annotated[str | UnsetType, Meta(description="The text, or what is new of it.")] = UNSET
+    total_duration: Annotated[Count | UnsetType, Meta(description="Time from arrival to end, in nanoseconds.")] = UNSET
+    prompt_eval_count: PromptTokens | UnsetType = UNSET
+    eval_count: GeneratedTokens | UnsetType = UNSET
+
+
+class OllamaModels(msgspec.Struct):
+    """The models that there are, or that are loaded."""
+
+    models: Annotated[list[dict[str, Any]], Meta(description="The models.")]
+
+
+class OllamaModel(msgspec.Struct):
+    """About the model."""
+
+    details: Annotated[dict[str, Any], Meta(description="Format, family and size of the model.")]
+    model_info: Annotated[dict[str, Any], Meta(description="Members of the checkpoint's configuration.")]
+    capabilities: Annotated[list[str], Meta(description="Abilities of the model, such as `completion` and `tools`.")]
+    template: Annotated[str, Meta(description="The chat template.")]
+    parameters: Annotated[str, Meta(description="How tokens are chosen by default, a line for each.")]
+
+
+class VersionAnswer(msgspec.Struct):
+    """The version of Ollama whose interface is offered."""
+
+    version: Annotated[str, Meta(description="The version.", examples=["0.1.0"])]
 
 
 _Prepared = tuple[ChatRun, OllamaWriter]

@@ -3,12 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+import msgspec
+from msgspec import Meta
+
+from bough.entrypoints.http.shared_fields import StopString
 from bough.entrypoints.http.unknown_fields import Unknown, unknown_field
 from bough.errors import BadRequest
 from bough.other_engines import is_neutral
-from bough.sampling.sampling_params import ALL_OF_CONTEXT, ALL_TOKENS, MAX_REPETITION_WINDOW
+from bough.sampling.sampling_params import (
+    ALL_OF_CONTEXT,
+    ALL_TOKENS,
+    MAX_REPETITION_PENALTY,
+    MAX_REPETITION_WINDOW,
+    MAX_STOP_STRINGS,
+    MIN_REPETITION_PENALTY,
+)
+
+
+class OllamaOptions(msgspec.Struct):
+    """How tokens are chosen, and when the output ends, in Ollama's words."""
+
+    temperature: Annotated[
+        Annotated[float, Meta(ge=0, le=10000)] | None,
+        Meta(description="0 takes the most probable token; larger values make less probable ones more likely."),
+    ] = None
+    top_p: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Keep only the most probable tokens, of which the probabilities add up to this."),
+    ] = None
+    top_k: Annotated[
+        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="0 and less keep all tokens.")
+    ] = None
+    min_p: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Leave out tokens less probable than this share of the most probable one."),
+    ] = None
+    seed: Annotated[
+        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None, Meta(description="-1: another one every time.")
+    ] = None
+    stop: Annotated[
+        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
+        Meta(description="Texts before which the output ends."),
+    ] = None
+    num_predict: Annotated[
+        Annotated[int, Meta(ge=-2, le=2**31 - 1)] | None,
+        Meta(description="Most tokens to generate; -1 and -2: until the context is full."),
+    ] = None
+    repeat_penalty: Annotated[
+        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
+        Meta(description="Divides positive and multiplies negative logits of tokens that occurred; 1 changes nothing."),
+    ] = None
+    repeat_last_n: Annotated[
+        Annotated[int, Meta(ge=-1, le=MAX_REPETITION_WINDOW)] | None,
+        Meta(
+            description="Tokens at the end of prompt and output that `repeat_penalty` counts; 64 if not given, -1: all."
+        ),
+    ] = None
+    presence_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Meta(description="Subtracted from the logit of every token that was generated before."),
+    ] = None
+    frequency_penalty: Annotated[
+        Annotated[float, Meta(ge=-2, le=2)] | None,
+        Meta(description="Subtracted from a token's logit for each time it was generated."),
+    ] = None
+    num_ctx: Annotated[Any, Meta(description="Without effect, as are others that are chosen at the start.")] = None
+
 
 SAMPLING_OPTIONS = {
     "num_predict": "max_new_tokens",

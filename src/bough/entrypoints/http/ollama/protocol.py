@@ -9,7 +9,10 @@ from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
+from bough.entrypoints.http.ollama.options import OllamaOptions
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
+from bough.entrypoints.http.openai.structured import JsonSchema
+from bough.entrypoints.http.openai.tools import TOOL_FIELDS
 from bough.entrypoints.http.shared_fields import ModelName
 from bough.managers.embedding_struct import Dimensions
 from bough.other_engines import fields_of
@@ -20,31 +23,42 @@ ThinkingLevel = Literal["low", "medium", "high", "max"]
 class OllamaFunction(msgspec.Struct, forbid_unknown_fields=True):
     """The function of an earlier tool call."""
 
-    name: str
-    arguments: dict[str, Any] | str | None = None
-    index: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    name: Annotated[str, Meta(description="Its name.")]
+    arguments: Annotated[
+        dict[str, Any] | str | None, Meta(description="The arguments, as JSON text or as an object.")
+    ] = None
+    index: Annotated[
+        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
+        Meta(description="Without effect: calls are taken in their order."),
+    ] = None
 
 
 class OllamaToolCall(msgspec.Struct, forbid_unknown_fields=True):
     """An earlier tool call."""
 
     function: OllamaFunction
-    id: str | None = None
-    type: str | None = None
-    index: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    id: Annotated[str | None, Meta(description="Its id.")] = None
+    type: Annotated[str | None, Meta(description="Without effect: tools are functions.")] = None
+    index: Annotated[
+        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
+        Meta(description="Without effect: calls are taken in their order."),
+    ] = None
 
 
 class OllamaMessage(msgspec.Struct, forbid_unknown_fields=True):
     """One message of a conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
-    content: str | None = None
-    thinking: str | None = None
-    tool_calls: list[OllamaToolCall] | None = None
-    tool_name: str | None = None
+    content: Annotated[str | None, Meta(description="The text.")] = None
+    thinking: Annotated[str | None, Meta(description="The thoughts before the answer.")] = None
+    tool_calls: Annotated[list[OllamaToolCall] | None, Meta(description="Calls that the assistant makes.")] = None
+    tool_name: Annotated[str | None, Meta(description="Name of the tool of which this is the result.")] = None
     name: Annotated[str | None, Meta(description="Another name of `tool_name`.")] = None
-    tool_call_id: str | None = None
-    images: list[Any] | None = None
+    tool_call_id: Annotated[
+        str | None,
+        Meta(description="Id of the call of which this is the result; if absent, the next one's without a result."),
+    ] = None
+    images: Annotated[list[Any] | None, Meta(description="Only null or an empty list: messages are text.")] = None
 
 
 class OllamaShared(msgspec.Struct, kw_only=True):
@@ -130,17 +144,37 @@ class OllamaShowRequest(msgspec.Struct, kw_only=True):
 
 _NO_EFFECT = {"keep_alive": "The model stays loaded as long as the server runs."}
 
-OLLAMA_CHAT = BodySpec(OllamaChatRequest, extras={"messages": False}, no_effect=_NO_EFFECT)
+_SCHEMAS: dict[str, Any] = {"options": OllamaOptions | None, "format": Literal["json"] | JsonSchema | None}
+_OAK = "Tell me about the oak."
+
+OLLAMA_CHAT = BodySpec(
+    OllamaChatRequest,
+    extras={"messages": False},
+    schemas={**_SCHEMAS, "tools": TOOL_FIELDS["tools"]},
+    no_effect=_NO_EFFECT,
+    example={"model": "sapling", "messages": [{"role": "user", "content": _OAK}], "options": {"num_predict": 24}},
+)
 OLLAMA_GENERATE = BodySpec(
     OllamaGenerateRequest,
+    schemas=_SCHEMAS,
+    example={"model": "sapling", "prompt": _OAK, "options": {"num_predict": 24}},
     no_effect=_NO_EFFECT,
     refused=fields_of("ollama"),
 )
 _NO_EFFECT_ON_VECTORS = {**_NO_EFFECT, "options": "Nothing is sampled."}
-OLLAMA_EMBED = BodySpec(OllamaEmbedRequest, no_effect=_NO_EFFECT_ON_VECTORS)
-OLLAMA_EMBEDDINGS = BodySpec(OllamaEmbeddingsRequest, no_effect=_NO_EFFECT_ON_VECTORS)
+OLLAMA_EMBED = BodySpec(
+    OllamaEmbedRequest,
+    no_effect=_NO_EFFECT_ON_VECTORS,
+    example={"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
+)
+OLLAMA_EMBEDDINGS = BodySpec(
+    OllamaEmbeddingsRequest,
+    no_effect=_NO_EFFECT_ON_VECTORS,
+    example={"model": "minilm", "prompt": "The oak is a large tree."},
+)
 OLLAMA_SHOW = BodySpec(
     OllamaShowRequest,
+    example={"model": "sapling"},
     no_effect={
         "name": "Earlier name of `model`, which clients in Go send beside it.",
         "verbose": "There is no longer form.",

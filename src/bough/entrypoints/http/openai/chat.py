@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
-from bough.entrypoints.http.openai.answers import ChatAnswer, ChatChunk
 from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOptions
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
@@ -20,7 +20,10 @@ from bough.entrypoints.http.openai.protocol import CHAT, MAX_TOKENS, ChatComplet
 from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
+    ChoiceFrame,
+    CompletionFrame,
     OpenAIHandler,
+    UsageAnswer,
     check_session,
     check_stream_options,
     request_ids,
@@ -33,6 +36,56 @@ from bough.entrypoints.http.route import OPENAI, Route
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import GenerateRequest, pack_token_ids
+
+
+class ChatDelta(msgspec.Struct, kw_only=True):
+    """A piece of the assistant's message."""
+
+    role: Annotated[Literal["assistant"] | UnsetType | None, Meta(description="Author of the message.")] = UNSET
+    content: Annotated[str | UnsetType | None, Meta(description="The text.")] = UNSET
+    refusal: Annotated[UnsetType | None, Meta(description="Always null, as OpenAI's clients expect it.")] = UNSET
+    reasoning_content: Annotated[str | UnsetType | None, Meta(description="The thoughts before the answer.")] = UNSET
+    reasoning: Annotated[str | UnsetType | None, Meta(description="The same as `reasoning_content`.")] = UNSET
+    tool_calls: Annotated[
+        list[dict[str, Any]] | UnsetType | None, Meta(description="Calls that the assistant makes.")
+    ] = UNSET
+
+
+class ChatMessageAnswer(ChatDelta, kw_only=True):
+    """The assistant's message."""
+
+    role: Literal["assistant"]
+    content: Annotated[str | None, Meta(description="The text.", examples=["The oak is a tree."])]
+    refusal: Annotated[None, Meta(description="Always null, as OpenAI's clients expect it.")]
+
+
+class ChatChoice(ChoiceFrame, kw_only=True):
+    """One answer of the assistant."""
+
+    message: ChatMessageAnswer
+    meta_info: Annotated[dict[str, Any] | UnsetType, Meta(description="Id, counts and times.")] = UNSET
+
+
+class ChatAnswer(CompletionFrame, kw_only=True):
+    """Answer of ``/v1/chat/completions``."""
+
+    object: Literal["chat.completion"]
+    choices: Annotated[list[ChatChoice], Meta(description="The answers, `n` of them.")]
+    usage: UsageAnswer
+
+
+class ChatChunkChoice(ChoiceFrame, kw_only=True):
+    """New part of one answer."""
+
+    delta: ChatDelta
+
+
+class ChatChunk(CompletionFrame, kw_only=True):
+    """Event of ``/v1/chat/completions``."""
+
+    object: Literal["chat.completion.chunk"]
+    choices: Annotated[list[ChatChunkChoice], Meta(description="New parts of the answers.")]
+    usage: UsageAnswer | UnsetType | None = UNSET
 
 
 class ChatHandler(OpenAIHandler):

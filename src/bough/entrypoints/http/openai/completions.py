@@ -5,23 +5,26 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore, last_tokens
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.logprobs import CompletionLogprobs, Echo, TokenNames, prompt_logprobs
-from bough.entrypoints.http.openai.answers import CompletionAnswer, CompletionChunk
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, MAX_TOKENS, CompletionRequest
 from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
 from bough.entrypoints.http.openai.serving import (
     Answer,
+    ChoiceFrame,
     ChoiceWriter,
+    CompletionFrame,
     OpenAIHandler,
+    UsageAnswer,
     check_session,
     check_stream_options,
     request_ids,
@@ -30,7 +33,7 @@ from bough.entrypoints.http.openai.serving import (
 from bough.entrypoints.http.openai.structured import find_constraint
 from bough.entrypoints.http.openai.vector_protocol import check_batch
 from bough.entrypoints.http.pacing import add_paced, compile_patterns
-from bough.entrypoints.http.route import OPENAI, Route
+from bough.entrypoints.http.route import OPENAI, Route, Text
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
@@ -39,6 +42,27 @@ from bough.managers.tokenizer_manager import TokenizerManager
 from bough.tokenization.tokenizer import TokenIds
 
 _encode = msgspec.json.encode
+
+
+class CompletionChoice(ChoiceFrame, kw_only=True):
+    """One continuation, or a piece of one."""
+
+    text: Text
+    meta_info: Annotated[dict[str, Any] | UnsetType, Meta(description="Id, counts and times.")] = UNSET
+
+
+class CompletionChunk(CompletionFrame, kw_only=True):
+    """Event of ``/v1/completions``."""
+
+    object: Literal["text_completion"]
+    choices: Annotated[list[CompletionChoice], Meta(description="The answers: `n` for each prompt.")]
+    usage: UsageAnswer | UnsetType | None = UNSET
+
+
+class CompletionAnswer(CompletionChunk, kw_only=True):
+    """Answer of ``/v1/completions``."""
+
+    usage: UsageAnswer
 
 
 class CompletionHandler(OpenAIHandler):

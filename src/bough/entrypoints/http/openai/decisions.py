@@ -19,8 +19,8 @@ from bough.entrypoints.chat.job import NO_TOOLS, ChatJob
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import MAX_OUTPUTS_PER_REQUEST, BodySpec
-from bough.entrypoints.http.openai.answers import DecisionsAnswer
 from bough.entrypoints.http.openai.vector_protocol import TextParts, VectorFields, check_batch, plain_text
+from bough.entrypoints.http.openai.vectors import VectorFrame
 from bough.entrypoints.http.route import OPENAI, Handlers, Route
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -33,39 +33,47 @@ MAX_LEVELS = len(string.digits)
 
 _NAME_CHARS = 256
 
-QuestionId = Annotated[str, Meta(min_length=1, max_length=_NAME_CHARS)]
+QuestionId = Annotated[str, Meta(min_length=1, max_length=_NAME_CHARS, description="Its id.")]
 
 
 class DecisionOption(msgspec.Struct, forbid_unknown_fields=True):
     """One of the answers to a question of the type ``choice``."""
 
-    name: Annotated[str, Meta(min_length=1, max_length=_NAME_CHARS)]
-    description: str | None = None
+    name: Annotated[Annotated[str, Meta(min_length=1, max_length=_NAME_CHARS)], Meta(description="Its name.")]
+    description: Annotated[str | None, Meta(description="What the option means, for the model, behind its name.")] = (
+        None
+    )
 
 
 class ChoiceQuestion(msgspec.Struct, tag_field="type", tag="choice", forbid_unknown_fields=True):
     """Asks which of several options it is."""
 
     id: QuestionId
-    question: str
-    options: Annotated[list[DecisionOption], Meta(min_length=2, max_length=MAX_OPTIONS)]
+    question: Annotated[str, Meta(description="What is asked.")]
+    options: Annotated[
+        Annotated[list[DecisionOption], Meta(min_length=2, max_length=MAX_OPTIONS)],
+        Meta(description="The possible answers."),
+    ]
 
 
 class ScoreQuestion(msgspec.Struct, tag_field="type", tag="score", forbid_unknown_fields=True):
     """Asks where on a scale it is, of which the levels are described from the lowest one on."""
 
     id: QuestionId
-    question: str
-    levels: Annotated[list[str], Meta(min_length=2, max_length=MAX_LEVELS)]
+    question: Annotated[str, Meta(description="What is asked.")]
+    levels: Annotated[
+        Annotated[list[str], Meta(min_length=2, max_length=MAX_LEVELS)],
+        Meta(description="What each level of the scale means, the lowest first."),
+    ]
 
 
 class YesNoQuestion(msgspec.Struct, tag_field="type", tag="yes_no", forbid_unknown_fields=True):
     """Asks whether it is so; what ``yes`` and ``no`` mean can be said."""
 
     id: QuestionId
-    question: str
-    yes: str | None = None
-    no: str | None = None
+    question: Annotated[str, Meta(description="What is asked.")]
+    yes: Annotated[str | None, Meta(description="What the answer yes means.")] = None
+    no: Annotated[str | None, Meta(description="What the answer no means.")] = None
 
 
 Question = ChoiceQuestion | ScoreQuestion | YesNoQuestion
@@ -96,6 +104,14 @@ class DecisionsBody(VectorFields, kw_only=True):
 
 DECISIONS = BodySpec(
     DecisionsBody,
+    example={
+        "model": "sapling",
+        "input": "The oak grows tall and loses its leaves in autumn.",
+        "questions": [
+            {"id": "green", "type": "yes_no", "question": "Is it evergreen?"},
+            {"id": "height", "type": "score", "question": "How tall is it?", "levels": ["low", "as a house", "taller"]},
+        ],
+    },
     refused=fields_of("decisions"),
 )
 
@@ -125,6 +141,21 @@ class _Asked:
         labels = labels[: len(shown)]
         lines = [f"{label}: {text}" if text else label for label, text in zip(labels, shown, strict=True)]
         return cls("\n".join([question.question, "", *lines, "", f"Answer with {how} and nothing else."]), labels)
+
+
+class DecisionsAnswer(VectorFrame, kw_only=True):
+    """Answer of ``/v1/decisions``: by the id of the question its ``type``, ``probabilities``, ``label_mass`` (what the
+    model gives to the answers and to nothing else), and the likeliest ``choice`` or the mean level as ``score``."""
+
+    object: Literal["decisions"]
+    prompt_format_version: Annotated[Literal[1], Meta(description="Version of the prompts made of questions.")]
+    answers: Annotated[
+        dict[str, dict[str, Any]],
+        Meta(
+            description="By the id of the question: its type, the probability of each answer, and what comes of them.",
+            examples=[{"green": {"type": "yes_no", "label_mass": 0.9, "probabilities": {"yes": 0.1, "no": 0.9}}}],
+        ),
+    ]
 
 
 class DecisionsHandler(Handlers):

@@ -23,7 +23,7 @@ class TextPart(msgspec.Struct, forbid_unknown_fields=True):
     """A part of a message's content."""
 
     type: Literal["text"]
-    text: str
+    text: Annotated[str, Meta(description="The text.")]
     cache_control: Note = None
     annotations: Note = None
 
@@ -31,8 +31,10 @@ class TextPart(msgspec.Struct, forbid_unknown_fields=True):
 class CalledFunction(msgspec.Struct, forbid_unknown_fields=True):
     """The function of a tool call."""
 
-    name: str
-    arguments: str | dict[str, Any] | None = None
+    name: Annotated[str, Meta(description="Its name.")]
+    arguments: Annotated[
+        str | dict[str, Any] | None, Meta(description="The arguments, as JSON text or as an object.")
+    ] = None
     parsed_arguments: Note = None
 
 
@@ -40,9 +42,12 @@ class ToolCall(msgspec.Struct, forbid_unknown_fields=True):
     """A tool call of an earlier answer."""
 
     function: CalledFunction
-    id: str | None = None
+    id: Annotated[str | None, Meta(description="Its id.")] = None
     type: Literal["function"] = "function"
-    index: Annotated[int, Meta(ge=0, le=2**31 - 1)] | None = None
+    index: Annotated[
+        Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
+        Meta(description="Without effect: calls are taken in their order."),
+    ] = None
     extra_content: Note = None
     provider_specific_fields: Note = None
 
@@ -51,16 +56,26 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     """One message of a conversation."""
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function", "root", "latest_reminder"]
-    content: str | list[TextPart] | UnsetType | None = UNSET
-    name: str | None = None
-    reasoning_content: str | None = None
-    tool_calls: Annotated[list[ToolCall], Meta(max_length=MAX_TOOL_CALLS)] | None = None
-    tool_call_id: str | None = None
-    refusal: str | None = None
-    prefix: bool | None = None
-    phase: str | None = None
-    audio: None = None
-    function_call: None = None
+    content: Annotated[
+        str | list[TextPart] | UnsetType | None, Meta(description="What is said: a text, or its parts.")
+    ] = UNSET
+    name: Annotated[str | None, Meta(description="Its name.")] = None
+    reasoning_content: Annotated[str | None, Meta(description="The thoughts before the answer.")] = None
+    tool_calls: Annotated[
+        Annotated[list[ToolCall], Meta(max_length=MAX_TOOL_CALLS)] | None,
+        Meta(description="Calls that the assistant makes."),
+    ] = None
+    tool_call_id: Annotated[
+        str | None,
+        Meta(description="Id of the call of which this is the result; if absent, the next one's without a result."),
+    ] = None
+    refusal: Annotated[str | None, Meta(description="Why the assistant did not answer, in its words.")] = None
+    prefix: Annotated[
+        bool | None, Meta(description="The answer continues this message; only of the last message, by the assistant.")
+    ] = None
+    phase: Annotated[str | None, Meta(description="Passed on to the chat template.")] = None
+    audio: Annotated[None, Meta(description="Only null: messages are text.")] = None
+    function_call: Annotated[None, Meta(description="Only null: calls are in `tool_calls`.")] = None
     annotations: Note = None
     images: Annotated[
         Annotated[list[Any], Meta(max_length=0)] | None, Meta(description="Only an empty list: messages are text.")

@@ -3,17 +3,37 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
 
 from bough.config.user_paths import shown_path
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.errors import dialect_of
-from bough.entrypoints.http.openai.answers import ModelCard, ModelList
-from bough.entrypoints.http.route import OPENAI, Handlers, Route
+from bough.entrypoints.http.route import OPENAI, Count, Created, Handlers, Path, Route
 from bough.errors import NotFound
 from bough.managers.tokenizer_manager import TokenizerManager
+
+
+class ModelCard(msgspec.Struct):
+    """A model that is served."""
+
+    id: Annotated[str, Meta(description="Its name.", examples=["sapling"])]
+    object: Literal["model"]
+    created: Created
+    owned_by: Annotated[str, Meta(description="Program that serves it.", examples=["bough"])]
+    root: Path
+    parent: Annotated[str | None, Meta(description="The model that it adapts, if it does.")]
+    max_model_len: Annotated[Count, Meta(description="Most tokens of a request, prompt and output together.")]
+
+
+class ModelList(msgspec.Struct):
+    """The models that are served."""
+
+    object: Literal["list"]
+    data: Annotated[list[ModelCard], Meta(description="The models.")]
 
 
 class ModelsHandler(Handlers):

@@ -11,6 +11,8 @@ from bough.entrypoints.chat.tools import MAX_TOOLS, Effort, Reasoning
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.messages import ChatMessage, tidy_messages
 from bough.entrypoints.http.openai.names_of_others import OF_CHAT, OF_COMPLETIONS, UNTIL_FULL
+from bough.entrypoints.http.openai.structured import STRUCTURED_FIELDS
+from bough.entrypoints.http.openai.tools import TOOL_FIELDS
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
 from bough.entrypoints.http.unknown_fields import Unknown
 from bough.managers.io_struct import RequestId
@@ -318,6 +320,8 @@ _EXCLUDES = {"session_id": "session_params"}
 
 COMPLETIONS = BodySpec(
     CompletionRequest,
+    schemas=STRUCTURED_FIELDS,
+    example={"model": "sapling", "prompt": "The oak is", "max_tokens": 8, "stop": ["\n"]},
     excludes=_EXCLUDES,
     token_ids=frozenset({"prompt"}),
     aliases=_ALIASES,
@@ -331,6 +335,13 @@ COMPLETIONS = BodySpec(
 
 CHAT = BodySpec(
     ChatCompletionRequest,
+    schemas={**STRUCTURED_FIELDS, **TOOL_FIELDS},
+    example={
+        "model": "sapling",
+        "messages": [{"role": "user", "content": "Tell me about the oak."}],
+        "max_tokens": 24,
+        "temperature": 0,
+    },
     excludes=_EXCLUDES,
     token_ids=frozenset({"input_ids"}),
     aliases=_ALIASES,

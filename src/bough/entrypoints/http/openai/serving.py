@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.sampling import sampling_defaults
@@ -16,7 +17,17 @@ from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import direct_sink, text_sink
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
-from bough.entrypoints.http.route import Handlers
+from bough.entrypoints.http.route import (
+    Count,
+    Created,
+    GeneratedTokens,
+    Handlers,
+    Id,
+    Index,
+    Model,
+    PromptTokens,
+    TokenId,
+)
 from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.errors import BadRequest
 from bough.ipc.messages import OutputDelta
@@ -32,6 +43,48 @@ _USAGE = (
     b'{"prompt_tokens":%d,"total_tokens":%d,"completion_tokens":%d,'
     b'"prompt_tokens_details":{"cached_tokens":%d},"reasoning_tokens":%d,"completion_tokens_details":%b}'
 )
+
+
+class UsageAnswer(msgspec.Struct):
+    """Token counts."""
+
+    prompt_tokens: PromptTokens
+    total_tokens: Annotated[Count, Meta(description="Prompt and output together.", examples=[40])]
+    completion_tokens: GeneratedTokens
+    reasoning_tokens: Annotated[Count, Meta(description="Tokens of thoughts among those that were generated.")]
+    prompt_tokens_details: Annotated[
+        dict[str, Count | None] | None, Meta(description="Tokens of the prompt whose computation was reused.")
+    ]
+    completion_tokens_details: Annotated[
+        dict[str, Count | None] | None, Meta(description="Generated tokens that were reasoning.")
+    ]
+
+
+class CompletionFrame(msgspec.Struct, kw_only=True):
+    """Members that answers and events of completions and of chat completions have."""
+
+    id: Id
+    created: Created
+    model: Model
+    sglext: Annotated[dict[str, Any] | UnsetType, Meta(description="Answers to SGLang's fields of a request.")] = UNSET
+
+
+class ChoiceFrame(msgspec.Struct, kw_only=True):
+    """Members that choices of completions and of chat completions have."""
+
+    index: Index
+    logprobs: Annotated[
+        dict[str, Any] | None, Meta(description="Log-probabilities of tokens and of their alternatives, if asked for.")
+    ]
+    finish_reason: Annotated[
+        str | None, Meta(description="Reason why the output ended; null while it has not.", examples=["stop"])
+    ]
+    matched_stop: Annotated[
+        TokenId | str | None, Meta(description="Stop token, stop string or pattern that ended the output.")
+    ]
+    stop_reason: Annotated[
+        TokenId | str | UnsetType | None, Meta(description="The same, by vLLM's name of `matched_stop`.")
+    ] = UNSET
 
 
 class ChoiceWriter(ABC):

@@ -7,13 +7,68 @@ and ``structured_outputs``. A request may use one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.http.unknown_fields import known_members
 from bough.errors import BadRequest
 from bough.json_words import kind_of
-from bough.sampling.sampling_params import GrammarKind, leniently
+from bough.sampling.sampling_params import MAX_CHOICES, MAX_GRAMMAR_BYTES, GrammarKind, leniently
+
+JsonSchema = Annotated[dict[str, Any], Meta(description="A JSON schema.")]
+GrammarText = Annotated[str, Meta(min_length=1, max_length=MAX_GRAMMAR_BYTES)]
+Choices = Annotated[list[str], Meta(min_length=1, max_length=MAX_CHOICES)]
+Strict = Annotated[
+    bool | None,
+    Meta(description="Refuse a schema that cannot be enforced completely; else it is enforced as far as possible."),
+]
+
+
+class NamedSchema(msgspec.Struct):
+    """A schema with a name."""
+
+    schema: Annotated[JsonSchema | bool, Meta(description="The JSON schema.")]
+    name: Annotated[str | None, Meta(description="Its name.")] = None
+    description: Annotated[str | None, Meta(description="What it is for.")] = None
+    strict: Strict = None
+
+
+class ResponseFormat(msgspec.Struct):
+    """What the output follows."""
+
+    type: Literal["text", "json_object", "json_schema", "structural_tag"]
+    json_schema: Annotated[NamedSchema | None, Meta(description="For the type `json_schema`.")] = None
+    structures: Annotated[list[Any] | None, Meta(description="For the type `structural_tag`, its older form.")] = None
+    triggers: Annotated[list[str] | None, Meta(description="For the type `structural_tag`, its older form.")] = None
+    format: Annotated[dict[str, Any] | None, Meta(description="For the type `structural_tag`, its newer form.")] = None
+
+
+class StructuredOutputs(msgspec.Struct):
+    """vLLM's object for output that follows something: one of these."""
+
+    json: Annotated[JsonSchema | GrammarText | None, Meta(description="A JSON schema, as an object or as text.")] = None
+    json_object: Annotated[bool | None, Meta(description="Any JSON object.")] = None
+    regex: Annotated[GrammarText | None, Meta(description="A regular expression.")] = None
+    choice: Annotated[Choices | None, Meta(description="Texts, one of which the output is.")] = None
+    grammar: Annotated[GrammarText | None, Meta(description="A grammar in EBNF.")] = None
+    structural_tag: Annotated[
+        dict[str, Any] | GrammarText | None, Meta(description="A structural tag, as an object or as JSON text.")
+    ] = None
+
+
+STRUCTURED_FIELDS: dict[str, Any] = {
+    "response_format": ResponseFormat | None,
+    "structured_outputs": StructuredOutputs | None,
+    **dict.fromkeys(("json_schema", "guided_json"), JsonSchema | GrammarText | bool | None),
+    **dict.fromkeys(("regex", "guided_regex", "ebnf", "guided_grammar"), GrammarText | None),
+    "structural_tag": dict[str, Any] | GrammarText | None,
+    **dict.fromkeys(("choice", "guided_choice"), Choices | None),
+}
+"""Types of the fields of requests that ask for structured output. They describe; the code here takes apart."""
+
 
 _PLAIN_FIELDS: dict[str, GrammarKind] = {
     "json_schema": "json_schema",

@@ -3,13 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
 
 from bough.entrypoints.chat.job import ToolChoice, ToolUse
-from bough.entrypoints.chat.tools import Choice, distinct, make_tool_use
+from bough.entrypoints.chat.tools import MAX_TOOLS, Choice, distinct, make_tool_use
+from bough.entrypoints.http.openai.structured import JsonSchema
 from bough.entrypoints.http.unknown_fields import known_members
 from bough.errors import BadRequest
-from bough.parsers.base import ToolSpec
+from bough.parsers.base import MAX_NAME_CHARS, ToolSpec
+
+ToolName = Annotated[str, Meta(min_length=1, max_length=MAX_NAME_CHARS, description="Its name.")]
+Purpose = Annotated[
+    str | None, Meta(description="What it is for, for the model, if the chat template has a place for it.")
+]
+Parameters = Annotated[JsonSchema | None, Meta(description="Schema of the arguments, of the type `object`.")]
+StrictCall = Annotated[bool | None, Meta(description="A call that the model chooses to make follows the schema.")]
+
+
+class FunctionDescription(msgspec.Struct):
+    """A function that the model may call."""
+
+    name: ToolName
+    description: Purpose = None
+    parameters: Parameters = None
+    strict: StrictCall = None
+
+
+class FunctionTool(msgspec.Struct):
+    """A tool, in OpenAI's words."""
+
+    function: FunctionDescription
+    type: Annotated[Literal["function"], Meta(description="May be left out.")] = "function"
+
+
+class FunctionName(msgspec.Struct):
+    """A function by its name."""
+
+    name: ToolName
+
+
+class NamedFunction(msgspec.Struct):
+    """The function that is to be called."""
+
+    type: Literal["function"]
+    function: FunctionName
+
+
+TOOL_FIELDS: dict[str, Any] = {
+    "tools": Annotated[list[FunctionTool], Meta(max_length=MAX_TOOLS)] | None,
+    "tool_choice": Literal["none", "auto", "required"] | NamedFunction | None,
+}
+"""Types of the fields of requests that are about tools. They describe; the code here takes apart."""
+
 
 _TOOL_MEMBERS = frozenset({"type", "function", "cache_control"})
 _FUNCTION_MEMBERS = frozenset({"name", "description", "parameters", "strict"})

@@ -35,7 +35,7 @@ class VectorFields(QueueFields, kw_only=True):
 class TextOnly(msgspec.Struct, forbid_unknown_fields=True):
     """A text as an object that has nothing else."""
 
-    text: str
+    text: Annotated[str, Meta(description="The text.")]
 
 
 class InputFields(VectorFields, kw_only=True):
@@ -178,20 +178,27 @@ class ScoreBody(VectorFields, kw_only=True):
 _USER = {"user": "End user that the request is for."}
 EMBEDDINGS = BodySpec(
     EmbeddingsBody,
+    example={"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
     token_ids=frozenset({"input"}),
     no_effect=_USER,
     refused=fields_of("vectors", "embeddings"),
 )
 CLASSIFY = BodySpec(
-    ClassifyBody, token_ids=frozenset({"input"}), no_effect=_USER, refused=fields_of("vectors", "classify")
+    ClassifyBody,
+    example={"model": "classifier", "input": ["The oak is a large tree."]},
+    token_ids=frozenset({"input"}),
+    no_effect=_USER,
+    refused=fields_of("vectors", "classify"),
 )
 RERANK = BodySpec(
     RerankBody,
+    example={"model": "reranker", "query": "large trees", "documents": ["The oak.", "The cowberry."]},
     no_effect=_USER,
     refused=fields_of("vectors"),
 )
 SCORE = BodySpec(
     ScoreBody,
+    example={"model": "sapling", "query": "Is the oak a tree?", "items": [" Yes"], "label_token_ids": [2454, 797]},
     token_ids=frozenset({"query", "items"}),
     aliases={"queries": "text_1", "documents": "text_2", "data_1": "text_1", "data_2": "text_2"},
     no_effect=_USER,

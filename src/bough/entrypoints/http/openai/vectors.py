@@ -5,19 +5,12 @@ from __future__ import annotations
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.http.asgi import Call, Response
-from bough.entrypoints.http.openai.answers import (
-    ClassifyAnswer,
-    EmbeddingsAnswer,
-    PairScoresAnswer,
-    RankedDocument,
-    RerankAnswer,
-    ScoreAnswer,
-)
 from bough.entrypoints.http.openai.completions import split_prompts
 from bough.entrypoints.http.openai.vector_protocol import (
     CLASSIFY,
@@ -31,7 +24,7 @@ from bough.entrypoints.http.openai.vector_protocol import (
     check_batch,
     plain_text,
 )
-from bough.entrypoints.http.route import OPENAI, Handlers, Route
+from bough.entrypoints.http.route import OPENAI, Count, Created, Handlers, Id, Index, Model, PromptTokens, Route, Vector
 from bough.errors import BadRequest
 from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
 from bough.managers.embedding_struct import EmbeddingRequest, embedding_requests
@@ -39,6 +32,101 @@ from bough.managers.io_struct import new_request_id
 from bough.managers.scoring import CUT_TO_MODEL, Judged, class_probabilities, require_classifier, rerank, score
 
 _encode = msgspec.json.encode
+
+
+class VectorUsage(msgspec.Struct):
+    """Token counts of texts that vectors were made of."""
+
+    prompt_tokens: PromptTokens
+    total_tokens: Annotated[Count, Meta(description="The same.", examples=[16])]
+
+
+class VectorFrame(msgspec.Struct, kw_only=True):
+    """Members that answers made of vectors have."""
+
+    model: Model
+    usage: VectorUsage
+
+
+class Embedding(msgspec.Struct):
+    """The vector of one text."""
+
+    object: Literal["embedding"]
+    index: Index
+    embedding: Annotated[Vector | str, Meta(description="Numbers, or base64 of them as little-endian float32.")]
+
+
+class EmbeddingsAnswer(VectorFrame, kw_only=True):
+    """Answer of ``/v1/embeddings``."""
+
+    object: Literal["list"]
+    data: Annotated[list[Embedding], Meta(description="A vector for each text.")]
+
+
+class Classification(msgspec.Struct):
+    """Probabilities of the classes of one text."""
+
+    index: Index
+    label: Annotated[str, Meta(description="Name of the most probable class.", examples=["tree"])]
+    probs: Annotated[list[Annotated[float, Meta(ge=0, le=1)]], Meta(description="Probability of each class.")]
+    num_classes: Annotated[Count, Meta(description="Number of the classifier's classes.", examples=[2])]
+
+
+class ClassifyAnswer(VectorFrame, kw_only=True):
+    """Answer of ``/v1/classify``."""
+
+    id: Id
+    object: Literal["list"]
+    created: Created
+    data: Annotated[list[Classification], Meta(description="Probabilities for each text.")]
+
+
+class RankedDocument(msgspec.Struct):
+    """A document and its relevance."""
+
+    score: Annotated[float, Meta(description="The score; more is more relevant.", examples=[0.93])]
+    index: Index
+    meta_info: Annotated[dict[str, Any], Meta(description="Id, counts and times.")]
+    document: Annotated[str | UnsetType, Meta(description="The document, with `return_documents`.")] = UNSET
+
+
+class RelevantDocument(msgspec.Struct):
+    """A document and its relevance, in the shape of Jina and Cohere."""
+
+    index: Index
+    relevance_score: Annotated[float, Meta(description="Relevance of the document.", examples=[0.93])]
+    document: Annotated[dict[str, str] | UnsetType, Meta(description="The document, with `return_documents`.")] = UNSET
+
+
+class RerankAnswer(VectorFrame, kw_only=True):
+    """Answer of ``/rerank``."""
+
+    id: Id
+    results: Annotated[list[RelevantDocument], Meta(description="The documents, most relevant first.")]
+
+
+class ScoreAnswer(VectorFrame, kw_only=True):
+    """Answer of ``/v1/score``: a list of scores per item."""
+
+    object: Literal["scoring"]
+    scores: Annotated[list[list[float | None]], Meta(description="For each item a score of each label.")]
+
+
+class PairScore(msgspec.Struct):
+    """The score of a pair of texts."""
+
+    index: Index
+    object: Literal["score"]
+    score: Annotated[float, Meta(description="The score; more is more alike, or more relevant.")]
+
+
+class PairScoresAnswer(VectorFrame, kw_only=True):
+    """Answer of ``/v1/score`` to vLLM's form of requests."""
+
+    id: Id
+    object: Literal["list"]
+    created: Created
+    data: Annotated[list[PairScore], Meta(description="A score for each pair.")]
 
 
 class VectorHandlers(Handlers):

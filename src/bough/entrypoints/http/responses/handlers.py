@@ -8,9 +8,10 @@ import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
@@ -24,12 +25,11 @@ from bough.entrypoints.http.errors import INTERNAL_ERROR
 from bough.entrypoints.http.logprobs import TokenNames, chat_logprobs
 from bough.entrypoints.http.openai.sampling import to_sampling_params
 from bough.entrypoints.http.responses import convert
-from bough.entrypoints.http.responses.answers import DeletedAnswer, ItemsAnswer, ResponseAnswer, ResponseEvent
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
 from bough.entrypoints.http.responses.store import EventLog, ResponseStore, StoredResponse, items_at, page_of
 from bough.entrypoints.http.responses.tools import OfferedTools, offered_tools
-from bough.entrypoints.http.route import OPENAI, Handlers, QueryParameter, Route
+from bough.entrypoints.http.route import OPENAI, Count, Created, Handlers, Model, ObjectId, QueryParameter, Route
 from bough.entrypoints.http.shared_fields import check_obfuscation
 from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
@@ -70,6 +70,60 @@ MIN_INPUT_SHARE = 2
 
 CHARS_PER_ITEM = 64
 """What one item of a conversation takes, compared with the characters of a text."""
+
+
+class ResponseAnswer(msgspec.Struct):
+    """A response, complete or not."""
+
+    id: ObjectId
+    object: Literal["response"]
+    created_at: Created
+    status: Annotated[
+        Literal["completed", "incomplete", "failed", "queued", "in_progress", "cancelled"],
+        Meta(description="State of the work.", examples=["completed"]),
+    ]
+    model: Model
+    output: Annotated[
+        list[dict[str, Any]],
+        Meta(
+            description="Messages, thoughts and calls of the model.",
+            examples=[[{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Yes."}]}]],
+        ),
+    ]
+    usage: Annotated[dict[str, Any] | None, Meta(description="Token counts.")]
+    error: Annotated[dict[str, Any] | None, Meta(description="What went wrong, if something did.")]
+    incomplete_details: Annotated[dict[str, Any] | None, Meta(description="Why the output ended early, if it did.")]
+
+
+class DeletedAnswer(msgspec.Struct):
+    """A response that is forgotten."""
+
+    id: ObjectId
+    object: Literal["response"]
+    deleted: Annotated[bool, Meta(description="True: the response is forgotten.", examples=[True])]
+
+
+class ResponseEvent(msgspec.Struct):
+    """Event of ``/v1/responses``; other members depend on its type. An error is the event `response.failed`."""
+
+    type: Annotated[str, Meta(description="Kind of the event.")]
+    sequence_number: Annotated[Count, Meta(description="Position in the stream, from 0.")]
+
+
+class ItemsAnswer(msgspec.Struct):
+    """The items that went into a response."""
+
+    object: Literal["list"]
+    data: Annotated[
+        list[dict[str, Any]],
+        Meta(
+            description="The items.",
+            examples=[[{"id": "msg_1", "type": "message", "role": "user", "content": [{"type": "input_text"}]}]],
+        ),
+    ]
+    first_id: Annotated[str | None, Meta(description="Id of the first item.", examples=["msg_1"])]
+    last_id: Annotated[str | None, Meta(description="Id of the last item.", examples=["msg_1"])]
+    has_more: Annotated[bool, Meta(description="True if there are items behind these.")]
 
 
 class ResponsesHandlers(Handlers):

@@ -10,6 +10,8 @@ from msgspec import Meta
 from bough.entrypoints.chat.tools import MAX_TOOLS, Effort
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROBS
+from bough.entrypoints.http.openai.structured import JsonSchema, Strict
+from bough.entrypoints.http.openai.tools import FunctionName, Parameters, Purpose, StrictCall, ToolName
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
 from bough.other_engines import fields_of
 
@@ -36,9 +38,16 @@ MetadataValue = Annotated[str, Meta(max_length=512)]
 class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
     """How much the model thinks before it answers."""
 
-    effort: Effort | None = None
-    summary: Literal["auto", "concise", "detailed"] | None = None
-    generate_summary: Literal["auto", "concise", "detailed"] | None = None
+    effort: Annotated[
+        Effort | None,
+        Meta(description="How much the model thinks, for its chat template; `none` asks for no thoughts."),
+    ] = None
+    summary: Annotated[
+        Literal["auto", "concise", "detailed"] | None, Meta(description="Given back; thoughts are never summarised.")
+    ] = None
+    generate_summary: Annotated[
+        Literal["auto", "concise", "detailed"] | None, Meta(description="Older name of `summary`.")
+    ] = None
     context: Annotated[
         str | None, Meta(description="Which earlier thoughts the model sees; without effect, that is for its template.")
     ] = None
@@ -47,8 +56,11 @@ class ResponseReasoning(msgspec.Struct, forbid_unknown_fields=True):
 class TextConfig(msgspec.Struct, forbid_unknown_fields=True):
     """What the text of the answer follows."""
 
-    format: dict[str, Any] | None = None
-    verbosity: Literal["low", "medium", "high"] | None = None
+    format: Annotated[dict[str, Any] | None, Meta(description="What the output follows.")] = None
+    verbosity: Annotated[
+        Literal["low", "medium", "high"] | None,
+        Meta(description="Without effect: the model chooses how much it says, and `instructions` may ask."),
+    ] = None
 
 
 class ResponseStreamOptions(msgspec.Struct, forbid_unknown_fields=True):
@@ -153,8 +165,88 @@ class ResponsesRequest(SamplingFields, kw_only=True):
     chat_template_kwargs: Annotated[dict[str, Any] | None, Meta(description="Variables of the chat template.")] = None
 
 
+class ResponsesTool(msgspec.Struct):
+    """A tool of ``/v1/responses``, or a namespace of such."""
+
+    type: Literal["function", "namespace"]
+    name: ToolName
+    tools: Annotated[list[dict[str, Any]] | None, Meta(description="Of `namespace`: functions.")] = None
+    description: Purpose = None
+    parameters: Parameters = None
+    strict: StrictCall = None
+
+
+class ResponsesToolChoice(msgspec.Struct):
+    """The function that is to be called, or the tools that may be."""
+
+    type: Literal["function", "allowed_tools"]
+    name: ToolName | None = None
+    namespace: Annotated[str | None, Meta(description="Of the function, where its name is not enough.")] = None
+    mode: Annotated[
+        Literal["auto", "required"] | None, Meta(description="With `required` one of the tools must be called.")
+    ] = None
+    tools: Annotated[list[FunctionName] | None, Meta(description="For `allowed_tools`.")] = None
+
+
+class TextFormat(msgspec.Struct):
+    """What the text of a response follows."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    schema: Annotated[JsonSchema | bool | None, Meta(description="For the type `json_schema`.")] = None
+    name: Annotated[str | None, Meta(description="Its name.")] = None
+    description: Annotated[str | None, Meta(description="What it is for.")] = None
+    strict: Strict = None
+
+
+class ResponsesText(msgspec.Struct):
+    """``text`` of a response."""
+
+    format: TextFormat | None = None
+    verbosity: Annotated[
+        Literal["low", "medium", "high"] | None,
+        Meta(description="Without effect: the model chooses how much it says, and `instructions` may ask."),
+    ] = None
+
+
+class ResponsesPart(msgspec.Struct):
+    """A part of an item's content."""
+
+    type: Literal["input_text", "output_text", "text", "reasoning_text", "summary_text", "refusal"]
+    text: Annotated[str | None, Meta(description="The text.")] = None
+    refusal: Annotated[str | None, Meta(description="Why the assistant did not answer, in its words.")] = None
+
+
+class ResponsesItem(msgspec.Struct):
+    """An item of a conversation; which members it has depends on its type."""
+
+    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    role: Annotated[Literal["user", "assistant", "system", "developer"] | None, Meta(description="Of `message`.")] = (
+        None
+    )
+    content: Annotated[str | list[ResponsesPart] | None, Meta(description="Of `message` and `reasoning`.")] = None
+    call_id: Annotated[str | None, Meta(description="Of `function_call` and `function_call_output`.")] = None
+    name: Annotated[str | None, Meta(description="Of `function_call`.")] = None
+    namespace: Annotated[str | None, Meta(description="Of `function_call`.")] = None
+    arguments: Annotated[str | None, Meta(description="Of `function_call`: JSON.")] = None
+    output: Annotated[str | list[ResponsesPart] | None, Meta(description="Of `function_call_output`.")] = None
+    summary: Annotated[list[ResponsesPart] | None, Meta(description="Of `reasoning`.")] = None
+    id: Annotated[str | None, Meta(description="Its id.")] = None
+    status: Annotated[str | None, Meta(description="How far it is.")] = None
+
+
+_SCHEMAS: dict[str, Any] = {
+    "input": str | Annotated[list[ResponsesItem], Meta(min_length=1, max_length=MAX_MESSAGES)],
+    "tools": Annotated[list[ResponsesTool], Meta(max_length=MAX_TOOLS)] | None,
+    "tool_choice": Literal["none", "auto", "required"] | ResponsesToolChoice | None,
+    "text": ResponsesText | None,
+}
+"""Types of fields that :mod:`~bough.entrypoints.http.responses.convert` takes apart."""
+
+
 RESPONSES = BodySpec(
     ResponsesRequest,
+    schemas=_SCHEMAS,
+    example={"model": "sapling", "input": "Tell me about the oak.", "max_output_tokens": 24},
     extras=dict.fromkeys(("reasoning", "text", "stream_options"), False),
     no_effect={
         "service_tier": "Class of service.",
