@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 
 import pytest
 
+import generate_docs
 from bough.cli_commands.completion import TABLES
 from bough.config.options import options_by_key
 from bough.entrypoints.http.routes import ROUTES
@@ -26,15 +26,8 @@ def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def generator():
-    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_generated_pages_are_what_the_code_says():
-    assert generator().stale_pages() == [], "run make docs"
+    assert generate_docs.stale_pages() == [], "run make docs"
 
 
 def anchors(path: Path) -> set[str]:
@@ -60,7 +53,7 @@ def test_one_list_has_every_field_without_effect():
 
 
 def test_the_page_of_flags_has_every_command_and_every_note():
-    page, notes = generator().flags_page(), generator().NOTES
+    page, notes = generate_docs.flags_page(), generate_docs.NOTES
     assert re.findall(r"^## `bough (.+)`$", page, flags=re.MULTILINE) == list(TABLES)
     assert all(f"## `bough {command}`\n\n{note}\n" in page for command, note in notes.items())
 

@@ -15,11 +15,11 @@ from pathlib import Path
 from bough import other_engines
 from bough.cli_commands.completion import TABLES
 from bough.config.options import Option, OptionTable, groups_of
-from bough.entrypoints.http.describe import limits_markdown, markdown
 from bough.entrypoints.http.openai.names_of_others import OF_CHAT
 from bough.ipc.messages import Heartbeat
 from bough.observability.metrics import CAPACITIES, DEFAULT_PREFIX, Metrics
 from bough.schema_keywords import ENFORCED_FORMATS, KEYWORDS, Fate
+from endpoint_pages import limits_markdown, markdown
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 

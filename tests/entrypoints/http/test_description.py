@@ -13,12 +13,12 @@ import msgspec
 import pytest
 import schemathesis
 
-from bough.entrypoints.http.describe import limits_markdown, markdown
 from bough.entrypoints.http.native.protocol import SAMPLING_PARAMS
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.routes import ROUTES
 from bough.managers.io_struct import UNSUPPORTED_SAMPLING_PARAMS
 from bough.sampling.sampling_params import SamplingParams
+from endpoint_pages import limits_markdown, markdown
 
 
 def test_every_route_and_field_is_in_the_openapi_document(client: httpx.Client) -> None:

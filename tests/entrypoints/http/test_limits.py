@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from bough.entrypoints.http.describe import LIMITS
+from endpoint_pages import LIMITS
 
 JSON = {"content-type": "application/json"}
 CHAT: dict[str, Any] = {"messages": [{"role": "user", "content": "Hi"}]}

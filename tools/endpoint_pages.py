@@ -1,7 +1,4 @@
-"""The API described as Markdown, for the documentation; :mod:`bough.entrypoints.http.openapi` has the OpenAPI document.
-
-``python -m bough.entrypoints.http.describe`` prints the Markdown.
-"""
+"""The pages of docs/ on endpoints and on limits, made from the declarations of routes and bodies."""
 
 from __future__ import annotations
 
@@ -324,7 +321,3 @@ def _bounds(schema: dict[str, Any]) -> str:
 
 def _json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
-
-
-if __name__ == "__main__":
-    print(markdown())
