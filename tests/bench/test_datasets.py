@@ -24,13 +24,14 @@ def test_a_ratio_of_one_makes_all_lengths_equal():
     assert {(len(r.input_ids), r.output_len) for r in make_requests(args, vocab_size=100)} == {(8, 3)}
 
 
-@pytest.mark.parametrize("name", ["random-ids", "generated-shared-prefix"])
-def test_a_seed_fixes_the_requests(name):
-    def requests(seed):
-        return make_requests(DatasetArgs(dataset_name=name, seed=seed, num_prompts=3), vocab_size=1000)
+def test_a_seed_fixes_the_requests() -> None:
+    for name in ["random-ids", "generated-shared-prefix"]:
 
-    assert requests(1) == requests(1)
-    assert requests(1) != requests(2)
+        def requests(seed):
+            return make_requests(DatasetArgs(dataset_name=name, seed=seed, num_prompts=3), vocab_size=1000)
+
+        assert requests(1) == requests(1)
+        assert requests(1) != requests(2)
 
 
 def test_groups_share_a_prefix_and_nothing_more():
@@ -129,10 +130,10 @@ def test_a_wrong_line_is_named(tmp_path, line, message):
         make_requests(args, vocab_size=1)
 
 
-@pytest.mark.parametrize("keywords", [{"dataset_name": "custom"}, {"dataset_path": "x"}])
-def test_a_file_and_the_custom_dataset_go_together(keywords):
-    with pytest.raises(ConfigError, match="go together"):
-        DatasetArgs(**keywords)
+def test_a_file_and_the_custom_dataset_go_together() -> None:
+    for keywords in [{"dataset_name": "custom"}, {"dataset_path": "x"}]:
+        with pytest.raises(ConfigError, match="go together"):
+            DatasetArgs(**keywords)
 
 
 def test_ids_become_about_as_many_words():

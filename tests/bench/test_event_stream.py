@@ -69,17 +69,17 @@ def test_usage_in_every_event_tells_the_tokens_too():
     assert stream.gaps == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("noise", [b": keep-alive\n\n", b"\n\n", b"event: ping\n\n"])
-def test_what_has_no_data_does_not_count(noise):
-    stream = EventStream(BACKENDS["oai-chat"].has_token)
-    for number, event in enumerate(chat_stream(3).split(b"\n\n")[:-1]):
-        stream.feed(b"event: message\n" + event + b"\n\n", float(number))
-        for _ in range(5):
-            stream.feed(noise, number + 0.5)
-    events = stream.finish()
-    assert stream.gaps == [1.0, 1.0]
-    assert stream.done
-    assert events[-1]["usage"]["completion_tokens"] == 3
+def test_what_has_no_data_does_not_count() -> None:
+    for noise in [b": keep-alive\n\n", b"\n\n", b"event: ping\n\n"]:
+        stream = EventStream(BACKENDS["oai-chat"].has_token)
+        for number, event in enumerate(chat_stream(3).split(b"\n\n")[:-1]):
+            stream.feed(b"event: message\n" + event + b"\n\n", float(number))
+            for _ in range(5):
+                stream.feed(noise, number + 0.5)
+        events = stream.finish()
+        assert stream.gaps == [1.0, 1.0]
+        assert stream.done
+        assert events[-1]["usage"]["completion_tokens"] == 3
 
 
 def test_gaps_are_the_times_between_arrivals():

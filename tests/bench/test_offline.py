@@ -37,11 +37,11 @@ class RecordingEngine:
         return [{"meta_info": meta} for _ in sampling_params]
 
 
-@pytest.mark.parametrize(("requests", "prompts"), [([IDS, IDS], [[1, 2, 3]] * 2), ([TEXT, MESSAGES], ["a", "b"])])
-def test_ids_are_asked_for_as_they_are_and_the_rest_as_text(requests, prompts):
-    engine: Any = RecordingEngine()
-    assert run_offline(engine, requests, warm_up=True)["total_output_tokens"] == 4
-    assert engine.prompts == prompts
+def test_ids_are_asked_for_as_they_are_and_the_rest_as_text() -> None:
+    for requests, prompts in [([IDS, IDS], [[1, 2, 3]] * 2), ([TEXT, MESSAGES], ["a", "b"])]:
+        engine: Any = RecordingEngine()
+        assert run_offline(engine, requests, warm_up=True)["total_output_tokens"] == 4
+        assert engine.prompts == prompts
 
 
 def test_nothing_is_told_of_answers_that_were_broken_off():
@@ -91,10 +91,10 @@ def test_nothing_looks_at_the_engine_where_there_is_no_bar():
         assert "bough-progress" not in [thread.name for thread in threading.enumerate()]
 
 
-@pytest.mark.parametrize("other", [TEXT, MESSAGES])
-def test_ids_beside_text_are_refused(other):
-    engine: Any = RecordingEngine()
-    with pytest.raises(ConfigError, match="must have input_ids in all of its lines or in none") as caught:
-        run_offline(engine, [IDS, other], warm_up=True)
-    assert caught.value.param == "dataset_path"
-    assert engine.prompts == []
+def test_ids_beside_text_are_refused() -> None:
+    for other in [TEXT, MESSAGES]:
+        engine: Any = RecordingEngine()
+        with pytest.raises(ConfigError, match="must have input_ids in all of its lines or in none") as caught:
+            run_offline(engine, [IDS, other], warm_up=True)
+        assert caught.value.param == "dataset_path"
+        assert engine.prompts == []

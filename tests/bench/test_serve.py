@@ -29,32 +29,32 @@ def measure(server, dataset=None, **args):
     return asyncio.run(run_benchmark(BenchServeArgs(**given), DatasetArgs(**(dataset or SMALL))))
 
 
-@pytest.mark.parametrize("backend", ["native", "oai", "oai-chat"])
-def test_every_backend_counts_tokens_and_events(server, backend):
-    result = measure(server, backend=backend)
-    assert (result["completed"], result["failed"], result["errors"]) == (6, 0, {})
-    assert result["total_output_tokens"] == result["total_events"] == 30
-    assert result["p50_ttft_ms"] > 0
-    assert result["p99_itl_ms"] >= 0
-    assert result["mean_e2e_latency_ms"] >= result["mean_ttft_ms"]
-    json.dumps(result, allow_nan=False)
+def test_every_backend_counts_tokens_and_events(server) -> None:
+    for backend in ["native", "oai", "oai-chat"]:
+        result = measure(server, backend=backend)
+        assert (result["completed"], result["failed"], result["errors"]) == (6, 0, {})
+        assert result["total_output_tokens"] == result["total_events"] == 30
+        assert result["p50_ttft_ms"] > 0
+        assert result["p99_itl_ms"] >= 0
+        assert result["mean_e2e_latency_ms"] >= result["mean_ttft_ms"]
+        json.dumps(result, allow_nan=False)
 
 
-@pytest.mark.parametrize("backend", ["native", "oai"])
-def test_computed_prompt_tokens_are_those_that_were_not_cached(server, backend):
-    result = measure(server, backend=backend)
-    assert result["total_input_tokens"] == 60
-    assert result["total_cached_tokens"] == 6 * CACHED_TOKENS
-    assert result["total_computed_input_tokens"] == 60 - 6 * CACHED_TOKENS
+def test_computed_prompt_tokens_are_those_that_were_not_cached(server) -> None:
+    for backend in ["native", "oai"]:
+        result = measure(server, backend=backend)
+        assert result["total_input_tokens"] == 60
+        assert result["total_cached_tokens"] == 6 * CACHED_TOKENS
+        assert result["total_computed_input_tokens"] == 60 - 6 * CACHED_TOKENS
 
 
-@pytest.mark.parametrize("backend", ["native", "oai"])
-def test_whole_answers_have_one_time_and_no_others(server, backend):
-    result = measure(server, backend=backend, disable_stream=True)
-    assert (result["completed"], result["total_output_tokens"]) == (6, 30)
-    assert result["p50_e2e_latency_ms"] > 0
-    assert {result[f"p50_{name}_ms"] for name in ("ttft", "tpot", "itl")} == {None}
-    assert table(result, "whole").count("         -") == 15
+def test_whole_answers_have_one_time_and_no_others(server) -> None:
+    for backend in ["native", "oai"]:
+        result = measure(server, backend=backend, disable_stream=True)
+        assert (result["completed"], result["total_output_tokens"]) == (6, 30)
+        assert result["p50_e2e_latency_ms"] > 0
+        assert {result[f"p50_{name}_ms"] for name in ("ttft", "tpot", "itl")} == {None}
+        assert table(result, "whole").count("         -") == 15
 
 
 def test_one_event_has_no_time_per_token(server):
@@ -93,18 +93,18 @@ def test_the_result_says_what_was_measured(server):
     assert (result["stream"], result["sampling"]["temperature"]) == (True, 0.5)
 
 
-@pytest.mark.parametrize("status", [401, 403, 404])
-def test_a_server_that_refuses_is_not_waited_for(server, status, monkeypatch):
-    pauses = []
+def test_a_server_that_refuses_is_not_waited_for(server, monkeypatch) -> None:
+    for status in [401, 403, 404]:
+        pauses = []
 
-    async def sleep(seconds):
-        pauses.append(seconds)
+        async def sleep(seconds):
+            pauses.append(seconds)
 
-    monkeypatch.setattr("bough.bench.client.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
-    server.models_status = status
-    with pytest.raises(StartupError, match=f"/v1/models answered with status {status}"):
-        measure(server)
-    assert not pauses
+        monkeypatch.setattr("bough.bench.client.asyncio", SimpleNamespace(**{**vars(asyncio), "sleep": sleep}))
+        server.models_status = status
+        with pytest.raises(StartupError, match=f"/v1/models answered with status {status}"):
+            measure(server)
+        assert not pauses
 
 
 @pytest.mark.parametrize(("name", "status"), [("taken", 2), ("file/result.json", 1), ("x" * 300, 2)])
@@ -172,22 +172,20 @@ def test_the_cache_is_emptied_after_the_warm_up(server):
     assert paths == ["/generate"] * 2 + ["/flush_cache?timeout=5"] + ["/generate"] * 6
 
 
-@pytest.mark.parametrize(
-    ("failure", "message"), [(503, "HTTP 503"), ("event", "it broke"), ("hang-up", "ClientPayloadError")]
-)
-def test_failures_are_counted_and_named(server, failure, message):
-    server.fail_with = failure
-    result = measure(server)
-    assert (result["completed"], result["failed"]) == (0, 6)
-    assert all(message in error for error in result["errors"])
+def test_failures_are_counted_and_named(server) -> None:
+    for failure, message in [(503, "HTTP 503"), ("event", "it broke"), ("hang-up", "ClientPayloadError")]:
+        server.fail_with = failure
+        result = measure(server)
+        assert (result["completed"], result["failed"]) == (0, 6)
+        assert all(message in error for error in result["errors"])
 
 
-@pytest.mark.parametrize("backend", ["native", "oai", "oai-chat"])
-def test_an_answer_that_was_broken_off_is_a_failure(server, backend):
-    server.fail_with = "abort"
-    result = measure(server, backend=backend)
-    assert (result["completed"], result["failed"]) == (0, 6)
-    assert all("aborted" in error for error in result["errors"])
+def test_an_answer_that_was_broken_off_is_a_failure(server) -> None:
+    for backend in ["native", "oai", "oai-chat"]:
+        server.fail_with = "abort"
+        result = measure(server, backend=backend)
+        assert (result["completed"], result["failed"]) == (0, 6)
+        assert all("aborted" in error for error in result["errors"])
 
 
 def test_prompts_that_are_too_long_are_told_with_the_flag_that_says_how_long(server):
@@ -203,19 +201,17 @@ def test_a_failing_warm_up_ends_the_run(server):
         measure(server, warmup_requests=1)
 
 
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
+def test_a_list_of_models_of_an_unfamiliar_form_is_told(server) -> None:
+    cases = [
         ('{"data": null}', "/v1/models lists no model; name one with --model"),
         ("[]", "lists no model"),
         ('{"data": []}', "lists no model"),
         ("<html>", "/v1/models answered with no JSON: b'<html>'"),
-    ],
-)
-def test_a_list_of_models_of_an_unfamiliar_form_is_told(server, answer, message):
-    server.models_answer = answer
-    with pytest.raises(StartupError, match=message):
-        measure(server)
+    ]
+    for answer, message in cases:
+        server.models_answer = answer
+        with pytest.raises(StartupError, match=message):
+            measure(server)
 
 
 def test_an_address_with_colons_gets_brackets():
@@ -229,12 +225,10 @@ def test_an_address_needs_no_scheme():
     assert BenchServeArgs(base_url="[::1]/v1").url == "http://[::1]/v1"
 
 
-@pytest.mark.parametrize(
-    "url", ["http:/localhost:8000", "localhost:x", "ftp://localhost", "http://", "http://localhost:99999"]
-)
-def test_what_is_no_address_is_refused_at_once(url):
-    with pytest.raises(ConfigError, match="must look like http://host:port"):
-        BenchServeArgs(base_url=url)
+def test_what_is_no_address_is_refused_at_once() -> None:
+    for url in ["http:/localhost:8000", "localhost:x", "ftp://localhost", "http://", "http://localhost:99999"]:
+        with pytest.raises(ConfigError, match="must look like http://host:port"):
+            BenchServeArgs(base_url=url)
 
 
 class Recorder(BenchClient):

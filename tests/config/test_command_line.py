@@ -41,9 +41,9 @@ def test_flags_set_the_fields_of_their_name():
     assert args == ServerArgs(port=8000, disable_radix_cache=True, context_length=32768, chunked_prefill_size=-1)
 
 
-@pytest.mark.parametrize("argv", [("/m",), ("--model", "/m"), ("--model-path", "/m"), ("--model-path=/m",)])
-def test_the_model_can_be_said_in_all_the_usual_ways(argv):
-    assert parse(*argv).model_path == "/m"
+def test_the_model_can_be_said_in_all_the_usual_ways() -> None:
+    for argv in [("/m",), ("--model", "/m"), ("--model-path", "/m"), ("--model-path=/m",)]:
+        assert parse(*argv).model_path == "/m"
 
 
 def test_every_option_is_a_flag_and_a_key(config):
@@ -85,20 +85,17 @@ def test_help_is_about_the_flags_that_people_need():
     assert "--help-all" in text
 
 
-@pytest.mark.parametrize(
-    ("argv", "same"),
-    [
+def test_what_is_typed_often_has_a_short_form() -> None:
+    cases = [
         (("-m", "/m", "-p", "8000", "-c", "4k"), ("--model", "/m", "--port", "8000", "--context-length", "4k")),
         (("-m=/m", "-p=8000", "-c4096"), ("--model-path", "/m", "--port", "8000", "--context-length", "4096")),
-    ],
-)
-def test_what_is_typed_often_has_a_short_form(argv, same):
-    assert parse(*argv) == parse(*same)
+    ]
+    for argv, same in cases:
+        assert parse(*argv) == parse(*same)
 
 
-@pytest.mark.parametrize(
-    ("argv", "meant"),
-    [
+def test_flags_of_others_get_a_hint_in_every_form() -> None:
+    cases = [
         (("-ngl", "99"), "--device"),
         (("--n-gpu-layers=99",), "--device"),
         (("-m", "/m", "-ctk", "q8_0"), "--kv-cache-dtype"),
@@ -107,10 +104,9 @@ def test_what_is_typed_often_has_a_short_form(argv, same):
         (("--chat-template-file", "x"), "--chat-template"),
         (("--max-model-len", "4096"), "--context-length"),
         (("-prot", "1"), "--port"),
-    ],
-)
-def test_flags_of_others_get_a_hint_in_every_form(argv, meant):
-    assert repr(meant) in refused(*argv)
+    ]
+    for argv, meant in cases:
+        assert repr(meant) in refused(*argv)
 
 
 def test_help_all_names_every_flag_with_its_default():
@@ -121,9 +117,8 @@ def test_help_all_names_every_flag_with_its_default():
             assert f"default: {each.default_text}]" in text
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
+def test_mistakes_are_named_and_a_suggestion_is_made() -> None:
+    cases = [
         (("--prot", "1"), "unknown flag '--prot'; did you mean '--port'?"),
         (("--prot=1",), "unknown flag '--prot'; did you mean '--port'?"),
         (("--por", "1"), "unknown flag '--por'; did you mean '--port'?"),
@@ -150,10 +145,9 @@ def test_help_all_names_every_flag_with_its_default():
         (("--disable-radix-cache", "False"), "; --no-disable-radix-cache switches it off"),
         (("a", "--model", "b"), "the model is given twice: a and --model-path b"),
         (("--config", "/does/not/exist"), "cannot read --config /does/not/exist: No such file or directory"),
-    ],
-)
-def test_mistakes_are_named_and_a_suggestion_is_made(argv, message):
-    assert message in refused(*argv)
+    ]
+    for argv, message in cases:
+        assert message in refused(*argv)
 
 
 def test_a_file_sets_options_and_the_command_line_wins(config):
@@ -166,9 +160,8 @@ def test_an_empty_file_says_nothing(config):
     assert parse("--config", config("# nothing\n")) == ServerArgs()
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
+def test_a_wrong_file_is_refused_by_name(config) -> None:
+    cases = [
         ("prot: 1", "unknown key 'prot'; did you mean 'port'?"),
         ("port: x", "port must be a whole number, got 'x'"),
         ("port: 1.5", "port must be a whole number, got 1.5"),
@@ -181,13 +174,12 @@ def test_an_empty_file_says_nothing(config):
         ("7: 1", "keys must be text, got 7"),
         ("{", "is not valid YAML"),
         ("host: !!python/object/apply:os.getcwd []", "is not valid YAML"),
-    ],
-)
-def test_a_wrong_file_is_refused_by_name(config, text, message):
-    path = config(text)
-    complaint = refused("--config", path)
-    assert path in complaint
-    assert message in complaint
+    ]
+    for text, message in cases:
+        path = config(text)
+        complaint = refused("--config", path)
+        assert path in complaint
+        assert message in complaint
 
 
 def test_what_flags_of_others_are_called_here_is_a_flag():
@@ -201,9 +193,8 @@ def test_flags_of_others_are_known_in_files_and_as_keywords(config):
         ServerArgs(parallel=4)
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
+def test_flags_of_others_may_ask_for_what_is_so_anyway() -> None:
+    cases = [
         ("--tp", "1"),
         ("--tp-size=1", "--dp_size", "1"),
         ("--nnodes", "1", "--node-rank", "0"),
@@ -211,11 +202,10 @@ def test_flags_of_others_are_known_in_files_and_as_keywords(config):
         ("--enable-cache-report", "--disable-custom-all-reduce", "--enable-streaming-session"),
         ("--attn-dp-size", "1", "--load-balance-method", "round_robin", "--moe-a2a-backend=none"),
         ("--disaggregation-mode", "null", "--tokenizer-worker-num", "1", "--base-gpu-id", "0"),
-    ],
-)
-def test_flags_of_others_may_ask_for_what_is_so_anyway(words):
-    assert parse(*words) == ServerArgs()
-    assert parse("--port", "4000", *words, "--page-size", "16") == ServerArgs(port=4000, page_size=16)
+    ]
+    for words in cases:
+        assert parse(*words) == ServerArgs()
+        assert parse("--port", "4000", *words, "--page-size", "16") == ServerArgs(port=4000, page_size=16)
 
 
 def test_switches_for_what_is_so_pass_beside_values_that_leave_it_so():
@@ -224,9 +214,8 @@ def test_switches_for_what_is_so_pass_beside_values_that_leave_it_so():
     assert args == ServerArgs(max_stored_responses=9, chunked_prefill_size=64)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
+def test_flags_of_others_that_ask_for_more_are_refused_in_words() -> None:
+    cases = [
         (("--tp", "2"), "--tp is not supported"),
         (("--tp",), "--tp is not supported"),
         (("--tp=",), "--tp is not supported"),
@@ -246,16 +235,15 @@ def test_switches_for_what_is_so_pass_beside_values_that_leave_it_so():
         (("--enable-metrics=1",), "--enable-metrics takes no value and is always so; leave it out"),
         (("--enable-prefix-caching", "--disable-radix-cache"), "so unless --disable-radix-cache is given"),
         (("--log-level", "warn"), "the nearest here is 'warning'"),
-    ],
-)
-def test_flags_of_others_that_ask_for_more_are_refused_in_words(words, message):
-    assert message in refused(*words)
+    ]
+    for words, message in cases:
+        assert message in refused(*words)
 
 
-@pytest.mark.parametrize(("word", "meant"), [("half", "float16"), ("float", "float32"), ("bfloat16", "bfloat16")])
-def test_dtypes_have_other_names_that_mean_the_same(config, word, meant):
-    assert parse("--dtype", word).dtype == parse("--config", config(f"dtype: {word}")).dtype == meant
-    assert ServerArgs(dtype=word) == ServerArgs(dtype=meant)
+def test_dtypes_have_other_names_that_mean_the_same(config) -> None:
+    for word, meant in [("half", "float16"), ("float", "float32"), ("bfloat16", "bfloat16")]:
+        assert parse("--dtype", word).dtype == parse("--config", config(f"dtype: {word}")).dtype == meant
+        assert ServerArgs(dtype=word) == ServerArgs(dtype=meant)
 
 
 def test_keys_of_others_may_ask_for_what_is_so_anyway_and_are_refused_in_words(config):

@@ -14,17 +14,15 @@ def models(tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
+def test_a_mistyped_path_is_answered_with_one_that_exists(models) -> None:
+    cases = [
         ("models/Qwen3-06B", "models/Qwen3-0.6B"),
         ("model/qwen3-0.6B/", "models/Qwen3-0.6B"),
         ("models/qwen3-q4_0.gguf", "models/qwen3-q8_0.gguf"),
-    ],
-)
-def test_a_mistyped_path_is_answered_with_one_that_exists(models, typed, meant):
-    with pytest.raises(ConfigError, match=rf"no such .*; did you mean '{models}/{meant}'\?"):
-        resolve_model_path(f"{models}/{typed}")
+    ]
+    for typed, meant in cases:
+        with pytest.raises(ConfigError, match=rf"no such .*; did you mean '{models}/{meant}'\?"):
+            resolve_model_path(f"{models}/{typed}")
 
 
 def test_a_path_like_no_other_is_answered_with_what_to_give(models):

@@ -43,9 +43,8 @@ def test_none_is_the_default_where_it_is_no_value():
     assert ServerArgs(queue_timeout=None).queue_timeout is None
 
 
-@pytest.mark.parametrize(
-    ("keywords", "message"),
-    [
+def test_what_cannot_work_is_refused() -> None:
+    cases = [
         ({"page_size": 3}, "page_size must be a power of two, got 3"),
         ({"page_size": 64, "max_total_tokens": 32}, "--max-total-tokens (32) must be at least --page-size (64)"),
         ({"mem_fraction_static": 1}, "mem_fraction_static must be between 0 and 1, both excluded, got 1.0"),
@@ -61,12 +60,11 @@ def test_none_is_the_default_where_it_is_no_value():
         ({"trust_remote_code": True}, "trust_remote_code is not supported"),
         ({"dtype": "fp16"}, "got 'fp16'; the nearest here is 'float16'"),
         ({"quantization": "awq"}, "got 'awq'; the nearest here is 'none'"),
-    ],
-)
-def test_what_cannot_work_is_refused(keywords, message):
-    with pytest.raises(ConfigError) as caught:
-        ServerArgs(**keywords)
-    assert message in str(caught.value)
+    ]
+    for keywords, message in cases:
+        with pytest.raises(ConfigError) as caught:
+            ServerArgs(**keywords)
+        assert message in str(caught.value)
 
 
 def test_resolving_fills_what_depends_on_the_model_path():
@@ -120,19 +118,17 @@ def test_flags_say_what_differs_from_the_defaults_and_no_secret():
     assert "--host" not in flags
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
+def test_credentials_in_the_url_of_the_collector_are_not_shown() -> None:
+    cases = [
         ("http://localhost:4318/v1/traces", "http://localhost:4318/v1/traces"),
         ("https://me:sesame@collector/v1/traces", "https://(set)@collector/v1/traces"),
         ("https://me@sesame@[::1]:4318/v1", "https://(set)@[::1]:4318/v1"),
         ("https://collector/v1/traces?key=sesame#sesame", "https://collector/v1/traces?(set)"),
         ("https://sesame@collector?key=sesame", "https://(set)@collector?(set)"),
         ("https://collector/a@b", "https://collector/a@b"),
-    ],
-)
-def test_credentials_in_the_url_of_the_collector_are_not_shown(url, shown):
-    args = ServerArgs(otlp_traces_endpoint=url)
-    assert args.otlp_traces_endpoint == url
-    assert args.to_public_dict()["otlp_traces_endpoint"] == shown
-    assert "sesame" not in " ".join(args.to_flags())
+    ]
+    for url, shown in cases:
+        args = ServerArgs(otlp_traces_endpoint=url)
+        assert args.otlp_traces_endpoint == url
+        assert args.to_public_dict()["otlp_traces_endpoint"] == shown
+        assert "sesame" not in " ".join(args.to_flags())

@@ -18,9 +18,8 @@ def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, 
     return {"quant_method": "compressed-tensors", "format": "pack-quantized", "config_groups": groups, **more}
 
 
-@pytest.mark.parametrize(
-    ("raw", "expected"),
-    [
+def test_what_is_supported_is_read() -> None:
+    cases = [
         ({"quant_method": "gptq", "bits": 4, "group_size": 64}, StoredQuantization("gptq", 4, 64, 1)),
         (
             {
@@ -78,15 +77,13 @@ def compressed(weights: dict[str, Any] | None = None, **more: Any) -> dict[str, 
             compressed({**FLOAT8, "strategy": "block", "block_structure": [128, 64]}, format="naive-quantized"),
             StoredQuantization("float8", 8, 64, rows=128),
         ),
-    ],
-)
-def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantization) -> None:
-    assert read_stored_quantization(Path("config.json"), raw) == expected
+    ]
+    for raw, expected in cases:
+        assert read_stored_quantization(Path("config.json"), raw) == expected
 
 
-@pytest.mark.parametrize(
-    ("raw", "named"),
-    [
+def test_everything_else_is_refused_with_what_is_supported() -> None:
+    cases = [
         ({"quant_method": "fp8", "fmt": "e5m2"}, "FP8 in the format e5m2"),
         ({"quant_method": "modelopt", "quant_algo": "NVFP4"}, "ModelOpt's NVFP4"),
         ({"quant_method": "fp8", "weight_block_size": [128]}, "blocks of [128]"),
@@ -116,15 +113,14 @@ def test_what_is_supported_is_read(raw: dict[str, Any], expected: StoredQuantiza
         ),
         (compressed(quantization_status="calibration"), "the state calibration"),
         (compressed(sparsity_config={"format": "sparse-24-bitmask"}), "with sparsity_config"),
-    ],
-)
-def test_everything_else_is_refused_with_what_is_supported(raw: Any, named: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        read_stored_quantization(Path("/m/config.json"), raw)
-    message = caught.value.message
-    assert named in message
-    assert message.startswith("/m/config.json: quantisation: ")
-    assert "supported are GPTQ, AWQ (gemm) and compressed-tensors" in message
+    ]
+    for raw, named in cases:
+        with pytest.raises(ConfigError) as caught:
+            read_stored_quantization(Path("/m/config.json"), raw)
+        message = caught.value.message
+        assert named in message
+        assert message.startswith("/m/config.json: quantisation: ")
+        assert "supported are GPTQ, AWQ (gemm) and compressed-tensors" in message
 
 
 def test_what_the_first_autoawq_says_beside_the_configuration_counts(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -124,9 +123,8 @@ def test_scores_of_a_classifier_are_its_logits(rerank_server: Server, reranker: 
     np.testing.assert_allclose(turned["scores"][0], pair_scores(reranker, "w6", QUERY), atol=TOLERANCE)
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "param"),
-    [
+def test_what_a_reranker_refuses(rerank_server: Server) -> None:
+    cases = [
         ("/v1/embeddings", {"input": "w1"}, None),
         ("/v1/rerank", {"query": QUERY, "documents": []}, "documents"),
         ("/v1/rerank", {"query": "", "documents": ["w1"]}, "query"),
@@ -137,12 +135,11 @@ def test_scores_of_a_classifier_are_its_logits(rerank_server: Server, reranker: 
         ("/v1/score", {"query": QUERY, "items": [[5]]}, "items"),
         ("/encode", {"text": "w1", "dimensions": 1}, "dimensions"),
         ("/v1/completions", {"prompt": "w1"}, None),
-    ],
-)
-def test_what_a_reranker_refuses(rerank_server: Server, path: str, body: dict[str, Any], param: str | None) -> None:
-    response = rerank_server.post(path, **body)
-    assert response.status_code == 400, response.text
-    assert response.json()["error"]["param"] == param
+    ]
+    for path, body, param in cases:
+        response = rerank_server.post(path, **body)
+        assert response.status_code == 400, response.text
+        assert response.json()["error"]["param"] == param
 
 
 JSON = st.recursive(

@@ -119,22 +119,18 @@ def test_a_schema_is_followed_under_every_name(openai_client: openai.OpenAI, fie
     check_tree(json.loads(answer.choices[0].message.content or ""))
 
 
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
+def test_patterns_choices_and_grammars_are_followed(openai_client: openai.OpenAI) -> None:
+    cases = [
         ({"regex": "oak|elm"}, ("oak", "elm")),
         ({"guided_choice": ["oak", "elm"]}, ("oak", "elm")),
         ({"ebnf": 'root ::= "oak" | "elm"'}, ("oak", "elm")),
         ({"choice": ["an oak"]}, ("an oak",)),
-    ],
-)
-def test_patterns_choices_and_grammars_are_followed(
-    openai_client: openai.OpenAI, fields: dict[str, Any], text: tuple[str, ...]
-) -> None:
-    chat = openai_client.chat.completions.create(model="m", messages=QUESTION, max_tokens=20, extra_body=fields)
-    assert chat.choices[0].message.content in text
-    completion = openai_client.completions.create(model="m", prompt="It is ", max_tokens=20, extra_body=fields)
-    assert completion.choices[0].text in text
+    ]
+    for fields, text in cases:
+        chat = openai_client.chat.completions.create(model="m", messages=QUESTION, max_tokens=20, extra_body=fields)
+        assert chat.choices[0].message.content in text
+        completion = openai_client.completions.create(model="m", prompt="It is ", max_tokens=20, extra_body=fields)
+        assert completion.choices[0].text in text
 
 
 def test_a_bad_schema_is_the_clients_fault(openai_client: openai.OpenAI) -> None:

@@ -95,9 +95,8 @@ def test_native_answer(server: Server, reference: np.ndarray) -> None:
     assert [item["meta_info"]["id"] for item in batch] == ["mine_0", "mine_1"]
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "status", "param"),
-    [
+def test_refusals_name_what_is_wrong(server: Server) -> None:
+    cases = [
         ("/v1/embeddings", {"input": "x", "dimensions": 100}, 400, "dimensions"),
         ("/v1/embeddings", {"input": "x", "dimensions": 0}, 400, "dimensions"),
         ("/v1/embeddings", {"input": "x", "dimensions": 1000}, 400, "dimensions"),
@@ -123,25 +122,22 @@ def test_native_answer(server: Server, reference: np.ndarray) -> None:
         ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}]}, 400, None),
         ("/v1/completions", {"prompt": "hi"}, 400, None),
         ("/generate", {"text": "hi"}, 400, None),
-    ],
-)
-def test_refusals_name_what_is_wrong(
-    server: Server, path: str, body: dict[str, Any], status: int, param: str | None
-) -> None:
-    response = server.post(path, **body)
-    assert response.status_code == status, response.text
-    error = response.json()["error"]
-    if param is None:
-        assert "this model" in error["message"]
-    else:
-        assert error["param"] == param
+    ]
+    for path, body, status, param in cases:
+        response = server.post(path, **body)
+        assert response.status_code == status, response.text
+        error = response.json()["error"]
+        if param is None:
+            assert "this model" in error["message"]
+        else:
+            assert error["param"] == param
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
-def test_conversations_are_refused_for_what_the_model_is(server: Server, path: str) -> None:
-    response = server.post(path, model="m", max_tokens=5, messages=[{"role": "user", "content": "hi"}])
-    assert response.status_code == 400
-    assert "does not generate text" in response.json()["error"]["message"]
+def test_conversations_are_refused_for_what_the_model_is(server: Server) -> None:
+    for path in ["/v1/chat/completions", "/v1/messages"]:
+        response = server.post(path, model="m", max_tokens=5, messages=[{"role": "user", "content": "hi"}])
+        assert response.status_code == 400
+        assert "does not generate text" in response.json()["error"]["message"]
 
 
 def test_texts_are_cut_only_if_asked_for(server: Server, reference: np.ndarray) -> None:
@@ -219,11 +215,11 @@ def test_documents_are_ranked_by_likeness(server: Server, reference: np.ndarray)
     assert answer["usage"]["prompt_tokens"] == 2 * once + 256, "the query is embedded once, the long text is cut"
 
 
-@pytest.mark.parametrize("names", [("queries", "documents"), ("data_1", "data_2")])
-def test_vllms_other_names_of_texts(server: Server, names: tuple[str, str]) -> None:
-    bodies = [dict(zip(each, ("a", ["b", "c"]), strict=True)) for each in (names, ("text_1", "text_2"))]
-    ours, theirs = ([entry["score"] for entry in server.post("/score", **body).json()["data"]] for body in bodies)
-    assert ours == pytest.approx(theirs, abs=TOLERANCE)
+def test_vllms_other_names_of_texts(server: Server) -> None:
+    for names in [("queries", "documents"), ("data_1", "data_2")]:
+        bodies = [dict(zip(each, ("a", ["b", "c"]), strict=True)) for each in (names, ("text_1", "text_2"))]
+        ours, theirs = ([entry["score"] for entry in server.post("/score", **body).json()["data"]] for body in bodies)
+        assert ours == pytest.approx(theirs, abs=TOLERANCE)
 
 
 def test_the_prompt_and_the_pooling_can_be_asked_for(server: Server) -> None:

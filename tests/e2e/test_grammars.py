@@ -107,25 +107,23 @@ def test_logprobs_come_with_every_token(server: Server) -> None:
     json.dumps(answer, allow_nan=False)
 
 
-@pytest.mark.parametrize(
-    ("params", "field"),
-    [
+def test_impossible_grammars_are_400(server: Server) -> None:
+    cases = [
         ({"regex": "(?=x)"}, "regex"),
         ({"json_schema": {"type": "array", "uniqueItems": True}}, "json_schema"),
         ({"ebnf": "nonsense"}, "ebnf"),
         ({"structural_tag": {"structures": []}}, "structural_tag"),
         ({"regex": "a", "choice": ["a"]}, "choice"),
         ({"json_schema": "{"}, "json_schema"),
-    ],
-)
-@pytest.mark.parametrize("stream", [False, True])
-def test_impossible_grammars_are_400(server: Server, params: dict[str, Any], field: str, stream: bool) -> None:
-    response = server.post("/generate", text=TEXT, sampling_params=params, stream=stream)
-    assert response.status_code == 400
-    error = response.json()["error"]
-    assert field in error["message"]
-    assert error["param"].removeprefix("sampling_params.") == field
-    assert error["code"] == "invalid_grammar"
+    ]
+    for params, field in cases:
+        for stream in [False, True]:
+            response = server.post("/generate", text=TEXT, sampling_params=params, stream=stream)
+            assert response.status_code == 400
+            error = response.json()["error"]
+            assert field in error["message"]
+            assert error["param"].removeprefix("sampling_params.") == field
+            assert error["code"] == "invalid_grammar"
 
 
 def test_engine_follows_grammars() -> None:
@@ -153,25 +151,25 @@ def test_engine_keeps_words_and_tokens_out() -> None:
                 engine.generate(TEXT, {**params, name: wrong})
 
 
-@pytest.mark.parametrize("strict", [True, False, None])
-def test_what_cannot_be_enforced_is_left_out_unless_the_schema_is_strict(server: Server, strict: bool | None) -> None:
-    schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "maxItems": 3, "uniqueItems": True}
-    described = {"name": "digits", "schema": schema} | ({} if strict is None else {"strict": strict})
-    response = server.client.post(
-        "/v1/completions",
-        json={
-            "prompt": "Digits: ",
-            "response_format": {"type": "json_schema", "json_schema": described},
-            "max_tokens": 40,
-            "temperature": 0,
-        },
-    )
-    if strict:
-        assert response.status_code == 400
-        assert "uniqueItems" in response.json()["error"]["message"]
-    else:
-        text = response.json()["choices"][0]["text"]
-        assert len(json.loads(text)) <= 3
+def test_what_cannot_be_enforced_is_left_out_unless_the_schema_is_strict(server: Server) -> None:
+    for strict in [True, False, None]:
+        schema = {"type": "array", "items": {"type": "integer", "maximum": 9}, "maxItems": 3, "uniqueItems": True}
+        described = {"name": "digits", "schema": schema} | ({} if strict is None else {"strict": strict})
+        response = server.client.post(
+            "/v1/completions",
+            json={
+                "prompt": "Digits: ",
+                "response_format": {"type": "json_schema", "json_schema": described},
+                "max_tokens": 40,
+                "temperature": 0,
+            },
+        )
+        if strict:
+            assert response.status_code == 400
+            assert "uniqueItems" in response.json()["error"]["message"]
+        else:
+            text = response.json()["choices"][0]["text"]
+            assert len(json.loads(text)) <= 3
 
 
 def test_required_calls_work_in_a_server(server: Server) -> None:
@@ -190,17 +188,17 @@ def test_required_calls_work_in_a_server(server: Server) -> None:
     assert json.loads(call["function"]["arguments"])["n"] in (1, 2)
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_bad_words_do_not_come(server: Server, temperature: float) -> None:
-    sampling = {"temperature": temperature, "sampling_seed": 3, "max_new_tokens": 60}
-    free = server.generate(text=TEXT, sampling_params=sampling)["text"]
-    words = sorted(set(re.findall("[a-z]{3,}", free)))[:4]
-    assert words
-    text = server.generate(text=TEXT, sampling_params={**sampling, "bad_words": words})["text"]
-    assert not set(words) & set(re.findall("[a-z]+", text))
-    body = {"prompt": TEXT, "temperature": temperature, "seed": 3, "max_tokens": 60, "bad_words": words}
-    text = server.client.post("/v1/completions", json=body).json()["choices"][0]["text"]
-    assert not set(words) & set(re.findall("[a-z]+", text))
+def test_bad_words_do_not_come(server: Server) -> None:
+    for temperature in [0.0, 1.0]:
+        sampling = {"temperature": temperature, "sampling_seed": 3, "max_new_tokens": 60}
+        free = server.generate(text=TEXT, sampling_params=sampling)["text"]
+        words = sorted(set(re.findall("[a-z]{3,}", free)))[:4]
+        assert words
+        text = server.generate(text=TEXT, sampling_params={**sampling, "bad_words": words})["text"]
+        assert not set(words) & set(re.findall("[a-z]+", text))
+        body = {"prompt": TEXT, "temperature": temperature, "seed": 3, "max_tokens": 60, "bad_words": words}
+        text = server.client.post("/v1/completions", json=body).json()["choices"][0]["text"]
+        assert not set(words) & set(re.findall("[a-z]+", text))
 
 
 def test_only_allowed_tokens_come(server: Server) -> None:
@@ -215,9 +213,8 @@ def test_only_allowed_tokens_come(server: Server) -> None:
     assert set(chat["choices"][0]["token_ids"]) == set(allowed[:1])
 
 
-@pytest.mark.parametrize(
-    ("params", "said"),
-    [
+def test_tokens_that_leave_nothing_are_refused(server: Server) -> None:
+    cases = [
         ({"allowed_token_ids": [10**6]}, "allowed_token_ids must be token ids"),
         ({"allowed_token_ids": []}, "allowed_token_ids must be 1 to 16384 ids"),
         (
@@ -228,9 +225,10 @@ def test_only_allowed_tokens_come(server: Server) -> None:
         ({"bad_words": "x"}, "bad_words must be an array, got "),
         ({"allowed_token_ids": [2], "min_new_tokens": 3}, "no token of allowed_token_ids is left"),
         ({"allowed_token_ids": [5], "regex": "[0-9]"}, "no token is left"),
-    ],
-)
-def test_tokens_that_leave_nothing_are_refused(server: Server, params: dict[str, Any], said: str) -> None:
-    answer = server.client.post("/generate", json={"text": TEXT, "sampling_params": {"max_new_tokens": 5, **params}})
-    assert answer.status_code == 400
-    assert said in answer.text
+    ]
+    for params, said in cases:
+        answer = server.client.post(
+            "/generate", json={"text": TEXT, "sampling_params": {"max_new_tokens": 5, **params}}
+        )
+        assert answer.status_code == 400
+        assert said in answer.text

@@ -116,29 +116,29 @@ def test_answers_are_as_documented(
                 servers[kind].post("/continue_generation")
 
 
-@pytest.mark.parametrize("kind", ["text", "vectors"])
-def test_what_answers_lead_to_is_as_documented(servers: dict[str, Server], kind: str) -> None:
-    served = schemathesis.openapi.from_url(f"{servers[kind].url}/openapi.json", config=CONFIG)
-    served = served.exclude(path=[PAUSE, JOINING])
-    steps: dict[str, Any] = {"max_examples": 100, "stateful_step_count": 6} if THOROUGH else {"max_examples": 3}
-    served.as_state_machine().run(settings=settings(**steps, phases=(Phase.generate,), **COMMON))
+def test_what_answers_lead_to_is_as_documented(servers: dict[str, Server]) -> None:
+    for kind in ["text", "vectors"]:
+        served = schemathesis.openapi.from_url(f"{servers[kind].url}/openapi.json", config=CONFIG)
+        served = served.exclude(path=[PAUSE, JOINING])
+        steps: dict[str, Any] = {"max_examples": 100, "stateful_step_count": 6} if THOROUGH else {"max_examples": 3}
+        served.as_state_machine().run(settings=settings(**steps, phases=(Phase.generate,), **COMMON))
 
 
-@pytest.mark.parametrize("kind", ["text", "vectors"])
-def test_examples_work(servers: dict[str, Server], kind: str) -> None:
-    served = servers[kind].client.get("/v1/models").json()["data"][0]["id"]
-    servers[kind].client.post("/stop_profile")  # one may go on since the tests before
-    for info in ROUTES:
-        if info.body is None or info.path == JOINING:
-            continue
-        body = dict(info.body.example)
-        if "model" in body:
-            body["model"] = served
-        if "model_path" in body:
-            body["model_path"] = servers[kind].client.get("/model_info").json()["model_path"]
-        answer = servers[kind].post(info.path, **body)
-        if info.path in OF_TRAINERS:
-            assert answer.json()["success"] is False, (info.path, answer.text)
-            continue
-        # Some models make text, others vectors.
-        assert answer.status_code == 200 or "this model" in answer.text, (info.path, answer.text)
+def test_examples_work(servers: dict[str, Server]) -> None:
+    for kind in ["text", "vectors"]:
+        served = servers[kind].client.get("/v1/models").json()["data"][0]["id"]
+        servers[kind].client.post("/stop_profile")  # one may go on since the tests before
+        for info in ROUTES:
+            if info.body is None or info.path == JOINING:
+                continue
+            body = dict(info.body.example)
+            if "model" in body:
+                body["model"] = served
+            if "model_path" in body:
+                body["model_path"] = servers[kind].client.get("/model_info").json()["model_path"]
+            answer = servers[kind].post(info.path, **body)
+            if info.path in OF_TRAINERS:
+                assert answer.json()["success"] is False, (info.path, answer.text)
+                continue
+            # Some models make text, others vectors.
+            assert answer.status_code == 200 or "this model" in answer.text, (info.path, answer.text)

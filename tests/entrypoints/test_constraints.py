@@ -63,72 +63,68 @@ def test_thoughts_are_free() -> None:
     assert not allows(grammar, f"<think>\nThis one is only thought: {call}")
 
 
-@pytest.mark.parametrize("named", [{}, {"type": "structural_tag"}])
-def test_structural_tags_of_either_form_come_behind_thoughts_or_calls_instead(named: dict[str, str]) -> None:
-    older = {
-        **named,
-        "structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}],
-        "triggers": ["<f>"],
-    }
-    tags = [{"begin": "<f>", "content": {"type": "json_schema", "json_schema": {"type": "integer"}}, "end": "</f>"}]
-    newer = {**named, "format": {"type": "triggered_tags", "triggers": ["<f>"], "tags": tags}}
-    dialect = make_dialect(None, tool_call_parser="hermes", reasoning_parser="qwen3")
-    for tag in (older, newer):
-        params = SamplingParams.from_dict({"structural_tag": tag})
-        for use in (ToolUse(), ToolUse((LOOSE,), ToolChoice.AUTO)):
-            made, field = constrained(params, "response_format", use, dialect, thoughts=POSSIBLE)
-            assert field == "response_format"
-            grammar = bundled_backend().compile(spec_of("structural_tag", made.structural_tag))
-            assert allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>1</f>.")
-            assert not allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>x</f>.")
-    params = SamplingParams.from_dict({"structural_tag": {**older, "format": {}}})
-    with pytest.raises(BadRequest, match="unknown field 'format'") as raised:
-        constrained(params, "response_format", ToolUse(), dialect, thoughts=POSSIBLE)
-    assert raised.value.param == "response_format"
+def test_structural_tags_of_either_form_come_behind_thoughts_or_calls_instead() -> None:
+    for named in [{}, {"type": "structural_tag"}]:
+        older = {
+            **named,
+            "structures": [{"begin": "<f>", "schema": {"type": "integer"}, "end": "</f>"}],
+            "triggers": ["<f>"],
+        }
+        tags = [{"begin": "<f>", "content": {"type": "json_schema", "json_schema": {"type": "integer"}}, "end": "</f>"}]
+        newer = {**named, "format": {"type": "triggered_tags", "triggers": ["<f>"], "tags": tags}}
+        dialect = make_dialect(None, tool_call_parser="hermes", reasoning_parser="qwen3")
+        for tag in (older, newer):
+            params = SamplingParams.from_dict({"structural_tag": tag})
+            for use in (ToolUse(), ToolUse((LOOSE,), ToolChoice.AUTO)):
+                made, field = constrained(params, "response_format", use, dialect, thoughts=POSSIBLE)
+                assert field == "response_format"
+                grammar = bundled_backend().compile(spec_of("structural_tag", made.structural_tag))
+                assert allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>1</f>.")
+                assert not allows(grammar, "<think>\nHm.\n</think>\n\nIt is <f>x</f>.")
+        params = SamplingParams.from_dict({"structural_tag": {**older, "format": {}}})
+        with pytest.raises(BadRequest, match="unknown field 'format'") as raised:
+            constrained(params, "response_format", ToolUse(), dialect, thoughts=POSSIBLE)
+        assert raised.value.param == "response_format"
 
 
-@pytest.mark.parametrize("name", TOOL_FORMATS)
-def test_every_format_leaves_room_for_an_answer(name: str) -> None:
-    grammar = tag_of(name)
-    if name == "gpt-oss":
-        assert allows(grammar, "<|channel|>final<|message|>It is {nine}.")
-        return
-    for text in ("", "It is {nine} [so they say].", "\n 9"):
-        assert allows(grammar, text), text
+def test_every_format_leaves_room_for_an_answer() -> None:
+    for name in TOOL_FORMATS:
+        grammar = tag_of(name)
+        if name == "gpt-oss":
+            assert allows(grammar, "<|channel|>final<|message|>It is {nine}.")
+            continue
+        for text in ("", "It is {nine} [so they say].", "\n 9"):
+            assert allows(grammar, text), text
 
 
 _KIMI = "<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>"
 _DEEPSEEK = "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>"
 
 
-@pytest.mark.parametrize(
-    ("name", "begin", "end"),
-    [
+def test_wrong_arguments_are_impossible() -> None:
+    cases = [
         ("llama3", '{"name": "get_weather", "parameters": ', "}"),
         ("mistral", "[TOOL_CALLS]get_weather[ARGS]", ""),
         ("kimi_k2", _KIMI, "<|tool_call_end|><|tool_calls_section_end|>"),
         ("deepseekv31", _DEEPSEEK, "<｜tool▁call▁end｜><｜tool▁calls▁end｜>"),
-    ],
-)
-def test_wrong_arguments_are_impossible(name: str, begin: str, end: str) -> None:
-    grammar = tag_of(name)
-    assert allows(grammar, f'{begin}{{"city": "Wien"}}{end}')
-    assert not allows(grammar, f'{begin}{{"town": "Wien"}}{end}')
+    ]
+    for name, begin, end in cases:
+        grammar = tag_of(name)
+        assert allows(grammar, f'{begin}{{"city": "Wien"}}{end}')
+        assert not allows(grammar, f'{begin}{{"town": "Wien"}}{end}')
 
 
-@pytest.mark.parametrize(
-    ("name", "call"),
-    [
+def test_tools_that_are_not_strict_take_any_arguments_beside_those_that_are() -> None:
+    cases = [
         (
             "qwen3_coder",
             "<tool_call>\n<function=now>\n<parameter=any>\n5 o'clock\n</parameter>\n</function>\n</tool_call>",
         ),
         ("glm45", "<tool_call>now\n<arg_key>any</arg_key>\n<arg_value>5</arg_value>\n</tool_call>"),
         ("pythonic", '[now(any="5", other=[1])]'),
-    ],
-)
-def test_tools_that_are_not_strict_take_any_arguments_beside_those_that_are(name: str, call: str) -> None:
-    assert allows(tag_of(name), call)
+    ]
+    for name, call in cases:
+        assert allows(tag_of(name), call)
 
 
 def test_tools_that_are_not_strict_leave_the_answer_free() -> None:
@@ -146,23 +142,23 @@ def schema_of(num_bytes: int) -> dict[str, Any]:
     return {"type": "object", "description": "x" * num_bytes}
 
 
-@pytest.mark.parametrize("choice", [ToolChoice.AUTO, ToolChoice.REQUIRED])
-def test_limits_are_those_of_what_the_client_sent(choice: ToolChoice) -> None:
-    dialect = make_dialect(None, tool_call_parser="hermes")
-    fits = tuple(ToolSpec(f"f{i}", None, schema_of(MAX_GRAMMAR_BYTES - 100), True) for i in range(2))
-    params, _ = constrained(SamplingParams(), None, ToolUse(fits, choice), dialect, thoughts=POSSIBLE)
-    params.validate(None, tag_is_ours=True)
-    deep: dict[str, Any] = {"type": "string"}
-    for _ in range(28):
-        deep = {"type": "object", "properties": {"a": deep}}
-    params, _ = constrained(
-        SamplingParams(), None, ToolUse((ToolSpec("f", None, deep, True),), choice), dialect, thoughts=POSSIBLE
-    )
-    params.validate(None, tag_is_ours=True)
-    large = ToolUse((ToolSpec("f", None, schema_of(MAX_GRAMMAR_BYTES), True),), choice)
-    with pytest.raises(BadRequest, match=r"tools\[0\]: .*bytes") as error:
-        constrained(SamplingParams(), None, large, dialect, thoughts=POSSIBLE)
-    assert error.value.code == "invalid_grammar"
+def test_limits_are_those_of_what_the_client_sent() -> None:
+    for choice in [ToolChoice.AUTO, ToolChoice.REQUIRED]:
+        dialect = make_dialect(None, tool_call_parser="hermes")
+        fits = tuple(ToolSpec(f"f{i}", None, schema_of(MAX_GRAMMAR_BYTES - 100), True) for i in range(2))
+        params, _ = constrained(SamplingParams(), None, ToolUse(fits, choice), dialect, thoughts=POSSIBLE)
+        params.validate(None, tag_is_ours=True)
+        deep: dict[str, Any] = {"type": "string"}
+        for _ in range(28):
+            deep = {"type": "object", "properties": {"a": deep}}
+        params, _ = constrained(
+            SamplingParams(), None, ToolUse((ToolSpec("f", None, deep, True),), choice), dialect, thoughts=POSSIBLE
+        )
+        params.validate(None, tag_is_ours=True)
+        large = ToolUse((ToolSpec("f", None, schema_of(MAX_GRAMMAR_BYTES), True),), choice)
+        with pytest.raises(BadRequest, match=r"tools\[0\]: .*bytes") as error:
+            constrained(SamplingParams(), None, large, dialect, thoughts=POSSIBLE)
+        assert error.value.code == "invalid_grammar"
 
 
 def test_a_tool_is_named_by_its_place_in_the_request() -> None:
@@ -237,17 +233,17 @@ def test_required_calls_make_up_no_properties() -> None:
     assert allows(grammar_of(), call('{"c": 1}'))
 
 
-@pytest.mark.parametrize("required", [5, "c", {"a": 1}, [1], ["c"], [{}], None])
-def test_what_a_schema_requires_may_be_nonsense(required: Any) -> None:
-    schema = {"properties": {"a": {"properties": {"b": {}}, "required": required, "items": [1]}}}
-    assert "additionalProperties" not in closed(schema)["properties"]["a"]
-    assert closed(schema)["additionalProperties"] is False
+def test_what_a_schema_requires_may_be_nonsense() -> None:
+    for required in [5, "c", {"a": 1}, [1], ["c"], [{}], None]:
+        schema = {"properties": {"a": {"properties": {"b": {}}, "required": required, "items": [1]}}}
+        assert "additionalProperties" not in closed(schema)["properties"]["a"]
+        assert closed(schema)["additionalProperties"] is False
 
 
-@pytest.mark.parametrize("reasoning_parser", ["gpt-oss", "none"])
-def test_an_answer_on_channels_names_one_first_unless_it_has_begun(reasoning_parser: str) -> None:
-    dialect = make_dialect(None, tool_call_parser="gpt-oss", reasoning_parser=reasoning_parser)
-    params = SamplingParams.from_dict({"json_schema": ANY_OBJECT})
-    made, _ = constrained(params, "json_schema", ToolUse(), dialect, thoughts=POSSIBLE)
-    assert "<|channel|>final<|message|>" in made.structural_tag
-    assert constrained(params, "json_schema", ToolUse(), dialect, thoughts=Thoughts.NONE) == (params, "json_schema")
+def test_an_answer_on_channels_names_one_first_unless_it_has_begun() -> None:
+    for reasoning_parser in ["gpt-oss", "none"]:
+        dialect = make_dialect(None, tool_call_parser="gpt-oss", reasoning_parser=reasoning_parser)
+        params = SamplingParams.from_dict({"json_schema": ANY_OBJECT})
+        made, _ = constrained(params, "json_schema", ToolUse(), dialect, thoughts=POSSIBLE)
+        assert "<|channel|>final<|message|>" in made.structural_tag
+        assert constrained(params, "json_schema", ToolUse(), dialect, thoughts=Thoughts.NONE) == (params, "json_schema")

@@ -120,7 +120,7 @@ class TestUnixSockets:
             Doorway.open(ServerArgs(uds=str(tmp_path / "socket")), listener)
 
 
-@pytest.mark.parametrize("value", ["/", "llm", "/llm/", "//llm", "/a b", "/ä", "http://x/llm", "/a?b", ""])
-def test_what_is_no_path_of_a_proxy_is_refused(value: str) -> None:
-    with pytest.raises(ConfigError, match="root_path"):
-        ServerArgs(root_path=value)
+def test_what_is_no_path_of_a_proxy_is_refused() -> None:
+    for value in ["/", "llm", "/llm/", "//llm", "/a b", "/ä", "http://x/llm", "/a?b", ""]:
+        with pytest.raises(ConfigError, match="root_path"):
+            ServerArgs(root_path=value)

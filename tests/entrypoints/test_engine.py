@@ -139,9 +139,8 @@ def test_calls_written_for_sglang_run_if_they_ask_for_nothing_else(engine):
     assert engine.generate(None, params, IDS, return_logprob=None, rid=None)["output_ids"] == IDS
 
 
-@pytest.mark.parametrize(
-    ("further", "message"),
-    [
+def test_further_keywords_that_ask_for_something_are_refused_as_over_http(engine) -> None:
+    cases = [
         ({"lora_path": "adapter"}, r"lora_path is not supported"),
         ({"lora_path": [None, "adapter"]}, r"lora_path is not supported"),
         ({"image_data": ["a.png"]}, r"image_data is not supported"),
@@ -150,13 +149,12 @@ def test_calls_written_for_sglang_run_if_they_ask_for_nothing_else(engine):
         ({"routed_dp_rank": False}, "routed_dp_rank is not supported"),
         ({"session_id": 3}, "session_id must be a string, got 3"),
         ({"session_id": "x", "session_params": {"id": "y"}}, "give either session_params or session_id, not both"),
-    ],
-)
-def test_further_keywords_that_ask_for_something_are_refused_as_over_http(engine, further, message):
-    with pytest.raises(BadRequest, match=message):
-        engine.generate("x", **further)
-    with pytest.raises(BadRequest, match=message):
-        asyncio.run(engine.async_generate("x", **further))
+    ]
+    for further, message in cases:
+        with pytest.raises(BadRequest, match=message):
+            engine.generate("x", **further)
+        with pytest.raises(BadRequest, match=message):
+            asyncio.run(engine.async_generate("x", **further))
 
 
 def test_keywords_of_vectors_are_accepted_and_refused_alike(engine):
@@ -168,24 +166,22 @@ def test_keywords_of_vectors_are_accepted_and_refused_alike(engine):
         asyncio.run(engine.async_encode("x", dimension=3))
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
+def test_a_keyword_that_nobody_knows_is_a_type_error(engine) -> None:
+    cases = [
         ("sampling_param", "; did you mean 'sampling_params'?"),
         ("lora_paths", "; did you mean 'lora_path'?"),
         ("qq", ""),
-    ],
-)
-def test_a_keyword_that_nobody_knows_is_a_type_error(engine, name, hint):
-    with pytest.raises(TypeError) as told:
-        engine.generate("x", **{name: None})
-    assert str(told.value) == f"generate() got an unexpected keyword argument {name!r}{hint}"
+    ]
+    for name, hint in cases:
+        with pytest.raises(TypeError) as told:
+            engine.generate("x", **{name: None})
+        assert str(told.value) == f"generate() got an unexpected keyword argument {name!r}{hint}"
 
 
-@pytest.mark.parametrize("pairs", ["ab", ["ab", "cd"], [("a", "b"), "cd"], [("a", 1)], [("a",)], [1], 1, None, []])
-def test_what_is_reranked_are_pairs(engine, pairs):
-    with pytest.raises(BadRequest, match="prompt must be a list of pairs"):
-        engine.rerank(pairs)
+def test_what_is_reranked_are_pairs(engine) -> None:
+    for pairs in ["ab", ["ab", "cd"], [("a", "b"), "cd"], [("a", 1)], [("a",)], [1], 1, None, []]:
+        with pytest.raises(BadRequest, match="prompt must be a list of pairs"):
+            engine.rerank(pairs)
 
 
 def test_it_works_inside_a_running_event_loop(engine):
@@ -585,17 +581,17 @@ def test_shutdown_fails_pending_calls_and_later_ones():
             later()
 
 
-@pytest.mark.parametrize(
-    ("how", "error", "message"),
-    [("config-error", ConfigError, "no such device"), ("killed", StartupError, "was killed by SIGKILL")],
-)
-def test_engine_that_cannot_start_says_why_and_leaves_nothing(own_tmp, how, error, message):
-    before = own_resources()
-    with pytest.raises(error, match=message):
-        EchoEngine(served_model_name=how)
-    gc.collect()
-    assert eventually(lambda: own_resources() == before)
-    assert socket_directories() == set()
+def test_engine_that_cannot_start_says_why_and_leaves_nothing(own_tmp) -> None:
+    for how, error, message in [
+        ("config-error", ConfigError, "no such device"),
+        ("killed", StartupError, "was killed by SIGKILL"),
+    ]:
+        before = own_resources()
+        with pytest.raises(error, match=message):
+            EchoEngine(served_model_name=how)
+        gc.collect()
+        assert eventually(lambda: own_resources() == before)
+        assert socket_directories() == set()
 
 
 def test_wrong_options_are_refused_before_anything_starts():

@@ -222,9 +222,8 @@ def test_a_mistyped_model_is_said_before_a_port_in_use(serve):
     )
 
 
-@pytest.mark.parametrize(
-    ("flags", "status", "message"),
-    [
+def test_what_keeps_a_server_from_starting_is_said_in_one_line(serve) -> None:
+    cases = [
         (["/no/such/model"], 2, "no such directory: /no/such/model"),
         (["--max-running-requests", "0"], 2, "--max-running-requests must be at least 1"),
         (["--served-model-name", "config-error"], 2, "no such device; use another"),
@@ -232,16 +231,15 @@ def test_a_mistyped_model_is_said_before_a_port_in_use(serve):
         (["--served-model-name", "killed"], 1, "the scheduler process was killed by SIGKILL"),
         (["--served-model-name", "exit"], 1, "the scheduler process ended with status 3"),
         (["--tokenizer-path", "/no/such/tokenizer"], 2, "no such directory: /no/such/tokenizer"),
-    ],
-)
-def test_what_keeps_a_server_from_starting_is_said_in_one_line(serve, flags, status, message):
-    server = serve(*flags)
-    family = family_until_end(server)
-    assert server.wait() == status
-    assert complaint(server).startswith(message)
-    assert socket_directories() == set()
-    assert family or status == 2, "no child was ever seen"
-    assert eventually(lambda: not any(map(is_running, family)), timeout=2)
+    ]
+    for flags, status, message in cases:
+        server = serve(*flags)
+        family = family_until_end(server)
+        assert server.wait() == status
+        assert complaint(server).startswith(message)
+        assert socket_directories() == set()
+        assert family or status == 2, "no child was ever seen"
+        assert eventually(lambda: not any(map(is_running, family)), timeout=2)
 
 
 def test_start_that_takes_too_long_says_what_it_was_busy_with(serve):

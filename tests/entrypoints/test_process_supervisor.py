@@ -53,21 +53,19 @@ def test_children_of_an_engine_are_told_no_secrets(supervisor, ports):
         supervisor.wait_until_ready(60)
 
 
-@pytest.mark.parametrize(
-    ("how", "error", "message"),
-    [
+def test_child_that_cannot_start_is_reported_at_once(supervisor, ports) -> None:
+    cases = [
         ("config-error", ConfigError, "no such device; use another"),
         ("error", StartupError, "internal error: RuntimeError: told to fail (--log-level debug shows where)"),
         ("killed", StartupError, "the scheduler process was killed by SIGKILL; was there too little memory? while"),
         ("exit", StartupError, "the scheduler process ended with status 3 while it was starting"),
-    ],
-)
-def test_child_that_cannot_start_is_reported_at_once(supervisor, ports, how, error, message):
-    start(supervisor, ports, how)
-    with pytest.raises(error) as caught:
-        supervisor.wait_until_ready(60)
-    assert str(caught.value).startswith(message)
-    assert isinstance(caught.value, ConfigError) == (error is ConfigError)
+    ]
+    for how, error, message in cases:
+        start(supervisor, ports, how)
+        with pytest.raises(error) as caught:
+            supervisor.wait_until_ready(60)
+        assert str(caught.value).startswith(message)
+        assert isinstance(caught.value, ConfigError) == (error is ConfigError)
 
 
 def test_module_that_does_not_exist_is_a_start_up_error(supervisor, ports, capfd):

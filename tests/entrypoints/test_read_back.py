@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bough.entrypoints.chat.read_back import served_dialects
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.tokenization.chat_template import ChatTemplate
@@ -51,16 +49,16 @@ def formats(source: str, asked: str | None = None) -> list[str | None]:
     ]
 
 
-@pytest.mark.parametrize("name", KNOWN)
-def test_a_format_that_reads_back_is_claimed(name: str) -> None:
-    assert formats(KNOWN[name]) == [name, name]
+def test_a_format_that_reads_back_is_claimed() -> None:
+    for name in KNOWN:
+        assert formats(KNOWN[name]) == [name, name]
 
 
-@pytest.mark.parametrize("name", UNKNOWN)
-def test_a_format_that_does_not_is_not(name: str) -> None:
-    assert formats(UNKNOWN[name]) == [None, "hermes"]
-    for asked in TOOL_FORMATS:
-        assert formats(UNKNOWN[name], asked) == [asked, asked], "what is asked for is not doubted"
+def test_a_format_that_does_not_is_not() -> None:
+    for name in UNKNOWN:
+        assert formats(UNKNOWN[name]) == [None, "hermes"]
+        for asked in TOOL_FORMATS:
+            assert formats(UNKNOWN[name], asked) == [asked, asked], "what is asked for is not doubted"
 
 
 def test_templates_that_show_no_calls_or_fail_on_them_are_taken_by_their_words() -> None:

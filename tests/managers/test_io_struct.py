@@ -68,19 +68,17 @@ def test_what_is_said_of_logprobs_for_all_prompts_needs_one_that_wants_them() ->
     assert len(expand(text=["a", "b"], **defaults)) == 2
 
 
-@pytest.mark.parametrize(
-    ("fields", "rids"),
-    [
+def test_ids_of_outputs() -> None:
+    cases = [
         ({"text": "a", "rid": "r"}, [["r"]]),
         ({"text": ["a"], "rid": "r"}, [["r_0"]]),
         ({"text": ["a", "b"], "rid": "r"}, [["r_0"], ["r_1"]]),
         ({"text": "a", "rid": "r", "sampling_params": {"n": 2}}, [["r_0", "r_1"]]),
         ({"text": ["a", "b"], "rid": "r", "sampling_params": {"n": 2}}, [["r_0", "r_1"], ["r_2", "r_3"]]),
         ({"text": ["a", "b"], "rid": ["x", "y"], "sampling_params": {"n": 2}}, [["x_0", "x_1"], ["y_0", "y_1"]]),
-    ],
-)
-def test_ids_of_outputs(fields: dict[str, Any], rids: list[list[str]]) -> None:
-    assert [request.rids for request in expand(**fields)] == rids
+    ]
+    for fields, rids in cases:
+        assert [request.rids for request in expand(**fields)] == rids
 
 
 def test_ids_are_made_up_and_differ() -> None:
@@ -89,9 +87,8 @@ def test_ids_are_made_up_and_differ() -> None:
     assert len(set(rids)) == 100
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
+def test_what_cannot_be_is_refused_naming_the_field() -> None:
+    cases = [
         ({}, "text"),
         ({"text": "a", "input_ids": [1]}, "text"),
         ({"text": []}, "text"),
@@ -113,13 +110,12 @@ def test_ids_are_made_up_and_differ() -> None:
         ({"text": "a", "token_ids_logprob": list(range(2000))}, "token_ids_logprob"),
         ({"text": "a", "rid": ""}, "rid"),
         ({"text": "a", "stream": "yes"}, "stream"),
-    ],
-)
-def test_what_cannot_be_is_refused_naming_the_field(fields: dict[str, Any], param: str) -> None:
-    with pytest.raises(BadRequest) as raised:
-        expand(**fields)
-    assert raised.value.param == param
-    assert param.partition("[")[0] in raised.value.message
+    ]
+    for fields, param in cases:
+        with pytest.raises(BadRequest) as raised:
+            expand(**fields)
+        assert raised.value.param == param
+        assert param.partition("[")[0] in raised.value.message
 
 
 def test_unsupported_sampling_parameters_are_refused_unless_empty() -> None:

@@ -189,7 +189,7 @@ MEMORY_OF_LONG_TEXTS = """
 import asyncio
 from bough.config.engine_args import bundled_model_path
 from bough.managers.prompt_encoder import PromptEncoder
-from bough.tokenization.tokenizer import Tokenizer
+from bough.tokenization.loading import load_tokenizer
 
 def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from array import array
 
-import pytest
-
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.tokenization.chat_template import ChatTemplate
@@ -20,10 +18,8 @@ def ids(text: str) -> list[int]:
     return TOKENIZER.encode(text, add_special_tokens=False).tolist()
 
 
-@pytest.mark.parametrize("step", [1, 2, 7, 1000])
-@pytest.mark.parametrize(
-    ("name", "prompt", "output", "thoughts"),
-    [
+def test_tokens_between_the_markers_are_counted() -> None:
+    cases = [
         ("qwen3", "Hi", "<think>Hm, an oak.</think>Yes.", "Hm, an oak."),
         ("qwen3", "Hi", "\n<think>Hm.</think>Yes.", "Hm."),
         ("qwen3", "Hi", "Yes. <think>No.</think>", ""),
@@ -43,15 +39,15 @@ def ids(text: str) -> list[int]:
             "<|start|>assistant<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>4",
             "Hm.Hm.",
         ),
-    ],
-)
-def test_tokens_between_the_markers_are_counted(name: str, prompt: str, output: str, thoughts: str, step: int) -> None:
-    span = ReasoningMarkers(REASONING_FORMATS[name], TOKENIZER).begin(array("i", ids(prompt)))
-    tokens = ids(output)
-    for start in range(0, len(tokens), step):
-        span.add(tokens[start : start + step])
-    span.finish()
-    assert span.total == len(ids(thoughts))
+    ]
+    for step in [1, 2, 7, 1000]:
+        for name, prompt, output, thoughts in cases:
+            span = ReasoningMarkers(REASONING_FORMATS[name], TOKENIZER).begin(array("i", ids(prompt)))
+            tokens = ids(output)
+            for start in range(0, len(tokens), step):
+                span.add(tokens[start : start + step])
+            span.finish()
+            assert span.total == len(ids(thoughts))
 
 
 SHOWS = (
@@ -67,17 +63,17 @@ def test_thoughts_are_ended_as_the_template_writes_them() -> None:
     assert (list(markers.close), list(markers.behind)) == (ids("\n</think>"), ids("\n\n"))
 
 
-@pytest.mark.parametrize("name", REASONING_FORMATS)
-@pytest.mark.parametrize("tokenizer", [TOKENIZER, Tokenizer(sentencepiece_bpe(), special=SpecialTokens())])
-def test_every_format_can_be_ended(name: str, tokenizer: Tokenizer) -> None:
-    format_ = REASONING_FORMATS[name]
-    markers = ReasoningMarkers(format_, tokenizer).bounded(begun=False)
-    assert b"".join(map(tokenizer.id_to_piece_bytes, markers.close)).decode() == format_.end
-    assert not markers.begun
-    assert markers.ends == (format_.end,)
-    assert ReasoningMarkers(format_, tokenizer).bounded(begun=True, triggers=("<call>",)).ends == (
-        format_.end,
-        "<call>",
-    )
-    behind = b"".join(map(tokenizer.id_to_piece_bytes, (*markers.behind, *markers.at_last))).decode()
-    assert behind == ("<|start|>assistant<|channel|>final<|message|>" if name == "gpt-oss" else "")
+def test_every_format_can_be_ended() -> None:
+    for name in REASONING_FORMATS:
+        for tokenizer in [TOKENIZER, Tokenizer(sentencepiece_bpe(), special=SpecialTokens())]:
+            format_ = REASONING_FORMATS[name]
+            markers = ReasoningMarkers(format_, tokenizer).bounded(begun=False)
+            assert b"".join(map(tokenizer.id_to_piece_bytes, markers.close)).decode() == format_.end
+            assert not markers.begun
+            assert markers.ends == (format_.end,)
+            assert ReasoningMarkers(format_, tokenizer).bounded(begun=True, triggers=("<call>",)).ends == (
+                format_.end,
+                "<call>",
+            )
+            behind = b"".join(map(tokenizer.id_to_piece_bytes, (*markers.behind, *markers.at_last))).decode()
+            assert behind == ("<|start|>assistant<|channel|>final<|message|>" if name == "gpt-oss" else "")

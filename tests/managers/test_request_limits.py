@@ -24,17 +24,17 @@ def limits(*, has_tokenizer: bool = True, marks_thoughts: bool = False) -> Reque
     )
 
 
-@pytest.mark.parametrize("given", [{"n": 3}, {"stop": ("a", "b")}, {"stop_regex": ("a", "b")}, {"top_p": 2.0}])
-def test_a_parameter_out_of_bounds_is_named_as_the_client_called_it(given: dict[str, Any]) -> None:
-    (field,) = given
-    params = SamplingParams(**given)
-    with pytest.raises(BadRequest) as caught:
-        limits().check_params(params)
-    assert caught.value.param == f"sampling_params.{field}"
-    assert f"sampling_params.{field} must be" in caught.value.message
-    with pytest.raises(BadRequest) as caught:
-        limits().check_params(params, named=lambda name: f"options.{name}")
-    assert caught.value.param == f"options.{field}"
+def test_a_parameter_out_of_bounds_is_named_as_the_client_called_it() -> None:
+    for given in [{"n": 3}, {"stop": ("a", "b")}, {"stop_regex": ("a", "b")}, {"top_p": 2.0}]:
+        (field,) = given
+        params = SamplingParams(**given)
+        with pytest.raises(BadRequest) as caught:
+            limits().check_params(params)
+        assert caught.value.param == f"sampling_params.{field}"
+        assert f"sampling_params.{field} must be" in caught.value.message
+        with pytest.raises(BadRequest) as caught:
+            limits().check_params(params, named=lambda name: f"options.{name}")
+        assert caught.value.param == f"options.{field}"
 
 
 def test_thoughts_are_bounded_where_it_is_known_how_they_are_marked() -> None:
@@ -45,15 +45,13 @@ def test_thoughts_are_bounded_where_it_is_known_how_they_are_marked() -> None:
     assert caught.value.param == "options.thinking_token_budget"
 
 
-@pytest.mark.parametrize(
-    "given", [{"stop": ("a",)}, {"stop_regex": ("a",)}, {"bad_words": ("a",)}, {"regex": "a"}, {"choice": ("a",)}]
-)
-def test_what_needs_a_tokenizer_is_named_where_there_is_none(given: dict[str, Any]) -> None:
-    (field,) = given
-    limits().check_params(SamplingParams(**given))
-    with pytest.raises(BadRequest, match="needs a tokenizer") as caught:
-        limits(has_tokenizer=False).check_params(SamplingParams(**given))
-    assert caught.value.param == f"sampling_params.{field}"
+def test_what_needs_a_tokenizer_is_named_where_there_is_none() -> None:
+    for given in [{"stop": ("a",)}, {"stop_regex": ("a",)}, {"bad_words": ("a",)}, {"regex": "a"}, {"choice": ("a",)}]:
+        (field,) = given
+        limits().check_params(SamplingParams(**given))
+        with pytest.raises(BadRequest, match="needs a tokenizer") as caught:
+            limits(has_tokenizer=False).check_params(SamplingParams(**given))
+        assert caught.value.param == f"sampling_params.{field}"
 
 
 class TestLogprobs:

@@ -53,18 +53,16 @@ def used_tree(policy: str) -> Tree:
     return tree
 
 
-@pytest.mark.parametrize(
-    ("policy", "order"),
-    [
+def test_order_of_eviction() -> None:
+    cases = [
         ("lru", [3, 4, 1, 2]),
         ("lfu", [3, 4, 1, 2]),
         ("fifo", [1, 2, 3, 4]),
         ("mru", [2, 1, 4, 3]),
         ("priority", [3, 4, 1, 2]),
-    ],
-)
-def test_order_of_eviction(policy: str, order: list[int]) -> None:
-    assert used_tree(policy).evict_all() == order
+    ]
+    for policy, order in cases:
+        assert used_tree(policy).evict_all() == order
 
 
 def test_lfu_prefers_rarely_used_to_long_unused() -> None:
@@ -89,44 +87,44 @@ def test_priority_goes_before_age_and_is_the_highest_ever_asked_for() -> None:
     assert tree.evict_all() == [2, 3, 1, 4]
 
 
-@pytest.mark.parametrize("policy", sorted(EVICTION_POLICIES))
-def test_a_parent_goes_after_its_children(policy: str) -> None:
-    allocator = SlotAllocator(64, 1)
-    cache = RadixCache(allocator, 1, policy)
-    for last in (8, 9):
-        slots = allocator.alloc_extend(3, 0, -1)
-        assert slots is not None
-        result = cache.insert(np.array([1, 2, last], dtype=np.int32), slots)
-        allocator.free(slots[: result.existing_len])
-    shared = np.array([1, 2], dtype=np.int32)
-    cache.match_prefix(shared)
-    assert cache.evict(1) == 1
-    assert cache.evict(1) == 1
-    assert cache.matched_len(shared) == 2
-    assert cache.evict(1) == 2
+def test_a_parent_goes_after_its_children() -> None:
+    for policy in sorted(EVICTION_POLICIES):
+        allocator = SlotAllocator(64, 1)
+        cache = RadixCache(allocator, 1, policy)
+        for last in (8, 9):
+            slots = allocator.alloc_extend(3, 0, -1)
+            assert slots is not None
+            result = cache.insert(np.array([1, 2, last], dtype=np.int32), slots)
+            allocator.free(slots[: result.existing_len])
+        shared = np.array([1, 2], dtype=np.int32)
+        cache.match_prefix(shared)
+        assert cache.evict(1) == 1
+        assert cache.evict(1) == 1
+        assert cache.matched_len(shared) == 2
+        assert cache.evict(1) == 2
 
 
-@pytest.mark.parametrize("policy", sorted(EVICTION_POLICIES))
-def test_a_leaf_that_was_locked_takes_its_turn_again(policy: str) -> None:
-    tree = Tree(policy)
-    nodes = [tree.insert(name) for name in (1, 2, 3)]
-    for node in nodes:
-        tree.cache.lock(node)
-    assert tree.evict_all() == []
-    for node in reversed(nodes):
-        tree.cache.unlock(node)
-    assert sorted(tree.evict_all()) == [1, 2, 3]
+def test_a_leaf_that_was_locked_takes_its_turn_again() -> None:
+    for policy in sorted(EVICTION_POLICIES):
+        tree = Tree(policy)
+        nodes = [tree.insert(name) for name in (1, 2, 3)]
+        for node in nodes:
+            tree.cache.lock(node)
+        assert tree.evict_all() == []
+        for node in reversed(nodes):
+            tree.cache.unlock(node)
+        assert sorted(tree.evict_all()) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("policy", sorted(EVICTION_POLICIES))
-def test_the_queue_does_not_grow_with_accesses(policy: str) -> None:
-    tree = Tree(policy)
-    for name in range(10):
-        tree.insert(name)
-    for i in range(5000):
-        tree.use(i * 7 % 10)
-    assert len(tree.cache._queue) <= 2 * 10 + 64
-    assert len(tree.evict_all()) == 10
+def test_the_queue_does_not_grow_with_accesses() -> None:
+    for policy in sorted(EVICTION_POLICIES):
+        tree = Tree(policy)
+        for name in range(10):
+            tree.insert(name)
+        for i in range(5000):
+            tree.use(i * 7 % 10)
+        assert len(tree.cache._queue) <= 2 * 10 + 64
+        assert len(tree.evict_all()) == 10
 
 
 def test_offering_a_leaf_again_queues_it_once() -> None:

@@ -54,40 +54,40 @@ def serve(manager: KVCacheManager, token_ids: IntArray, extra_key: str | None = 
     return found
 
 
-@pytest.mark.parametrize("page_size", [1, 4, 16])
-def test_a_second_request_finds_what_the_first_computed(page_size: int) -> None:
-    manager = build(page_size)
-    prompt = run_of(50)
-    assert serve(manager, prompt) == 0
-    whole_pages = 50 // page_size * page_size
-    assert manager.match(prompt) == whole_pages
-    kv = begin(manager, prompt)
-    assert kv.length == kv.owned_len == 49 // page_size * page_size
-    assert manager.usage().protected == kv.owned_len
-    assert manager.extend(kv, 50 - kv.length) is not None
-    manager.check_integrity()
-    manager.finish(kv, prompt, 50)
-    assert manager.check_idle() is None
-    assert manager.usage().evictable == whole_pages
+def test_a_second_request_finds_what_the_first_computed() -> None:
+    for page_size in [1, 4, 16]:
+        manager = build(page_size)
+        prompt = run_of(50)
+        assert serve(manager, prompt) == 0
+        whole_pages = 50 // page_size * page_size
+        assert manager.match(prompt) == whole_pages
+        kv = begin(manager, prompt)
+        assert kv.length == kv.owned_len == 49 // page_size * page_size
+        assert manager.usage().protected == kv.owned_len
+        assert manager.extend(kv, 50 - kv.length) is not None
+        manager.check_integrity()
+        manager.finish(kv, prompt, 50)
+        assert manager.check_idle() is None
+        assert manager.usage().evictable == whole_pages
 
 
-@pytest.mark.parametrize("page_size", [4, 16])
-def test_a_wholly_cached_prompt_of_whole_pages_computes_its_last_page_again(page_size: int) -> None:
-    manager = build(page_size)
-    prompt = run_of(3 * page_size)
-    serve(manager, prompt)
-    kv = compute(manager, prompt)
-    assert kv.owned_len == 2 * page_size
-    rewrites = manager.checkpoint(kv, prompt, len(prompt))
-    assert [(start, len(slots)) for start, slots in rewrites] == [(2 * page_size, page_size)]
-    assert kv.owned_len == kv.length == 3 * page_size
-    manager.check_integrity()
-    next_slot = manager.extend(kv, 1)
-    assert next_slot is not None
-    assert next_slot[0] % page_size == 0
-    manager.finish(kv, np.append(prompt, np.int32(1)), 3 * page_size + 1)
-    assert manager.check_idle() is None
-    assert manager.usage().evictable == 3 * page_size
+def test_a_wholly_cached_prompt_of_whole_pages_computes_its_last_page_again() -> None:
+    for page_size in [4, 16]:
+        manager = build(page_size)
+        prompt = run_of(3 * page_size)
+        serve(manager, prompt)
+        kv = compute(manager, prompt)
+        assert kv.owned_len == 2 * page_size
+        rewrites = manager.checkpoint(kv, prompt, len(prompt))
+        assert [(start, len(slots)) for start, slots in rewrites] == [(2 * page_size, page_size)]
+        assert kv.owned_len == kv.length == 3 * page_size
+        manager.check_integrity()
+        next_slot = manager.extend(kv, 1)
+        assert next_slot is not None
+        assert next_slot[0] % page_size == 0
+        manager.finish(kv, np.append(prompt, np.int32(1)), 3 * page_size + 1)
+        assert manager.check_idle() is None
+        assert manager.usage().evictable == 3 * page_size
 
 
 def test_two_requests_that_computed_the_same_keep_one_copy() -> None:

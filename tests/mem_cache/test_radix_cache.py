@@ -95,19 +95,19 @@ def test_too_few_slots_are_refused() -> None:
     assert cache.num_nodes == 0
 
 
-@pytest.mark.parametrize("page_size", [4, 16])
-def test_only_whole_pages_are_kept_and_matched(page_size: int) -> None:
-    allocator, cache = build(page_size)
-    run = np.arange(3 * page_size + page_size // 2, dtype=np.int32)
-    result = put(cache, allocator, run)
-    assert result.owned_len == cache.evictable_size == 3 * page_size
-    assert len(cache.match_prefix(run).slots) == 3 * page_size
-    assert cache.matched_len(run[: 2 * page_size + 1]) == 2 * page_size
-    assert cache.matched_len(run[: page_size - 1]) == 0
-    late = run.copy()
-    late[2 * page_size - 1] += 1
-    assert cache.matched_len(late) == page_size
-    assert put(cache, allocator, run[: page_size - 1]).owned_len == 0
+def test_only_whole_pages_are_kept_and_matched() -> None:
+    for page_size in [4, 16]:
+        allocator, cache = build(page_size)
+        run = np.arange(3 * page_size + page_size // 2, dtype=np.int32)
+        result = put(cache, allocator, run)
+        assert result.owned_len == cache.evictable_size == 3 * page_size
+        assert len(cache.match_prefix(run).slots) == 3 * page_size
+        assert cache.matched_len(run[: 2 * page_size + 1]) == 2 * page_size
+        assert cache.matched_len(run[: page_size - 1]) == 0
+        late = run.copy()
+        late[2 * page_size - 1] += 1
+        assert cache.matched_len(late) == page_size
+        assert put(cache, allocator, run[: page_size - 1]).owned_len == 0
 
 
 def test_matching_does_not_depend_on_lookups_that_mutate_nothing() -> None:

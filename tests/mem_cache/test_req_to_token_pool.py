@@ -28,16 +28,16 @@ def test_double_free_raises() -> None:
     assert pool.available_size == 2
 
 
-@pytest.mark.parametrize("slot", [-1, 2])
-def test_rows_that_do_not_exist_are_refused(slot: int) -> None:
-    with pytest.raises(ValueError, match="not one of 2"):
-        ReqToTokenPool(2, 8).free(ReqSlot(slot))
+def test_rows_that_do_not_exist_are_refused() -> None:
+    for slot in [-1, 2]:
+        with pytest.raises(ValueError, match="not one of 2"):
+            ReqToTokenPool(2, 8).free(ReqSlot(slot))
 
 
-@pytest.mark.parametrize("shape", [(0, 8), (8, 0)])
-def test_an_empty_table_is_refused(shape: tuple[int, int]) -> None:
-    with pytest.raises(ValueError, match="no table"):
-        ReqToTokenPool(*shape)
+def test_an_empty_table_is_refused() -> None:
+    for shape in [(0, 8), (8, 0)]:
+        with pytest.raises(ValueError, match="no table"):
+            ReqToTokenPool(*shape)
 
 
 def test_reset_takes_every_row_back() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bough.managers.reasoning_span import ReasoningMarkers
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.sampling.sampling_params import SamplingParams
@@ -38,50 +36,50 @@ def stopped(name: str, text: str, *, begun: bool = False, step: int = 0, **param
     return "".join([*shown, rest]), matched
 
 
-@pytest.mark.parametrize("name", PLAIN)
-@pytest.mark.parametrize("begun", [True, False])
-@pytest.mark.parametrize("step", [0, 1, 3])
-def test_stops_count_behind_the_thoughts(name: str, begun: bool, step: int) -> None:
-    marks = REASONING_FORMATS[name]
-    thoughts = ("" if begun else marks.start) + "One STOP\n\ntwo.\n" + marks.end
-    for gap in ("", "\n\n", f"\n{marks.end}\n\n"):
-        before = f"{thoughts}{gap}"
-        for answer, shown, matched in (
-            ("Yes. STOP no", "Yes. ", "STOP"),
+def test_stops_count_behind_the_thoughts() -> None:
+    for name in PLAIN:
+        for begun in [True, False]:
+            for step in [0, 1, 3]:
+                marks = REASONING_FORMATS[name]
+                thoughts = ("" if begun else marks.start) + "One STOP\n\ntwo.\n" + marks.end
+                for gap in ("", "\n\n", f"\n{marks.end}\n\n"):
+                    before = f"{thoughts}{gap}"
+                    for answer, shown, matched in (
+                        ("Yes. STOP no", "Yes. ", "STOP"),
+                        ("STOP", "", "STOP"),
+                        ("<b>\n\nso", "<b>", "\n\n"),
+                        ("Yes.", "Yes.", None),
+                        ("Yes. ST", "Yes. ST", None),
+                    ):
+                        assert stopped(name, before + answer, begun=begun, step=step) == (before + shown, matched)
+                assert stopped(name, thoughts[:-2], begun=begun, step=step) == (thoughts[:-2], None)
+
+
+def test_stops_count_in_a_call_that_ends_the_thoughts() -> None:
+    for step in [0, 1, 3]:
+        before = "<think>One STOP two. <tool_call>f</tool_call>"
+        assert stopped("qwen3", f"{before} STOP no", step=step) == (f"{before} ", "STOP")
+
+
+def test_an_answer_without_thoughts_is_judged_from_its_beginning() -> None:
+    for step in [0, 1, 3]:
+        for text, shown, matched in (
             ("STOP", "", "STOP"),
-            ("<b>\n\nso", "<b>", "\n\n"),
-            ("Yes.", "Yes.", None),
-            ("Yes. ST", "Yes. ST", None),
+            ("<thSTOP", "<th", "STOP"),
+            ("\n\nSo", "", "\n\n"),
+            ("<", "<", None),
+            ("So <think>STOP", "So <think>", "STOP"),
         ):
-            assert stopped(name, before + answer, begun=begun, step=step) == (before + shown, matched)
-    assert stopped(name, thoughts[:-2], begun=begun, step=step) == (thoughts[:-2], None)
+            assert stopped("qwen3", text, step=step) == (shown, matched)
+            assert stopped("gpt-oss", text, step=step) == (shown, matched)
 
 
-@pytest.mark.parametrize("step", [0, 1, 3])
-def test_stops_count_in_a_call_that_ends_the_thoughts(step: int) -> None:
-    before = "<think>One STOP two. <tool_call>f</tool_call>"
-    assert stopped("qwen3", f"{before} STOP no", step=step) == (f"{before} ", "STOP")
-
-
-@pytest.mark.parametrize("step", [0, 1, 3])
-def test_an_answer_without_thoughts_is_judged_from_its_beginning(step: int) -> None:
-    for text, shown, matched in (
-        ("STOP", "", "STOP"),
-        ("<thSTOP", "<th", "STOP"),
-        ("\n\nSo", "", "\n\n"),
-        ("<", "<", None),
-        ("So <think>STOP", "So <think>", "STOP"),
-    ):
-        assert stopped("qwen3", text, step=step) == (shown, matched)
-        assert stopped("gpt-oss", text, step=step) == (shown, matched)
-
-
-@pytest.mark.parametrize("step", [0, 1, 3])
-def test_on_channels_stops_count_in_the_answer(step: int) -> None:
-    analysis, end, final = CHANNELS
-    before = f"{analysis}One STOP\n\ntwo.{end}{analysis}STOP{end}<|channel|>commentary<|message|>STOP{end}{final}"
-    assert stopped("gpt-oss", f"{before}Yes.\n\nno", step=step) == (f"{before}Yes.", "\n\n")
-    assert stopped("gpt-oss", before, step=step) == (before, None)
+def test_on_channels_stops_count_in_the_answer() -> None:
+    for step in [0, 1, 3]:
+        analysis, end, final = CHANNELS
+        before = f"{analysis}One STOP\n\ntwo.{end}{analysis}STOP{end}<|channel|>commentary<|message|>STOP{end}{final}"
+        assert stopped("gpt-oss", f"{before}Yes.\n\nno", step=step) == (f"{before}Yes.", "\n\n")
+        assert stopped("gpt-oss", before, step=step) == (before, None)
 
 
 def test_patterns_count_behind_the_thoughts() -> None:

@@ -42,23 +42,23 @@ def test_who_waits_too_long_is_refused_and_who_has_begun_is_not(clock: Clock) ->
     assert (stats.num_queue_timeouts_total, stats.num_timeouts_total) == (1, 0)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_request_whose_time_is_over_ends_with_what_there_is(clock: Clock, overlap: bool) -> None:
-    harness = Harness(overlap=overlap)
-    (timed,) = harness.submit(prompt_of(10), max_new_tokens=30, timeout=3.0)
-    (other,) = harness.submit(prompt_of(10, 1), max_new_tokens=30)
-    for _ in range(5):
-        harness.step()
-    clock.pass_(4)
-    harness.run()
-    harness.close()
-    output = harness.outputs[timed]
-    assert output.finish_reason is not None
-    assert (output.finish_reason.type, output.finish_reason.status_code) == ("abort", None)
-    assert 0 < len(output.token_ids) < 30
-    assert output.token_ids == harness.expected(prompt_of(10), 30)[: len(output.token_ids)]
-    assert harness.outputs[other].token_ids == harness.expected(prompt_of(10, 1), 30)
-    assert harness.scheduler.reports.stats().num_timeouts_total == 1
+def test_request_whose_time_is_over_ends_with_what_there_is(clock: Clock) -> None:
+    for overlap in [False, True]:
+        harness = Harness(overlap=overlap)
+        (timed,) = harness.submit(prompt_of(10), max_new_tokens=30, timeout=3.0)
+        (other,) = harness.submit(prompt_of(10, 1), max_new_tokens=30)
+        for _ in range(5):
+            harness.step()
+        clock.pass_(4)
+        harness.run()
+        harness.close()
+        output = harness.outputs[timed]
+        assert output.finish_reason is not None
+        assert (output.finish_reason.type, output.finish_reason.status_code) == ("abort", None)
+        assert 0 < len(output.token_ids) < 30
+        assert output.token_ids == harness.expected(prompt_of(10), 30)[: len(output.token_ids)]
+        assert harness.outputs[other].token_ids == harness.expected(prompt_of(10, 1), 30)
+        assert harness.scheduler.reports.stats().num_timeouts_total == 1
 
 
 def test_request_that_has_nothing_when_its_time_is_over_fails(clock: Clock) -> None:
@@ -73,29 +73,25 @@ def test_request_that_has_nothing_when_its_time_is_over_fails(clock: Clock) -> N
     assert (reason.status_code, reason.code) == (504, "timeout"), "the server's limit is shorter than its own"
 
 
-@pytest.mark.parametrize(
-    ("options", "fields", "code"),
-    [
+def test_time_counts_from_the_arrival_in_the_main_process() -> None:
+    cases = [
         ({"queue_timeout": 5.0}, {}, "queue_timeout"),
         ({"request_timeout": 5.0}, {}, "timeout"),
         ({}, {"timeout": 5.0}, "timeout"),
-    ],
-)
-def test_time_counts_from_the_arrival_in_the_main_process(
-    options: dict[str, float], fields: dict[str, float], code: str
-) -> None:
-    harness = Harness(**options)
-    now = time.monotonic()
-    (late,) = harness.submit(prompt_of(10), arrival_time=now - 6, **fields)
-    (timely,) = harness.submit(prompt_of(10, 1), arrival_time=now, **fields)
-    (later_than_now,) = harness.submit(prompt_of(10, 2), arrival_time=math.nan, **fields)
-    harness.run()
-    reason = harness.outputs[late].finish_reason
-    assert reason is not None
-    assert reason.code == code
-    assert not harness.outputs[late].token_ids
-    for rid in (timely, later_than_now):
-        assert len(harness.outputs[rid].token_ids) == 8
+    ]
+    for options, fields, code in cases:
+        harness = Harness(**options)
+        now = time.monotonic()
+        (late,) = harness.submit(prompt_of(10), arrival_time=now - 6, **fields)
+        (timely,) = harness.submit(prompt_of(10, 1), arrival_time=now, **fields)
+        (later_than_now,) = harness.submit(prompt_of(10, 2), arrival_time=math.nan, **fields)
+        harness.run()
+        reason = harness.outputs[late].finish_reason
+        assert reason is not None
+        assert reason.code == code
+        assert not harness.outputs[late].token_ids
+        for rid in (timely, later_than_now):
+            assert len(harness.outputs[rid].token_ids) == 8
 
 
 def test_deadlines_of_requests_that_have_ended_are_forgotten() -> None:

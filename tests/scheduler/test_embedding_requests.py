@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -41,23 +40,23 @@ def recorded(scheduler: VectorScheduler) -> list[StepPlan]:
     return plans
 
 
-@pytest.mark.parametrize("chunk", [None, 30, -1])
-def test_encoders_get_whole_sequences_within_the_budget(encoder_path: Path, chunk: int | None) -> None:
-    scheduler = VectorScheduler(encoder_path, chunked_prefill_size=chunk, max_running_requests=8)
-    plans = recorded(scheduler)
-    lengths = [5, 100, 1, 28, 2, 3, 90, 7, 30, 31, 29, 1, 1] * 3
-    vectors = scheduler.vectors([[7] * length for length in lengths])
-    assert all(
-        np.array_equal(vectors[1], vector) for vector, length in zip(vectors, lengths, strict=True) if length == 100
-    )
-    computed = sorted(length for plan in plans for length in plan.extend_lens.tolist())
-    assert computed == sorted(lengths), "every sequence once, and in one piece"
-    for plan in plans:
-        assert not plan.prefix_lens.any()
-        assert plan.num_rows <= 8
-        if chunk == 30:
-            assert plan.num_tokens <= 30 or plan.num_rows == 1
-    assert scheduler.scheduler.requests.kv.check_idle() is None
+def test_encoders_get_whole_sequences_within_the_budget(encoder_path: Path) -> None:
+    for chunk in [None, 30, -1]:
+        scheduler = VectorScheduler(encoder_path, chunked_prefill_size=chunk, max_running_requests=8)
+        plans = recorded(scheduler)
+        lengths = [5, 100, 1, 28, 2, 3, 90, 7, 30, 31, 29, 1, 1] * 3
+        vectors = scheduler.vectors([[7] * length for length in lengths])
+        assert all(
+            np.array_equal(vectors[1], vector) for vector, length in zip(vectors, lengths, strict=True) if length == 100
+        )
+        computed = sorted(length for plan in plans for length in plan.extend_lens.tolist())
+        assert computed == sorted(lengths), "every sequence once, and in one piece"
+        for plan in plans:
+            assert not plan.prefix_lens.any()
+            assert plan.num_rows <= 8
+            if chunk == 30:
+                assert plan.num_tokens <= 30 or plan.num_rows == 1
+        assert scheduler.scheduler.requests.kv.check_idle() is None
 
 
 def test_time_counts_from_the_arrival_in_the_main_process(encoder_path: Path) -> None:
@@ -81,9 +80,8 @@ def test_wrong_kinds_of_requests_are_refused(encoder_path: Path) -> None:
     assert "does not generate text" in (reason.message or "")
 
 
-@pytest.mark.parametrize(
-    ("tokens", "fields", "complaint"),
-    [
+def test_bad_requests_end_alone(encoder_path: Path) -> None:
+    cases = [
         ([5] * 101, {}, "at most 100 are possible"),
         ([], {}, "empty"),
         ([5, 120], {}, r"input_ids must be in \[0, 120\)"),
@@ -91,19 +89,18 @@ def test_wrong_kinds_of_requests_are_refused(encoder_path: Path) -> None:
         ([5], {"dimensions": 0}, "dimensions must be in"),
         ([5], {"dimensions": 49}, "dimensions must be in"),
         ([5], {"types": [0, 1]}, "token_types must have one entry per token"),
-    ],
-)
-def test_bad_requests_end_alone(encoder_path: Path, tokens: list[int], fields: dict[str, Any], complaint: str) -> None:
-    scheduler = VectorScheduler(encoder_path)
-    scheduler.submit("good", [5, 6])
-    scheduler.submit("bad", tokens, **fields)
-    scheduler.submit("good", [7])  # an id that is taken
-    scheduler.run()
-    reason = scheduler.deltas["bad"].finish_reason
-    assert reason is not None
-    assert (reason.type, reason.status_code) == ("abort", 400)
-    assert re.search(complaint, reason.message or "")
-    assert len(scheduler.vector("good")) == 48
+    ]
+    for tokens, fields, complaint in cases:
+        scheduler = VectorScheduler(encoder_path)
+        scheduler.submit("good", [5, 6])
+        scheduler.submit("bad", tokens, **fields)
+        scheduler.submit("good", [7])  # an id that is taken
+        scheduler.run()
+        reason = scheduler.deltas["bad"].finish_reason
+        assert reason is not None
+        assert (reason.type, reason.status_code) == ("abort", 400)
+        assert re.search(complaint, reason.message or "")
+        assert len(scheduler.vector("good")) == 48
 
 
 def test_the_longest_sequence_fits(encoder_path: Path, decoder_path: Path) -> None:
@@ -112,12 +109,12 @@ def test_the_longest_sequence_fits(encoder_path: Path, decoder_path: Path) -> No
     assert len(scheduler.vectors([[5] * 100])[0]) == 48
 
 
-@pytest.mark.parametrize("page_size", [1, 16])
-def test_a_sequence_may_fill_the_pool(decoder_path: Path, page_size: int) -> None:
-    scheduler = VectorScheduler(decoder_path, is_embedding=True, max_total_tokens=96, page_size=page_size)
-    assert scheduler.scheduler.info.max_req_input_len == 96
-    for _ in range(2):  # the second time some of it is cached, and locked
-        assert [len(vector) for vector in scheduler.vectors([[5] * 96, [5] * 95, [7]])] == [48, 48, 48]
+def test_a_sequence_may_fill_the_pool(decoder_path: Path) -> None:
+    for page_size in [1, 16]:
+        scheduler = VectorScheduler(decoder_path, is_embedding=True, max_total_tokens=96, page_size=page_size)
+        assert scheduler.scheduler.info.max_req_input_len == 96
+        for _ in range(2):  # the second time some of it is cached, and locked
+            assert [len(vector) for vector in scheduler.vectors([[5] * 96, [5] * 95, [7]])] == [48, 48, 48]
 
 
 def test_a_full_queue_refuses_and_an_abort_ends_what_waits(encoder_path: Path) -> None:

@@ -23,21 +23,21 @@ def slow_prefill(harness: Harness, per_token: float = 1e-3) -> None:
     harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("long_prompts", [1, 3])
-def test_short_prompt_behind_a_100k_one_is_answered_within_4_steps(policy: str, long_prompts: int) -> None:
-    harness = Harness(max_total_num_tokens=450_000, context_len=120_000, schedule_policy=policy, verify=False)
-    slow_prefill(harness, 1e-4)
-    for seed in range(long_prompts):
-        harness.submit(prompt_of(100_000, seed), max_new_tokens=1, rid=f"long{seed}")
-    harness.step()
-    (short,) = harness.submit(prompt_of(100, 99), max_new_tokens=4)
-    for _ in range(4):
-        harness.step()
-    assert harness.outputs[short].token_ids, "no token after 4 steps"
-    harness.run()
-    for seed in range(long_prompts):
-        assert harness.outputs[f"long{seed}"].token_ids == harness.expected(prompt_of(100_000, seed), 1)
+def test_short_prompt_behind_a_100k_one_is_answered_within_4_steps() -> None:
+    for policy in POLICIES:
+        for long_prompts in [1, 3]:
+            harness = Harness(max_total_num_tokens=450_000, context_len=120_000, schedule_policy=policy, verify=False)
+            slow_prefill(harness, 1e-4)
+            for seed in range(long_prompts):
+                harness.submit(prompt_of(100_000, seed), max_new_tokens=1, rid=f"long{seed}")
+            harness.step()
+            (short,) = harness.submit(prompt_of(100, 99), max_new_tokens=4)
+            for _ in range(4):
+                harness.step()
+            assert harness.outputs[short].token_ids, "no token after 4 steps"
+            harness.run()
+            for seed in range(long_prompts):
+                assert harness.outputs[f"long{seed}"].token_ids == harness.expected(prompt_of(100_000, seed), 1)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -87,18 +87,20 @@ def test_a_long_prompt_of_a_higher_priority_does_not_wait_for_long_ones_of_lower
     assert unfinished == ["low0", "low1", high]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_running_request_gets_a_token_every_step_under_a_flood_of_prompts(policy: str) -> None:
-    harness = Harness(max_total_num_tokens=50_000, context_len=4000, max_running_requests=16, schedule_policy=policy)
-    slow_prefill(harness)
-    (running,) = harness.submit(prompt_of(10), max_new_tokens=100, rid="running")
-    harness.step()
-    for seed in range(60):
-        harness.submit(prompt_of(700, seed + 1), max_new_tokens=2)
-    before = len(harness.outputs[running].token_ids)
-    for _ in range(50):
+def test_running_request_gets_a_token_every_step_under_a_flood_of_prompts() -> None:
+    for policy in POLICIES:
+        harness = Harness(
+            max_total_num_tokens=50_000, context_len=4000, max_running_requests=16, schedule_policy=policy
+        )
+        slow_prefill(harness)
+        (running,) = harness.submit(prompt_of(10), max_new_tokens=100, rid="running")
         harness.step()
-    assert len(harness.outputs[running].token_ids) == before + 50
+        for seed in range(60):
+            harness.submit(prompt_of(700, seed + 1), max_new_tokens=2)
+        before = len(harness.outputs[running].token_ids)
+        for _ in range(50):
+            harness.step()
+        assert len(harness.outputs[running].token_ids) == before + 50
 
 
 def test_step_stays_within_its_budget_of_time() -> None:
@@ -113,14 +115,14 @@ def test_step_stays_within_its_budget_of_time() -> None:
     assert longest >= target * 0.5, "the budget was never used"
 
 
-@pytest.mark.parametrize("chunk", [16, 100])
-def test_chunked_prefill_size_bounds_the_prompt_tokens_of_a_step(chunk: int) -> None:
-    harness = Harness(max_total_num_tokens=20_000, context_len=2000, chunked_prefill_size=chunk)
-    for seed in range(10):
-        harness.submit(prompt_of(30 * (seed + 1), seed), max_new_tokens=5)
-    harness.run()
-    sizes = [plan.num_tokens - plan.num_decode_rows for plan, _ in harness.worker.steps]
-    assert max(sizes) == chunk
+def test_chunked_prefill_size_bounds_the_prompt_tokens_of_a_step() -> None:
+    for chunk in [16, 100]:
+        harness = Harness(max_total_num_tokens=20_000, context_len=2000, chunked_prefill_size=chunk)
+        for seed in range(10):
+            harness.submit(prompt_of(30 * (seed + 1), seed), max_new_tokens=5)
+        harness.run()
+        sizes = [plan.num_tokens - plan.num_decode_rows for plan, _ in harness.worker.steps]
+        assert max(sizes) == chunk
 
 
 def test_no_prompt_takes_more_than_half_of_a_step_while_others_wait() -> None:
@@ -148,21 +150,21 @@ def test_lpm_does_not_overtake_a_request_that_has_waited_long() -> None:
     assert harness.outputs[lucky].cached_tokens == 200
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-def test_prompts_that_have_begun_and_waited_long_are_not_overtaken_by_shorter_ones(policy: str) -> None:
-    harness = Harness(
-        max_total_num_tokens=100_000, max_running_requests=64, chunked_prefill_size=64, schedule_policy=policy
-    )
-    aged = [harness.submit(prompt_of(400, seed), max_new_tokens=1, rid=f"aged{seed}")[0] for seed in range(3)]
-    for rid in aged:
-        (req,) = harness.scheduler.requests.find(rid, exact=True)
-        req.arrival_time -= 6.0
-    for step in range(3 * 400 // 64 + 5):
-        for seed in range(6):
-            harness.submit(prompt_of(20, 100 + 6 * step + seed), max_new_tokens=1)
-        harness.step()
-    assert all(harness.outputs[rid].token_ids for rid in aged)
-    harness.run()
+def test_prompts_that_have_begun_and_waited_long_are_not_overtaken_by_shorter_ones() -> None:
+    for policy in POLICIES:
+        harness = Harness(
+            max_total_num_tokens=100_000, max_running_requests=64, chunked_prefill_size=64, schedule_policy=policy
+        )
+        aged = [harness.submit(prompt_of(400, seed), max_new_tokens=1, rid=f"aged{seed}")[0] for seed in range(3)]
+        for rid in aged:
+            (req,) = harness.scheduler.requests.find(rid, exact=True)
+            req.arrival_time -= 6.0
+        for step in range(3 * 400 // 64 + 5):
+            for seed in range(6):
+                harness.submit(prompt_of(20, 100 + 6 * step + seed), max_new_tokens=1)
+            harness.step()
+        assert all(harness.outputs[rid].token_ids for rid in aged)
+        harness.run()
 
 
 def _now(harness: Harness, later: float) -> float:
@@ -185,36 +187,40 @@ def test_free_slots_are_filled_in_the_next_step() -> None:
 
 
 # With all slots taken nobody asks who is next; with slots but no memory, everybody is asked in every step.
-@pytest.mark.parametrize("slots", [4, 64])
-@pytest.mark.parametrize("policy", ["lpm", "priority", "lof"])
-def test_ten_thousand_waiting_requests_do_not_add_python_calls_to_a_step(policy: str, slots: int) -> None:
-    def calls_per_step(waiting: int) -> int:
-        harness = Harness(
-            max_running_requests=slots, max_total_num_tokens=1100, schedule_policy=policy, disable_radix_cache=True
-        )
-        harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
-        for seed in range(4):
-            harness.submit(prompt_of(8, seed), max_new_tokens=200)
-        for seed in range(waiting):
-            harness.submit([seed % 1000] * 500, max_new_tokens=100)
-        for _ in range(5):
-            harness.step()
-        assert harness.scheduler.requests.num_holding == 4
-        count, asked = 0, 0
+def test_ten_thousand_waiting_requests_do_not_add_python_calls_to_a_step() -> None:
+    for slots in [4, 64]:
+        for policy in ["lpm", "priority", "lof"]:
 
-        def profile(frame: FrameType, event: str, arg: object) -> None:
-            nonlocal count, asked
-            count += event in ("call", "c_call")
-            asked += event == "call" and frame.f_code is WaitingQueue.ordered.__code__
+            def calls_per_step(waiting: int) -> int:
+                harness = Harness(
+                    max_running_requests=slots,
+                    max_total_num_tokens=1100,
+                    schedule_policy=policy,
+                    disable_radix_cache=True,
+                )
+                harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]  # slow steps cost more
+                for seed in range(4):
+                    harness.submit(prompt_of(8, seed), max_new_tokens=200)
+                for seed in range(waiting):
+                    harness.submit([seed % 1000] * 500, max_new_tokens=100)
+                for _ in range(5):
+                    harness.step()
+                assert harness.scheduler.requests.num_holding == 4
+                count, asked = 0, 0
 
-        sys.setprofile(profile)
-        harness.step()
-        sys.setprofile(None)
-        assert asked == (slots > 4)
-        return count
+                def profile(frame: FrameType, event: str, arg: object) -> None:
+                    nonlocal count, asked
+                    count += event in ("call", "c_call")
+                    asked += event == "call" and frame.f_code is WaitingQueue.ordered.__code__
 
-    few, many = calls_per_step(200), calls_per_step(10_000)
-    assert many <= few * 1.1 + 5
+                sys.setprofile(profile)
+                harness.step()
+                sys.setprofile(None)
+                assert asked == (slots > 4)
+                return count
+
+            few, many = calls_per_step(200), calls_per_step(10_000)
+            assert many <= few * 1.1 + 5
 
 
 def test_priorities_go_first_under_any_policy() -> None:
@@ -332,70 +338,66 @@ def slow_base(harness: Harness, base: float) -> None:
     harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
 
 
-@pytest.mark.parametrize("base", [0.1, 0.15, 3.0])
-def test_a_machine_slower_than_the_target_still_serves(base: float) -> None:
-    harness = Harness()
-    slow_base(harness, base)
-    (rid,) = harness.submit(prompt_of(20))
-    harness.run(max_steps=30)
-    assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8)
+def test_a_machine_slower_than_the_target_still_serves() -> None:
+    for base in [0.1, 0.15, 3.0]:
+        harness = Harness()
+        slow_base(harness, base)
+        (rid,) = harness.submit(prompt_of(20))
+        harness.run(max_steps=30)
+        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8)
 
 
 # Where a step takes as long as one token, doubling it leaves room for one token, every second one the short prompt's.
-@pytest.mark.parametrize(("base", "most_steps"), [(1e-4, 202), (0.1, 16), (0.2, 16)])
-@pytest.mark.parametrize("policy", POLICIES)
-def test_short_prompt_behind_two_long_ones_starts_soon_while_others_decode(
-    base: float, most_steps: int, policy: str
-) -> None:
-    harness = Harness(max_total_num_tokens=150_000, context_len=60_000, schedule_policy=policy, verify=False)
-    slow_base(harness, base)
-    harness.submit(prompt_of(10), max_new_tokens=5000)
-    harness.step()
-    for seed in (1, 2):
-        harness.submit(prompt_of(30_000, seed), max_new_tokens=1)
-    for _ in range(3):
-        harness.step()
-    (short,) = harness.submit(prompt_of(100, 3), max_new_tokens=4)
-    steps = 0
-    while short not in harness.outputs:
-        harness.step()
-        steps += 1
-        assert steps <= most_steps, f"no token after {most_steps} steps"
+def test_short_prompt_behind_two_long_ones_starts_soon_while_others_decode() -> None:
+    for base, most_steps in [(1e-4, 202), (0.1, 16), (0.2, 16)]:
+        for policy in POLICIES:
+            harness = Harness(max_total_num_tokens=150_000, context_len=60_000, schedule_policy=policy, verify=False)
+            slow_base(harness, base)
+            harness.submit(prompt_of(10), max_new_tokens=5000)
+            harness.step()
+            for seed in (1, 2):
+                harness.submit(prompt_of(30_000, seed), max_new_tokens=1)
+            for _ in range(3):
+                harness.step()
+            (short,) = harness.submit(prompt_of(100, 3), max_new_tokens=4)
+            steps = 0
+            while short not in harness.outputs:
+                harness.step()
+                steps += 1
+                assert steps <= most_steps, f"no token after {most_steps} steps"
 
 
-@pytest.mark.parametrize(
-    ("base", "per_token"), [(5e-4, 4e-5), (3e-3, 1.2e-4), (0.022, 1e-3), (0.05, 2.8e-3), (0.35, 0.017)]
-)
-def test_a_long_prompt_does_not_double_the_gaps_of_others(base: float, per_token: float) -> None:
-    harness = Harness(max_total_num_tokens=20_000, context_len=10_000, verify=False)
-    model = CostModel(base, per_token, per_token * 1e-3)
-    harness.scheduler.planner.cost_model = model
-    ratios: list[float] = []
+def test_a_long_prompt_does_not_double_the_gaps_of_others() -> None:
+    for base, per_token in [(5e-4, 4e-5), (3e-3, 1.2e-4), (0.022, 1e-3), (0.05, 2.8e-3), (0.35, 0.017)]:
+        harness = Harness(max_total_num_tokens=20_000, context_len=10_000, verify=False)
+        model = CostModel(base, per_token, per_token * 1e-3)
+        harness.scheduler.planner.cost_model = model
+        ratios: list[float] = []
 
-    def observe(tokens: int, context: float, *_: object) -> None:
-        ratios.append(model.seconds(tokens, context) / model.seconds(1, 10 + len(ratios)))
+        def observe(tokens: int, context: float, *_: object) -> None:
+            ratios.append(model.seconds(tokens, context) / model.seconds(1, 10 + len(ratios)))
 
-    model.observe = observe  # type: ignore[method-assign]
-    harness.submit(prompt_of(10), max_new_tokens=5000)
-    for _ in range(20):
-        harness.step()
-    (long,) = harness.submit(prompt_of(4_000, 1), max_new_tokens=1)
-    while long not in harness.outputs:
-        harness.step()
-        assert len(ratios) < 4000, "the prompt gets on"
-    assert max(ratios[20:]) < 2
+        model.observe = observe  # type: ignore[method-assign]
+        harness.submit(prompt_of(10), max_new_tokens=5000)
+        for _ in range(20):
+            harness.step()
+        (long,) = harness.submit(prompt_of(4_000, 1), max_new_tokens=1)
+        while long not in harness.outputs:
+            harness.step()
+            assert len(ratios) < 4000, "the prompt gets on"
+        assert max(ratios[20:]) < 2
 
 
-@pytest.mark.parametrize("chunk", [1, 8])
-def test_tiny_chunks_starve_nobody(chunk: int) -> None:
-    harness = Harness(chunked_prefill_size=chunk, max_total_num_tokens=8192)
-    (running,) = harness.submit(prompt_of(4), max_new_tokens=400)
-    rids = [harness.submit(prompt_of(40, seed), max_new_tokens=2)[0] for seed in range(1, 4)]
-    harness.run()
-    assert max(plan.num_tokens - plan.num_decode_rows for plan, _ in harness.worker.steps) == chunk
-    for seed, rid in enumerate(rids, 1):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(40, seed), 2)
-    assert len(harness.outputs[running].token_ids) == 400
+def test_tiny_chunks_starve_nobody() -> None:
+    for chunk in [1, 8]:
+        harness = Harness(chunked_prefill_size=chunk, max_total_num_tokens=8192)
+        (running,) = harness.submit(prompt_of(4), max_new_tokens=400)
+        rids = [harness.submit(prompt_of(40, seed), max_new_tokens=2)[0] for seed in range(1, 4)]
+        harness.run()
+        assert max(plan.num_tokens - plan.num_decode_rows for plan, _ in harness.worker.steps) == chunk
+        for seed, rid in enumerate(rids, 1):
+            assert harness.outputs[rid].token_ids == harness.expected(prompt_of(40, seed), 2)
+        assert len(harness.outputs[running].token_ids) == 400
 
 
 def test_higher_priority_keeps_its_memory() -> None:
@@ -410,17 +412,17 @@ def test_higher_priority_keeps_its_memory() -> None:
     assert harness.outputs[low].deltas[-1].num_retractions > 0
 
 
-@pytest.mark.parametrize("per_context", [0.0, 1e-30, 8.56e-27, 1e-18, 1e-12, 1e-8, 1e-4])
-@pytest.mark.parametrize("per_token", [0.0, 9.77e-8, 1e-4])
-@pytest.mark.parametrize("context", [0, 1000])
-def test_as_many_tokens_as_fit_whatever_their_context_costs(per_token: float, per_context: float, context: int) -> None:
-    """The cost of n tokens, in exact numbers, is within the time, and that of one more is not."""
-    model, seconds = CostModel(1e-4, per_token, per_context), Fraction(3, 40_000)
-    tokens = model.tokens_within(float(seconds), context)
+def test_as_many_tokens_as_fit_whatever_their_context_costs() -> None:
+    for per_context in [0.0, 1e-30, 8.56e-27, 1e-18, 1e-12, 1e-8, 1e-4]:
+        for per_token in [0.0, 9.77e-8, 1e-4]:
+            for context in [0, 1000]:
+                """The cost of n tokens, in exact numbers, is within the time, and that of one more is not."""
+                model, seconds = CostModel(1e-4, per_token, per_context), Fraction(3, 40_000)
+                tokens = model.tokens_within(float(seconds), context)
 
-    def cost(count: int) -> Fraction:
-        each = Fraction(per_token) + Fraction(per_context) * context
-        return count * each + Fraction(per_context) * count**2 / 2
+                def cost(count: int) -> Fraction:
+                    each = Fraction(per_token) + Fraction(per_context) * context
+                    return count * each + Fraction(per_context) * count**2 / 2
 
-    assert tokens == 2**30 or cost(tokens + 1) > seconds * Fraction(999_999, 1_000_000)
-    assert cost(tokens) <= seconds * Fraction(1_000_001, 1_000_000)
+                assert tokens == 2**30 or cost(tokens + 1) > seconds * Fraction(999_999, 1_000_000)
+                assert cost(tokens) <= seconds * Fraction(1_000_001, 1_000_000)

@@ -108,64 +108,66 @@ def run_until(h: Harness, condition: Any) -> None:
         assert time.monotonic() < deadline
 
 
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_every_output_follows_its_grammar(overlap: bool | str, temperature: float) -> None:
-    h = harness(overlap=overlap)
-    for i in range(12):
-        h.submit(PROMPT, rid=f"json{i}", **{**JSON, "temperature": temperature}, sampling_seed=i)
-    h.submit(PROMPT, rid="regex", regex="[0-9]{3}-[a-z]{4}", temperature=temperature, max_new_tokens=20)
-    h.submit(PROMPT, rid="choice", choice=("yes", "no", "maybe"), temperature=temperature, max_new_tokens=20)
-    h.submit(PROMPT, rid="free", max_new_tokens=20)
-    h.run()
-    finished = [each for rid, each in h.outputs.items() if rid.startswith("json")]
-    assert len(finished) == 12
-    for output in finished:
-        if output.finish_reason is not None and output.finish_reason.type == "length":
-            continue  # the fake likes long numbers
-        assert_follows(output)
-    assert text_of(h.outputs["choice"]) in ("yes", "no", "maybe")
-    assert len(text_of(h.outputs["regex"])) == 8
-    assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 20)
+def test_every_output_follows_its_grammar() -> None:
+    for overlap in [False, True, "ahead"]:
+        for temperature in [0.0, 1.0]:
+            h = harness(overlap=overlap)
+            for i in range(12):
+                h.submit(PROMPT, rid=f"json{i}", **{**JSON, "temperature": temperature}, sampling_seed=i)
+            h.submit(PROMPT, rid="regex", regex="[0-9]{3}-[a-z]{4}", temperature=temperature, max_new_tokens=20)
+            h.submit(PROMPT, rid="choice", choice=("yes", "no", "maybe"), temperature=temperature, max_new_tokens=20)
+            h.submit(PROMPT, rid="free", max_new_tokens=20)
+            h.run()
+            finished = [each for rid, each in h.outputs.items() if rid.startswith("json")]
+            assert len(finished) == 12
+            for output in finished:
+                if output.finish_reason is not None and output.finish_reason.type == "length":
+                    continue  # the fake likes long numbers
+                assert_follows(output)
+            assert text_of(h.outputs["choice"]) in ("yes", "no", "maybe")
+            assert len(text_of(h.outputs["regex"])) == 8
+            assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 20)
 
 
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-def test_when_masks_are_computed_changes_nothing(overlap: bool | str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def outputs() -> dict[str, tuple[list[int], FinishReason | None]]:
-        # Little memory, so that requests lose their slots and get others.
-        h = harness(overlap=overlap, max_total_num_tokens=600)
-        (stop,) = bundled_tokenizer().encode(" ", add_special_tokens=False)
-        for i in range(6):
-            h.submit(PROMPT, rid=f"r{i}", **JSON, sampling_seed=i)
-            h.submit(PROMPT, rid=f"stop{i}", regex="[a-z]{3,40}", stop_token_ids=(stop,), max_new_tokens=30)
-            few = tuple(range(i, VOCAB_SIZE, 3))
-            h.submit(PROMPT, rid=f"few{i}", regex="[a-z ]*", allowed_token_ids=few, max_new_tokens=30)
-            h.submit(PROMPT, rid=f"words{i}", regex="(oak|ash|birch|beech){9}", max_new_tokens=30)
-            h.submit(PROMPT, rid=f"digits{i}", regex="[0-9]{9}", max_new_tokens=30, ignore_eos=True, stop=("71",))
-        h.run()
-        return {rid: (output.token_ids, output.finish_reason) for rid, output in h.outputs.items()}
+def test_when_masks_are_computed_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    for overlap in [False, True, "ahead"]:
 
-    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", VOCAB_SIZE + 1)
-    early = outputs()
-    monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
-    assert outputs() == early
-    # From the first token on, tokens are looked at with the next mask.
-    monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", NEVER_LOOKS)
-    assert outputs() == early
-    assert sum(len(token_ids) for token_ids, _ in early.values()) > 400
+        def outputs() -> dict[str, tuple[list[int], FinishReason | None]]:
+            # Little memory, so that requests lose their slots and get others.
+            h = harness(overlap=overlap, max_total_num_tokens=600)
+            (stop,) = bundled_tokenizer().encode(" ", add_special_tokens=False)
+            for i in range(6):
+                h.submit(PROMPT, rid=f"r{i}", **JSON, sampling_seed=i)
+                h.submit(PROMPT, rid=f"stop{i}", regex="[a-z]{3,40}", stop_token_ids=(stop,), max_new_tokens=30)
+                few = tuple(range(i, VOCAB_SIZE, 3))
+                h.submit(PROMPT, rid=f"few{i}", regex="[a-z ]*", allowed_token_ids=few, max_new_tokens=30)
+                h.submit(PROMPT, rid=f"words{i}", regex="(oak|ash|birch|beech){9}", max_new_tokens=30)
+                h.submit(PROMPT, rid=f"digits{i}", regex="[0-9]{9}", max_new_tokens=30, ignore_eos=True, stop=("71",))
+            h.run()
+            return {rid: (output.token_ids, output.finish_reason) for rid, output in h.outputs.items()}
+
+        monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", VOCAB_SIZE + 1)
+        early = outputs()
+        monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
+        assert outputs() == early
+        # From the first token on, tokens are looked at with the next mask.
+        monkeypatch.setattr("bough.constrained.llguidance_backend.SILENT_LOOKS", NEVER_LOOKS)
+        assert outputs() == early
+        assert sum(len(token_ids) for token_ids, _ in early.values()) > 400
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_overlap_changes_nothing(temperature: float) -> None:
-    def outputs(overlap: bool) -> dict[str, list[int]]:
-        h = harness(overlap=overlap, max_total_num_tokens=600)
-        for i in range(6):
-            h.submit(PROMPT, rid=f"r{i}", **{**JSON, "temperature": temperature}, sampling_seed=i)
-            h.submit(prompt_of(9, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=40)
-        h.run()
-        return {rid: output.token_ids for rid, output in h.outputs.items()}
+def test_overlap_changes_nothing() -> None:
+    for temperature in [0.0, 1.0]:
 
-    assert outputs(False) == outputs(True)
+        def outputs(overlap: bool) -> dict[str, list[int]]:
+            h = harness(overlap=overlap, max_total_num_tokens=600)
+            for i in range(6):
+                h.submit(PROMPT, rid=f"r{i}", **{**JSON, "temperature": temperature}, sampling_seed=i)
+                h.submit(prompt_of(9, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=40)
+            h.run()
+            return {rid: output.token_ids for rid, output in h.outputs.items()}
+
+        assert outputs(False) == outputs(True)
 
 
 def test_retracted_requests_continue_where_their_grammar_was() -> None:
@@ -260,40 +262,43 @@ def test_a_request_that_no_token_is_left_for_ends_alone() -> None:
     assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("place", ["mask", "judgement"])
-def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others(overlap: bool, place: str) -> None:
-    class Panics:
-        error = None
-        is_accepting = is_terminated = False
+def test_a_panic_of_the_engine_ends_requests_with_a_grammar_and_no_others() -> None:
+    for overlap in [False, True]:
+        for place in ["mask", "judgement"]:
 
-        @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
-            if place == "mask":
-                raise Panic("index out of bounds")
-            bits[:] = -1
-            return ()
+            class Panics:
+                error = None
+                is_accepting = is_terminated = False
 
-        def judge(self, *question: Any) -> Any:
-            raise Panic("index out of bounds")
+                @staticmethod
+                def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
+                    if place == "mask":
+                        raise Panic("index out of bounds")
+                    bits[:] = -1
+                    return ()
 
-    class Bad:
-        num_bytes = 1
-        is_worn = False
+                def judge(self, *question: Any) -> Any:
+                    raise Panic("index out of bounds")
 
-        def matcher(self) -> Any:
-            return Panics()
+            class Bad:
+                num_bytes = 1
+                is_worn = False
 
-    h = harness(make_compiler=lambda: GrammarCompiler(lambda spec, timeout_s: Bad(), timeout_s=5), overlap=overlap)
-    h.submit(PROMPT, rid="free", max_new_tokens=9)
-    h.submit(PROMPT, rid="bad", regex="a", stop_token_ids=(7,), max_new_tokens=9)
-    h.run()
-    h.close()
-    reason = h.outputs["bad"].finish_reason
-    message = "the grammar engine has failed" if place == "mask" else "internal error"
-    assert (reason.type, reason.status_code) == ("abort", 500)
-    assert message in reason.message
-    assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
+                def matcher(self) -> Any:
+                    return Panics()
+
+            h = harness(
+                make_compiler=lambda: GrammarCompiler(lambda spec, timeout_s: Bad(), timeout_s=5), overlap=overlap
+            )
+            h.submit(PROMPT, rid="free", max_new_tokens=9)
+            h.submit(PROMPT, rid="bad", regex="a", stop_token_ids=(7,), max_new_tokens=9)
+            h.run()
+            h.close()
+            reason = h.outputs["bad"].finish_reason
+            message = "the grammar engine has failed" if place == "mask" else "internal error"
+            assert (reason.type, reason.status_code) == ("abort", 500)
+            assert message in reason.message
+            assert h.outputs["free"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(PROMPT, 9)
 
 
 def test_a_panic_of_the_engine_is_survived_by_the_thread_that_computes_masks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,20 +394,20 @@ def test_the_thread_that_computes_masks_ends_when_there_are_no_more_and_comes_ba
     assert len({id(thread) for thread in threads}) >= 2
 
 
-@pytest.mark.parametrize("vocab_size", [MIN_LATE_VOCAB - 31, MIN_LATE_VOCAB - 1, MIN_LATE_VOCAB])
-def test_masks_that_are_not_late_are_computed_by_whoever_begins_them(vocab_size: int) -> None:
-    threads: list[threading.Thread] = []
+def test_masks_that_are_not_late_are_computed_by_whoever_begins_them() -> None:
+    for vocab_size in [MIN_LATE_VOCAB - 31, MIN_LATE_VOCAB - 1, MIN_LATE_VOCAB]:
+        threads: list[threading.Thread] = []
 
-    class Remembers:
-        @staticmethod
-        def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
-            threads.append(threading.current_thread())
-            return ()
+        class Remembers:
+            @staticmethod
+            def fill_masks(matchers: Any, bits: Any) -> tuple[int, ...]:
+                threads.append(threading.current_thread())
+                return ()
 
-    masks = PendingMasks(np.zeros(1, dtype=np.int32), [Remembers()], vocab_size)
-    masks.begin()
-    assert masks.bits.shape == (1, MIN_LATE_VOCAB // 32)
-    assert (threads == [threading.current_thread()]) == (not are_masks_late(vocab_size))
+        masks = PendingMasks(np.zeros(1, dtype=np.int32), [Remembers()], vocab_size)
+        masks.begin()
+        assert masks.bits.shape == (1, MIN_LATE_VOCAB // 32)
+        assert (threads == [threading.current_thread()]) == (not are_masks_late(vocab_size))
 
 
 def test_nothing_is_found_out_about_what_follows_the_last_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -474,33 +479,31 @@ def test_wrong_grammar_is_refused_naming_the_field() -> None:
         assert (reason.status_code, reason.param, reason.code) == (400, "regex", "invalid_grammar")
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
+def test_servers_that_cannot_follow_grammars_say_so() -> None:
+    cases = [
         ({"tokenizer": None, "make_compiler": None}, "tokenizer"),
         ({"make_compiler": None, "grammar_backend": "none"}, "--grammar-backend none"),
-    ],
-)
-def test_servers_that_cannot_follow_grammars_say_so(options: dict[str, Any], problem: str) -> None:
-    h = harness(**options)
-    h.submit(PROMPT, rid="r", regex="a")
-    h.run()
-    assert problem in h.outputs["r"].finish_reason.message
-    assert h.outputs["r"].finish_reason.status_code == 400
+    ]
+    for options, problem in cases:
+        h = harness(**options)
+        h.submit(PROMPT, rid="r", regex="a")
+        h.run()
+        assert problem in h.outputs["r"].finish_reason.message
+        assert h.outputs["r"].finish_reason.status_code == 400
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_recorded_plans_are_plain_values_that_give_the_same_tokens_again(overlap: bool) -> None:
-    h = harness(overlap=overlap)
-    for i in range(4):
-        h.submit(PROMPT, rid=f"json{i}", **JSON, sampling_seed=i)
-        h.submit(prompt_of(30, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=20)
-    h.run()
-    recorded = [(plan.settled(), result) for plan, result in h.worker.steps]
-    assert TokenMasks in {type(plan.masks) for plan, _ in recorded} <= {TokenMasks, type(None)}
-    again = harness(verify=False).worker.worker
-    for plan, result in recorded:
-        assert again.forward_batch_generation(plan).next_token_ids.tolist() == result.next_token_ids.tolist()
+def test_recorded_plans_are_plain_values_that_give_the_same_tokens_again() -> None:
+    for overlap in [False, True]:
+        h = harness(overlap=overlap)
+        for i in range(4):
+            h.submit(PROMPT, rid=f"json{i}", **JSON, sampling_seed=i)
+            h.submit(prompt_of(30, i, VOCAB_SIZE), rid=f"free{i}", max_new_tokens=20)
+        h.run()
+        recorded = [(plan.settled(), result) for plan, result in h.worker.steps]
+        assert TokenMasks in {type(plan.masks) for plan, _ in recorded} <= {TokenMasks, type(None)}
+        again = harness(verify=False).worker.worker
+        for plan, result in recorded:
+            assert again.forward_batch_generation(plan).next_token_ids.tolist() == result.next_token_ids.tolist()
 
 
 # --- output that is not sampled ---
@@ -522,96 +525,96 @@ def answers(seeds: int = 6, **options: Any) -> tuple[Harness, dict[str, list[int
     return h, {rid: output.token_ids for rid, output in h.outputs.items()}
 
 
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize(("tokens", "chunk"), [(4096, None), (260, None), (4096, 1), (4096, 7)])
-def test_jumping_forward_changes_nothing_but_the_number_of_steps(
-    overlap: bool | str, tokens: int, chunk: int | None
-) -> None:
-    options = {
-        "overlap": overlap,
-        "max_total_num_tokens": tokens,
-        "schedule_conservativeness": 0.05,
-        "chunked_prefill_size": chunk,
-    }
-    walking, one_by_one = answers(disable_jump_forward=True, **options)
-    jumping, outputs = answers(**options)
-    assert outputs == one_by_one
-    assert jumping.scheduler.output.forced_tokens > 50
-    assert walking.scheduler.output.forced_tokens == 0
-    if tokens < 4096:
-        assert jumping.scheduler.requests.num_retracted > 0
+def test_jumping_forward_changes_nothing_but_the_number_of_steps() -> None:
+    for overlap in [False, True, "ahead"]:
+        for tokens, chunk in [(4096, None), (260, None), (4096, 1), (4096, 7)]:
+            options = {
+                "overlap": overlap,
+                "max_total_num_tokens": tokens,
+                "schedule_conservativeness": 0.05,
+                "chunked_prefill_size": chunk,
+            }
+            walking, one_by_one = answers(disable_jump_forward=True, **options)
+            jumping, outputs = answers(**options)
+            assert outputs == one_by_one
+            assert jumping.scheduler.output.forced_tokens > 50
+            assert walking.scheduler.output.forced_tokens == 0
+            if tokens < 4096:
+                assert jumping.scheduler.requests.num_retracted > 0
 
-    def sampled(h: Harness) -> int:
-        return sum(int(plan.sample.sum()) for plan, _ in h.worker.steps)
+            def sampled(h: Harness) -> int:
+                return sum(int(plan.sample.sum()) for plan, _ in h.worker.steps)
 
-    assert sampled(jumping) <= sampled(walking) - (jumping.scheduler.output.forced_tokens if tokens == 4096 else 0)
+            assert sampled(jumping) <= sampled(walking) - (
+                jumping.scheduler.output.forced_tokens if tokens == 4096 else 0
+            )
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_what_is_cached_after_a_jump_is_right(overlap: bool) -> None:
-    # The fake device checks every KV slot that is read.
-    h = harness(overlap=overlap)
-    for end in range(1, 12):
-        (rid,) = h.submit(PROMPT, **{**FORCED, "temperature": 0.0})
-        for _ in range(end):
+def test_what_is_cached_after_a_jump_is_right() -> None:
+    for overlap in [False, True]:
+        # The fake device checks every KV slot that is read.
+        h = harness(overlap=overlap)
+        for end in range(1, 12):
+            (rid,) = h.submit(PROMPT, **{**FORCED, "temperature": 0.0})
+            for _ in range(end):
+                h.step()
+            h.abort(rid)
+        h.submit(PROMPT, rid="whole", **{**FORCED, "temperature": 0.0})
+        h.run()
+        output = h.outputs["whole"].token_ids
+        h.submit([*PROMPT, *output], rid="again", max_new_tokens=5)
+        h.run()
+        # Of an output that ends with a jump, the last tokens were never computed.
+        assert h.outputs["again"].cached_tokens >= len(PROMPT) + len(output) - 3
+
+
+def test_all_of_a_jump_is_cached_however_its_pieces_are_cut() -> None:
+    for overlap in [False, True, "ahead"]:
+        for length in range(30, 40):
+            # The last piece may be a single token, which is computed like one that was sampled.
+            h = harness(overlap=overlap, chunked_prefill_size=8)
+            h.submit(PROMPT, rid="jump", regex=f"{LONG_TEXT[:length]}[0-9]{{3}}", max_new_tokens=200)
+            h.run()
+            follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
+            h.submit(follow_up, rid="again", max_new_tokens=5)
+            h.run()
+            h.close()
+            assert h.outputs["again"].cached_tokens == len(follow_up) - 1
+
+
+def test_a_step_that_fails_within_a_jump_leaves_nothing_in_the_cache_that_was_not_computed() -> None:
+    for overlap in [False, True, "ahead"]:
+        for failing in [0, 1, 2]:
+            # The fake device checks every KV slot that is read.
+            h = harness(overlap=overlap, chunked_prefill_size=16)
+            original = h.worker.worker.forward_batch_generation
+            pieces = iter(range(100))
+
+            def forward(plan: StepPlan) -> StepResult:
+                is_piece = (
+                    plan.num_decode_rows == 1 and plan.num_tokens == 1 + 16 and plan.prefix_lens[1] >= len(PROMPT)
+                )
+                if is_piece and next(pieces) == failing:
+                    raise RuntimeError("injected")
+                return original(plan)
+
+            regex = f"[0-9]{LONG_TEXT[:300]}[0-9]"
+            h.submit(prompt_of(5, 2, VOCAB_SIZE), regex=regex, max_new_tokens=1)  # it is compiled now
+            h.run()
+            h.worker.worker.forward_batch_generation = forward  # type: ignore[method-assign]
+            h.submit(prompt_of(9, 1, VOCAB_SIZE), rid="free", max_new_tokens=80)
             h.step()
-        h.abort(rid)
-    h.submit(PROMPT, rid="whole", **{**FORCED, "temperature": 0.0})
-    h.run()
-    output = h.outputs["whole"].token_ids
-    h.submit([*PROMPT, *output], rid="again", max_new_tokens=5)
-    h.run()
-    # Of an output that ends with a jump, the last tokens were never computed.
-    assert h.outputs["again"].cached_tokens >= len(PROMPT) + len(output) - 3
-
-
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize("length", range(30, 40))
-def test_all_of_a_jump_is_cached_however_its_pieces_are_cut(overlap: bool | str, length: int) -> None:
-    # The last piece may be a single token, which is computed like one that was sampled.
-    h = harness(overlap=overlap, chunked_prefill_size=8)
-    h.submit(PROMPT, rid="jump", regex=f"{LONG_TEXT[:length]}[0-9]{{3}}", max_new_tokens=200)
-    h.run()
-    follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
-    h.submit(follow_up, rid="again", max_new_tokens=5)
-    h.run()
-    h.close()
-    assert h.outputs["again"].cached_tokens == len(follow_up) - 1
-
-
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize("failing", [0, 1, 2])
-def test_a_step_that_fails_within_a_jump_leaves_nothing_in_the_cache_that_was_not_computed(
-    overlap: bool | str, failing: int
-) -> None:
-    # The fake device checks every KV slot that is read.
-    h = harness(overlap=overlap, chunked_prefill_size=16)
-    original = h.worker.worker.forward_batch_generation
-    pieces = iter(range(100))
-
-    def forward(plan: StepPlan) -> StepResult:
-        is_piece = plan.num_decode_rows == 1 and plan.num_tokens == 1 + 16 and plan.prefix_lens[1] >= len(PROMPT)
-        if is_piece and next(pieces) == failing:
-            raise RuntimeError("injected")
-        return original(plan)
-
-    regex = f"[0-9]{LONG_TEXT[:300]}[0-9]"
-    h.submit(prompt_of(5, 2, VOCAB_SIZE), regex=regex, max_new_tokens=1)  # it is compiled now
-    h.run()
-    h.worker.worker.forward_batch_generation = forward  # type: ignore[method-assign]
-    h.submit(prompt_of(9, 1, VOCAB_SIZE), rid="free", max_new_tokens=80)
-    h.step()
-    h.submit(PROMPT, rid="jump", regex=regex, max_new_tokens=200)
-    h.run()
-    assert h.scheduler.log.num_failed == 1
-    assert text_of(h.outputs["jump"])[1:-1] == LONG_TEXT[:300]
-    assert len(h.outputs["free"].token_ids) == 80
-    follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
-    h.submit(follow_up, rid="again", max_new_tokens=5)
-    h.run()
-    h.close()
-    assert h.outputs["again"].cached_tokens >= len(follow_up) - 3
-    assert h.outputs["again"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(follow_up, 5)
+            h.submit(PROMPT, rid="jump", regex=regex, max_new_tokens=200)
+            h.run()
+            assert h.scheduler.log.num_failed == 1
+            assert text_of(h.outputs["jump"])[1:-1] == LONG_TEXT[:300]
+            assert len(h.outputs["free"].token_ids) == 80
+            follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
+            h.submit(follow_up, rid="again", max_new_tokens=5)
+            h.run()
+            h.close()
+            assert h.outputs["again"].cached_tokens >= len(follow_up) - 3
+            assert h.outputs["again"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(follow_up, 5)
 
 
 def test_a_jump_is_cut_by_max_new_tokens_and_by_stop_strings() -> None:
@@ -630,21 +633,21 @@ def test_a_jump_is_cut_by_max_new_tokens_and_by_stop_strings() -> None:
 LONG_TEXT = "the oak and the ash " * 200
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("chunk", [1, 20, 128])
-def test_long_jumps_are_computed_within_the_budget_of_steps(overlap: bool, chunk: int) -> None:
-    h = harness(overlap=overlap, chunked_prefill_size=chunk, max_total_num_tokens=20_000, context_len=8192)
-    prompt, text = prompt_of(300, 1, VOCAB_SIZE), LONG_TEXT[:1000]
-    for i in range(3):
-        h.submit(PROMPT, rid=f"jump{i}", regex=f"{text}[0-9]", max_new_tokens=4000)
-    h.submit(PROMPT, rid="running", max_new_tokens=3000)
-    for _ in range(40):
-        h.step()
-    h.submit(prompt, rid="late", max_new_tokens=5)
-    h.run()
-    assert max(plan.num_tokens for plan, _ in h.worker.steps) <= chunk + 8
-    assert all(text_of(h.outputs[f"jump{i}"])[:-1] == text for i in range(3))
-    assert h.outputs["late"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(prompt, 5)
+def test_long_jumps_are_computed_within_the_budget_of_steps() -> None:
+    for overlap in [False, True]:
+        for chunk in [1, 20, 128]:
+            h = harness(overlap=overlap, chunked_prefill_size=chunk, max_total_num_tokens=20_000, context_len=8192)
+            prompt, text = prompt_of(300, 1, VOCAB_SIZE), LONG_TEXT[:1000]
+            for i in range(3):
+                h.submit(PROMPT, rid=f"jump{i}", regex=f"{text}[0-9]", max_new_tokens=4000)
+            h.submit(PROMPT, rid="running", max_new_tokens=3000)
+            for _ in range(40):
+                h.step()
+            h.submit(prompt, rid="late", max_new_tokens=5)
+            h.run()
+            assert max(plan.num_tokens for plan, _ in h.worker.steps) <= chunk + 8
+            assert all(text_of(h.outputs[f"jump{i}"])[:-1] == text for i in range(3))
+            assert h.outputs["late"].token_ids == FakeModel(VOCAB_SIZE, EOS_IDS).expected_tokens(prompt, 5)
 
 
 def test_a_jump_and_a_long_prompt_get_on_side_by_side() -> None:
@@ -693,15 +696,18 @@ def test_where_memory_is_short_those_jump_first_who_keep_theirs_longest(monkeypa
     assert set(firsts) == {"high"}
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("pool", [80, 96, 112, 128])
-def test_those_that_jump_use_what_is_left_of_their_last_pages(overlap: bool, pool: int) -> None:
-    """Where nobody can have another page, they would stand still with room before them."""
-    jump = {"regex": f"(a|b) {'the quick brown fox jumps over the lazy dog and ' * 2}(one|two)", "max_new_tokens": 100}
-    device = harness(page_size=16, max_total_num_tokens=pool, schedule_conservativeness=0.05, overlap=overlap)
-    rids = [device.submit(prompt_of(20, seed=seed, vocab_size=VOCAB_SIZE), **jump)[0] for seed in range(3)]
-    device.run()
-    assert all(device.outputs[rid].finish_reason.type == "stop" for rid in rids)
+def test_those_that_jump_use_what_is_left_of_their_last_pages() -> None:
+    for overlap in [False, True]:
+        for pool in [80, 96, 112, 128]:
+            """Where nobody can have another page, they would stand still with room before them."""
+            jump = {
+                "regex": f"(a|b) {'the quick brown fox jumps over the lazy dog and ' * 2}(one|two)",
+                "max_new_tokens": 100,
+            }
+            device = harness(page_size=16, max_total_num_tokens=pool, schedule_conservativeness=0.05, overlap=overlap)
+            rids = [device.submit(prompt_of(20, seed=seed, vocab_size=VOCAB_SIZE), **jump)[0] for seed in range(3)]
+            device.run()
+            assert all(device.outputs[rid].finish_reason.type == "stop" for rid in rids)
 
 
 def test_with_overlap_a_grammar_gets_a_token_in_every_step() -> None:
@@ -860,28 +866,28 @@ class OutOfOrder:
         raise self.error
 
 
-@pytest.mark.parametrize("waits", [False, True])
-@pytest.mark.parametrize("error", [RuntimeError("out of order"), Panic("index out of bounds")])
-def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate, waits: bool, error: BaseException) -> None:
-    event = gate.hold("[a-c]{5}")
-    h = harness(gate, timeout_s=60.0)
-    compile_well = gate.compile
-    gate_compile = {"[d-f]{5}": OutOfOrder(error)}
-    h.scheduler.grammars._compiler._compile = lambda spec, *rest: (  # type: ignore[union-attr]
-        gate_compile.get(spec.text) or compile_well(spec, *rest)
-    )
-    bad = h.submit(PROMPT, n=2, rid="bad", regex="[d-f]{5}", max_new_tokens=20)
-    h.submit(PROMPT, rid="good", regex="[a-c]{5}", max_new_tokens=20)
-    event.set()
-    h.run()
-    if not waits:  # compiled before, so that it need not wait
-        bad = h.submit(PROMPT, n=2, rid="again", regex="[d-f]{5}", max_new_tokens=20)
-        h.run()
-    for rid in bad:
-        reason = h.outputs[rid].finish_reason
-        assert reason is not None
-        assert (reason.type, reason.status_code) == ("abort", 500)
-    assert len(text_of(h.outputs["good"])) == 5
+def test_a_grammar_that_cannot_be_begun_ends_its_requests_alone(gate: Gate) -> None:
+    for waits in [False, True]:
+        for error in [RuntimeError("out of order"), Panic("index out of bounds")]:
+            event = gate.hold("[a-c]{5}")
+            h = harness(gate, timeout_s=60.0)
+            compile_well = gate.compile
+            gate_compile = {"[d-f]{5}": OutOfOrder(error)}
+            h.scheduler.grammars._compiler._compile = lambda spec, *rest: (  # type: ignore[union-attr]
+                gate_compile.get(spec.text) or compile_well(spec, *rest)
+            )
+            bad = h.submit(PROMPT, n=2, rid="bad", regex="[d-f]{5}", max_new_tokens=20)
+            h.submit(PROMPT, rid="good", regex="[a-c]{5}", max_new_tokens=20)
+            event.set()
+            h.run()
+            if not waits:  # compiled before, so that it need not wait
+                bad = h.submit(PROMPT, n=2, rid="again", regex="[d-f]{5}", max_new_tokens=20)
+                h.run()
+            for rid in bad:
+                reason = h.outputs[rid].finish_reason
+                assert reason is not None
+                assert (reason.type, reason.status_code) == ("abort", 500)
+            assert len(text_of(h.outputs["good"])) == 5
 
 
 # --- an end that only the next step would tell of ---

@@ -53,15 +53,15 @@ def test_streams_one_delta_per_token() -> None:
     assert [len(delta.token_ids) for delta in harness.outputs[rid].deltas] == [1] * 12
 
 
-@pytest.mark.parametrize("interval", [2, 5])
-def test_stream_interval_groups_tokens_after_the_first(interval: int) -> None:
-    harness = Harness()
-    (rid,) = harness.submit(prompt_of(5), max_new_tokens=12, stream_interval=interval)
-    harness.run()
-    sizes = [len(delta.token_ids) for delta in harness.outputs[rid].deltas]
-    assert sizes[0] == 1
-    assert set(sizes[1:-1]) == {interval}
-    assert sum(sizes) == 12
+def test_stream_interval_groups_tokens_after_the_first() -> None:
+    for interval in [2, 5]:
+        harness = Harness()
+        (rid,) = harness.submit(prompt_of(5), max_new_tokens=12, stream_interval=interval)
+        harness.run()
+        sizes = [len(delta.token_ids) for delta in harness.outputs[rid].deltas]
+        assert sizes[0] == 1
+        assert set(sizes[1:-1]) == {interval}
+        assert sum(sizes) == 12
 
 
 def test_whole_answer_is_not_streamed_token_by_token() -> None:
@@ -132,25 +132,25 @@ def test_lone_request_may_fill_the_pool_and_then_ends_with_length() -> None:
     assert output.token_ids == harness.expected(prompt, len(output.token_ids))
 
 
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize("radix", [False, True])
-@pytest.mark.parametrize("page_size", [1, 4, 16])
-def test_retracted_requests_continue_with_identical_output(overlap: bool | str, radix: bool, page_size: int) -> None:
-    harness = Harness(
-        overlap=overlap,
-        max_total_num_tokens=256,
-        max_running_requests=8,
-        page_size=page_size,
-        disable_radix_cache=not radix,
-        schedule_conservativeness=0.1,
-    )
-    prompts = [prompt_of(16, seed) for seed in range(8)]
-    rids = [harness.submit(prompt, max_new_tokens=60)[0] for prompt in prompts]
-    harness.run()
-    harness.close()
-    assert harness.scheduler.requests.num_retracted > 0, "the pool was meant to run out"
-    for rid, prompt in zip(rids, prompts, strict=True):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt, 60)
+def test_retracted_requests_continue_with_identical_output() -> None:
+    for overlap in [False, True, "ahead"]:
+        for radix in [False, True]:
+            for page_size in [1, 4, 16]:
+                harness = Harness(
+                    overlap=overlap,
+                    max_total_num_tokens=256,
+                    max_running_requests=8,
+                    page_size=page_size,
+                    disable_radix_cache=not radix,
+                    schedule_conservativeness=0.1,
+                )
+                prompts = [prompt_of(16, seed) for seed in range(8)]
+                rids = [harness.submit(prompt, max_new_tokens=60)[0] for prompt in prompts]
+                harness.run()
+                harness.close()
+                assert harness.scheduler.requests.num_retracted > 0, "the pool was meant to run out"
+                for rid, prompt in zip(rids, prompts, strict=True):
+                    assert harness.outputs[rid].token_ids == harness.expected(prompt, 60)
 
 
 def test_oldest_running_request_is_never_retracted() -> None:
@@ -264,18 +264,20 @@ def test_extra_keys_never_share() -> None:
     assert harness.outputs[same].cached_tokens == 49
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_recorded_plans_replay_on_another_worker(overlap: bool) -> None:
-    harness = Harness(overlap=overlap, max_total_num_tokens=256, schedule_conservativeness=0.1, chunked_prefill_size=32)
-    for seed in range(6):
-        harness.submit(prompt_of(40, seed % 3), max_new_tokens=40, n=2)
-    harness.run()
-    harness.close()
-    fresh = Harness(max_total_num_tokens=256).worker.worker
-    assert len(harness.worker.steps) > 40
-    for plan, result in harness.worker.steps:
-        replayed = fresh.forward_batch_generation(plan)
-        np.testing.assert_array_equal(replayed.next_token_ids, result.next_token_ids)
+def test_recorded_plans_replay_on_another_worker() -> None:
+    for overlap in [False, True]:
+        harness = Harness(
+            overlap=overlap, max_total_num_tokens=256, schedule_conservativeness=0.1, chunked_prefill_size=32
+        )
+        for seed in range(6):
+            harness.submit(prompt_of(40, seed % 3), max_new_tokens=40, n=2)
+        harness.run()
+        harness.close()
+        fresh = Harness(max_total_num_tokens=256).worker.worker
+        assert len(harness.worker.steps) > 40
+        for plan, result in harness.worker.steps:
+            replayed = fresh.forward_batch_generation(plan)
+            np.testing.assert_array_equal(replayed.next_token_ids, result.next_token_ids)
 
 
 def test_overlap_and_normal_say_and_cache_the_same() -> None:
@@ -381,23 +383,28 @@ def test_plans_have_one_step_where_tokens_cannot_be_chosen_natively_alone() -> N
     assert {plan.num_steps for plan, _ in harness.worker.steps} == {1}
 
 
-@pytest.mark.parametrize("stream_interval", [None, 3, 10])
-def test_steps_in_a_row_have_the_logprobs_of_steps_one_by_one(stream_interval: int | None) -> None:
-    def outputs(max_steps: int) -> list[Output]:
-        harness = Harness(max_steps=max_steps)
-        fields = {"max_new_tokens": 40, "stream": stream_interval is not None, "stream_interval": stream_interval or 1}
-        asking = {"return_logprob": True, "top_logprobs_num": 2, "token_ids_logprob": [5, 7]}
-        (told,) = harness.submit(prompt_of(20), **asking, **fields)
-        (other,) = harness.submit(prompt_of(20, 1), **fields)
-        harness.run()
-        assert (max(plan.num_steps for plan, _ in harness.worker.steps) > 1) == (max_steps > 1)
-        return [harness.outputs[told], harness.outputs[other]]
+def test_steps_in_a_row_have_the_logprobs_of_steps_one_by_one() -> None:
+    for stream_interval in [None, 3, 10]:
 
-    one_by_one, in_a_row = outputs(1), outputs(13)
-    assert len(in_a_row[0].logprobs) == 40
-    assert [position.token_id for position in in_a_row[0].logprobs] == in_a_row[0].token_ids
-    assert [each.logprobs for each in in_a_row] == [each.logprobs for each in one_by_one]
-    assert [each.token_ids for each in in_a_row] == [each.token_ids for each in one_by_one]
+        def outputs(max_steps: int) -> list[Output]:
+            harness = Harness(max_steps=max_steps)
+            fields = {
+                "max_new_tokens": 40,
+                "stream": stream_interval is not None,
+                "stream_interval": stream_interval or 1,
+            }
+            asking = {"return_logprob": True, "top_logprobs_num": 2, "token_ids_logprob": [5, 7]}
+            (told,) = harness.submit(prompt_of(20), **asking, **fields)
+            (other,) = harness.submit(prompt_of(20, 1), **fields)
+            harness.run()
+            assert (max(plan.num_steps for plan, _ in harness.worker.steps) > 1) == (max_steps > 1)
+            return [harness.outputs[told], harness.outputs[other]]
+
+        one_by_one, in_a_row = outputs(1), outputs(13)
+        assert len(in_a_row[0].logprobs) == 40
+        assert [position.token_id for position in in_a_row[0].logprobs] == in_a_row[0].token_ids
+        assert [each.logprobs for each in in_a_row] == [each.logprobs for each in one_by_one]
+        assert [each.token_ids for each in in_a_row] == [each.token_ids for each in one_by_one]
 
 
 def test_an_error_in_the_logprobs_of_earlier_steps_ends_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -430,53 +437,55 @@ def test_steps_that_are_reported_together_have_no_more_logprobs_than_are_handled
     assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 16, 11]
 
 
-@pytest.mark.parametrize("own_stops", [False, True])
-def test_streams_are_told_of_each_token_before_the_next_step_of_a_run(own_stops: bool) -> None:
-    harness = Harness(max_steps=16)
-    expected = [harness.expected(prompt_of(20, seed), 50) for seed in range(3)]
-    fields: dict[str, Any] = {"stop_token_ids": (min(set(range(1000)).difference(*expected)),)} if own_stops else {}
-    rids = [harness.submit(prompt_of(20, seed), max_new_tokens=50, stream_interval=1, **fields)[0] for seed in range(2)]
-    (whole,) = harness.submit(prompt_of(20, 2), max_new_tokens=50, stream=False)
-    told: list[int] = []
-    run_further = harness.worker.worker.forward_further
+def test_streams_are_told_of_each_token_before_the_next_step_of_a_run() -> None:
+    for own_stops in [False, True]:
+        harness = Harness(max_steps=16)
+        expected = [harness.expected(prompt_of(20, seed), 50) for seed in range(3)]
+        fields: dict[str, Any] = {"stop_token_ids": (min(set(range(1000)).difference(*expected)),)} if own_stops else {}
+        rids = [
+            harness.submit(prompt_of(20, seed), max_new_tokens=50, stream_interval=1, **fields)[0] for seed in range(2)
+        ]
+        (whole,) = harness.submit(prompt_of(20, 2), max_new_tokens=50, stream=False)
+        told: list[int] = []
+        run_further = harness.worker.worker.forward_further
 
-    def forward_further() -> StepResult:
-        told.append(len(harness.outputs[rids[0]].token_ids))
-        return run_further()
+        def forward_further() -> StepResult:
+            told.append(len(harness.outputs[rids[0]].token_ids))
+            return run_further()
 
-    harness.worker.worker.forward_further = forward_further  # type: ignore[method-assign]
-    harness.run()
-    assert [harness.outputs[rid].token_ids for rid in (*rids, whole)] == expected
-    assert {len(delta.token_ids) for rid in rids for delta in harness.outputs[rid].deltas} == {1}
-    assert told == [count for count in range(1, 50) if count % 16 != 1]
-    assert harness.scheduler.reports.stats().decode_tokens_total == 3 * 50
-    assert harness.scheduler.log.steps == 50
+        harness.worker.worker.forward_further = forward_further  # type: ignore[method-assign]
+        harness.run()
+        assert [harness.outputs[rid].token_ids for rid in (*rids, whole)] == expected
+        assert {len(delta.token_ids) for rid in rids for delta in harness.outputs[rid].deltas} == {1}
+        assert told == [count for count in range(1, 50) if count % 16 != 1]
+        assert harness.scheduler.reports.stats().decode_tokens_total == 3 * 50
+        assert harness.scheduler.log.steps == 50
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("page_size", [1, 4])
-def test_a_run_ends_with_a_stop_token_of_a_request_s_own(stream: bool, page_size: int) -> None:
-    harness = Harness(max_steps=16, page_size=page_size)
-    tokens = harness.expected(prompt_of(20), 40)
-    length = next(count for count in range(6, 16) if tokens[count] not in tokens[:count])
-    fields = {"max_new_tokens": 40, "stream": stream}
-    (stopping,) = harness.submit(prompt_of(20), stop_token_ids=(tokens[length],), **fields)
-    (other,) = harness.submit(prompt_of(20, 1), **fields)
-    harness.step()
-    harness.step()
-    while harness.scheduler.steps.plan_goes_on:
-        harness.step()
-    assert harness.outputs[stopping].token_ids == tokens[: length + 1]
-    reason = harness.outputs[stopping].finish_reason
-    assert reason is not None
-    assert (reason.type, reason.matched) == ("stop", tokens[length])
-    assert harness.worker.steps[-1][0].num_steps == 16
-    assert len(harness.worker.steps) == 1 + length, "no step more than it takes"
-    kv = harness.scheduler.requests.kv
-    kv.check_integrity()
-    assert kv.usage().private + kv.usage().protected == -(-(20 + length) // page_size) * page_size
-    harness.run()
-    assert harness.outputs[other].token_ids == harness.expected(prompt_of(20, 1), 40)
+def test_a_run_ends_with_a_stop_token_of_a_request_s_own() -> None:
+    for stream in [False, True]:
+        for page_size in [1, 4]:
+            harness = Harness(max_steps=16, page_size=page_size)
+            tokens = harness.expected(prompt_of(20), 40)
+            length = next(count for count in range(6, 16) if tokens[count] not in tokens[:count])
+            fields = {"max_new_tokens": 40, "stream": stream}
+            (stopping,) = harness.submit(prompt_of(20), stop_token_ids=(tokens[length],), **fields)
+            (other,) = harness.submit(prompt_of(20, 1), **fields)
+            harness.step()
+            harness.step()
+            while harness.scheduler.steps.plan_goes_on:
+                harness.step()
+            assert harness.outputs[stopping].token_ids == tokens[: length + 1]
+            reason = harness.outputs[stopping].finish_reason
+            assert reason is not None
+            assert (reason.type, reason.matched) == ("stop", tokens[length])
+            assert harness.worker.steps[-1][0].num_steps == 16
+            assert len(harness.worker.steps) == 1 + length, "no step more than it takes"
+            kv = harness.scheduler.requests.kv
+            kv.check_integrity()
+            assert kv.usage().private + kv.usage().protected == -(-(20 + length) // page_size) * page_size
+            harness.run()
+            assert harness.outputs[other].token_ids == harness.expected(prompt_of(20, 1), 40)
 
 
 def test_a_message_between_two_steps_ends_their_plan() -> None:
@@ -584,12 +593,14 @@ def test_most_steps_in_a_row_are_those_of_the_option_and_none_with_overlap() -> 
         assert max(plan.num_steps for plan, _ in harness.worker.steps) == expected
 
 
-@pytest.mark.parametrize("fields", [{}, {"max_steps": 16, "overlap": True}])
-def test_several_steps_in_a_row_are_refused_where_there_can_be_but_one(fields: dict[str, Any]) -> None:
-    assert Harness(num_continuous_decode_steps=1, **fields).scheduler is not None
-    with pytest.raises(ConfigError, match="--num-continuous-decode-steps 2 is for text models on native CPU") as caught:
-        Harness(num_continuous_decode_steps=2, **fields)
-    assert caught.value.param == "num_continuous_decode_steps"
+def test_several_steps_in_a_row_are_refused_where_there_can_be_but_one() -> None:
+    for fields in [{}, {"max_steps": 16, "overlap": True}]:
+        assert Harness(num_continuous_decode_steps=1, **fields).scheduler is not None
+        with pytest.raises(
+            ConfigError, match="--num-continuous-decode-steps 2 is for text models on native CPU"
+        ) as caught:
+            Harness(num_continuous_decode_steps=2, **fields)
+        assert caught.value.param == "num_continuous_decode_steps"
 
 
 def test_what_was_set_aside_for_steps_that_did_not_run_is_free_again() -> None:
@@ -623,33 +634,33 @@ def test_steps_follow_one_another_while_others_wait_for_a_place() -> None:
     assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 1, 16, 16]
 
 
-@pytest.mark.parametrize("page_size", [1, 16])
-def test_a_full_cache_does_not_keep_steps_from_following_one_another(page_size: int) -> None:
-    harness = Harness(max_steps=16, max_total_num_tokens=512, page_size=page_size)
-    for seed in range(16):
-        harness.submit(prompt_of(32, seed), max_new_tokens=1)
-    harness.run()
-    assert harness.scheduler.requests.kv.allocator.available_size < 32
-    del harness.worker.steps[:]
-    rids = [harness.submit(prompt_of(20, 100 + seed), max_new_tokens=49, stream=False)[0] for seed in range(4)]
-    harness.run()
-    assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 16]
-    for seed, rid in enumerate(rids):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20, 100 + seed), 49)
+def test_a_full_cache_does_not_keep_steps_from_following_one_another() -> None:
+    for page_size in [1, 16]:
+        harness = Harness(max_steps=16, max_total_num_tokens=512, page_size=page_size)
+        for seed in range(16):
+            harness.submit(prompt_of(32, seed), max_new_tokens=1)
+        harness.run()
+        assert harness.scheduler.requests.kv.allocator.available_size < 32
+        del harness.worker.steps[:]
+        rids = [harness.submit(prompt_of(20, 100 + seed), max_new_tokens=49, stream=False)[0] for seed in range(4)]
+        harness.run()
+        assert [plan.num_steps for plan, _ in harness.worker.steps] == [1, 16, 16, 16]
+        for seed, rid in enumerate(rids):
+            assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20, 100 + seed), 49)
 
 
-@pytest.mark.parametrize("page_size", [1, 16])
-def test_as_many_steps_follow_one_another_as_there_is_memory_for(page_size: int) -> None:
-    harness = Harness(
-        max_steps=16, max_total_num_tokens=64, page_size=page_size, context_len=64, schedule_conservativeness=0.1
-    )
-    rids = [harness.submit(prompt_of(16, seed), max_new_tokens=40, stream=False)[0] for seed in range(2)]
-    harness.run()
-    # 64 tokens are 32 for each of two: 16 behind the prompt, and then one has to make room.
-    assert [plan.num_steps for plan, _ in harness.worker.steps][:2] == [1, 16]
-    assert harness.scheduler.requests.num_retracted > 0
-    for seed, rid in enumerate(rids):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(16, seed), 40)
+def test_as_many_steps_follow_one_another_as_there_is_memory_for() -> None:
+    for page_size in [1, 16]:
+        harness = Harness(
+            max_steps=16, max_total_num_tokens=64, page_size=page_size, context_len=64, schedule_conservativeness=0.1
+        )
+        rids = [harness.submit(prompt_of(16, seed), max_new_tokens=40, stream=False)[0] for seed in range(2)]
+        harness.run()
+        # 64 tokens are 32 for each of two: 16 behind the prompt, and then one has to make room.
+        assert [plan.num_steps for plan, _ in harness.worker.steps][:2] == [1, 16]
+        assert harness.scheduler.requests.num_retracted > 0
+        for seed, rid in enumerate(rids):
+            assert harness.outputs[rid].token_ids == harness.expected(prompt_of(16, seed), 40)
 
 
 def test_steps_in_a_row_end_when_their_time_is_over_and_before_a_deadline() -> None:

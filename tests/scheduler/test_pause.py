@@ -19,50 +19,50 @@ def call(harness: Harness, method: str, **params: str) -> None:
     assert reply.success, reply.message
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("mode", ["retract", "in_place"])
-def test_requests_go_on_where_they_were(mode: str, overlap: bool) -> None:
-    harness = Harness(overlap=overlap)
-    prompts = {rid: prompt_of(30, seed) for seed, rid in enumerate("abc")}
-    for rid in "ab":
-        harness.submit(prompts[rid], rid=rid, max_new_tokens=20)
-    for _ in range(6):
-        harness.step()
-    call(harness, "pause_generation", mode=mode)
-    assert harness.scheduler.reports.internal_state()["paused"]
-    states = {req.state for req in harness.scheduler.requests}
-    assert states == {ReqState.WAITING if mode == "retract" else ReqState.RUNNING}
-    num_steps = len(harness.worker.steps)
-    harness.submit(prompts["c"], rid="c", max_new_tokens=20)
-    for _ in range(5):
-        assert not harness.step(), "nothing to do"
-    assert len(harness.worker.steps) == num_steps
-    call(harness, "continue_generation")
-    harness.run()
-    harness.close()
-    for rid, prompt in prompts.items():
-        assert harness.outputs[rid].token_ids == harness.expected(prompt, 20)
+def test_requests_go_on_where_they_were() -> None:
+    for overlap in [False, True]:
+        for mode in ["retract", "in_place"]:
+            harness = Harness(overlap=overlap)
+            prompts = {rid: prompt_of(30, seed) for seed, rid in enumerate("abc")}
+            for rid in "ab":
+                harness.submit(prompts[rid], rid=rid, max_new_tokens=20)
+            for _ in range(6):
+                harness.step()
+            call(harness, "pause_generation", mode=mode)
+            assert harness.scheduler.reports.internal_state()["paused"]
+            states = {req.state for req in harness.scheduler.requests}
+            assert states == {ReqState.WAITING if mode == "retract" else ReqState.RUNNING}
+            num_steps = len(harness.worker.steps)
+            harness.submit(prompts["c"], rid="c", max_new_tokens=20)
+            for _ in range(5):
+                assert not harness.step(), "nothing to do"
+            assert len(harness.worker.steps) == num_steps
+            call(harness, "continue_generation")
+            harness.run()
+            harness.close()
+            for rid, prompt in prompts.items():
+                assert harness.outputs[rid].token_ids == harness.expected(prompt, 20)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_requests_end_if_that_is_wanted(overlap: bool) -> None:
-    harness = Harness(overlap=overlap, max_running_requests=2)
-    for seed, rid in enumerate("abcd"):
-        harness.submit(prompt_of(30, seed), rid=rid, max_new_tokens=200)
-    for _ in range(6):
-        harness.step()
-    call(harness, "pause_generation", mode="abort")
-    assert not harness.scheduler.has_unfinished_requests()
-    for rid in "abcd":
-        reason = harness.outputs[rid].finish_reason
-        assert reason is not None
-        assert reason.type == "abort"
-        assert reason.status_code is None
-    call(harness, "continue_generation")
-    harness.submit(prompt_of(30, 9), rid="e")
-    harness.run()
-    harness.close()
-    assert harness.outputs["e"].token_ids == harness.expected(prompt_of(30, 9), 8)
+def test_requests_end_if_that_is_wanted() -> None:
+    for overlap in [False, True]:
+        harness = Harness(overlap=overlap, max_running_requests=2)
+        for seed, rid in enumerate("abcd"):
+            harness.submit(prompt_of(30, seed), rid=rid, max_new_tokens=200)
+        for _ in range(6):
+            harness.step()
+        call(harness, "pause_generation", mode="abort")
+        assert not harness.scheduler.has_unfinished_requests()
+        for rid in "abcd":
+            reason = harness.outputs[rid].finish_reason
+            assert reason is not None
+            assert reason.type == "abort"
+            assert reason.status_code is None
+        call(harness, "continue_generation")
+        harness.submit(prompt_of(30, 9), rid="e")
+        harness.run()
+        harness.close()
+        assert harness.outputs["e"].token_ids == harness.expected(prompt_of(30, 9), 8)
 
 
 def test_requests_can_be_ended_while_nothing_is_computed() -> None:
@@ -82,26 +82,26 @@ def test_requests_can_be_ended_while_nothing_is_computed() -> None:
     harness.close()
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_the_cache_can_be_flushed_once_all_have_given_their_memory_back(overlap: bool) -> None:
-    harness = Harness(overlap=overlap, max_running_requests=2)
-    prompts = {rid: prompt_of(30, seed) for seed, rid in enumerate("abc")}
-    for rid, prompt in prompts.items():
-        harness.submit(prompt, rid=rid, max_new_tokens=20)
-    for _ in range(6):
-        harness.step()
-    call(harness, "pause_generation", mode="in_place")
-    (refused,) = harness.scheduler.process_input_requests([ControlReq("2", "flush_cache")])
-    assert not refused.success
-    call(harness, "pause_generation", mode="retract")
-    assert harness.scheduler.requests.kv.usage().evictable
-    call(harness, "flush_cache")
-    assert harness.scheduler.requests.kv.usage().free == harness.scheduler.requests.kv.usage().total
-    call(harness, "continue_generation")
-    harness.run()
-    harness.close()
-    for rid, prompt in prompts.items():
-        assert harness.outputs[rid].token_ids == harness.expected(prompt, 20)
+def test_the_cache_can_be_flushed_once_all_have_given_their_memory_back() -> None:
+    for overlap in [False, True]:
+        harness = Harness(overlap=overlap, max_running_requests=2)
+        prompts = {rid: prompt_of(30, seed) for seed, rid in enumerate("abc")}
+        for rid, prompt in prompts.items():
+            harness.submit(prompt, rid=rid, max_new_tokens=20)
+        for _ in range(6):
+            harness.step()
+        call(harness, "pause_generation", mode="in_place")
+        (refused,) = harness.scheduler.process_input_requests([ControlReq("2", "flush_cache")])
+        assert not refused.success
+        call(harness, "pause_generation", mode="retract")
+        assert harness.scheduler.requests.kv.usage().evictable
+        call(harness, "flush_cache")
+        assert harness.scheduler.requests.kv.usage().free == harness.scheduler.requests.kv.usage().total
+        call(harness, "continue_generation")
+        harness.run()
+        harness.close()
+        for rid, prompt in prompts.items():
+            assert harness.outputs[rid].token_ids == harness.expected(prompt, 20)
 
 
 def test_a_pause_that_ends_at_once_has_been_one_all_the_same() -> None:
@@ -126,22 +126,22 @@ def test_a_pause_that_ends_at_once_has_been_one_all_the_same() -> None:
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
 
 
-@pytest.mark.parametrize("overlap", [True, "ahead"])
-def test_a_call_that_comes_when_a_pause_can_begin_does_not_overtake_it(overlap: bool | str) -> None:
-    harness = Harness(overlap=overlap)
-    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
-    for _ in range(4):
-        harness.step()
-    scheduler = harness.scheduler
-    assert scheduler.process_input_requests([ControlReq("1", "pause_generation", {"mode": "in_place"})]) == []
-    while scheduler.requests.in_flight:
-        harness.step()
-    replies = scheduler.process_input_requests([ControlReq("2", "continue_generation")])
-    assert [(reply.call_id, reply.success) for reply in replies] == [("1", True), ("2", True)]
-    assert not scheduler.pause.is_on
-    harness.run()
-    harness.close()
-    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
+def test_a_call_that_comes_when_a_pause_can_begin_does_not_overtake_it() -> None:
+    for overlap in [True, "ahead"]:
+        harness = Harness(overlap=overlap)
+        harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+        for _ in range(4):
+            harness.step()
+        scheduler = harness.scheduler
+        assert scheduler.process_input_requests([ControlReq("1", "pause_generation", {"mode": "in_place"})]) == []
+        while scheduler.requests.in_flight:
+            harness.step()
+        replies = scheduler.process_input_requests([ControlReq("2", "continue_generation")])
+        assert [(reply.call_id, reply.success) for reply in replies] == [("1", True), ("2", True)]
+        assert not scheduler.pause.is_on
+        harness.run()
+        harness.close()
+        assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
 
 
 def test_a_device_that_breaks_during_a_pause_ends_the_scheduler() -> None:
@@ -192,16 +192,16 @@ def test_the_front_end_hears_of_a_pause_before_its_caller() -> None:
     assert said == ["paused: True", "reply 1", "paused: False", "reply 2"]
 
 
-@pytest.mark.parametrize("params", [{}, {"mode": "bogus"}, {"mode": None}])
-def test_a_pause_of_an_unknown_kind_is_none(params: dict[str, str | None]) -> None:
-    harness = Harness()
-    harness.submit(prompt_of(20), max_new_tokens=10)
-    harness.step()
-    (reply,) = harness.scheduler.process_input_requests([ControlReq("1", "pause_generation", params)])
-    assert not reply.success
-    assert "mode must be one of abort, retract, in_place" in reply.message
-    assert not harness.scheduler.pause.is_on
-    harness.run()
+def test_a_pause_of_an_unknown_kind_is_none() -> None:
+    for params in [{}, {"mode": "bogus"}, {"mode": None}]:
+        harness = Harness()
+        harness.submit(prompt_of(20), max_new_tokens=10)
+        harness.step()
+        (reply,) = harness.scheduler.process_input_requests([ControlReq("1", "pause_generation", params)])
+        assert not reply.success
+        assert "mode must be one of abort, retract, in_place" in reply.message
+        assert not harness.scheduler.pause.is_on
+        harness.run()
 
 
 def test_the_accounts_are_checked_when_a_pause_has_ended_all_requests() -> None:

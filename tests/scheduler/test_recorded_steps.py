@@ -27,32 +27,34 @@ class _Recorded(StepDuration):
         return max(self.launching, self.per_token * plan.num_tokens)
 
 
-@pytest.mark.parametrize("prompt_len", [3000, 40_000])
-@pytest.mark.parametrize("per_token", [2e-6, 4e-6])
-def test_launching_is_not_charged_to_the_tokens_of_prompts(per_token: float, prompt_len: int) -> None:
-    harness = Harness(
-        max_total_num_tokens=1_000_000,
-        max_running_requests=80,
-        context_len=60_000,
-        verify=False,
-        duration=_Recorded(per_token=per_token),
-        device="cuda",
-    )
-    for seed in range(64):
-        harness.submit(prompt_of(10, seed), max_new_tokens=5000)
-    for _ in range(100):
-        harness.step()
-    harness.worker.steps.clear()
-    for seed in range(480_000 // prompt_len):
-        harness.submit(prompt_of(prompt_len, 100 + seed), max_new_tokens=1)
-    while harness.scheduler.requests.num_waiting or harness.scheduler.requests.unfinished:
-        harness.step()
-        assert len(harness.worker.steps) < 2000, "prompts get on"
-    with_prompts = [(plan, result) for plan, result in harness.worker.steps if plan.num_rows > plan.num_decode_rows]
-    tokens = np.array([plan.num_tokens - plan.num_decode_rows for plan, _ in with_prompts])
-    assert tokens.mean() >= 1000
-    # A tenth more: what so many tokens cost is extrapolated from fewer.
-    assert max(result.seconds for _, result in with_prompts) <= 1.1 * 0.03
+def test_launching_is_not_charged_to_the_tokens_of_prompts() -> None:
+    for prompt_len in [3000, 40_000]:
+        for per_token in [2e-6, 4e-6]:
+            harness = Harness(
+                max_total_num_tokens=1_000_000,
+                max_running_requests=80,
+                context_len=60_000,
+                verify=False,
+                duration=_Recorded(per_token=per_token),
+                device="cuda",
+            )
+            for seed in range(64):
+                harness.submit(prompt_of(10, seed), max_new_tokens=5000)
+            for _ in range(100):
+                harness.step()
+            harness.worker.steps.clear()
+            for seed in range(480_000 // prompt_len):
+                harness.submit(prompt_of(prompt_len, 100 + seed), max_new_tokens=1)
+            while harness.scheduler.requests.num_waiting or harness.scheduler.requests.unfinished:
+                harness.step()
+                assert len(harness.worker.steps) < 2000, "prompts get on"
+            with_prompts = [
+                (plan, result) for plan, result in harness.worker.steps if plan.num_rows > plan.num_decode_rows
+            ]
+            tokens = np.array([plan.num_tokens - plan.num_decode_rows for plan, _ in with_prompts])
+            assert tokens.mean() >= 1000
+            # A tenth more: what so many tokens cost is extrapolated from fewer.
+            assert max(result.seconds for _, result in with_prompts) <= 1.1 * 0.03
 
 
 def test_prompts_cost_no_more_to_begin_with_where_nothing_is_recorded() -> None:
@@ -66,14 +68,14 @@ def test_prompts_cost_no_more_to_begin_with_where_nothing_is_recorded() -> None:
     assert plain.prompt_base == 0.0, "it was not asked for"
 
 
-@pytest.mark.parametrize(("probed", "least", "most_per_token"), [(5e-3, 8e-3, 8e-6), (0.0, 4e-3, 12e-6)])
-def test_launching_that_becomes_slower_is_followed(probed: float, least: float, most_per_token: float) -> None:
-    model = CostModel(3e-3, 4e-6, 0.0, probed)
-    rng = np.random.default_rng(0)
-    for _ in range(400):
-        model.observe(64, 0.0, 3e-3 + 64 * 4e-6)
-        tokens = int(rng.integers(64, 2000))
-        model.observe(tokens, 0.0, 13e-3 + tokens * 4e-6, True)
-    assert least <= model.prompt_base <= 11e-3
-    assert model.per_token <= most_per_token
-    assert model.seconds(1000, 0.0, True) == pytest.approx(17e-3, rel=0.1)
+def test_launching_that_becomes_slower_is_followed() -> None:
+    for probed, least, most_per_token in [(5e-3, 8e-3, 8e-6), (0.0, 4e-3, 12e-6)]:
+        model = CostModel(3e-3, 4e-6, 0.0, probed)
+        rng = np.random.default_rng(0)
+        for _ in range(400):
+            model.observe(64, 0.0, 3e-3 + 64 * 4e-6)
+            tokens = int(rng.integers(64, 2000))
+            model.observe(tokens, 0.0, 13e-3 + tokens * 4e-6, True)
+        assert least <= model.prompt_base <= 11e-3
+        assert model.per_token <= most_per_token
+        assert model.seconds(1000, 0.0, True) == pytest.approx(17e-3, rel=0.1)

@@ -9,7 +9,6 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -34,24 +33,24 @@ from tests.constrained.following import bundled_tokenizer
 from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
 
 
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize("steps", [0, 1, 2, 3, 7, 12])
-def test_abort_at_any_stage_ends_the_request_and_frees_everything(overlap: bool | str, steps: int) -> None:
-    harness = Harness(overlap=overlap, chunked_prefill_size=40)
-    (victim,) = harness.submit(prompt_of(100), max_new_tokens=50)
-    (other,) = harness.submit(prompt_of(90, 1), max_new_tokens=12)
-    for _ in range(steps):
-        harness.step()
-    harness.abort(victim, exact=True)
-    reason = harness.outputs[victim].finish_reason
-    assert reason is not None
-    assert reason.type == "abort"
-    assert reason.status_code is None
-    harness.run()
-    harness.close()
-    tokens = harness.outputs[victim].token_ids
-    assert tokens == harness.expected(prompt_of(100), 50)[: len(tokens)]
-    assert harness.outputs[other].token_ids == harness.expected(prompt_of(90, 1), 12)
+def test_abort_at_any_stage_ends_the_request_and_frees_everything() -> None:
+    for overlap in [False, True, "ahead"]:
+        for steps in [0, 1, 2, 3, 7, 12]:
+            harness = Harness(overlap=overlap, chunked_prefill_size=40)
+            (victim,) = harness.submit(prompt_of(100), max_new_tokens=50)
+            (other,) = harness.submit(prompt_of(90, 1), max_new_tokens=12)
+            for _ in range(steps):
+                harness.step()
+            harness.abort(victim, exact=True)
+            reason = harness.outputs[victim].finish_reason
+            assert reason is not None
+            assert reason.type == "abort"
+            assert reason.status_code is None
+            harness.run()
+            harness.close()
+            tokens = harness.outputs[victim].token_ids
+            assert tokens == harness.expected(prompt_of(100), 50)[: len(tokens)]
+            assert harness.outputs[other].token_ids == harness.expected(prompt_of(90, 1), 12)
 
 
 def test_abort_by_prefix_and_abort_all() -> None:
@@ -87,26 +86,24 @@ def test_aborting_an_unknown_id_changes_nothing() -> None:
     assert harness.outputs[rid].token_ids == harness.expected(prompt_of(20), 8)
 
 
-@pytest.mark.parametrize(
-    ("ids", "field"),
-    [
+def test_bad_prompt_is_refused_alone() -> None:
+    cases = [
         (b"", "prompt is empty"),
         (b"abc", "whole number"),
         (np.array([-1], dtype="<i4").tobytes(), "input_ids"),
         (np.array([1000], dtype="<i4").tobytes(), "input_ids"),
         (np.zeros(5000, dtype="<i4").tobytes(), "5000 tokens"),
-    ],
-)
-def test_bad_prompt_is_refused_alone(ids: bytes, field: str) -> None:
-    harness = Harness()
-    (good,) = harness.submit(prompt_of(20))
-    harness.scheduler.process_input_requests([TokenizedGenerateReqInput(["bad"], ids, SamplingParams())])
-    reason = harness.outputs["bad"].finish_reason
-    assert reason is not None
-    assert (reason.type, reason.status_code) == ("abort", 400)
-    assert field in (reason.message or "")
-    harness.run()
-    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+    ]
+    for ids, field in cases:
+        harness = Harness()
+        (good,) = harness.submit(prompt_of(20))
+        harness.scheduler.process_input_requests([TokenizedGenerateReqInput(["bad"], ids, SamplingParams())])
+        reason = harness.outputs["bad"].finish_reason
+        assert reason is not None
+        assert (reason.type, reason.status_code) == ("abort", 400)
+        assert field in (reason.message or "")
+        harness.run()
+        assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
 
 
 def test_bad_sampling_parameters_are_refused_alone() -> None:
@@ -139,20 +136,20 @@ def test_full_queue_refuses_with_503() -> None:
     assert all(harness.outputs[rid].token_ids for rid in kept)
 
 
-@pytest.mark.parametrize("pool", [100, 400])
-def test_queue_is_bounded_where_memory_is_what_is_short(pool: int) -> None:
-    harness = Harness(max_running_requests=32, max_total_num_tokens=pool, max_queued_requests=2)
-    for burst in range(3):
-        for seed in range(40):
-            harness.submit(prompt_of(60, seed + 100 * burst), max_new_tokens=30)
-        if burst:
+def test_queue_is_bounded_where_memory_is_what_is_short() -> None:
+    for pool in [100, 400]:
+        harness = Harness(max_running_requests=32, max_total_num_tokens=pool, max_queued_requests=2)
+        for burst in range(3):
+            for seed in range(40):
+                harness.submit(prompt_of(60, seed + 100 * burst), max_new_tokens=30)
+            if burst:
+                assert harness.scheduler.requests.num_waiting <= 2
+            harness.step()
             assert harness.scheduler.requests.num_waiting <= 2
-        harness.step()
-        assert harness.scheduler.requests.num_waiting <= 2
-    harness.run()
-    refused = [output for output in harness.outputs.values() if not output.token_ids]
-    assert {output.finish_reason.status_code for output in refused if output.finish_reason} == {503}
-    assert len(refused) < 120
+        harness.run()
+        refused = [output for output in harness.outputs.values() if not output.token_ids]
+        assert {output.finish_reason.status_code for output in refused if output.finish_reason} == {503}
+        assert len(refused) < 120
 
 
 def test_idle_server_takes_what_it_can_ever_compute_and_says_so_of_the_rest() -> None:
@@ -184,25 +181,25 @@ def status_of(harness: Harness, rid: str) -> tuple[str, int | None]:
     return reason.type, reason.status_code
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_a_failing_forward_pass_ends_its_requests_and_nothing_else(overlap: bool) -> None:
-    harness = Harness(overlap=overlap, max_running_requests=1)
-    original = harness.worker.worker.forward_batch_generation
+def test_a_failing_forward_pass_ends_its_requests_and_nothing_else() -> None:
+    for overlap in [False, True]:
+        harness = Harness(overlap=overlap, max_running_requests=1)
+        original = harness.worker.worker.forward_batch_generation
 
-    def poisoned(plan: StepPlan) -> StepResult:
-        assert len({new.req_slot for new in plan.new_requests}) == len(plan.new_requests), "a slot with two owners"
-        if any(new.prompt_len == 20 for new in plan.new_requests):
-            raise RuntimeError("device error")
-        return original(plan)
+        def poisoned(plan: StepPlan) -> StepResult:
+            assert len({new.req_slot for new in plan.new_requests}) == len(plan.new_requests), "a slot with two owners"
+            if any(new.prompt_len == 20 for new in plan.new_requests):
+                raise RuntimeError("device error")
+            return original(plan)
 
-    harness.worker.worker.forward_batch_generation = poisoned  # type: ignore[method-assign]
-    (doomed,) = harness.submit(prompt_of(20))
-    others = [harness.submit(prompt_of(30, seed))[0] for seed in range(3)]
-    harness.run()
-    harness.close()
-    assert status_of(harness, doomed) == ("abort", 500)
-    for seed, rid in enumerate(others):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 8)
+        harness.worker.worker.forward_batch_generation = poisoned  # type: ignore[method-assign]
+        (doomed,) = harness.submit(prompt_of(20))
+        others = [harness.submit(prompt_of(30, seed))[0] for seed in range(3)]
+        harness.run()
+        harness.close()
+        assert status_of(harness, doomed) == ("abort", 500)
+        for seed, rid in enumerate(others):
+            assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 8)
 
 
 def test_a_failing_step_spares_who_took_a_slot_after_it_was_planned() -> None:
@@ -251,22 +248,22 @@ class Moody:
         return self._original(req, *args, **kwargs)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize("method", ["computed", "release", "_give_back"])
-def test_an_error_in_the_handling_of_a_request_ends_it_alone(overlap: bool, method: str) -> None:
-    harness = Harness(overlap=overlap, chunked_prefill_size=16)
-    harness.scheduler._strict_accounting = False  # what such a request holds is lost, and found at idle
-    rids = [harness.submit(prompt_of(40, seed))[0] for seed in range(3)]
-    Moody(harness, harness.scheduler.requests, method, rids[1])
-    harness.run()
-    assert status_of(harness, rids[1]) == ("abort", 500)
-    for seed in (0, 2):
-        assert harness.outputs[rids[seed]].token_ids == harness.expected(prompt_of(40, seed), 8)
-    (later,) = harness.submit(prompt_of(50, 9))
-    harness.run()
-    harness.close()
-    assert harness.outputs[later].token_ids == harness.expected(prompt_of(50, 9), 8)
-    assert harness.scheduler.requests.kv.check_idle() is None
+def test_an_error_in_the_handling_of_a_request_ends_it_alone() -> None:
+    for overlap in [False, True]:
+        for method in ["computed", "release", "_give_back"]:
+            harness = Harness(overlap=overlap, chunked_prefill_size=16)
+            harness.scheduler._strict_accounting = False  # what such a request holds is lost, and found at idle
+            rids = [harness.submit(prompt_of(40, seed))[0] for seed in range(3)]
+            Moody(harness, harness.scheduler.requests, method, rids[1])
+            harness.run()
+            assert status_of(harness, rids[1]) == ("abort", 500)
+            for seed in (0, 2):
+                assert harness.outputs[rids[seed]].token_ids == harness.expected(prompt_of(40, seed), 8)
+            (later,) = harness.submit(prompt_of(50, 9))
+            harness.run()
+            harness.close()
+            assert harness.outputs[later].token_ids == harness.expected(prompt_of(50, 9), 8)
+            assert harness.scheduler.requests.kv.check_idle() is None
 
 
 def test_an_error_in_ending_one_request_keeps_no_last_word_of_others() -> None:
@@ -283,20 +280,20 @@ def test_an_error_in_ending_one_request_keeps_no_last_word_of_others() -> None:
     assert len(harness.scheduler.requests) == 0
 
 
-@pytest.mark.parametrize("fields", [{}, {"stop": ("this does not occur",)}])
-def test_an_error_in_ending_a_request_leaves_nothing_with_the_detokenizer(fields: dict[str, Any]) -> None:
-    tokenizer = bundled_tokenizer()
-    harness = Harness(tokenizer=tokenizer, vocab_size=tokenizer.vocab_size)
-    harness.scheduler._strict_accounting = False
-    (rid,) = harness.submit(prompt_of(20, vocab_size=tokenizer.vocab_size), **fields)
-    Moody(harness, harness.scheduler.requests, "_give_back", rid)
-    harness.run()
-    detokenizer = DetokenizerManager(tokenizer)
-    last = detokenizer.handle_batch(BatchTokenIDOutput(harness.outputs[rid].deltas)).deltas[-1]
-    assert last.text is not None
-    assert last.finish_reason is not None
-    assert last.finish_reason.message == "internal error while ending the request"
-    assert (len(detokenizer), detokenizer.num_failed) == (0, 0)
+def test_an_error_in_ending_a_request_leaves_nothing_with_the_detokenizer() -> None:
+    for fields in [{}, {"stop": ("this does not occur",)}]:
+        tokenizer = bundled_tokenizer()
+        harness = Harness(tokenizer=tokenizer, vocab_size=tokenizer.vocab_size)
+        harness.scheduler._strict_accounting = False
+        (rid,) = harness.submit(prompt_of(20, vocab_size=tokenizer.vocab_size), **fields)
+        Moody(harness, harness.scheduler.requests, "_give_back", rid)
+        harness.run()
+        detokenizer = DetokenizerManager(tokenizer)
+        last = detokenizer.handle_batch(BatchTokenIDOutput(harness.outputs[rid].deltas)).deltas[-1]
+        assert last.text is not None
+        assert last.finish_reason is not None
+        assert last.finish_reason.message == "internal error while ending the request"
+        assert (len(detokenizer), detokenizer.num_failed) == (0, 0)
 
 
 def test_rows_that_fail_on_the_device_end_alone() -> None:
@@ -336,97 +333,94 @@ def test_bad_words_that_leave_no_token_are_the_fault_of_their_request() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("sequences", "said"),
-    [
+def test_bad_words_without_their_tokens_or_with_too_many_are_refused() -> None:
+    cases = [
         ((), "with their tokens"),
         (((),), "1 to 32 tokens"),
         (((1,) * 33,), "1 to 32 tokens"),
         (((1, VOCAB_SIZE),), f"tokens in [0, {VOCAB_SIZE})"),
         (tuple((token,) * 32 for token in range(129)), "4096 tokens"),
         (tuple((token,) for token in range(513)), "4096 tokens"),
-    ],
-)
-def test_bad_words_without_their_tokens_or_with_too_many_are_refused(
-    sequences: tuple[tuple[int, ...], ...], said: str
-) -> None:
-    harness = Harness()
-    (bad,) = harness.submit(prompt_of(20), bad_words=("x",), banned_sequences=sequences)
-    (good,) = harness.submit(prompt_of(20), bad_words=("x",), banned_sequences=((1,) * 32,) * 128)
-    harness.run()
-    reason = harness.outputs[bad].finish_reason
-    assert reason is not None
-    assert (reason.status_code, reason.param) == (400, "bad_words")
-    assert said in (reason.message or "")
-    assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
+    ]
+    for sequences, said in cases:
+        harness = Harness()
+        (bad,) = harness.submit(prompt_of(20), bad_words=("x",), banned_sequences=sequences)
+        (good,) = harness.submit(prompt_of(20), bad_words=("x",), banned_sequences=((1,) * 32,) * 128)
+        harness.run()
+        reason = harness.outputs[bad].finish_reason
+        assert reason is not None
+        assert (reason.status_code, reason.param) == (400, "bad_words")
+        assert said in (reason.message or "")
+        assert harness.outputs[good].token_ids == harness.expected(prompt_of(20), 8)
 
 
-@pytest.mark.parametrize("chunk", [None, 7])
-@pytest.mark.parametrize("start", [0, 1, 13, 29, 30])
-def test_prompt_logprobs_cover_exactly_what_was_asked_for(chunk: int | None, start: int) -> None:
-    harness = Harness(chunked_prefill_size=chunk)
-    prompt = prompt_of(30)
-    harness.submit(prompt)
-    harness.run()  # cached now, which must not hide logprobs
-    (rid,) = harness.submit(
-        prompt, return_logprob=True, logprob_start_len=start, top_logprobs_num=2, token_ids_logprob=[3, 5]
-    )
-    harness.run()
-    output = harness.outputs[rid]
-    entries = output.input_logprobs or []
-    assert [entry.token_id for entry in entries] == prompt[start:]
-    for index, entry in enumerate(entries):
-        if start + index == 0:
-            assert entry.logprob is None
-        else:
-            assert entry.logprob is not None
-            assert entry.top is not None
-            assert len(entry.top) == 2
-            assert [token for _, token in entry.chosen or []] == [3, 5]
-    assert output.token_ids == harness.expected(prompt, 8)
-    assert [entry.token_id for entry in output.logprobs] == output.token_ids
+def test_prompt_logprobs_cover_exactly_what_was_asked_for() -> None:
+    for chunk in [None, 7]:
+        for start in [0, 1, 13, 29, 30]:
+            harness = Harness(chunked_prefill_size=chunk)
+            prompt = prompt_of(30)
+            harness.submit(prompt)
+            harness.run()  # cached now, which must not hide logprobs
+            (rid,) = harness.submit(
+                prompt, return_logprob=True, logprob_start_len=start, top_logprobs_num=2, token_ids_logprob=[3, 5]
+            )
+            harness.run()
+            output = harness.outputs[rid]
+            entries = output.input_logprobs or []
+            assert [entry.token_id for entry in entries] == prompt[start:]
+            for index, entry in enumerate(entries):
+                if start + index == 0:
+                    assert entry.logprob is None
+                else:
+                    assert entry.logprob is not None
+                    assert entry.top is not None
+                    assert len(entry.top) == 2
+                    assert [token for _, token in entry.chosen or []] == [3, 5]
+            assert output.token_ids == harness.expected(prompt, 8)
+            assert [entry.token_id for entry in output.logprobs] == output.token_ids
 
 
-@pytest.mark.parametrize("chunk", [None, 100])
-def test_a_prompt_is_as_quick_as_others_up_to_where_its_logprobs_begin(chunk: int | None) -> None:
-    def pieces(start: int) -> list[int]:
-        harness = Harness(max_total_num_tokens=8192, context_len=2048, chunked_prefill_size=chunk, verify=False)
-        costs = CostModel(0.1, 4e-4, 0.0)
-        costs.observe = lambda *_: None  # type: ignore[method-assign]
-        harness.scheduler.planner.cost_model = costs
-        harness.submit(prompt_of(5, 1), max_new_tokens=1500)
-        harness.step()
-        first = len(harness.worker.steps)
-        prompt = prompt_of(1000, 2)
-        (rid,) = harness.submit(prompt, max_new_tokens=1, return_logprob=start >= 0, logprob_start_len=start)
-        while rid not in harness.outputs or harness.outputs[rid].finish_reason is None:
+def test_a_prompt_is_as_quick_as_others_up_to_where_its_logprobs_begin() -> None:
+    for chunk in [None, 100]:
+
+        def pieces(start: int) -> list[int]:
+            harness = Harness(max_total_num_tokens=8192, context_len=2048, chunked_prefill_size=chunk, verify=False)
+            costs = CostModel(0.1, 4e-4, 0.0)
+            costs.observe = lambda *_: None  # type: ignore[method-assign]
+            harness.scheduler.planner.cost_model = costs
+            harness.submit(prompt_of(5, 1), max_new_tokens=1500)
             harness.step()
-        entries = harness.outputs[rid].input_logprobs or []
-        assert [entry.token_id for entry in entries] == (prompt[start:] if start >= 0 else [])
-        return [int(plan.extend_lens[-1]) for plan, _ in harness.worker.steps[first:]]
+            first = len(harness.worker.steps)
+            prompt = prompt_of(1000, 2)
+            (rid,) = harness.submit(prompt, max_new_tokens=1, return_logprob=start >= 0, logprob_start_len=start)
+            while rid not in harness.outputs or harness.outputs[rid].finish_reason is None:
+                harness.step()
+            entries = harness.outputs[rid].input_logprobs or []
+            assert [entry.token_id for entry in entries] == (prompt[start:] if start >= 0 else [])
+            return [int(plan.extend_lens[-1]) for plan, _ in harness.worker.steps[first:]]
 
-    without, all_of_it = pieces(-1), pieces(0)
-    assert len(all_of_it) > 2 * len(without)
-    assert len(pieces(990)) <= len(without) + 1
-    half = pieces(500)
-    assert half[:3] == without[:3]
-    assert half[-3:-1] == all_of_it[-3:-1]
+        without, all_of_it = pieces(-1), pieces(0)
+        assert len(all_of_it) > 2 * len(without)
+        assert len(pieces(990)) <= len(without) + 1
+        half = pieces(500)
+        assert half[:3] == without[:3]
+        assert half[-3:-1] == all_of_it[-3:-1]
 
 
-@pytest.mark.parametrize(("per_token", "most_tokens"), [(21, 512), (129, 127), (1000, 16), (20_000, 1)])
-def test_logprobs_of_prompts_come_in_pieces_that_hold_nobody_up(per_token: int, most_tokens: int) -> None:
-    harness = Harness(max_total_num_tokens=8192, context_len=2048, vocab_size=30_000, verify=False)
-    costs = harness.scheduler.planner.cost_model = CostModel(1e-4, 1e-6, 0.0)
-    costs.observe = lambda *_: None  # type: ignore[method-assign]
-    prompts = [prompt_of(most_tokens * 3, seed) for seed in range(3)]
-    wanted = {"return_logprob": True, "logprob_start_len": 0, "token_ids_logprob": list(range(per_token - 1))}
-    rids = [harness.submit(prompt, max_new_tokens=1, **wanted)[0] for prompt in prompts]
-    harness.run()
-    for rid, prompt in zip(rids, prompts, strict=True):
-        assert [entry.token_id for entry in harness.outputs[rid].input_logprobs or []] == prompt
-    sizes = [[len(item.targets) for item in plan.logprobs] for plan, _ in harness.worker.steps]
-    assert max(map(max, sizes)) == most_tokens
-    assert max(map(sum, sizes)) <= max(LOGPROBS_AT_ONCE // per_token, 1)
+def test_logprobs_of_prompts_come_in_pieces_that_hold_nobody_up() -> None:
+    for per_token, most_tokens in [(21, 512), (129, 127), (1000, 16), (20_000, 1)]:
+        harness = Harness(max_total_num_tokens=8192, context_len=2048, vocab_size=30_000, verify=False)
+        costs = harness.scheduler.planner.cost_model = CostModel(1e-4, 1e-6, 0.0)
+        costs.observe = lambda *_: None  # type: ignore[method-assign]
+        prompts = [prompt_of(most_tokens * 3, seed) for seed in range(3)]
+        wanted = {"return_logprob": True, "logprob_start_len": 0, "token_ids_logprob": list(range(per_token - 1))}
+        rids = [harness.submit(prompt, max_new_tokens=1, **wanted)[0] for prompt in prompts]
+        harness.run()
+        for rid, prompt in zip(rids, prompts, strict=True):
+            assert [entry.token_id for entry in harness.outputs[rid].input_logprobs or []] == prompt
+        sizes = [[len(item.targets) for item in plan.logprobs] for plan, _ in harness.worker.steps]
+        assert max(map(max, sizes)) == most_tokens
+        assert max(map(sum, sizes)) <= max(LOGPROBS_AT_ONCE // per_token, 1)
 
 
 def test_logprobs_travel_with_their_tokens() -> None:
@@ -518,28 +512,26 @@ def test_a_queue_that_is_full_or_has_room_again_is_told_at_once() -> None:
     assert [beat.stats.num_queue_reqs for beat in sent if beat.stats is not None] == [1, 0]
 
 
-@pytest.mark.parametrize(("seconds", "silences"), [(4.0, set()), (11.0, {33.0, 66.0})])
-@pytest.mark.parametrize("overlap", [False, True])
-def test_a_step_that_will_take_long_is_told_of_before_it_begins(
-    monkeypatch: pytest.MonkeyPatch, seconds: float, silences: set[float], overlap: bool
-) -> None:
-    harness = Harness(max_running_requests=1, overlap=overlap)
-    scheduler = harness.scheduler
-    monkeypatch.setattr(scheduler.planner.cost_model, "seconds", lambda *_: seconds)
-    told: list[float] = []
-    """Silences that are told of, and 0.0 for each step that begins."""
-    submit = scheduler.executor.submit
-    monkeypatch.setattr(scheduler.executor, "submit", lambda plan: (told.append(0.0), submit(plan)))
+def test_a_step_that_will_take_long_is_told_of_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seconds, silences in [(4.0, set()), (11.0, {33.0, 66.0})]:
+        for overlap in [False, True]:
+            harness = Harness(max_running_requests=1, overlap=overlap)
+            scheduler = harness.scheduler
+            monkeypatch.setattr(scheduler.planner.cost_model, "seconds", lambda *_: seconds)
+            told: list[float] = []
+            """Silences that are told of, and 0.0 for each step that begins."""
+            submit = scheduler.executor.submit
+            monkeypatch.setattr(scheduler.executor, "submit", lambda plan: (told.append(0.0), submit(plan)))
 
-    harness.submit(prompt_of(5), max_new_tokens=5)
-    scheduler.run_event_loop(UntilIdle(harness, lambda beat: told.append(beat.expected_silence)))
-    assert told.count(0.0) >= 5
-    if silences:
-        before, steps = told[::2], told[1::2]
-        assert set(before) == (silences if overlap else {min(silences)})
-        assert set(steps) == {0.0}
-    else:
-        assert set(told) == {0.0}
+            harness.submit(prompt_of(5), max_new_tokens=5)
+            scheduler.run_event_loop(UntilIdle(harness, lambda beat: told.append(beat.expected_silence)))
+            assert told.count(0.0) >= 5
+            if silences:
+                before, steps = told[::2], told[1::2]
+                assert set(before) == (silences if overlap else {min(silences)})
+                assert set(steps) == {0.0}
+            else:
+                assert set(told) == {0.0}
 
 
 def test_unknown_control_method_is_answered_with_the_known_ones() -> None:
@@ -599,14 +591,14 @@ def test_decode_step_allocates_a_bounded_amount_per_request() -> None:
     assert few_peak <= 32 * 1024
 
 
-@pytest.mark.parametrize("timeout", ["5", float("nan"), [1]])
-def test_control_call_with_a_senseless_timeout_is_refused(timeout: object) -> None:
-    harness = Harness()
-    harness.submit(prompt_of(50))
-    harness.step()
-    (reply,) = harness.scheduler.process_input_requests([ControlReq("1", "flush_cache", {"timeout": timeout})])
-    assert not reply.success
-    harness.run()
+def test_control_call_with_a_senseless_timeout_is_refused() -> None:
+    for timeout in ["5", float("nan"), [1]]:
+        harness = Harness()
+        harness.submit(prompt_of(50))
+        harness.step()
+        (reply,) = harness.scheduler.process_input_requests([ControlReq("1", "flush_cache", {"timeout": timeout})])
+        assert not reply.success
+        harness.run()
 
 
 def test_failing_steps_in_a_row_do_not_end_a_device_that_works() -> None:

@@ -171,29 +171,28 @@ def test_what_goes_wrong_is_raised_where_the_result_is_asked_for(checkpoint: Che
             executor.resolve_batch_result()
 
 
-@pytest.mark.parametrize(
-    ("device", "ahead", "overlap", "chosen"),
-    [
+def test_how_steps_are_run() -> None:
+    cases = [
         ("cuda:0", True, None, AheadExecutor),
         ("cuda:0", False, None, TpModelWorkerClient),
         ("cuda:0", True, False, InlineExecutor),
         ("cpu", False, None, InlineExecutor),
         ("cpu", False, True, TpModelWorkerClient),
-    ],
-)
-def test_how_steps_are_run(device: str, ahead: bool, overlap: bool | None, chosen: type) -> None:
-    class Worker(Broken):
-        runs_ahead = ahead
+    ]
+    for device, ahead, overlap, chosen in cases:
 
-        def get_worker_info(self) -> Any:
-            from types import SimpleNamespace
+        class Worker(Broken):
+            runs_ahead = ahead
 
-            return SimpleNamespace(device=device)
+            def get_worker_info(self) -> Any:
+                from types import SimpleNamespace
 
-        def forward_batch_generation(self, plan: StepPlan) -> StepResult:
-            raise NotImplementedError
+                return SimpleNamespace(device=device)
 
-    worker = Worker()
-    executor = executor_for(worker, overlap=overlap)(worker)
-    assert type(executor) is chosen
-    executor.close()
+            def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+                raise NotImplementedError
+
+        worker = Worker()
+        executor = executor_for(worker, overlap=overlap)(worker)
+        assert type(executor) is chosen
+        executor.close()

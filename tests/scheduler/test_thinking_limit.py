@@ -62,9 +62,8 @@ SMALL = ThoughtMarkers("<think>", ("</think>", "<call>"), (7, 8), (9,))
 SMALL_BEGUN = ThoughtMarkers("<think>", ("</think>", "<call>"), (7, 8), (9,), begun=True)
 
 
-@pytest.mark.parametrize(
-    ("budget", "markers", "says", "expected"),
-    [
+def test_thoughts_are_bounded() -> None:
+    cases = [
         (2, SMALL_BEGUN, "a b c d", "a b 7 8 9 c d"),
         (0, SMALL_BEGUN, "a b", "7 8 9 a b"),
         (0, SMALL, "<think> a b", "<think> 7 8 9 a b"),
@@ -82,11 +81,10 @@ SMALL_BEGUN = ThoughtMarkers("<think>", ("</think>", "<call>"), (7, 8), (9,), be
         (3, SMALL_BEGUN, "a b <call> c d e", "a b <call> c d e"),
         (2, SMALL, "<think></think> a b c d", "<think></think> a b c d"),
         (9, SMALL_BEGUN, "a b", "a b"),
-    ],
-)
-def test_thoughts_are_bounded(budget: int, markers: ThoughtMarkers, says: str, expected: str) -> None:
-    tokens, _ = made(budget, [" " if each == "_" else each for each in says.split()], markers)
-    assert tokens == [" " if each == "_" else each for each in expected.split()]
+    ]
+    for budget, markers, says, expected in cases:
+        tokens, _ = made(budget, [" " if each == "_" else each for each in says.split()], markers)
+        assert tokens == [" " if each == "_" else each for each in expected.split()]
 
 
 def test_what_the_model_has_of_the_end_is_not_repeated() -> None:
@@ -176,19 +174,20 @@ def test_a_bound_that_is_not_reached_changes_nothing(overlap: Any) -> None:
     h.close()
 
 
-@pytest.mark.parametrize("max_steps", [1, 8])
-def test_others_are_not_held_up(max_steps: int) -> None:
-    h = harness(overlap=max_steps == 1, max_steps=max_steps)
-    plain = [h.submit(prompt_of(9, seed, VOCAB_SIZE), max_new_tokens=COUNT)[0] for seed in range(3)]
-    bounded = [
-        h.submit(PROMPT, max_new_tokens=COUNT, thinking_token_budget=budget, thoughts=BEGUN)[0] for budget in (0, 5, 11)
-    ]
-    h.run()
-    for seed, rid in enumerate(plain):
-        assert h.outputs[rid].token_ids == h.expected(prompt_of(9, seed, VOCAB_SIZE), COUNT)
-    for budget, rid in zip((0, 5, 11), bounded, strict=True):
-        assert h.outputs[rid].token_ids == expected(budget)
-    h.close()
+def test_others_are_not_held_up() -> None:
+    for max_steps in [1, 8]:
+        h = harness(overlap=max_steps == 1, max_steps=max_steps)
+        plain = [h.submit(prompt_of(9, seed, VOCAB_SIZE), max_new_tokens=COUNT)[0] for seed in range(3)]
+        bounded = [
+            h.submit(PROMPT, max_new_tokens=COUNT, thinking_token_budget=budget, thoughts=BEGUN)[0]
+            for budget in (0, 5, 11)
+        ]
+        h.run()
+        for seed, rid in enumerate(plain):
+            assert h.outputs[rid].token_ids == h.expected(prompt_of(9, seed, VOCAB_SIZE), COUNT)
+        for budget, rid in zip((0, 5, 11), bounded, strict=True):
+            assert h.outputs[rid].token_ids == expected(budget)
+        h.close()
 
 
 def test_each_sample_has_its_own_bound() -> None:
@@ -271,25 +270,23 @@ def test_other_parameters_do_not_keep_it_from_coming() -> None:
     h.close()
 
 
-@pytest.mark.parametrize(
-    ("fields", "match"),
-    [
+def test_what_cannot_be_is_refused_by_name() -> None:
+    cases = [
         ({"thinking_token_budget": 5}, "with the marks"),
         ({"thoughts": BEGUN}, "with the marks"),
         ({"thinking_token_budget": -1, "thoughts": BEGUN}, "between 0 and"),
         ({"thinking_token_budget": 5, "thoughts": BEGUN, "allowed_token_ids": (5, 6)}, "allowed_token_ids"),
         ({"thinking_token_budget": 5, "thoughts": ThoughtMarkers("<", (">",), (VOCAB_SIZE,))}, "of the vocabulary"),
         ({"thinking_token_budget": 5, "thoughts": ThoughtMarkers("<", (">",), ())}, "of the vocabulary"),
-    ],
-)
-def test_what_cannot_be_is_refused_by_name(fields: dict[str, Any], match: str) -> None:
-    h = harness()
-    reason = run(h, **fields).finish_reason
-    h.close()
-    assert reason is not None
-    assert (reason.type, reason.status_code) == ("abort", 400)
-    assert "thinking_token_budget" in (reason.param or "")
-    assert match in (reason.message or "")
+    ]
+    for fields, match in cases:
+        h = harness()
+        reason = run(h, **fields).finish_reason
+        h.close()
+        assert reason is not None
+        assert (reason.type, reason.status_code) == ("abort", 400)
+        assert "thinking_token_budget" in (reason.param or "")
+        assert match in (reason.message or "")
 
 
 def test_a_bound_needs_a_tokenizer() -> None:
@@ -301,28 +298,24 @@ def test_a_bound_needs_a_tokenizer() -> None:
     assert (reason.status_code, reason.param) == (400, "thinking_token_budget")
 
 
-@pytest.mark.parametrize(
-    ("fields", "expected"),
-    [
+def test_a_row_that_fails_is_the_fault_of_the_bound_only_beside_what_forbids_its_tokens() -> None:
+    cases = [
         ({}, (500, None)),
         ({"bad_words": ("x",), "banned_sequences": (CLOSE,)}, (400, "thinking_token_budget")),
         ({"stop_token_ids": CLOSE[:1], "min_new_tokens": 2}, (400, "thinking_token_budget")),
-    ],
-)
-def test_a_row_that_fails_is_the_fault_of_the_bound_only_beside_what_forbids_its_tokens(
-    fields: dict[str, Any], expected: tuple[int, str | None]
-) -> None:
-    h = harness()
-    forward = h.worker.worker.forward_batch_generation
-    h.worker.worker.forward_batch_generation = (  # type: ignore[method-assign]
-        lambda plan: replace(forward(plan), failed_rows=tuple(range(len(plan.req_slots))))
-    )
-    (rid,) = h.submit(PROMPT, thinking_token_budget=0, thoughts=BEGUN, **fields)
-    h.step()
-    reason = h.outputs[rid].finish_reason
-    h.close()
-    assert reason is not None
-    assert (reason.status_code, reason.param) == expected
+    ]
+    for fields, expected in cases:
+        h = harness()
+        forward = h.worker.worker.forward_batch_generation
+        h.worker.worker.forward_batch_generation = (  # type: ignore[method-assign]
+            lambda plan: replace(forward(plan), failed_rows=tuple(range(len(plan.req_slots))))
+        )
+        (rid,) = h.submit(PROMPT, thinking_token_budget=0, thoughts=BEGUN, **fields)
+        h.step()
+        reason = h.outputs[rid].finish_reason
+        h.close()
+        assert reason is not None
+        assert (reason.status_code, reason.param) == expected
 
 
 # --- with a grammar ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,68 +46,72 @@ def outcome(harness: Harness, rid: str) -> str:
     return reason.type
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_a_poisonous_prompt_fails_alone(overlap: bool) -> None:
-    harness = Harness(overlap=overlap, max_running_requests=32)
-    failed = fail_when(harness, has_poison)
-    prompts = [clean_prompt(10 + seed, seed) for seed in range(32)]
-    prompts[19][5] = POISON
-    rids = [harness.submit(prompt)[0] for prompt in prompts]
-    harness.run()
-    harness.close()
-    for index, (rid, prompt) in enumerate(zip(rids, prompts, strict=True)):
-        if index == 19:
-            assert outcome(harness, rid) == "abort"
-            assert harness.outputs[rid].finish_reason.status_code == 500  # type: ignore[union-attr]
-        else:
-            assert harness.outputs[rid].token_ids == harness.expected(prompt, 8)
-    assert failed == [32, 16, 8, 4, 2, 1]
-    assert harness.scheduler.reports.stats().failed_steps_total == len(failed)
+def test_a_poisonous_prompt_fails_alone() -> None:
+    for overlap in [False, True]:
+        harness = Harness(overlap=overlap, max_running_requests=32)
+        failed = fail_when(harness, has_poison)
+        prompts = [clean_prompt(10 + seed, seed) for seed in range(32)]
+        prompts[19][5] = POISON
+        rids = [harness.submit(prompt)[0] for prompt in prompts]
+        harness.run()
+        harness.close()
+        for index, (rid, prompt) in enumerate(zip(rids, prompts, strict=True)):
+            if index == 19:
+                assert outcome(harness, rid) == "abort"
+                assert harness.outputs[rid].finish_reason.status_code == 500  # type: ignore[union-attr]
+            else:
+                assert harness.outputs[rid].token_ids == harness.expected(prompt, 8)
+        assert failed == [32, 16, 8, 4, 2, 1]
+        assert harness.scheduler.reports.stats().failed_steps_total == len(failed)
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_what_fails_in_the_middle_of_decoding_fails_alone(overlap: bool) -> None:
-    harness = Harness(overlap=overlap, max_running_requests=16)
-    prompts = [clean_prompt(10 + seed, seed) for seed in range(16)]
-    lengths = {len(prompt) for prompt in prompts}
-    assert len(lengths) == 16
+def test_what_fails_in_the_middle_of_decoding_fails_alone() -> None:
+    for overlap in [False, True]:
+        harness = Harness(overlap=overlap, max_running_requests=16)
+        prompts = [clean_prompt(10 + seed, seed) for seed in range(16)]
+        lengths = {len(prompt) for prompt in prompts}
+        assert len(lengths) == 16
 
-    def twelfth_token_of_longest(plan: StepPlan) -> bool:
-        """The row whose sequence has reached a length that only the longest prompt comes to."""
-        return bool(((plan.prefix_lens + plan.extend_lens) == 25 + 12).any())
+        def twelfth_token_of_longest(plan: StepPlan) -> bool:
+            """The row whose sequence has reached a length that only the longest prompt comes to."""
+            return bool(((plan.prefix_lens + plan.extend_lens) == 25 + 12).any())
 
-    fail_when(harness, twelfth_token_of_longest)
-    rids = [harness.submit(prompt, max_new_tokens=12)[0] for prompt in prompts]
-    harness.run()
-    harness.close()
-    for rid, prompt in zip(rids[:-1], prompts[:-1], strict=True):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt, 12)
-    assert outcome(harness, rids[-1]) in ("abort", "length")
+        fail_when(harness, twelfth_token_of_longest)
+        rids = [harness.submit(prompt, max_new_tokens=12)[0] for prompt in prompts]
+        harness.run()
+        harness.close()
+        for rid, prompt in zip(rids[:-1], prompts[:-1], strict=True):
+            assert harness.outputs[rid].token_ids == harness.expected(prompt, 12)
+        assert outcome(harness, rids[-1]) in ("abort", "length")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("fails_at", [1, 2, 7, 15])
-def test_what_fails_in_the_middle_of_a_run_goes_on_where_it_was(fails_at: int, stream: bool) -> None:
-    harness = Harness(max_steps=16)
-    run_further, calls = harness.worker.worker.forward_further, []
+def test_what_fails_in_the_middle_of_a_run_goes_on_where_it_was() -> None:
+    for stream in [False, True]:
+        for fails_at in [1, 2, 7, 15]:
+            harness = Harness(max_steps=16)
+            run_further, calls = harness.worker.worker.forward_further, []
 
-    def forward_further() -> StepResult:
-        calls.append(None)
-        if len(calls) == fails_at:
-            raise RuntimeError("injected")
-        return run_further()
+            def forward_further() -> StepResult:
+                calls.append(None)
+                if len(calls) == fails_at:
+                    raise RuntimeError("injected")
+                return run_further()
 
-    harness.worker.worker.forward_further = forward_further  # type: ignore[method-assign]
-    prompts = [clean_prompt(20, seed) for seed in range(3)]
-    expected = [harness.expected(prompt, 40) for prompt in prompts]
-    # A stop token has each step looked at, though it never comes.
-    unused = min(set(range(1000)).difference(*expected))
-    rids = [harness.submit(each, max_new_tokens=40, stream=stream, stop_token_ids=(unused,))[0] for each in prompts]
-    harness.run()
-    assert harness.scheduler.reports.stats().failed_steps_total == 1
-    num_probes = 1
-    assert harness.scheduler.log.steps == sum(result.num_steps for _, result in harness.worker.steps) - num_probes
-    assert [harness.outputs[rid].token_ids for rid in rids] == expected
+            harness.worker.worker.forward_further = forward_further  # type: ignore[method-assign]
+            prompts = [clean_prompt(20, seed) for seed in range(3)]
+            expected = [harness.expected(prompt, 40) for prompt in prompts]
+            # A stop token has each step looked at, though it never comes.
+            unused = min(set(range(1000)).difference(*expected))
+            rids = [
+                harness.submit(each, max_new_tokens=40, stream=stream, stop_token_ids=(unused,))[0] for each in prompts
+            ]
+            harness.run()
+            assert harness.scheduler.reports.stats().failed_steps_total == 1
+            num_probes = 1
+            assert (
+                harness.scheduler.log.steps == sum(result.num_steps for _, result in harness.worker.steps) - num_probes
+            )
+            assert [harness.outputs[rid].token_ids for rid in rids] == expected
 
 
 def test_nobody_fails_if_smaller_steps_do_not() -> None:

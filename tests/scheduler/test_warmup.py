@@ -33,27 +33,25 @@ def test_probed_decode_steps_are_such_as_the_scheduler_plans(monkeypatch: pytest
     assert all(before.sample.all() for before, plan in pairwise(plans) if plan.num_decode_rows)
 
 
-@pytest.mark.parametrize(("device", "first", "later"), [("cpu", 30.0, 0.01), ("cuda", 30.0, 1.0), ("cuda", 0.0, 0.01)])
-def test_a_first_pass_that_compiles_for_long_takes_nothing_from_the_probes(
-    device: str, first: float, later: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    worker = FakeWorker(
-        vocab_size=1000, max_total_num_tokens=8192, max_running_requests=32, context_len=4096, verify=False
-    )
-    info = replace(worker.get_worker_info(), device=device)
-    now, sizes = 0.0, list[tuple[int, bool]]()
+def test_a_first_pass_that_compiles_for_long_takes_nothing_from_the_probes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for device, first, later in [("cpu", 30.0, 0.01), ("cuda", 30.0, 1.0), ("cuda", 0.0, 0.01)]:
+        worker = FakeWorker(
+            vocab_size=1000, max_total_num_tokens=8192, max_running_requests=32, context_len=4096, verify=False
+        )
+        info = replace(worker.get_worker_info(), device=device)
+        now, sizes = 0.0, list[tuple[int, bool]]()
 
-    def run(plan: StepPlan) -> Any:
-        nonlocal now
-        now += later if sizes else first
-        sizes.append((plan.num_tokens, plan.num_decode_rows > 0))
-        return SimpleNamespace(seconds=later)
+        def run(plan: StepPlan) -> Any:
+            nonlocal now
+            now += later if sizes else first
+            sizes.append((plan.num_tokens, plan.num_decode_rows > 0))
+            return SimpleNamespace(seconds=later)
 
-    monkeypatch.setattr(worker, "get_worker_info", lambda: info)
-    monkeypatch.setattr(worker, "forward_batch_generation", run)
-    monkeypatch.setattr(warmup, "time", SimpleNamespace(perf_counter=lambda: now))
-    measure_step_costs(worker, max_step_tokens=2048)
-    prompts = {tokens for tokens, decodes in sizes if not decodes}
-    assert {16, 64, 256} <= prompts
-    assert (1024 in prompts) == (device == "cuda" and later < 0.1), "where it takes no time that counts"
-    assert {tokens for tokens, decodes in sizes if decodes} == {1, 8, 32}
+        monkeypatch.setattr(worker, "get_worker_info", lambda: info)
+        monkeypatch.setattr(worker, "forward_batch_generation", run)
+        monkeypatch.setattr(warmup, "time", SimpleNamespace(perf_counter=lambda: now))
+        measure_step_costs(worker, max_step_tokens=2048)
+        prompts = {tokens for tokens, decodes in sizes if not decodes}
+        assert {16, 64, 256} <= prompts
+        assert (1024 in prompts) == (device == "cuda" and later < 0.1), "where it takes no time that counts"
+        assert {tokens for tokens, decodes in sizes if decodes} == {1, 8, 32}

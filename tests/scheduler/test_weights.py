@@ -76,56 +76,58 @@ def pause(harness: Harness, mode: str) -> None:
         harness.scheduler.process_input_requests([])
 
 
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-def test_an_update_waits_until_nobody_is_left(overlap: bool | str) -> None:
-    worker = Updatable()
-    harness = harness_of(worker, overlap=overlap)
-    harness.submit(prompt_of(30), rid="a", max_new_tokens=9)
-    for _ in range(3):
-        harness.step()
-    assert call(harness, "update_weights_from_disk", UPDATE) == []
-    replies: list[ControlReply] = []
-    while not replies:
-        assert worker.paths == []
-        harness.step()
-        replies = harness.scheduler.process_input_requests([])
-    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 9)
-    assert worker.paths == ["/models/new"]
-    assert [reply.data for reply in replies] == [{"num_changed": 3, "num_paused_requests": 0, "output_lens": {}}]
-    assert harness.scheduler.requests.kv.usage().free == harness.scheduler.requests.kv.usage().total, (
-        "the cache is flushed"
-    )
-    harness.close()
+def test_an_update_waits_until_nobody_is_left() -> None:
+    for overlap in [False, True, "ahead"]:
+        worker = Updatable()
+        harness = harness_of(worker, overlap=overlap)
+        harness.submit(prompt_of(30), rid="a", max_new_tokens=9)
+        for _ in range(3):
+            harness.step()
+        assert call(harness, "update_weights_from_disk", UPDATE) == []
+        replies: list[ControlReply] = []
+        while not replies:
+            assert worker.paths == []
+            harness.step()
+            replies = harness.scheduler.process_input_requests([])
+        assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 9)
+        assert worker.paths == ["/models/new"]
+        assert [reply.data for reply in replies] == [{"num_changed": 3, "num_paused_requests": 0, "output_lens": {}}]
+        assert harness.scheduler.requests.kv.usage().free == harness.scheduler.requests.kv.usage().total, (
+            "the cache is flushed"
+        )
+        harness.close()
 
 
-@pytest.mark.parametrize("overlap", [False, True, "ahead"])
-@pytest.mark.parametrize("mode", ["retract", "in_place"])
-def test_paused_requests_go_on_with_the_new_weights(mode: str, overlap: bool | str) -> None:
-    worker = Updatable()
-    harness = harness_of(worker, overlap=overlap)
-    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
-    for _ in range(6):
-        harness.step()
-    pause(harness, mode)
-    harness.submit(prompt_of(30, 1), rid="late", max_new_tokens=20)
-    so_far = len(harness.outputs["a"].token_ids)
-    assert so_far
-    if mode == "in_place":
-        (refused,) = call(harness, "update_weights_from_disk", UPDATE)
-        assert not refused.success
-        assert refused.message.startswith("flush_cache: 1 paused requests hold what the old weights have computed")
-        assert worker.paths == []
-    flush_cache = mode == "retract"
-    (reply,) = call(harness, "update_weights_from_disk", {**UPDATE, "flush_cache": flush_cache})
-    assert reply.success, reply.message
-    assert reply.data == {"num_changed": 3, "num_paused_requests": 2, "output_lens": {"a": so_far, "late": 0}}
-    (lengths,) = call(harness, "get_output_lens", {})
-    assert lengths.data == {"output_lens": {"a": so_far, "late": 0}}
-    call(harness, "continue_generation", {})
-    harness.run()
-    harness.close()
-    for rid, seed in (("a", 0), ("late", 1)):
-        assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 20)
+def test_paused_requests_go_on_with_the_new_weights() -> None:
+    for overlap in [False, True, "ahead"]:
+        for mode in ["retract", "in_place"]:
+            worker = Updatable()
+            harness = harness_of(worker, overlap=overlap)
+            harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+            for _ in range(6):
+                harness.step()
+            pause(harness, mode)
+            harness.submit(prompt_of(30, 1), rid="late", max_new_tokens=20)
+            so_far = len(harness.outputs["a"].token_ids)
+            assert so_far
+            if mode == "in_place":
+                (refused,) = call(harness, "update_weights_from_disk", UPDATE)
+                assert not refused.success
+                assert refused.message.startswith(
+                    "flush_cache: 1 paused requests hold what the old weights have computed"
+                )
+                assert worker.paths == []
+            flush_cache = mode == "retract"
+            (reply,) = call(harness, "update_weights_from_disk", {**UPDATE, "flush_cache": flush_cache})
+            assert reply.success, reply.message
+            assert reply.data == {"num_changed": 3, "num_paused_requests": 2, "output_lens": {"a": so_far, "late": 0}}
+            (lengths,) = call(harness, "get_output_lens", {})
+            assert lengths.data == {"output_lens": {"a": so_far, "late": 0}}
+            call(harness, "continue_generation", {})
+            harness.run()
+            harness.close()
+            for rid, seed in (("a", 0), ("late", 1)):
+                assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 20)
 
 
 def test_an_update_for_a_pause_is_refused_once_that_has_ended() -> None:
@@ -143,54 +145,52 @@ def test_an_update_for_a_pause_is_refused_once_that_has_ended() -> None:
 GROUP = {"group_name": "g", "names": ["a"], "dtypes": ["float32"], "shapes": [[1]]}
 
 
-@pytest.mark.parametrize("timeout", [0, "soon", 1e-6])
-def test_a_group_whose_call_had_no_time_is_out_of_step(timeout: float | str) -> None:
-    worker = Updatable()
-    harness = harness_of(worker)
-    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
-    harness.step()
-    replies = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP, "timeout": timeout})
-    harness.step()
-    (reply,) = replies or harness.scheduler.process_input_requests([])
-    assert (reply.success, worker.paths, worker.spoiled) == (False, [], ["g"])
-    harness.run()
-    harness.close()
+def test_a_group_whose_call_had_no_time_is_out_of_step() -> None:
+    for timeout in [0, "soon", 1e-6]:
+        worker = Updatable()
+        harness = harness_of(worker)
+        harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+        harness.step()
+        replies = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP, "timeout": timeout})
+        harness.step()
+        (reply,) = replies or harness.scheduler.process_input_requests([])
+        assert (reply.success, worker.paths, worker.spoiled) == (False, [], ["g"])
+        harness.run()
+        harness.close()
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
+def test_a_call_with_wrong_parameters_ends_nothing() -> None:
+    cases = [
         ("update_weights_from_disk", {}),
         ("update_weights_from_distributed", {**UPDATE, **GROUP, "group_name": ["g"], "names": 3}),
         ("init_weights_update_group", {}),
         ("pause_generation", {}),
-    ],
-)
-def test_a_call_with_wrong_parameters_ends_nothing(method: str, params: dict[str, Any], overlap: bool) -> None:
-    harness = harness_of(Updatable(), overlap=overlap)
-    harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
-    harness.step()
-    replies = call(harness, method, {**params, "timeout": 60.0})
-    while not replies:
-        harness.step()
-        replies = harness.scheduler.process_input_requests([])
-    assert not replies[0].success
-    harness.run()
-    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
-    harness.close()
+    ]
+    for overlap in [False, True]:
+        for method, params in cases:
+            harness = harness_of(Updatable(), overlap=overlap)
+            harness.submit(prompt_of(30), rid="a", max_new_tokens=20)
+            harness.step()
+            replies = call(harness, method, {**params, "timeout": 60.0})
+            while not replies:
+                harness.step()
+                replies = harness.scheduler.process_input_requests([])
+            assert not replies[0].success
+            harness.run()
+            assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 20)
+            harness.close()
 
 
-@pytest.mark.parametrize("error", [BadRequest("it is another model"), ValueError("a bug")])
-def test_a_group_whose_weights_were_not_taken_is_out_of_step(error: Exception) -> None:
-    worker = Updatable(error)
-    harness = harness_of(worker)
-    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP})
-    assert (reply.success, worker.spoiled) == (False, ["g"])
-    worker.error = None
-    (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP})
-    assert (reply.success, worker.spoiled) == (True, ["g"])
-    harness.close()
+def test_a_group_whose_weights_were_not_taken_is_out_of_step() -> None:
+    for error in [BadRequest("it is another model"), ValueError("a bug")]:
+        worker = Updatable(error)
+        harness = harness_of(worker)
+        (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP})
+        assert (reply.success, worker.spoiled) == (False, ["g"])
+        worker.error = None
+        (reply,) = call(harness, "update_weights_from_distributed", {**UPDATE, **GROUP})
+        assert (reply.success, worker.spoiled) == (True, ["g"])
+        harness.close()
 
 
 def test_the_cache_stays_if_that_is_wanted() -> None:
@@ -248,21 +248,21 @@ def test_neither_old_nor_new_weights_end_the_scheduler_once_it_has_said_so() -> 
     harness.close()
 
 
-@pytest.mark.parametrize("overlap", [True, "ahead"])
-def test_weights_are_read_between_steps(overlap: bool | str) -> None:
-    harness = harness_of(Updatable(), overlap=overlap)
-    harness.submit(prompt_of(30), rid="a", max_new_tokens=200)
-    harness.step()
-    replies = call(harness, "get_weights_by_name", {"name": "abc", "truncate_size": 2})
-    assert replies == [], "a step is in flight"
-    while not replies:
+def test_weights_are_read_between_steps() -> None:
+    for overlap in [True, "ahead"]:
+        harness = harness_of(Updatable(), overlap=overlap)
+        harness.submit(prompt_of(30), rid="a", max_new_tokens=200)
         harness.step()
-        replies = harness.scheduler.process_input_requests([])
-    assert replies[0].data == {"rows": [3.0, 3.0]}
-    assert harness.scheduler.has_unfinished_requests()
-    harness.run()
-    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 200)
-    harness.close()
+        replies = call(harness, "get_weights_by_name", {"name": "abc", "truncate_size": 2})
+        assert replies == [], "a step is in flight"
+        while not replies:
+            harness.step()
+            replies = harness.scheduler.process_input_requests([])
+        assert replies[0].data == {"rows": [3.0, 3.0]}
+        assert harness.scheduler.has_unfinished_requests()
+        harness.run()
+        assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 200)
+        harness.close()
 
 
 def test_requests_go_on_while_a_group_is_joined() -> None:

@@ -79,13 +79,13 @@ def ask(guarded: RunningServer, data: bytes) -> list[int]:
     return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", answers)]
 
 
-@pytest.mark.parametrize("path", ["/flush%5Fcache", "/%66lush_cache", "/flush_cache?timeout=1", "/flush_cache#x"])
-def test_no_other_spelling_of_a_path_gets_around_the_key(guarded: RunningServer, path: str) -> None:
-    for spelt in (path, f"http://x{path}"):
-        head = f"POST {spelt} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
-        assert ask(guarded, f"{head}\r\n".encode()) == [401]
-        assert ask(guarded, f"{head}authorization: Bearer {KEY}\r\n\r\n".encode()) == [401]
-        assert ask(guarded, f"{head}authorization: Bearer {ADMIN_KEY}\r\n\r\n".encode()) == [200]
+def test_no_other_spelling_of_a_path_gets_around_the_key(guarded: RunningServer) -> None:
+    for path in ["/flush%5Fcache", "/%66lush_cache", "/flush_cache?timeout=1", "/flush_cache#x"]:
+        for spelt in (path, f"http://x{path}"):
+            head = f"POST {spelt} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+            assert ask(guarded, f"{head}\r\n".encode()) == [401]
+            assert ask(guarded, f"{head}authorization: Bearer {KEY}\r\n\r\n".encode()) == [401]
+            assert ask(guarded, f"{head}authorization: Bearer {ADMIN_KEY}\r\n\r\n".encode()) == [200]
 
 
 def test_a_key_opens_its_own_request_alone(guarded: RunningServer) -> None:
@@ -98,19 +98,21 @@ def test_a_key_opens_its_own_request_alone(guarded: RunningServer) -> None:
     assert ask(guarded, "".join((*requests, last)).encode()) == [200, 200, 401, 200, 401]
 
 
-@pytest.mark.parametrize("key", [KEY, SPARE_KEY, ADMIN_KEY])
-def test_any_of_the_keys_opens_inference(http: httpx.Client, key: str) -> None:
-    for headers in (bearer(key), {"authorization": f"bEaReR  {key}"}, {"X-Api-Key": key}):
-        assert http.post("/generate", json=GENERATE, headers=headers).status_code == 200
+def test_any_of_the_keys_opens_inference(http: httpx.Client) -> None:
+    for key in [KEY, SPARE_KEY, ADMIN_KEY]:
+        for headers in (bearer(key), {"authorization": f"bEaReR  {key}"}, {"X-Api-Key": key}):
+            assert http.post("/generate", json=GENERATE, headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("given", ["sk-test-12", "sk-test-1234", "SK-TEST-123", f"{KEY},{SPARE_KEY}", "\xe9"])
-def test_other_keys_are_refused(http: httpx.Client, given: str) -> None:
-    refusal = http.post("/v1/completions", json={"prompt": "a"}, headers={"Authorization": f"Bearer {given}".encode()})
-    assert refusal.status_code == 401
-    assert refusal.headers["www-authenticate"] == "Bearer"
-    assert refusal.json()["error"]["code"] == "invalid_api_key"
-    assert given not in refusal.text
+def test_other_keys_are_refused(http: httpx.Client) -> None:
+    for given in ["sk-test-12", "sk-test-1234", "SK-TEST-123", f"{KEY},{SPARE_KEY}", "\xe9"]:
+        refusal = http.post(
+            "/v1/completions", json={"prompt": "a"}, headers={"Authorization": f"Bearer {given}".encode()}
+        )
+        assert refusal.status_code == 401
+        assert refusal.headers["www-authenticate"] == "Bearer"
+        assert refusal.json()["error"]["code"] == "invalid_api_key"
+        assert given not in refusal.text
 
 
 def test_other_schemes_are_no_key(http: httpx.Client) -> None:
@@ -138,11 +140,11 @@ def test_keys_are_shown_nowhere(http: httpx.Client) -> None:
     assert args.to_public_dict()["api_key"] == "(set)"
 
 
-@pytest.mark.parametrize("length", [50, 999_999_999_999])
-def test_a_body_without_a_key_is_not_waited_for(guarded: RunningServer, length: int) -> None:
-    with guarded.connect() as connection:
-        connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % length)
-        assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
+def test_a_body_without_a_key_is_not_waited_for(guarded: RunningServer) -> None:
+    for length in [50, 999_999_999_999]:
+        with guarded.connect() as connection:
+            connection.sendall(b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % length)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
 
 
 @pytest.fixture
@@ -253,9 +255,8 @@ def test_the_benchmark_brings_its_key(guarded: RunningServer) -> None:
     assert uvloop.run(run_benchmark(args, dataset))["failed"] == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "access", "status"),
-    [
+def test_who_comes_without_a_key() -> None:
+    cases = [
         ({}, Access.CLIENT, None),
         ({}, Access.CONTROL, None),
         ({"host": "0.0.0.0"}, Access.CLIENT, None),
@@ -269,28 +270,27 @@ def test_the_benchmark_brings_its_key(guarded: RunningServer) -> None:
         ({"admin_api_key": KEY}, Access.CLIENT, None),
         ({"admin_api_key": KEY}, Access.CONTROL, 401),
         ({"api_key": KEY, "host": "0.0.0.0"}, Access.OPEN, None),
-    ],
-)
-def test_who_comes_without_a_key(options: dict[str, str], access: Access, status: int | None) -> None:
-    gate = Gate(ServerArgs(**options))
-    if status is None:
-        gate.check(access, [])
-        return
-    with pytest.raises(RequestFailed) as refused:
-        gate.check(access, [])
-    assert refused.value.status_code == status
+    ]
+    for options, access, status in cases:
+        gate = Gate(ServerArgs(**options))
+        if status is None:
+            gate.check(access, [])
+            continue
+        with pytest.raises(RequestFailed) as refused:
+            gate.check(access, [])
+        assert refused.value.status_code == status
 
 
-@pytest.mark.parametrize("site", ["same-origin", "same-site", "none"])
-def test_no_link_leads_to_a_control_route(client: httpx.Client, site: str) -> None:
-    opened = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
-    for method, path in (("GET", "/flush_cache"), ("POST", "/flush_cache"), ("GET", "/playground/events")):
-        refusal = client.request(method, path, headers=opened)
-        assert (refusal.status_code, refusal.json()["error"]["code"]) == (403, "navigation"), path
-    for path in ("/", "/docs", "/model_info", "/metrics"):
-        assert client.get(path, headers=opened).status_code == 200
-    for program in ({}, {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}):
-        assert client.get("/flush_cache", headers=program).status_code == 200
+def test_no_link_leads_to_a_control_route(client: httpx.Client) -> None:
+    for site in ["same-origin", "same-site", "none"]:
+        opened = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "navigate"}
+        for method, path in (("GET", "/flush_cache"), ("POST", "/flush_cache"), ("GET", "/playground/events")):
+            refusal = client.request(method, path, headers=opened)
+            assert (refusal.status_code, refusal.json()["error"]["code"]) == (403, "navigation"), path
+        for path in ("/", "/docs", "/model_info", "/metrics"):
+            assert client.get(path, headers=opened).status_code == 200
+        for program in ({}, {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors"}):
+            assert client.get("/flush_cache", headers=program).status_code == 200
 
 
 def test_a_key_is_as_good_by_a_link() -> None:
@@ -299,29 +299,29 @@ def test_a_key_is_as_good_by_a_link() -> None:
     gate.check(Access.CONTROL, [key, (b"sec-fetch-mode", b"navigate")])
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_clients_keys_open_no_control_where_other_machines_are_let_in(host: str) -> None:
-    gate = Gate(ServerArgs(api_key=KEY, host=host))
-    for headers in ([], [(b"authorization", b"Bearer " + KEY.encode())]):
-        with pytest.raises(RequestFailed, match="--admin-api-key or --admin-api-key-file opens them") as refused:
-            gate.check(Access.CONTROL, headers)
-        assert (refused.value.status_code, refused.value.code) == (403, "control_closed")
-    gate.check(Access.CLIENT, [(b"authorization", b"Bearer " + KEY.encode())])
+def test_clients_keys_open_no_control_where_other_machines_are_let_in() -> None:
+    for host in ["0.0.0.0", "::", "192.0.2.1", "example.org"]:
+        gate = Gate(ServerArgs(api_key=KEY, host=host))
+        for headers in ([], [(b"authorization", b"Bearer " + KEY.encode())]):
+            with pytest.raises(RequestFailed, match="--admin-api-key or --admin-api-key-file opens them") as refused:
+                gate.check(Access.CONTROL, headers)
+            assert (refused.value.status_code, refused.value.code) == (403, "control_closed")
+        gate.check(Access.CLIENT, [(b"authorization", b"Bearer " + KEY.encode())])
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
-def test_clients_keys_open_control_on_a_loopback_address_without_an_administrator(host: str) -> None:
-    gate = Gate(ServerArgs(api_key=KEY, host=host))
-    gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + KEY.encode())])
-
-
-@pytest.mark.parametrize("keys", [{"admin_api_key": ADMIN_KEY}, {"admin_api_key": ADMIN_KEY, "api_key": KEY}])
-def test_an_administrators_key_opens_control_to_other_machines(keys: dict[str, str]) -> None:
-    gate = Gate(ServerArgs(host="0.0.0.0", **keys))
-    gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + ADMIN_KEY.encode())])
-    with pytest.raises(RequestFailed, match="needs an administrator's key") as refused:
+def test_clients_keys_open_control_on_a_loopback_address_without_an_administrator() -> None:
+    for host in ["127.0.0.1", "::1", "localhost"]:
+        gate = Gate(ServerArgs(api_key=KEY, host=host))
         gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + KEY.encode())])
-    assert refused.value.status_code == 401
+
+
+def test_an_administrators_key_opens_control_to_other_machines() -> None:
+    for keys in [{"admin_api_key": ADMIN_KEY}, {"admin_api_key": ADMIN_KEY, "api_key": KEY}]:
+        gate = Gate(ServerArgs(host="0.0.0.0", **keys))
+        gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + ADMIN_KEY.encode())])
+        with pytest.raises(RequestFailed, match="needs an administrator's key") as refused:
+            gate.check(Access.CONTROL, [(b"authorization", b"Bearer " + KEY.encode())])
+        assert refused.value.status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.entrypoints.http.server import RunningServer
 from tests.entrypoints.http.test_openai_client import prompt_of
@@ -42,9 +41,10 @@ def turns_of(prompt: str) -> list[str]:
 CALLED = '<tool_call>\n{"name": "web_search", "arguments": {"query": "oaks"}}\n</tool_call>'
 
 
-@pytest.mark.parametrize(
-    ("block", "text"),
-    [
+def test_calls_that_another_server_has_run_are_shown_with_their_results(
+    http: httpx.Client, thinker: RunningServer
+) -> None:
+    cases = [
         (
             result("web_search_tool_result", [FOUND]),
             '{"type":"web_search_result","url":"https://a.b","title":"Oaks"}',
@@ -70,48 +70,40 @@ CALLED = '<tool_call>\n{"name": "web_search", "arguments": {"query": "oaks"}}\n<
         (result("mcp_tool_result", [TEXT, TEXT], is_error=False), "Ho\nHo"),
         (result("mcp_tool_result", "no", is_error=True), "Error: no"),
         (result("newer_tool_result", None), ""),
-    ],
-)
-@pytest.mark.parametrize("call", [SEARCH, {**SEARCH, "type": "mcp_tool_use", "server_name": "x", "caller": None}])
-def test_calls_that_another_server_has_run_are_shown_with_their_results(
-    http: httpx.Client, thinker: RunningServer, call: Block, block: Block, text: str
-) -> None:
-    cited = {**TEXT, "citations": [{"type": "web_search_result_location", "url": "u"}]}
-    answer = post(http, HELLO, {"role": "assistant", "content": [TEXT, call, block, cited]}, GO_ON)
-    assert answer.status_code == 200, answer.text
-    called, response, last = turns_of(prompt_of(thinker))
-    assert called == f"assistant\nHo\n{CALLED}"
-    assert response == f"user\n<tool_response>\n{text}\n</tool_response>"
-    assert last == "assistant\nHo"
+    ]
+    for block, text in cases:
+        for call in [SEARCH, {**SEARCH, "type": "mcp_tool_use", "server_name": "x", "caller": None}]:
+            cited = {**TEXT, "citations": [{"type": "web_search_result_location", "url": "u"}]}
+            answer = post(http, HELLO, {"role": "assistant", "content": [TEXT, call, block, cited]}, GO_ON)
+            assert answer.status_code == 200, answer.text
+            called, response, last = turns_of(prompt_of(thinker))
+            assert called == f"assistant\nHo\n{CALLED}"
+            assert response == f"user\n<tool_response>\n{text}\n</tool_response>"
+            assert last == "assistant\nHo"
 
 
-@pytest.mark.parametrize(
-    ("role", "blocks", "named"),
-    [
+def test_what_cannot_be_shown_is_left_out_and_named(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         ("assistant", [SEARCH, TEXT], "server_tool_use"),
         ("assistant", [TEXT, {"type": "container_upload", "file_id": "f"}], "container_upload"),
         ("assistant", [{"type": "redacted_thinking", "data": "x"}, TEXT], None),
         ("user", [TEXT, {"type": "container_upload", "file_id": "f"}], "container_upload"),
         ("user", [{"type": "newer", "x": [1]}, TEXT], "newer"),
         ("system", [TEXT, {"type": "tool_addition", "tool": {"type": "tool_reference", "name": "f"}}], "tool_addition"),
-    ],
-)
-def test_what_cannot_be_shown_is_left_out_and_named(
-    http: httpx.Client, thinker: RunningServer, role: str, blocks: list[Block], named: str | None
-) -> None:
-    answer = post(http, HELLO, {"role": role, "content": blocks}, GO_ON)
-    assert answer.status_code == 200, answer.text
-    assert turns_of(prompt_of(thinker)) == [f"{role}\nHo"]
-    fields = answer.headers.get("x-bough-ignored-fields")
-    assert fields == (named and f"messages.content.{named}")
+    ]
+    for role, blocks, named in cases:
+        answer = post(http, HELLO, {"role": role, "content": blocks}, GO_ON)
+        assert answer.status_code == 200, answer.text
+        assert turns_of(prompt_of(thinker)) == [f"{role}\nHo"]
+        fields = answer.headers.get("x-bough-ignored-fields")
+        assert fields == (named and f"messages.content.{named}")
 
 
 NOTES: dict[str, Any] = {"cache_control": {"type": "ephemeral"}, "citations": None, "signature": None, "newer": 1}
 
 
-@pytest.mark.parametrize(
-    ("message", "turn"),
-    [
+def test_unknown_members_and_nulls_are_ignored(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         ({"role": "assistant", "content": "Ho", "stop_reason": "end_turn", "usage": {}, "id": None}, "assistant\nHo"),
         ({"role": "assistant", "content": [{**TEXT, **NOTES}]}, "assistant\nHo"),
         ({"role": "assistant", "content": None}, "assistant\n"),
@@ -129,22 +121,18 @@ NOTES: dict[str, Any] = {"cache_control": {"type": "ephemeral"}, "citations": No
             {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c", "content": {"a": 1}}]},
             'user\n<tool_response>\n{"a":1}\n</tool_response>',
         ),
-    ],
-)
-def test_unknown_members_and_nulls_are_ignored(
-    http: httpx.Client, thinker: RunningServer, message: dict[str, Any], turn: str
-) -> None:
-    answer = post(http, HELLO, message, GO_ON)
-    assert answer.status_code == 200, answer.text
-    assert turns_of(prompt_of(thinker)) == [turn]
+    ]
+    for message, turn in cases:
+        answer = post(http, HELLO, message, GO_ON)
+        assert answer.status_code == 200, answer.text
+        assert turns_of(prompt_of(thinker)) == [turn]
 
 
 TOOL = {"name": "f", "input_schema": {"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}}
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_what_programs_send_along(http: httpx.Client) -> None:
+    cases = [
         {"system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral", "ttl": "1h"}}]},
         {"thinking": {"type": "adaptive", "display": "omitted"}, "output_config": {"effort": "max", "task_budget": {}}},
         {"thinking": {"type": "enabled", "budget_tokens": 31_999}, "max_tokens": 32_000},
@@ -155,17 +143,15 @@ TOOL = {"name": "f", "input_schema": {"$schema": "http://json-schema.org/draft-0
         {"metadata": {"user_id": "u"}, "service_tier": "auto", "stop_sequences": [], "newer": {}, "top_k": None},
         {"tools": [{**TOOL, "type": "custom", "eager_input_streaming": True, "newer": 1}], "tool_choice": None},
         {"tools": [TOOL, {"name": "g", "defer_loading": True}, {"type": "mcp_toolset", "mcp_server_name": "x"}]},
-    ],
-)
-def test_what_programs_send_along(http: httpx.Client, fields: dict[str, Any]) -> None:
-    for path in (PATH, f"{PATH}/count_tokens"):
-        answer = http.post(path, json={"model": "m", "max_tokens": 5, "messages": [HELLO], **fields})
-        assert answer.status_code == 200, answer.text
+    ]
+    for fields in cases:
+        for path in (PATH, f"{PATH}/count_tokens"):
+            answer = http.post(path, json={"model": "m", "max_tokens": 5, "messages": [HELLO], **fields})
+            assert answer.status_code == 200, answer.text
 
 
-@pytest.mark.parametrize(
-    ("message", "place"),
-    [
+def test_what_matters_is_refused_by_name(http: httpx.Client) -> None:
+    cases = [
         ({"role": "user", "content": [{"type": "image", "source": {"type": "base64"}}]}, "messages[0].content[0]"),
         ({"role": "user", "content": [PDF]}, "messages[0].content[0].source"),
         (
@@ -176,9 +162,8 @@ def test_what_programs_send_along(http: httpx.Client, fields: dict[str, Any]) ->
         ({"role": "assistant", "content": [result("web_search_tool_result", [], tool_use_id=5)]}, "tool_use_id"),
         ({"role": "assistant", "content": [{"type": "tool_use", "id": "c", "name": "f", "input": "x"}]}, "input"),
         ({"role": "user", "content": [SEARCH | {"type": "tool_use"}]}, "messages[0].content[0]"),
-    ],
-)
-def test_what_matters_is_refused_by_name(http: httpx.Client, message: dict[str, Any], place: str) -> None:
-    answer = post(http, message)
-    assert answer.status_code == 400, answer.text
-    assert place in answer.json()["error"]["message"]
+    ]
+    for message, place in cases:
+        answer = post(http, message)
+        assert answer.status_code == 400, answer.text
+        assert place in answer.json()["error"]["message"]

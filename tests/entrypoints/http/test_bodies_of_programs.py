@@ -377,26 +377,25 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", PASS)
-def test_what_programs_send_passes(http: httpx.Client, thinker: RunningServer, name: str) -> None:
-    thinker.engine.says = "Forty metres."
-    answer = http.post(PATH, json={"model": "sapling", **PASS[name]})
-    assert answer.status_code == 200, answer.text
-    assert "error" not in answer.text
+def test_what_programs_send_passes(http: httpx.Client, thinker: RunningServer) -> None:
+    for name in PASS:
+        thinker.engine.says = "Forty metres."
+        answer = http.post(PATH, json={"model": "sapling", **PASS[name]})
+        assert answer.status_code == 200, answer.text
+        assert "error" not in answer.text
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_done_is_refused_by_name(client: httpx.Client, name: str) -> None:
-    fields, param, code = REFUSED[name]
-    answer = client.post(PATH, json={"messages": [USER], **fields})
-    assert answer.status_code == 400, answer.text
-    error = answer.json()["error"]
-    assert (error["param"], error["code"]) == (param, code or error["code"])
+def test_what_cannot_be_done_is_refused_by_name(client: httpx.Client) -> None:
+    for name in REFUSED:
+        fields, param, code = REFUSED[name]
+        answer = client.post(PATH, json={"messages": [USER], **fields})
+        assert answer.status_code == 400, answer.text
+        error = answer.json()["error"]
+        assert (error["param"], error["code"]) == (param, code or error["code"])
 
 
-@pytest.mark.parametrize(
-    ("fields", "params"),
-    [
+def test_words_of_other_servers_are_translated(client: httpx.Client, server: RunningServer) -> None:
+    cases = [
         ({"n_predict": 3}, {"max_new_tokens": 3}),
         ({"num_predict": 3, "max_new_tokens": 3}, {"max_new_tokens": 3}),
         ({"n_predict": 3, "max_tokens": 2}, {"max_new_tokens": 2}),
@@ -421,30 +420,25 @@ def test_what_cannot_be_done_is_refused_by_name(client: httpx.Client, name: str)
         ({"format": "json"}, {"json_schema": True}),
         ({"top_p": 0}, {"is_greedy": True}),
         ({"top_k": 0}, {"top_k": -1}),
-    ],
-)
-@pytest.mark.parametrize("path", [PATH, "/v1/completions"])
-def test_words_of_other_servers_are_translated(
-    client: httpx.Client, server: RunningServer, path: str, fields: dict[str, Any], params: dict[str, Any]
-) -> None:
-    prompt = {"messages": [USER]} if path == PATH else {"prompt": "Hi"}
-    answer = client.post(path, json={**prompt, **fields})
-    assert answer.status_code == 200, answer.text
-    received = server.engine.received[-1].sampling_params
-    for name, value in params.items():
-        given = getattr(received, name)
-        assert given is not None if name == "json_schema" else given == value, name
+    ]
+    for fields, params in cases:
+        for path in [PATH, "/v1/completions"]:
+            prompt = {"messages": [USER]} if path == PATH else {"prompt": "Hi"}
+            answer = client.post(path, json={**prompt, **fields})
+            assert answer.status_code == 200, answer.text
+            received = server.engine.received[-1].sampling_params
+            for name, value in params.items():
+                given = getattr(received, name)
+                assert given is not None if name == "json_schema" else given == value, name
 
 
-@pytest.mark.parametrize(
-    "bound", [{"max_tokens": -1}, {"n_predict": -1}, {"max_completion_tokens": -1}, {"num_predict": -2}]
-)
-@pytest.mark.parametrize("path", [PATH, "/v1/completions"])
-def test_no_bound_may_be_written_as_a_negative_one(client: httpx.Client, path: str, bound: dict[str, int]) -> None:
-    prompt = {"messages": [USER]} if path == PATH else {"prompt": "Hi"}
-    answer = client.post(path, json={**prompt, **bound, "ignore_eos": True}).json()
-    assert answer["choices"][0]["finish_reason"] == "length"
-    assert answer["usage"]["total_tokens"] == 512
+def test_no_bound_may_be_written_as_a_negative_one(client: httpx.Client) -> None:
+    for bound in [{"max_tokens": -1}, {"n_predict": -1}, {"max_completion_tokens": -1}, {"num_predict": -2}]:
+        for path in [PATH, "/v1/completions"]:
+            prompt = {"messages": [USER]} if path == PATH else {"prompt": "Hi"}
+            answer = client.post(path, json={**prompt, **bound, "ignore_eos": True}).json()
+            assert answer["choices"][0]["finish_reason"] == "length"
+            assert answer["usage"]["total_tokens"] == 512
 
 
 def test_thinking_is_asked_for_in_many_words(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-import pytest
 from uvicorn.server import ServerState
 
 from bough.entrypoints.http.bodies import MIN_PROGRESS
@@ -39,26 +38,25 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-@pytest.mark.parametrize(
-    ("head", "last"),
-    [
+def test_answers_that_nobody_reads_do_not_keep_a_closed_connection() -> None:
+    cases = [
         (PAGE + b"connection: close\r\n\r\n", b""),
         (PAGE + b"\r\n", b"NO HTTP\r\n\r\n"),
         (PAGE + b"\r\n", b"GET /"),
-    ],
-)
-def test_answers_that_nobody_reads_do_not_keep_a_closed_connection(head: bytes, last: bytes) -> None:
-    async def play(client: Client) -> None:
-        client.wire.client_reads = False
-        client.send(head)
-        await turns()
-        client.send(last)
-        assert client.wire.unread
-        await asyncio.sleep(WRITE_TIMEOUT + HEAD_TIMEOUT + 1)
-        assert client.wire.is_lost
-        assert client.wire.was_cut
+    ]
+    for head, last in cases:
 
-    with_client(play)
+        async def play(client: Client) -> None:
+            client.wire.client_reads = False
+            client.send(head)
+            await turns()
+            client.send(last)
+            assert client.wire.unread
+            await asyncio.sleep(WRITE_TIMEOUT + HEAD_TIMEOUT + 1)
+            assert client.wire.is_lost
+            assert client.wire.was_cut
+
+        with_client(play)
 
 
 def test_answer_to_a_half_closed_connection_does_not_keep_it() -> None:
@@ -74,20 +72,21 @@ def test_answer_to_a_half_closed_connection_does_not_keep_it() -> None:
     with_client(play)
 
 
-@pytest.mark.parametrize("framing", [b"content-length: 5000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n5000\r\n"])
-def test_rest_of_a_body_keeps_no_connection_open(framing: bytes) -> None:
-    async def play(client: Client) -> None:
-        client.send(PAGE + framing)
-        await turns()
-        assert client.check_answers() == [200]
-        for _ in range(7):
-            await asyncio.sleep(10)
-            client.send(b"x")
-        assert not client.wire.closing
-        await asyncio.sleep(KEEP_ALIVE - 69)
-        assert client.wire.closing
+def test_rest_of_a_body_keeps_no_connection_open() -> None:
+    for framing in [b"content-length: 5000\r\n\r\n", b"transfer-encoding: chunked\r\n\r\n5000\r\n"]:
 
-    with_client(play)
+        async def play(client: Client) -> None:
+            client.send(PAGE + framing)
+            await turns()
+            assert client.check_answers() == [200]
+            for _ in range(7):
+                await asyncio.sleep(10)
+                client.send(b"x")
+            assert not client.wire.closing
+            await asyncio.sleep(KEEP_ALIVE - 69)
+            assert client.wire.closing
+
+        with_client(play)
 
 
 def test_much_of_a_body_gives_its_connection_time() -> None:
@@ -104,29 +103,27 @@ def test_much_of_a_body_gives_its_connection_time() -> None:
     with_client(play)
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_request_that_asks_for_another_protocol_is_answered_in_this_one() -> None:
+    cases = [
         b"content-length: 5\r\n\r\nhello",
         b"transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         b"content-length: 00\r\n\r\n",
         b"\r\n",
-    ],
-)
-@pytest.mark.parametrize("size", [1, 50, 1000])
-def test_request_that_asks_for_another_protocol_is_answered_in_this_one(body: bytes, size: int) -> None:
-    """Java's client asks for HTTP/2 with requests in the clear, those with a body included."""
-    echo = b"POST /echo HTTP/1.1\r\nhost: x\r\n" + UPGRADE + body
-    data = echo + echo + PAGE + UPGRADE + b"\r\n" + PAGE + b"\r\n"
+    ]
+    for body in cases:
+        for size in [1, 50, 1000]:
+            """Java's client asks for HTTP/2 with requests in the clear, those with a body included."""
+            echo = b"POST /echo HTTP/1.1\r\nhost: x\r\n" + UPGRADE + body
+            data = echo + echo + PAGE + UPGRADE + b"\r\n" + PAGE + b"\r\n"
 
-    async def play(client: Client) -> None:
-        for at in range(0, len(data), size):
-            client.send(data[at : at + size])
-        await turns()
-        assert client.check_answers() == [200] * 4
-        assert client.wire.arrived.count(b"hello") == 2 * (b"hello" in body)
+            async def play(client: Client) -> None:
+                for at in range(0, len(data), size):
+                    client.send(data[at : at + size])
+                await turns()
+                assert client.check_answers() == [200] * 4
+                assert client.wire.arrived.count(b"hello") == 2 * (b"hello" in body)
 
-    with_client(play)
+            with_client(play)
 
 
 def test_body_that_no_request_can_have_is_refused_with_an_upgrade_too() -> None:

@@ -56,15 +56,15 @@ def cors_headers(answer: httpx.Response) -> dict[str, str]:
     return {name: value for name, value in answer.headers.items() if name.startswith("access-control-")}
 
 
-@pytest.mark.parametrize("origin", FOREIGN)
-def test_no_page_of_a_site_is_welcome_by_default(client: httpx.Client, origin: str) -> None:
-    answer = client.options("/v1/chat/completions", headers={"Origin": origin, **PREFLIGHT})
-    assert answer.status_code == 405
-    assert not cors_headers(answer)
-    for more in ({}, {"Sec-Fetch-Site": "cross-site"}):
-        answer = client.post("/generate", json=GENERATE, headers={"Origin": origin, **more})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "cross_site")
+def test_no_page_of_a_site_is_welcome_by_default(client: httpx.Client) -> None:
+    for origin in FOREIGN:
+        answer = client.options("/v1/chat/completions", headers={"Origin": origin, **PREFLIGHT})
+        assert answer.status_code == 405
         assert not cors_headers(answer)
+        for more in ({}, {"Sec-Fetch-Site": "cross-site"}):
+            answer = client.post("/generate", json=GENERATE, headers={"Origin": origin, **more})
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "cross_site")
+            assert not cors_headers(answer)
 
 
 def test_programs_and_the_servers_own_page_are_no_other_origin(client: httpx.Client) -> None:
@@ -74,22 +74,20 @@ def test_programs_and_the_servers_own_page_are_no_other_origin(client: httpx.Cli
     assert "vary" not in client.post("/generate", json=GENERATE).headers
 
 
-@pytest.mark.parametrize("origin", LOCAL)
-@pytest.mark.parametrize("site", ["cross-site", "same-site", None])
-def test_pages_of_the_machine_itself_may_use_the_model_but_not_control(
-    client: httpx.Client, origin: str, site: str | None
-) -> None:
-    headers = {"Origin": origin, **({} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"})}
-    preflight = client.options("/v1/chat/completions", headers={**headers, **PREFLIGHT})
-    assert preflight.status_code == 204
-    assert preflight.headers["access-control-allow-origin"] == origin
-    for body in (GENERATE, {**GENERATE, "stream": True}):
-        answer = client.post("/generate", json=body, headers=headers)
-        assert answer.status_code == 200
-        assert answer.headers["access-control-allow-origin"] == origin
-    for method, path in (("GET", "/flush_cache"), ("POST", "/abort_request"), ("GET", "/playground/events")):
-        refusal = client.request(method, path, headers=headers)
-        assert (refusal.status_code, refusal.json()["error"]["code"]) == (403, "cross_site")
+def test_pages_of_the_machine_itself_may_use_the_model_but_not_control(client: httpx.Client) -> None:
+    for origin in LOCAL:
+        for site in ["cross-site", "same-site", None]:
+            headers = {"Origin": origin, **({} if site is None else {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": "cors"})}
+            preflight = client.options("/v1/chat/completions", headers={**headers, **PREFLIGHT})
+            assert preflight.status_code == 204
+            assert preflight.headers["access-control-allow-origin"] == origin
+            for body in (GENERATE, {**GENERATE, "stream": True}):
+                answer = client.post("/generate", json=body, headers=headers)
+                assert answer.status_code == 200
+                assert answer.headers["access-control-allow-origin"] == origin
+            for method, path in (("GET", "/flush_cache"), ("POST", "/abort_request"), ("GET", "/playground/events")):
+                refusal = client.request(method, path, headers=headers)
+                assert (refusal.status_code, refusal.json()["error"]["code"]) == (403, "cross_site")
 
 
 def test_on_this_machine_another_port_is_no_stranger_to_a_browser_but_to_control(client: httpx.Client) -> None:
@@ -99,20 +97,19 @@ def test_on_this_machine_another_port_is_no_stranger_to_a_browser_but_to_control
     assert client.get("/model_info", headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
-def test_pages_of_one_machine_are_foreign_to_another(host: str) -> None:
-    cross = CrossOrigin(ServerArgs(host=host))
-    assert not cross.is_open
-    for origin in LOCAL:
-        assert cross.is_foreign([(b"origin", origin.encode()), (b"host", b"192.0.2.1:30000")])
+def test_pages_of_one_machine_are_foreign_to_another() -> None:
+    for host in ["0.0.0.0", "::", "192.0.2.1", "example.org"]:
+        cross = CrossOrigin(ServerArgs(host=host))
+        assert not cross.is_open
+        for origin in LOCAL:
+            assert cross.is_foreign([(b"origin", origin.encode()), (b"host", b"192.0.2.1:30000")])
 
 
 REBOUND = {"Origin": "http://evil.example:30000", "Host": "evil.example:30000"}
 
 
-@pytest.mark.parametrize(
-    ("headers", "options", "status"),
-    [
+def test_a_name_that_comes_to_lead_here_makes_no_page_the_servers_own() -> None:
+    cases = [
         (REBOUND, {}, 403),
         ({**REBOUND, "Host": "evil.example", "Origin": "http://evil.example"}, {}, 403),
         ({**REBOUND, "X-Forwarded-Host": "evil.example:30000"}, {}, 403),
@@ -126,19 +123,16 @@ REBOUND = {"Origin": "http://evil.example:30000", "Host": "evil.example:30000"}
         (REBOUND, {"cors_allow_origins": "*"}, 200),
         (REBOUND, {"api_key": KEY}, 401),
         (REBOUND, {"host": "0.0.0.0"}, 200),
-    ],
-)
-def test_a_name_that_comes_to_lead_here_makes_no_page_the_servers_own(
-    headers: dict[str, str], options: dict[str, str], status: int
-) -> None:
-    gate = Gate(ServerArgs(**options))
-    sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-    if status == 200:
-        gate.check(Access.CLIENT, sent)
-        return
-    with pytest.raises(RequestFailed) as refused:
-        gate.check(Access.CLIENT, sent)
-    assert refused.value.status_code == status
+    ]
+    for headers, options, status in cases:
+        gate = Gate(ServerArgs(**options))
+        sent = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        if status == 200:
+            gate.check(Access.CLIENT, sent)
+            continue
+        with pytest.raises(RequestFailed) as refused:
+            gate.check(Access.CLIENT, sent)
+        assert refused.value.status_code == status
 
 
 def test_a_browser_is_told_which_pages_may_call_before_any_key_is_shown(friendly: httpx.Client) -> None:
@@ -155,14 +149,14 @@ def test_a_browser_is_told_which_pages_may_call_before_any_key_is_shown(friendly
         }
 
 
-@pytest.mark.parametrize("origin", [STRANGER, "null", "https://chat.example.org", f"{FRIEND}.evil.example", "*", ""])
-def test_other_pages_stay_out(friendly: httpx.Client, origin: str) -> None:
-    answer = friendly.options("/generate", headers={"Origin": origin, **PREFLIGHT})
-    assert answer.status_code == 405
-    assert not cors_headers(answer)
-    answer = friendly.get("/model_info", headers={"Origin": origin, "Authorization": f"Bearer {KEY}"})
-    assert not cors_headers(answer)
-    assert answer.headers["vary"] == "origin", "a cache must not give it to the friend"
+def test_other_pages_stay_out(friendly: httpx.Client) -> None:
+    for origin in [STRANGER, "null", "https://chat.example.org", f"{FRIEND}.evil.example", "*", ""]:
+        answer = friendly.options("/generate", headers={"Origin": origin, **PREFLIGHT})
+        assert answer.status_code == 405
+        assert not cors_headers(answer)
+        answer = friendly.get("/model_info", headers={"Origin": origin, "Authorization": f"Bearer {KEY}"})
+        assert not cors_headers(answer)
+        assert answer.headers["vary"] == "origin", "a cache must not give it to the friend"
 
 
 def test_answers_errors_and_streams_may_be_read(friendly: httpx.Client) -> None:
@@ -218,24 +212,19 @@ def test_a_key_is_as_good_as_a_welcome(friendly: httpx.Client) -> None:
     assert friendly.get("/model_info", headers=headers).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "value", [",", "https://", "example.org", "https://a.example/", "https://A.example", "*, https://a"]
-)
-def test_what_is_no_origin_is_refused_at_the_start(value: str) -> None:
-    with pytest.raises(ConfigError, match="cors_allow_origins must be origins"):
-        ServerArgs(cors_allow_origins=value)
+def test_what_is_no_origin_is_refused_at_the_start() -> None:
+    for value in [",", "https://", "example.org", "https://a.example/", "https://A.example", "*, https://a"]:
+        with pytest.raises(ConfigError, match="cors_allow_origins must be origins"):
+            ServerArgs(cors_allow_origins=value)
 
 
-@pytest.mark.parametrize(
-    "value", ["*", "http://localhost:3000", "https://a.example,http://[::1]:80", "app://obsidian.md"]
-)
-def test_origins_are_taken_as_browsers_write_them(value: str) -> None:
-    assert ServerArgs(cors_allow_origins=value).cors_allow_origins == value
+def test_origins_are_taken_as_browsers_write_them() -> None:
+    for value in ["*", "http://localhost:3000", "https://a.example,http://[::1]:80", "app://obsidian.md"]:
+        assert ServerArgs(cors_allow_origins=value).cors_allow_origins == value
 
 
-@pytest.mark.parametrize(
-    ("headers", "is_foreign"),
-    [
+def test_browsers_that_send_no_metadata_name_their_pages_all_the_same() -> None:
+    cases = [
         ({}, False),
         ({"origin": "http://127.0.0.1:30000", "host": "127.0.0.1:30000"}, False),
         ({"origin": "http://evil.example", "host": "127.0.0.1:30000"}, True),
@@ -243,10 +232,7 @@ def test_origins_are_taken_as_browsers_write_them(value: str) -> None:
         ({"origin": "https://chat.example", "host": "127.0.0.1:30000", "x-forwarded-host": "chat.example"}, False),
         ({"origin": "https://chat.example", "host": "127.0.0.1:30000", "sec-fetch-site": "same-origin"}, False),
         ({"origin": "https://allowed.example", "host": "127.0.0.1:30000"}, False),
-    ],
-)
-def test_browsers_that_send_no_metadata_name_their_pages_all_the_same(
-    headers: dict[str, str], is_foreign: bool
-) -> None:
-    cross = CrossOrigin(ServerArgs(cors_allow_origins="https://allowed.example"))
-    assert cross.is_foreign([(name.encode(), value.encode()) for name, value in headers.items()]) == is_foreign
+    ]
+    for headers, is_foreign in cases:
+        cross = CrossOrigin(ServerArgs(cors_allow_origins="https://allowed.example"))
+        assert cross.is_foreign([(name.encode(), value.encode()) for name, value in headers.items()]) == is_foreign

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from bough.entrypoints.http.errors import AnthropicErrors, OllamaErrors, OpenAIErrors
 from bough.errors import BadRequest, RequestFailed
 
 
-@pytest.mark.parametrize(
-    ("status", "kind"),
-    [
+def test_anthropic_has_a_word_for_every_status() -> None:
+    cases = [
         (400, "invalid_request_error"),
         (401, "authentication_error"),
         (403, "permission_error"),
@@ -25,11 +22,10 @@ from bough.errors import BadRequest, RequestFailed
         (500, "api_error"),
         (501, "api_error"),
         (503, "overloaded_error"),
-    ],
-)
-def test_anthropic_has_a_word_for_every_status(status: int, kind: str) -> None:
-    body = json.loads(AnthropicErrors().body(RequestFailed("no", status_code=status)))
-    assert body == {"type": "error", "error": {"type": kind, "message": "no"}}
+    ]
+    for status, kind in cases:
+        body = json.loads(AnthropicErrors().body(RequestFailed("no", status_code=status)))
+        assert body == {"type": "error", "error": {"type": kind, "message": "no"}}
 
 
 def test_the_others_have_one_form() -> None:

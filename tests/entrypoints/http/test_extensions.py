@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import httpx
-import pytest
 
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/completions": {"prompt": "Once upon a time", "max_tokens": 3},
@@ -20,31 +19,31 @@ def events_of(client: httpx.Client, path: str, body: dict[str, Any]) -> list[dic
         return [json.loads(line[6:]) for line in response.iter_lines() if line.startswith("data: {")]
 
 
-@pytest.mark.parametrize("path", BODIES)
-@pytest.mark.parametrize("n", [1, 3])
-def test_cached_tokens_are_told_whole_and_streamed(client: httpx.Client, path: str, n: int) -> None:
-    body = {**BODIES[path], "n": n, "return_cached_tokens_details": True}
-    answer = client.post(path, json=body).json()
-    details = answer["sglext"]["cached_tokens_details"]
-    expected = [{"device": answer["usage"]["prompt_tokens"] // 2 + sample, "host": 0} for sample in range(n)]
-    assert details == (expected[0] if n == 1 else expected)
-    events = events_of(client, path, {**body, "stream_options": {"include_usage": True}})
-    (told,) = [event for event in events if "sglext" in event]
-    assert told["choices"] == []
-    assert told["sglext"] == answer["sglext"]
-    assert events[-1]["usage"] == answer["usage"]
-    assert "sglext" not in client.post(path, json=BODIES[path]).json()
+def test_cached_tokens_are_told_whole_and_streamed(client: httpx.Client) -> None:
+    for path in BODIES:
+        for n in [1, 3]:
+            body = {**BODIES[path], "n": n, "return_cached_tokens_details": True}
+            answer = client.post(path, json=body).json()
+            details = answer["sglext"]["cached_tokens_details"]
+            expected = [{"device": answer["usage"]["prompt_tokens"] // 2 + sample, "host": 0} for sample in range(n)]
+            assert details == (expected[0] if n == 1 else expected)
+            events = events_of(client, path, {**body, "stream_options": {"include_usage": True}})
+            (told,) = [event for event in events if "sglext" in event]
+            assert told["choices"] == []
+            assert told["sglext"] == answer["sglext"]
+            assert events[-1]["usage"] == answer["usage"]
+            assert "sglext" not in client.post(path, json=BODIES[path]).json()
 
 
-@pytest.mark.parametrize("path", BODIES)
-def test_native_meta_info_of_every_choice(client: httpx.Client, path: str) -> None:
-    answer = client.post(path, json={**BODIES[path], "n": 2, "return_meta_info": True}).json()
-    for choice in answer["choices"]:
-        info = choice["meta_info"]
-        assert info["finish_reason"]["type"] == choice["finish_reason"]
-        assert info["completion_tokens"] == 3
-        assert info["prompt_tokens"] == answer["usage"]["prompt_tokens"]
-        assert info["e2e_latency"] > 0
-    refused = client.post(path, json={**BODIES[path], "stream": True, "return_meta_info": True})
-    assert refused.status_code == 400
-    assert refused.json()["error"]["param"] == "return_meta_info"
+def test_native_meta_info_of_every_choice(client: httpx.Client) -> None:
+    for path in BODIES:
+        answer = client.post(path, json={**BODIES[path], "n": 2, "return_meta_info": True}).json()
+        for choice in answer["choices"]:
+            info = choice["meta_info"]
+            assert info["finish_reason"]["type"] == choice["finish_reason"]
+            assert info["completion_tokens"] == 3
+            assert info["prompt_tokens"] == answer["usage"]["prompt_tokens"]
+            assert info["e2e_latency"] > 0
+        refused = client.post(path, json={**BODIES[path], "stream": True, "return_meta_info": True})
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"] == "return_meta_info"

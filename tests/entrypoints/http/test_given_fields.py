@@ -34,19 +34,19 @@ def client(server: RunningServer) -> Iterator[httpx.Client]:
         yield http
 
 
-@pytest.mark.parametrize(("path", "body"), [("/v1/chat/completions", CHAT), ("/v1/completions", COMPLETION)])
 def test_a_default_that_is_asked_for_goes_before_what_the_server_prefers(
-    server: RunningServer, client: httpx.Client, path: str, body: dict[str, Any]
+    server: RunningServer, client: httpx.Client
 ) -> None:
-    assert client.post(path, json=body).status_code == 200
-    params = server.engine.received[-1].sampling_params
-    assert (params.frequency_penalty, params.min_p, params.skip_special_tokens) == (0.7, 0.1, False)
-    assert params.max_new_tokens == 5
-    given = {"frequency_penalty": 0.0, "min_p": 0.0, "skip_special_tokens": True, "max_tokens": 16}
-    assert client.post(path, json={**body, **given}).status_code == 200
-    params = server.engine.received[-1].sampling_params
-    assert (params.frequency_penalty, params.min_p, params.skip_special_tokens) == (0.0, 0.0, True)
-    assert params.max_new_tokens == 16
+    for path, body in [("/v1/chat/completions", CHAT), ("/v1/completions", COMPLETION)]:
+        assert client.post(path, json=body).status_code == 200
+        params = server.engine.received[-1].sampling_params
+        assert (params.frequency_penalty, params.min_p, params.skip_special_tokens) == (0.7, 0.1, False)
+        assert params.max_new_tokens == 5
+        given = {"frequency_penalty": 0.0, "min_p": 0.0, "skip_special_tokens": True, "max_tokens": 16}
+        assert client.post(path, json={**body, **given}).status_code == 200
+        params = server.engine.received[-1].sampling_params
+        assert (params.frequency_penalty, params.min_p, params.skip_special_tokens) == (0.0, 0.0, True)
+        assert params.max_new_tokens == 16
 
 
 NEUTRAL = {
@@ -66,32 +66,28 @@ NEUTRAL = {
 }
 
 
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
+def test_what_vllm_clients_send_passes_where_it_asks_for_nothing(client: httpx.Client) -> None:
+    cases = [
         ("/v1/chat/completions", {**CHAT, "add_special_tokens": False}),
         ("/v1/completions", {**COMPLETION, "add_special_tokens": True}),
-    ],
-)
-def test_what_vllm_clients_send_passes_where_it_asks_for_nothing(
-    client: httpx.Client, path: str, body: dict[str, Any]
-) -> None:
-    neutral = {k: v for k, v in NEUTRAL.items() if k != "include_reasoning" or path != "/v1/completions"}
-    response = client.post(path, json={**body, **neutral})
-    assert response.status_code == 200, response.text
-    for name, value in {
-        "use_beam_search": True,
-        "length_penalty": 2.0,
-        "early_stopping": True,
-        "vllm_xargs": {"a": 1},
-        "kv_transfer_params": {"a": 1},
-        "structured_outputs": {"disable_any_whitespace": True},
-        "guided_whitespace_pattern": " ",
-    }.items():
-        refused = client.post(path, json={**body, name: value})
-        assert refused.status_code == 400
-        assert "not supported" in refused.json()["error"]["message"], name
-        assert refused.json()["error"]["param"].startswith(name)
+    ]
+    for path, body in cases:
+        neutral = {k: v for k, v in NEUTRAL.items() if k != "include_reasoning" or path != "/v1/completions"}
+        response = client.post(path, json={**body, **neutral})
+        assert response.status_code == 200, response.text
+        for name, value in {
+            "use_beam_search": True,
+            "length_penalty": 2.0,
+            "early_stopping": True,
+            "vllm_xargs": {"a": 1},
+            "kv_transfer_params": {"a": 1},
+            "structured_outputs": {"disable_any_whitespace": True},
+            "guided_whitespace_pattern": " ",
+        }.items():
+            refused = client.post(path, json={**body, name: value})
+            assert refused.status_code == 400
+            assert "not supported" in refused.json()["error"]["message"], name
+            assert refused.json()["error"]["param"].startswith(name)
 
 
 def test_tokens_by_their_numbers(server: RunningServer, client: httpx.Client) -> None:
@@ -151,17 +147,17 @@ def test_a_text_that_is_far_too_long_may_be_cut(client: httpx.Client) -> None:
         assert answer.json()["usage"]["prompt_tokens"] == 7
 
 
-@pytest.mark.parametrize("kept", [7, -1])
-def test_token_ids_that_are_far_too_many_may_be_cut(server: RunningServer, client: httpx.Client, kept: int) -> None:
-    ids = list(range(100, 200)) * 200
-    for path, body in (("/v1/completions", {"prompt": ids}), ("/v1/chat/completions", {**CHAT, "input_ids": ids})):
-        assert len(json.dumps(body)) > LARGE_BODY_BYTES
-        assert client.post(path, json=body).json()["error"]["code"] == "context_length_exceeded"
-        answer = client.post(path, json={**body, "truncate_prompt_tokens": kept, "max_tokens": 1})
-        assert answer.status_code == 200, answer.text
-        received = array("i", server.engine.received[-1].input_ids).tolist()
-        assert received == ids[-len(received) :]
-        assert len(received) == kept if kept > 0 else len(received) > 100
+def test_token_ids_that_are_far_too_many_may_be_cut(server: RunningServer, client: httpx.Client) -> None:
+    for kept in [7, -1]:
+        ids = list(range(100, 200)) * 200
+        for path, body in (("/v1/completions", {"prompt": ids}), ("/v1/chat/completions", {**CHAT, "input_ids": ids})):
+            assert len(json.dumps(body)) > LARGE_BODY_BYTES
+            assert client.post(path, json=body).json()["error"]["code"] == "context_length_exceeded"
+            answer = client.post(path, json={**body, "truncate_prompt_tokens": kept, "max_tokens": 1})
+            assert answer.status_code == 200, answer.text
+            received = array("i", server.engine.received[-1].input_ids).tolist()
+            assert received == ids[-len(received) :]
+            assert len(received) == kept if kept > 0 else len(received) > 100
 
 
 def test_special_tokens_around_a_text_may_be_left_out(
@@ -181,19 +177,17 @@ def test_special_tokens_around_a_text_may_be_left_out(
     assert given == [False, True]
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_routes_of_other_servers_say_so(client: httpx.Client) -> None:
+    cases = [
         *("/update_weights_from_ipc", "/load_lora_adapter", "/v1/systemone", "/v1/conversations"),
         *("/v1/responses/compact", "/v1/responses/input_tokens"),  # which might be read as ids
-    ],
-)
-def test_routes_of_other_servers_say_so(client: httpx.Client, path: str) -> None:
-    for response in (client.post(path, json={}), client.get(path)):
-        assert response.status_code == 404, "a client would try again after 501"
-        error = response.json()["error"]
-        assert path in error["message"]
-        assert error["code"] == "not_supported"
+    ]
+    for path in cases:
+        for response in (client.post(path, json={}), client.get(path)):
+            assert response.status_code == 404, "a client would try again after 501"
+            error = response.json()["error"]
+            assert path in error["message"]
+            assert error["code"] == "not_supported"
 
 
 def test_invocations_speak_the_dialect_of_what_is_invoked(tmp_path: Path) -> None:

@@ -200,21 +200,21 @@ def test_hostile_values_inside_fields(client: httpx.Client, path: str, spec: Bod
                 assert_harmless(client, path, body)
 
 
-@pytest.mark.parametrize("path", [path for path, _ in posts()])
-def test_hostile_bodies(client: httpx.Client, path: str) -> None:
-    for value in HOSTILE_VALUES.values():
-        assert_harmless(client, path, value)
-        assert_harmless(client, path, b'{"\\ud800":' + value + b"}")
-        assert_harmless(client, path, b'{"a":1} ' + value)
-    for encoding in ("utf-16", "utf-32", "utf-8-sig"):
-        assert_harmless(client, path, '{"prompt": "Hi", "text": "Hi"}'.encode(encoding))
+def test_hostile_bodies(client: httpx.Client) -> None:
+    for path in [path for path, _ in posts()]:
+        for value in HOSTILE_VALUES.values():
+            assert_harmless(client, path, value)
+            assert_harmless(client, path, b'{"\\ud800":' + value + b"}")
+            assert_harmless(client, path, b'{"a":1} ' + value)
+        for encoding in ("utf-16", "utf-32", "utf-8-sig"):
+            assert_harmless(client, path, '{"prompt": "Hi", "text": "Hi"}'.encode(encoding))
 
 
-@pytest.mark.parametrize("path", [path for path, _ in posts()])
-def test_hostile_headers(client: httpx.Client, path: str) -> None:
-    for kind in ("", "text/plain", "application/json; charset=utf-16", "a" * 3000, "application/json;;;=", "\xff"):
-        response = client.post(path, content=b"{}", headers={b"content-type": kind.encode("latin-1")})
-        assert response.status_code < 500
+def test_hostile_headers(client: httpx.Client) -> None:
+    for path in [path for path, _ in posts()]:
+        for kind in ("", "text/plain", "application/json; charset=utf-16", "a" * 3000, "application/json;;;=", "\xff"):
+            response = client.post(path, content=b"{}", headers={b"content-type": kind.encode("latin-1")})
+            assert response.status_code < 500
 
 
 @pytest.fixture(autouse=True)

@@ -33,9 +33,8 @@ def message_of(kind: Any, value: str) -> str:
     return raised.value.message
 
 
-@pytest.mark.parametrize(
-    ("kind", "value", "message"),
-    [
+def test_it_is_told_what_is_wanted_and_what_was_given() -> None:
+    cases = [
         (int, '"5"', 'x must be an integer, got "5"'),
         (int | None, "1.5", "x must be an integer or null, got 1.5"),
         (float, "true", "x must be a number, got true"),
@@ -66,31 +65,28 @@ def message_of(kind: Any, value: str) -> str:
         (list[dict[int, float]], '[{"a": 1}]', 'x[0].a: the name must be an integer, got "a"'),
         (list[Item], '[{"count": 1}, {}]', "x[1].count is required"),
         (int, "01", "x: not valid JSON: invalid number (byte 1)"),
-    ],
-)
-def test_it_is_told_what_is_wanted_and_what_was_given(kind: Any, value: str, message: str) -> None:
-    assert message_of(kind, value) == message
+    ]
+    for kind, value, message in cases:
+        assert message_of(kind, value) == message
 
 
 VERSIONS = ("0.19", "0.20", "0.21", "0.22")
 """Of msgspec, whose words were read."""
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
+def test_words_about_json_are_those_of_known_versions() -> None:
+    cases = [
         (b'{"a": ', TRUNCATED),
         (b"01", "invalid number (byte 1)"),
         (b'"\xff"', "it is not valid UTF-8"),
         (b"1e999", "a number is out of range"),
         (b"[" * 100_000, "nested too deeply"),
-    ],
-)
-def test_words_about_json_are_those_of_known_versions(text: bytes, words: str) -> None:
-    assert msgspec.__version__.startswith(VERSIONS), "look whether fault_in_json understands this one"
-    with pytest.raises(JSON_ERRORS) as raised:
-        msgspec.json.decode(text)
-    assert fault_in_json(raised.value) == words
+    ]
+    for text, words in cases:
+        assert msgspec.__version__.startswith(VERSIONS), "look whether fault_in_json understands this one"
+        with pytest.raises(JSON_ERRORS) as raised:
+            msgspec.json.decode(text)
+        assert fault_in_json(raised.value) == words
 
 
 def test_token_ids_in_a_large_body_are_spoken_of_alike() -> None:
@@ -101,9 +97,8 @@ def test_token_ids_in_a_large_body_are_spoken_of_alike() -> None:
     assert raised.value.message == 'an element of x must be an integer, got "a"'
 
 
-@pytest.mark.parametrize(
-    ("path", "body", "message"),
-    [
+def test_every_dialect_speaks_so(client: httpx.Client) -> None:
+    cases = [
         ("/v1/chat/completions", {"messages": "Hi"}, 'messages must be an array, got "Hi"'),
         ("/v1/messages", {"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
         ("/v1/responses", {"text": {"format": 5}}, "text.format must be an object or null, got 5"),
@@ -118,27 +113,26 @@ def test_token_ids_in_a_large_body_are_spoken_of_alike() -> None:
             },
             "response_format.json_schema must be an object, got an array",
         ),
-    ],
-)
-def test_every_dialect_speaks_so(client: httpx.Client, path: str, body: dict[str, Any], message: str) -> None:
-    response = client.post(path, json=body)
-    assert response.status_code == 400
-    error = response.json()["error"]
-    assert (error if isinstance(error, str) else error["message"]) == message
+    ]
+    for path, body, message in cases:
+        response = client.post(path, json=body)
+        assert response.status_code == 400
+        error = response.json()["error"]
+        assert (error if isinstance(error, str) else error["message"]) == message
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [(b'{"prompt": "Hi', "it ends too early"), (b'{"prompt": "Hi",}', "trailing comma in object (byte 16)")],
-)
-def test_what_is_not_json_is_said_in_few_words(client: httpx.Client, body: bytes, message: str) -> None:
-    response = client.post("/v1/completions", content=body, headers={"content-type": "application/json"})
-    assert response.json()["error"]["message"] == f"the request body is not valid JSON: {message}"
+def test_what_is_not_json_is_said_in_few_words(client: httpx.Client) -> None:
+    for body, message in [
+        (b'{"prompt": "Hi', "it ends too early"),
+        (b'{"prompt": "Hi",}', "trailing comma in object (byte 16)"),
+    ]:
+        response = client.post("/v1/completions", content=body, headers={"content-type": "application/json"})
+        assert response.json()["error"]["message"] == f"the request body is not valid JSON: {message}"
 
 
-@pytest.mark.parametrize("name", ["q" * 30_000, "q - at `$." + "y" * 30_000, "q - at `key` in `$." + "y" * 30_000])
-@pytest.mark.parametrize("kind", [Strict, list[Strict], dict[str, Strict]])
-def test_names_of_clients_are_cut_off(kind: Any, name: str) -> None:
-    value = {Strict: {name: 1}, list[Strict]: [{name: 1}], dict[str, Strict]: {"a": {name: 1}}}[kind]
-    assert len(message_of(kind, json.dumps(value))) < 200
-    assert len(wrong_field("x", value, kind).message) < 300
+def test_names_of_clients_are_cut_off() -> None:
+    for name in ["q" * 30_000, "q - at `$." + "y" * 30_000, "q - at `key` in `$." + "y" * 30_000]:
+        for kind in [Strict, list[Strict], dict[str, Strict]]:
+            value = {Strict: {name: 1}, list[Strict]: [{name: 1}], dict[str, Strict]: {"a": {name: 1}}}[kind]
+            assert len(message_of(kind, json.dumps(value))) < 200
+            assert len(wrong_field("x", value, kind).message) < 300

@@ -192,9 +192,8 @@ def test_history_of_other_programs_makes_the_prompt_that_is_meant(
     assert tokenized.status_code == 200, tokenized.text
 
 
-@pytest.mark.parametrize(
-    ("message", "param"),
-    [
+def test_what_cannot_be_read_in_history_is_refused_by_name(client: httpx.Client) -> None:
+    cases = [
         ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}, "messages[1].content[0]"),
         ({"role": "tool", "content": [{"type": "image", "data": "x"}]}, "messages[1].content[0]"),
         ({"role": "user", "content": "a", "images": ["aGk="]}, "messages[1].images"),
@@ -208,14 +207,11 @@ def test_history_of_other_programs_makes_the_prompt_that_is_meant(
         ({"role": "user", "content": {"text": "a"}}, "messages[1].content"),
         ({"content": "a", "rol": "user"}, "messages[1].role"),
         ({"role": "robot", "content": "a"}, "messages[1].role"),
-    ],
-)
-def test_what_cannot_be_read_in_history_is_refused_by_name(
-    client: httpx.Client, message: dict[str, Any], param: str
-) -> None:
-    answer = post(client, USER, message)
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"].startswith(param)
+    ]
+    for message, param in cases:
+        answer = post(client, USER, message)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"].startswith(param)
 
 
 def test_roles_are_compared_without_regard_to_case(client: httpx.Client) -> None:
@@ -236,10 +232,10 @@ def test_tool_calls_and_their_results_are_part_of_a_conversation(client: httpx.C
     )
 
 
-@pytest.mark.parametrize("first", [{}, {"reasoning_content": None}])
-def test_thoughts_may_be_called_reasoning(first: dict[str, None]) -> None:
-    [message] = tidy_messages([{"role": "assistant", "content": "4.", **first, "reasoning": "Easy."}], None)
-    assert message == {"role": "assistant", "content": "4.", "reasoning_content": "Easy."}
+def test_thoughts_may_be_called_reasoning() -> None:
+    for first in [{}, {"reasoning_content": None}]:
+        [message] = tidy_messages([{"role": "assistant", "content": "4.", **first, "reasoning": "Easy."}], None)
+        assert message == {"role": "assistant", "content": "4.", "reasoning_content": "Easy."}
 
 
 BY_ID = """{%- for m in messages %}{%- if m.role == 'user' %}{{ m.content }}{%- endif %}
@@ -281,17 +277,15 @@ def test_results_without_ids_are_of_the_calls_before_them(
         assert prompt_of(server) == f"Hi{shown}"
 
 
-@pytest.mark.parametrize(
-    ("message", "param"),
-    [
+def test_malformed_tool_messages_are_refused_by_name(client: httpx.Client) -> None:
+    cases = [
         ({"role": "user", "content": "a", "tool_calls": [{"function": {"name": "f"}}]}, "messages[1].tool_calls"),
         ({"role": "assistant", "tool_calls": [{"id": "x"}]}, "messages[0].tool_calls[0].function"),
         ({"role": "tool"}, "messages[1].content"),
-    ],
-)
-def test_malformed_tool_messages_are_refused_by_name(client: httpx.Client, message: dict[str, Any], param: str) -> None:
-    error = post(client, USER, message).json()["error"]
-    assert error["param"] in (param, param.replace("[0]", "[1]", 1))
+    ]
+    for message, param in cases:
+        error = post(client, USER, message).json()["error"]
+        assert error["param"] in (param, param.replace("[0]", "[1]", 1))
 
 
 def test_a_role_that_the_template_does_not_know_becomes_system(client: httpx.Client, server: RunningServer) -> None:
@@ -299,21 +293,21 @@ def test_a_role_that_the_template_does_not_know_becomes_system(client: httpx.Cli
     assert prompt_of(server).startswith("<|im_start|>system\nBe kind.")
 
 
-@pytest.mark.parametrize("message", [{"role": "user", "content": None}, {"role": "system"}])
-def test_content_is_required_but_from_the_assistant(client: httpx.Client, message: dict[str, Any]) -> None:
-    response = post(client, USER, message)
-    assert response.status_code == 400
-    assert response.json()["error"]["param"] == "messages[1].content"
+def test_content_is_required_but_from_the_assistant(client: httpx.Client) -> None:
+    for message in [{"role": "user", "content": None}, {"role": "system"}]:
+        response = post(client, USER, message)
+        assert response.status_code == 400
+        assert response.json()["error"]["param"] == "messages[1].content"
 
 
-@pytest.mark.parametrize("kind", ["image_url", "input_audio", "video_url", "file"])
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
-def test_parts_that_are_no_text_are_refused_in_clear_words(client: httpx.Client, kind: str, path: str) -> None:
-    part = {"type": kind, kind: {"url": "https://example.org/x"}}
-    response = client.post(path, json={"messages": [USER, {"role": "user", "content": [part]}]})
-    error = response.json()["error"]
-    assert (response.status_code, error["param"]) == (400, "messages[1].content[0]")
-    assert f"reads text only, not {kind!r}" in error["message"]
+def test_parts_that_are_no_text_are_refused_in_clear_words(client: httpx.Client) -> None:
+    for kind in ["image_url", "input_audio", "video_url", "file"]:
+        for path in ["/v1/chat/completions", "/tokenize"]:
+            part = {"type": kind, kind: {"url": "https://example.org/x"}}
+            response = client.post(path, json={"messages": [USER, {"role": "user", "content": [part]}]})
+            error = response.json()["error"]
+            assert (response.status_code, error["param"]) == (400, "messages[1].content[0]")
+            assert f"reads text only, not {kind!r}" in error["message"]
 
 
 def test_parts_that_are_text_in_other_words(client: httpx.Client, server: RunningServer) -> None:
@@ -328,12 +322,10 @@ def test_parts_that_are_text_in_other_words(client: httpx.Client, server: Runnin
     assert refused.json()["error"]["param"] == "messages[0].content"
 
 
-@pytest.mark.parametrize("role", ["developer", "root", "latest_reminder"])
-def test_roles_that_speak_for_the_application_become_system(
-    client: httpx.Client, server: RunningServer, role: str
-) -> None:
-    assert post(client, {"role": role, "content": "Be kind."}, USER).status_code == 200
-    assert prompt_of(server).startswith("<|im_start|>system\nBe kind.")
+def test_roles_that_speak_for_the_application_become_system(client: httpx.Client, server: RunningServer) -> None:
+    for role in ["developer", "root", "latest_reminder"]:
+        assert post(client, {"role": role, "content": "Be kind."}, USER).status_code == 200
+        assert prompt_of(server).startswith("<|im_start|>system\nBe kind.")
 
 
 def test_a_prefix_is_gone_on_with(client: httpx.Client, server: RunningServer) -> None:
@@ -405,39 +397,41 @@ class TestLongConversations:
         assert '"arguments": {}' in prompt_of(server)
 
 
-@pytest.mark.parametrize("mode", ["auto", "required"])
-def test_allowed_tools(client: httpx.Client, server: RunningServer, mode: str) -> None:
-    tools = [{"type": "function", "function": {"name": name}} for name in ("first", "second")]
-    allowed = [{"type": "function", "function": {"name": "second"}}]
-    choice = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
-    assert post(client, USER, tools=tools, tool_choice=choice).status_code == 200
-    tag = server.engine.received[-1].sampling_params.structural_tag
-    assert (tag is not None) == (mode == "required")
-    assert json.dumps("first") not in json.dumps(json.loads(tag or "{}")).replace("\\", "")
-    allowed[0]["function"]["name"] = "third"  # type: ignore[index]
-    assert post(client, USER, tools=tools, tool_choice=choice).json()["error"]["param"] == "tool_choice"
+def test_allowed_tools(client: httpx.Client, server: RunningServer) -> None:
+    for mode in ["auto", "required"]:
+        tools = [{"type": "function", "function": {"name": name}} for name in ("first", "second")]
+        allowed = [{"type": "function", "function": {"name": "second"}}]
+        choice = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": allowed}}
+        assert post(client, USER, tools=tools, tool_choice=choice).status_code == 200
+        tag = server.engine.received[-1].sampling_params.structural_tag
+        assert (tag is not None) == (mode == "required")
+        assert json.dumps("first") not in json.dumps(json.loads(tag or "{}")).replace("\\", "")
+        allowed[0]["function"]["name"] = "third"  # type: ignore[index]
+        assert post(client, USER, tools=tools, tool_choice=choice).json()["error"]["param"] == "tool_choice"
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
+def test_what_is_wrong_with_a_grammar_is_told_in_the_words_of_the_client(
+    client: httpx.Client, server: RunningServer
+) -> None:
+    cases = [
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"guided_regex": "a"}, "guided_regex"),
         ({"tools": [{"type": "function", "function": {"name": "f", "strict": True}}]}, "tools"),
         ({"tools": [{"type": "function", "function": {"name": "f"}}], "tool_choice": "required"}, "tools"),
-    ],
-)
-@pytest.mark.parametrize("stream", [False, True])
-def test_what_is_wrong_with_a_grammar_is_told_in_the_words_of_the_client(
-    client: httpx.Client, server: RunningServer, fields: dict[str, Any], param: str, *, stream: bool
-) -> None:
-    for kind in ("structural_tag", "json_schema", "regex"):
-        message = f"{kind}: far too deep"
-        server.engine.refusal = FinishReason(
-            "abort", message=message, status_code=400, param=kind, code="invalid_grammar"
-        )
-        error = post(client, USER, stream=stream, **fields).json()["error"]
-        assert (error["param"], error["message"], error["code"]) == (param, f"{param}: far too deep", "invalid_grammar")
-    if "tools" not in fields:
-        body = {"prompt": "Hi", "stream": stream, **fields}
-        assert client.post("/v1/completions", json=body).json()["error"]["param"] == param
+    ]
+    for fields, param in cases:
+        for stream in [False, True]:
+            for kind in ("structural_tag", "json_schema", "regex"):
+                message = f"{kind}: far too deep"
+                server.engine.refusal = FinishReason(
+                    "abort", message=message, status_code=400, param=kind, code="invalid_grammar"
+                )
+                error = post(client, USER, stream=stream, **fields).json()["error"]
+                assert (error["param"], error["message"], error["code"]) == (
+                    param,
+                    f"{param}: far too deep",
+                    "invalid_grammar",
+                )
+            if "tools" not in fields:
+                body = {"prompt": "Hi", "stream": stream, **fields}
+                assert client.post("/v1/completions", json=body).json()["error"]["param"] == param

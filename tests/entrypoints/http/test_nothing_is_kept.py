@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
-import pytest
 
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.http.routes import ROUTES
@@ -68,36 +67,32 @@ def test_requests_of_all_kinds_leave_no_memory_allocated(server: RunningServer, 
 PAGE = b"GET /health HTTP/1.1\r\nhost: x\r\n\r\n"
 
 
-@pytest.mark.parametrize("resets", [False, True])
-@pytest.mark.parametrize("sent", [b"", PAGE[:20], PAGE, PAGE + PAGE[:20]])
-def test_connection_of_a_client_that_has_left_is_forgotten_at_once(
-    server: RunningServer, sent: bytes, resets: bool
-) -> None:
-    connections: set[Any] = server.server.server_state.connections
-    others = server.run(connections.copy)
-    with server.connect() as client:
-        client.sendall(sent)
-        server.wait_until(lambda: connections - others)
-        if sent.startswith(PAGE):
-            assert client.recv(4096).startswith(b"HTTP/1.1 200")
-        (protocol,) = server.run(lambda: [weakref.ref(each) for each in connections - others])
-        if resets:
-            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+def test_connection_of_a_client_that_has_left_is_forgotten_at_once(server: RunningServer) -> None:
+    for resets in [False, True]:
+        for sent in [b"", PAGE[:20], PAGE, PAGE + PAGE[:20]]:
+            connections: set[Any] = server.server.server_state.connections
+            others = server.run(connections.copy)
+            with server.connect() as client:
+                client.sendall(sent)
+                server.wait_until(lambda: connections - others)
+                if sent.startswith(PAGE):
+                    assert client.recv(4096).startswith(b"HTTP/1.1 200")
+                (protocol,) = server.run(lambda: [weakref.ref(each) for each in connections - others])
+                if resets:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
-    def is_forgotten() -> bool:
-        gc.collect()
-        return protocol() is None
+            def is_forgotten() -> bool:
+                gc.collect()
+                return protocol() is None
 
-    server.wait_until(is_forgotten)
+            server.wait_until(is_forgotten)
 
 
 SAID = {"messages": [{"role": "user", "content": "Hi"}]}
 
 
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
+def test_a_body_is_not_kept_while_it_is_answered(server: RunningServer, client: httpx.Client) -> None:
+    cases = [
         ("/generate", {"text": ["Hi"], "sampling_params": {"max_new_tokens": 3}}),
         ("/v1/completions", {"prompt": ["Hi"], "max_tokens": 3, "logprobs": 1}),
         ("/v1/chat/completions", {**SAID, "max_tokens": 3, "n": 2}),
@@ -105,18 +100,16 @@ SAID = {"messages": [{"role": "user", "content": "Hi"}]}
         ("/v1/responses", {"input": "Hi", "max_output_tokens": 3, "top_logprobs": 1}),
         ("/api/chat", {**SAID, "model": "m", "options": {"num_predict": 3}}),
         ("/api/generate", {"prompt": "Hi", "model": "m", "options": {"num_predict": 3}}),
-    ],
-)
-def test_a_body_is_not_kept_while_it_is_answered(
-    server: RunningServer, client: httpx.Client, path: str, body: dict[str, Any], *, stream: bool
-) -> None:
-    kinds = (ChatJob, *{info.body.model for info in ROUTES if info.body is not None})
-    server.run(server.engine.gate.clear)
-    with ThreadPoolExecutor(1) as pool:
-        answer = pool.submit(client.post, path, json={**body, "stream": stream})
-        server.wait_until(lambda: server.engine.running)
-        gc.collect()
-        kept = server.run(lambda: [type(each) for each in gc.get_objects() if isinstance(each, kinds)])
-        server.run(server.engine.gate.set)
-        assert answer.result().status_code == 200
-    assert kept == []
+    ]
+    for stream in [False, True]:
+        for path, body in cases:
+            kinds = (ChatJob, *{info.body.model for info in ROUTES if info.body is not None})
+            server.run(server.engine.gate.clear)
+            with ThreadPoolExecutor(1) as pool:
+                answer = pool.submit(client.post, path, json={**body, "stream": stream})
+                server.wait_until(lambda: server.engine.running)
+                gc.collect()
+                kept = server.run(lambda: [type(each) for each in gc.get_objects() if isinstance(each, kinds)])
+                server.run(server.engine.gate.set)
+                assert answer.result().status_code == 200
+            assert kept == []

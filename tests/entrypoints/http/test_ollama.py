@@ -98,21 +98,19 @@ def test_stream_equals_whole(http: httpx.Client, thinker: RunningServer, says: s
         assert comparable(assembled(read_lines(http, "/api/generate", body))) == comparable(whole)
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
+def test_arguments_are_always_an_object() -> None:
+    cases = [
         ("", {}),
         ('{"a": 1}', {"a": 1}),
         *((each, {"_unparsed": each}) for each in ("[1]", '"a"', "5", "null", '{"a": ')),
-    ],
-)
-def test_arguments_are_always_an_object(text: str, shown: dict[str, Any]) -> None:
-    writer = OllamaWriter("m", is_chat=True, names=None, top_logprobs=0, skip_special_tokens=True, started=0.0)
-    events = [ToolCallStart(0, "c", "f"), ToolCallArguments(0, text), Content("!")]
-    delta: Any = SimpleNamespace(events=events)
-    first, _ = map(json.loads, writer.plain_lines(delta).splitlines())
-    [call] = first["message"]["tool_calls"]
-    assert call["function"]["arguments"] == shown
+    ]
+    for text, shown in cases:
+        writer = OllamaWriter("m", is_chat=True, names=None, top_logprobs=0, skip_special_tokens=True, started=0.0)
+        events = [ToolCallStart(0, "c", "f"), ToolCallArguments(0, text), Content("!")]
+        delta: Any = SimpleNamespace(events=events)
+        first, _ = map(json.loads, writer.plain_lines(delta).splitlines())
+        [call] = first["message"]["tool_calls"]
+        assert call["function"]["arguments"] == shown
 
 
 def test_durations_are_never_negative() -> None:
@@ -181,13 +179,13 @@ def test_options_reach_the_engine(http: httpx.Client, thinker: RunningServer) ->
     assert (params.repetition_penalty, params.presence_penalty, params.frequency_penalty) == (1.1, 0.2, 0.3)
 
 
-@pytest.mark.parametrize("format_", ["json", {"type": "object", "properties": {"a": {"type": "integer"}}}])
-def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServer, format_: Any) -> None:
-    body = {"model": "m", "messages": [USER], "format": format_, "stream": False, "think": False}
-    assert http.post("/api/chat", json=body).status_code == 200
-    tag = json.loads(thinker.engine.received[-1].sampling_params.structural_tag or "")
-    schema = {"type": "object"} if format_ == "json" else format_
-    assert {"type": "json_schema", "json_schema": schema} in tag["format"]["elements"]
+def test_a_format_constrains_the_answer(http: httpx.Client, thinker: RunningServer) -> None:
+    for format_ in ["json", {"type": "object", "properties": {"a": {"type": "integer"}}}]:
+        body = {"model": "m", "messages": [USER], "format": format_, "stream": False, "think": False}
+        assert http.post("/api/chat", json=body).status_code == 200
+        tag = json.loads(thinker.engine.received[-1].sampling_params.structural_tag or "")
+        schema = {"type": "object"} if format_ == "json" else format_
+        assert {"type": "json_schema", "json_schema": schema} in tag["format"]["elements"]
 
 
 def test_a_raw_prompt_is_taken_as_it_is(http: httpx.Client, thinker: RunningServer) -> None:
@@ -222,9 +220,8 @@ EVERY_OPTION = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("options", "ignored"),
-    [
+def test_options_that_do_not_work_are_ignored_and_named(http: httpx.Client) -> None:
+    cases = [
         (EVERY_OPTION, {"typical_p", "mirostat", "mirostat_tau", "mirostat_eta", "tfs_z"}),
         ({"rope_frequency_base": 10000, "num_gqa": 1, "draft_num_predict": 4}, None),
         ({"mirostat": False, "warmth": "high", "a b": []}, {"mirostat", "warmth", "ab"}),
@@ -232,23 +229,21 @@ EVERY_OPTION = {
         ({"mirostat": 0, "tfs_z": 1.0, "typical_p": 1, "penalize_newline": True, "repeat_last_n": 64}, set()),
         ({f"option_{number}": 1 for number in range(5000)}, {f"option_{number}" for number in range(16)}),
         ({"x" * 100_000: 1}, {"x" * 56}),
-    ],
-)
-@pytest.mark.parametrize("path", ["/api/chat", "/api/generate"])
-def test_options_that_do_not_work_are_ignored_and_named(
-    http: httpx.Client, path: str, options: dict[str, Any], ignored: set[str] | None
-) -> None:
-    prompt: dict[str, Any] = {"messages": [USER]} if path == "/api/chat" else {"prompt": "Hi"}
-    answer = http.post(path, json={"model": "m", "stream": False, "options": {"num_predict": 2, **options}, **prompt})
-    assert answer.status_code == 200, answer.text
-    named = answer.headers.get("x-bough-ignored-fields", "")
-    expected = set(options) if ignored is None else ignored
-    assert set(named.split(", ")) - {""} == {f"options.{name}" for name in expected}
+    ]
+    for options, ignored in cases:
+        for path in ["/api/chat", "/api/generate"]:
+            prompt: dict[str, Any] = {"messages": [USER]} if path == "/api/chat" else {"prompt": "Hi"}
+            answer = http.post(
+                path, json={"model": "m", "stream": False, "options": {"num_predict": 2, **options}, **prompt}
+            )
+            assert answer.status_code == 200, answer.text
+            named = answer.headers.get("x-bough-ignored-fields", "")
+            expected = set(options) if ignored is None else ignored
+            assert set(named.split(", ")) - {""} == {f"options.{name}" for name in expected}
 
 
-@pytest.mark.parametrize(
-    ("options", "engine"),
-    [
+def test_values_of_options_may_have_loose_types(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         ({"num_predict": -1}, {"max_new_tokens": None}),
         ({"num_predict": -2}, {"max_new_tokens": None}),
         ({"num_predict": -7.0}, {"max_new_tokens": None}),
@@ -272,24 +267,20 @@ def test_options_that_do_not_work_are_ignored_and_named(
         ({"stop": "x"}, {"stop": ("x",)}),
         ({"stop": []}, {"stop": ()}),
         ({}, {"temperature": 0.8, "top_k": 40, "top_p": 0.95, "min_p": 0.05}),
-    ],
-)
-def test_values_of_options_may_have_loose_types(
-    http: httpx.Client, thinker: RunningServer, options: dict[str, Any], engine: dict[str, Any]
-) -> None:
-    thinker.engine.says = "Hm."
-    answer = http.post("/api/chat", json={"model": "m", "stream": False, "options": options, "messages": [USER]})
-    assert answer.status_code == 200, answer.text
-    params = thinker.engine.received[-1].sampling_params
-    limit = thinker.context_len
-    for name, value in engine.items():
-        given = getattr(params, name)
-        assert given == value or (name == "max_new_tokens" and value is None and given > limit // 2)
+    ]
+    for options, engine in cases:
+        thinker.engine.says = "Hm."
+        answer = http.post("/api/chat", json={"model": "m", "stream": False, "options": options, "messages": [USER]})
+        assert answer.status_code == 200, answer.text
+        params = thinker.engine.received[-1].sampling_params
+        limit = thinker.context_len
+        for name, value in engine.items():
+            given = getattr(params, name)
+            assert given == value or (name == "max_new_tokens" and value is None and given > limit // 2)
 
 
-@pytest.mark.parametrize(
-    ("path", "fields"),
-    [
+def test_forms_of_fields(http: httpx.Client) -> None:
+    cases = [
         ("/api/chat", {"messages": [{"role": "user"}], "think": True, "format": "", "keep_alive": "5m"}),
         ("/api/chat", {"messages": [{**USER, "images": []}], "think": "max", "keep_alive": -1, "tools": []}),
         ("/api/chat", {"messages": [{**USER, "images": None, "newer": 1}], "keep_alive": 0, "format": None}),
@@ -301,12 +292,11 @@ def test_values_of_options_may_have_loose_types(
         ("/api/generate", {"prompt": "Hi", "suffix": "", "system": "", "template": "", "context": [], "raw": False}),
         ("/api/generate", {"prompt": "Hi", "images": [], "keep_alive": "-1s", "think": "low", "format": "json"}),
         ("/api/generate", {"prompt": "Hi", "images": None, "context": None, "template": None, "options": None}),
-    ],
-)
-def test_forms_of_fields(http: httpx.Client, path: str, fields: dict[str, Any]) -> None:
-    answer = http.post(path, json={"model": "m", "stream": False, "options": {"num_predict": 2}, **fields})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["done"] is True
+    ]
+    for path, fields in cases:
+        answer = http.post(path, json={"model": "m", "stream": False, "options": {"num_predict": 2}, **fields})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["done"] is True
 
 
 def test_options_are_checked_where_fields_are(tmp_path: Path) -> None:
@@ -317,9 +307,8 @@ def test_options_are_checked_where_fields_are(tmp_path: Path) -> None:
             assert (refused.status_code, f"options.{name}" in refused.json()["error"]) == (400, True)
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
+def test_bad_requests_are_refused_by_name(http: httpx.Client) -> None:
+    cases = [
         ({"options": {"top_k": False}}, "options.top_k"),
         ({"options": {"top_k": "40"}}, "options.top_k"),
         ({"options": {"num_predict": True}}, "options.num_predict"),
@@ -332,12 +321,11 @@ def test_options_are_checked_where_fields_are(tmp_path: Path) -> None:
         ({"messages": [{**USER, "images": ["a"]}]}, "messages[0].images: this model reads text only"),
         ({"tools": [{"type": "function"}]}, "tools[0].function"),
         ({"think": "much"}, "think must be one of low, medium, high, max, got"),
-    ],
-)
-def test_bad_requests_are_refused_by_name(http: httpx.Client, fields: dict[str, Any], param: str) -> None:
-    response = http.post("/api/chat", json={"model": "m", "messages": [USER], **fields})
-    assert response.status_code == 400, response.text
-    assert param in response.json()["error"]
+    ]
+    for fields, param in cases:
+        response = http.post("/api/chat", json={"model": "m", "messages": [USER], **fields})
+        assert response.status_code == 400, response.text
+        assert param in response.json()["error"]
 
 
 def test_gaps_are_filled_by_models_that_have_the_tokens(http: httpx.Client, tmp_path: Path) -> None:
@@ -376,15 +364,13 @@ def test_quantization_is_shown(tmp_path: Path) -> None:
         assert model.details.quantization_level == "int8"
 
 
-@pytest.mark.parametrize(
-    "named", [{"model": "m", "name": ""}, {"model": "", "name": "m"}, {"name": "m"}, {"model": "m"}]
-)
-def test_a_model_is_shown_by_either_name_or_both(http: httpx.Client, named: dict[str, str]) -> None:
-    """Clients in Go send all of their fields."""
-    fields = {"system": "", "template": "", "verbose": False, "options": None}
-    answer = http.post("/api/show", json={**fields, **named})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["details"]["family"] == "qwen3"
+def test_a_model_is_shown_by_either_name_or_both(http: httpx.Client) -> None:
+    for named in [{"model": "m", "name": ""}, {"model": "", "name": "m"}, {"name": "m"}, {"model": "m"}]:
+        """Clients in Go send all of their fields."""
+        fields = {"system": "", "template": "", "verbose": False, "options": None}
+        answer = http.post("/api/show", json={**fields, **named})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["details"]["family"] == "qwen3"
 
 
 def test_the_number_of_parameters_is_shown(tmp_path: Path) -> None:

@@ -126,10 +126,8 @@ def test_final_message_can_be_continued(api: openai.OpenAI, server: RunningServe
     assert prompt_of(server).endswith("assistant\nOnce upon")
 
 
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/tokenize"])
-@pytest.mark.parametrize(
-    ("last", "fields", "param"),
-    [
+def test_only_an_open_message_of_the_assistant_is_continued(client: httpx.Client) -> None:
+    cases = [
         ({"role": "user", "content": "a"}, {"continue_final_message": True}, "continue_final_message"),
         ({"role": "user", "content": "a", "prefix": True}, {}, "messages[0].prefix"),
         (
@@ -137,14 +135,12 @@ def test_final_message_can_be_continued(api: openai.OpenAI, server: RunningServe
             {"continue_final_message": True, "add_generation_prompt": True},
             "add_generation_prompt",
         ),
-    ],
-)
-def test_only_an_open_message_of_the_assistant_is_continued(
-    client: httpx.Client, path: str, last: dict[str, Any], fields: dict[str, Any], param: str
-) -> None:
-    refused = client.post(path, json={"messages": [last], **fields})
-    assert refused.status_code == 400
-    assert refused.json()["error"]["param"] == param
+    ]
+    for path in ["/v1/chat/completions", "/tokenize"]:
+        for last, fields, param in cases:
+            refused = client.post(path, json={"messages": [last], **fields})
+            assert refused.status_code == 400
+            assert refused.json()["error"]["param"] == param
 
 
 def test_template_variables_reach_the_template(api: openai.OpenAI, server: RunningServer) -> None:

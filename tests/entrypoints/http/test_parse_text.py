@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import httpx
-import pytest
 
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ToolUse
@@ -51,21 +49,19 @@ def test_without_a_parser_calls_are_read_as_chat_reads_them(client: httpx.Client
     assert [call["name"] for call in answer.json()["calls"]] == ["get_weather"]
 
 
-@pytest.mark.parametrize(
-    ("change", "param"),
-    [
+def test_what_is_wrong_is_named(client: httpx.Client) -> None:
+    cases = [
         ({"tool_call_parser": "nobody"}, "tool_call_parser"),
         ({"tools": [{"type": "function"}]}, "tools[0].function"),
         ({"tools": [TOOLS[0], {"type": "function", "function": {"name": "a b"}}]}, "tools[1].function.name"),
         ({"tools": [TOOLS[0], TOOLS[0]]}, "tools[1].function.name"),
         ({"tools": "none"}, "tools"),
         ({"text": 5}, "text"),
-    ],
-)
-def test_what_is_wrong_is_named(client: httpx.Client, change: dict[str, Any], param: str) -> None:
-    answer = client.post("/parse_function_call", json={"text": TEXT, "tools": TOOLS, **change})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"] == param
+    ]
+    for change, param in cases:
+        answer = client.post("/parse_function_call", json={"text": TEXT, "tools": TOOLS, **change})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == param
 
 
 def test_thoughts_are_separated(client: httpx.Client) -> None:
@@ -91,11 +87,11 @@ def test_escapes_in_what_a_model_wrote_never_break_the_answer(client: httpx.Clie
     assert json.loads(call["parameters"]) == {"city": "😀 \ufffd"}
 
 
-@pytest.mark.parametrize("path", ["/parse_function_call", "/separate_reasoning"])
-@pytest.mark.parametrize("padding", [0, 100_000])
-def test_half_a_character_is_refused(client: httpx.Client, path: str, padding: int) -> None:
-    text = "a" * padding + r"\ud83d x"
-    body = f'{{"text": "{text}", "tools": [{json.dumps(TOOLS[0])}], "tool_call_parser": "hermes"}}'
-    if path == "/separate_reasoning":
-        body = f'{{"text": "{text}", "reasoning_parser": "qwen3"}}'
-    assert client.post(path, content=body, headers={"content-type": "application/json"}).status_code == 400
+def test_half_a_character_is_refused(client: httpx.Client) -> None:
+    for path in ["/parse_function_call", "/separate_reasoning"]:
+        for padding in [0, 100_000]:
+            text = "a" * padding + r"\ud83d x"
+            body = f'{{"text": "{text}", "tools": [{json.dumps(TOOLS[0])}], "tool_call_parser": "hermes"}}'
+            if path == "/separate_reasoning":
+                body = f'{{"text": "{text}", "reasoning_parser": "qwen3"}}'
+            assert client.post(path, content=body, headers={"content-type": "application/json"}).status_code == 400

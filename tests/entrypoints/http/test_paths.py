@@ -36,9 +36,8 @@ def test_slashes_too_many_change_nothing(client: httpx.Client, info: Any) -> Non
         assert (answer.status_code, set(answer.headers)) == (usual.status_code, set(usual.headers)), spelt
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"),
-    [
+def test_the_right_path_is_named(client: httpx.Client) -> None:
+    cases = [
         ("/chat/completions", "/v1/chat/completions"),
         ("/completions/", "/v1/completions"),
         ("/models", "/v1/models"),
@@ -52,25 +51,30 @@ def test_slashes_too_many_change_nothing(client: httpx.Client, info: Any) -> Non
         ("/v1/generate", "/generate"),
         ("/v1/chat/completion", "/v1/chat/completions"),
         ("/serverinfo", "/server_info"),
-    ],
-)
-def test_the_right_path_is_named(client: httpx.Client, wrong: str, right: str) -> None:
-    for method in ("GET", "POST"):
-        answer = client.request(method, wrong)
+    ]
+    for wrong, right in cases:
+        for method in ("GET", "POST"):
+            answer = client.request(method, wrong)
+            assert answer.status_code == 404
+            error = answer.json()["error"]
+            assert f"{right}?" in (error if isinstance(error, str) else error["message"])
+
+
+def test_no_path_is_named_where_none_resembles(client: httpx.Client) -> None:
+    for path in [
+        "/nowhere",
+        "/v2",
+        "/v1",
+        "/favicon.ico",
+        "/" + "x" * 4000,
+        "/x" * 2000 + "/v1/models",
+        "/%ff",
+        "/a%2f%2fb",
+    ]:
+        answer = client.get(path)
         assert answer.status_code == 404
-        error = answer.json()["error"]
-        assert f"{right}?" in (error if isinstance(error, str) else error["message"])
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/nowhere", "/v2", "/v1", "/favicon.ico", "/" + "x" * 4000, "/x" * 2000 + "/v1/models", "/%ff", "/a%2f%2fb"],
-)
-def test_no_path_is_named_where_none_resembles(client: httpx.Client, path: str) -> None:
-    answer = client.get(path)
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "not_found"
-    assert "did you mean" not in answer.text
+        assert answer.json()["error"]["code"] == "not_found"
+        assert "did you mean" not in answer.text
 
 
 def test_paths_are_tidied_and_compared_by_their_segments() -> None:
@@ -81,12 +85,12 @@ def test_paths_are_tidied_and_compared_by_their_segments() -> None:
     assert right_path("/odels", known) is None
 
 
-@pytest.mark.parametrize("padding", [0, LARGE_BODY_BYTES])
-def test_a_byte_order_mark_is_passed_over(server: RunningServer, client: httpx.Client, padding: int) -> None:
-    for path, body in (("/v1/completions", COMPLETION), ("/generate", GENERATE), ("/invocations", COMPLETION)):
-        content = json.dumps(body).encode() + b" " * padding
-        for headers in ({}, {"content-type": "application/json"}):
-            answer = client.post(path, content=codecs.BOM_UTF8 + content, headers=headers)
-            assert answer.status_code == 200, answer.text
-            refused = client.post(path, content=codecs.BOM_UTF8 * 2 + content, headers=headers)
-            assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_json")
+def test_a_byte_order_mark_is_passed_over(server: RunningServer, client: httpx.Client) -> None:
+    for padding in [0, LARGE_BODY_BYTES]:
+        for path, body in (("/v1/completions", COMPLETION), ("/generate", GENERATE), ("/invocations", COMPLETION)):
+            content = json.dumps(body).encode() + b" " * padding
+            for headers in ({}, {"content-type": "application/json"}):
+                answer = client.post(path, content=codecs.BOM_UTF8 + content, headers=headers)
+                assert answer.status_code == 200, answer.text
+                refused = client.post(path, content=codecs.BOM_UTF8 * 2 + content, headers=headers)
+                assert (refused.status_code, refused.json()["error"]["code"]) == (400, "invalid_json")

@@ -9,7 +9,6 @@ import re
 import threading
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -167,12 +166,12 @@ def test_the_bound_of_a_head_behind_another_request_is_exact(
     assert statuses in ([[200, 200]] if excess == 0 else [[], [200], [200, 431]])
 
 
-@pytest.mark.parametrize("data", [b"0\r\nt: ", b"5;"])
-def test_what_stands_between_and_behind_chunks_is_bounded(data: bytes) -> None:
-    head = b"POST /b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
-    pieces = [head, b"2\r\nhi\r\n", data, *[b"a" * 100] * 40]
-    assert asyncio.run(serve(pieces)) == ([], [431])
-    assert asyncio.run(serve([b"".join(pieces)])) == ([], [431])
+def test_what_stands_between_and_behind_chunks_is_bounded() -> None:
+    for data in [b"0\r\nt: ", b"5;"]:
+        head = b"POST /b HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
+        pieces = [head, b"2\r\nhi\r\n", data, *[b"a" * 100] * 40]
+        assert asyncio.run(serve(pieces)) == ([], [431])
+        assert asyncio.run(serve([b"".join(pieces)])) == ([], [431])
 
 
 def tiny_request(number: int, kind: str) -> bytes:
@@ -220,25 +219,25 @@ async def send_many(data: bytes, read_bytes: int) -> tuple[list[str], int, int]:
     return asked, wire.written.count(b"HTTP/1.1 200 OK"), most
 
 
-@pytest.mark.parametrize("read_bytes", [23, 1000, READ_BYTES])
-@pytest.mark.parametrize("kinds", [["none"], ["length"], ["chunked"], ["chunked", "none", "none", "length"]])
-def test_many_pipelined_requests_are_answered_in_order_and_few_wait(kinds: list[str], read_bytes: int) -> None:
-    data = b"".join(tiny_request(number, kinds[number % len(kinds)]) for number in range(1000))
-    asked, num_answers, most = asyncio.run(send_many(data, read_bytes))
-    assert asked == [f"/{number}" for number in range(1000)]
-    assert num_answers == 1000
-    assert most <= MOST_WAITING
-    if read_bytes == READ_BYTES:
-        assert most >= MAX_PIPELINED
+def test_many_pipelined_requests_are_answered_in_order_and_few_wait() -> None:
+    for read_bytes in [23, 1000, READ_BYTES]:
+        for kinds in [["none"], ["length"], ["chunked"], ["chunked", "none", "none", "length"]]:
+            data = b"".join(tiny_request(number, kinds[number % len(kinds)]) for number in range(1000))
+            asked, num_answers, most = asyncio.run(send_many(data, read_bytes))
+            assert asked == [f"/{number}" for number in range(1000)]
+            assert num_answers == 1000
+            assert most <= MOST_WAITING
+            if read_bytes == READ_BYTES:
+                assert most >= MAX_PIPELINED
 
 
-@pytest.mark.parametrize("before", [0, 1, MAX_PIPELINED - 1, MAX_PIPELINED, MAX_PIPELINED + 1])
-def test_requests_behind_a_body_in_chunks_are_bounded_too(before: int) -> None:
-    shortest = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
-    data = shortest * before + tiny_request(0, "chunked") + shortest * 1000
-    asked, num_answers, most = asyncio.run(send_many(data, READ_BYTES))
-    assert (asked, num_answers) == (["/"] * before + ["/0"] + ["/"] * 1000, before + 1001)
-    assert MAX_PIPELINED <= most <= MOST_WAITING
+def test_requests_behind_a_body_in_chunks_are_bounded_too() -> None:
+    for before in [0, 1, MAX_PIPELINED - 1, MAX_PIPELINED, MAX_PIPELINED + 1]:
+        shortest = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+        data = shortest * before + tiny_request(0, "chunked") + shortest * 1000
+        asked, num_answers, most = asyncio.run(send_many(data, READ_BYTES))
+        assert (asked, num_answers) == (["/"] * before + ["/0"] + ["/"] * 1000, before + 1001)
+        assert MAX_PIPELINED <= most <= MOST_WAITING
 
 
 class CountedBytes(bytes):
@@ -285,16 +284,17 @@ def test_bytes_are_copied_about_once_however_many_requests_they_are() -> None:
     assert len(data) <= num_copied <= 2 * len(data)
 
 
-@pytest.mark.parametrize(("num_before", "bytes_per_part"), [(0, 400), (MAX_PIPELINED - 1, 6)])
-@pytest.mark.parametrize("line", [b"\r\n", b"\r\n\r\nab", b"0\r\n\r\n", b"ab"])
-def test_a_body_in_chunks_full_of_empty_lines_is_taken_in_large_parts(
-    line: bytes, num_before: int, bytes_per_part: int
-) -> None:
-    body = line * (60_000 // len(line))
-    data = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(body), body)
-    num_answered, _, num_parts = copies(data, before=tiny_request(0, "none") * num_before)
-    assert num_answered == num_before + 1
-    assert num_parts <= len(data) / bytes_per_part
+def test_a_body_in_chunks_full_of_empty_lines_is_taken_in_large_parts() -> None:
+    for num_before, bytes_per_part in [(0, 400), (MAX_PIPELINED - 1, 6)]:
+        for line in [b"\r\n", b"\r\n\r\nab", b"0\r\n\r\n", b"ab"]:
+            body = line * (60_000 // len(line))
+            data = b"POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (
+                len(body),
+                body,
+            )
+            num_answered, _, num_parts = copies(data, before=tiny_request(0, "none") * num_before)
+            assert num_answered == num_before + 1
+            assert num_parts <= len(data) / bytes_per_part
 
 
 def test_bodies_that_wait_behind_a_request_are_bounded_together() -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pytest
 
 import bough
 from bough.entrypoints.http.native.live import MAX_WATCHERS
@@ -56,9 +55,9 @@ def test_nothing_is_loaded_from_elsewhere() -> None:
             assert address == "http://www.w3.org", (path.name, address)
 
 
-@pytest.mark.parametrize("name", ["absent.js", "../docs.html", "%2e%2e/docs.html", "index.html/..", ""])
-def test_only_its_parts_can_be_fetched(client: httpx.Client, name: str) -> None:
-    assert client.get(PREFIX + name).status_code == 404
+def test_only_its_parts_can_be_fetched(client: httpx.Client) -> None:
+    for name in ["absent.js", "../docs.html", "%2e%2e/docs.html", "index.html/..", ""]:
+        assert client.get(PREFIX + name).status_code == 404
 
 
 def test_it_can_be_left_out(tmp_path: Path) -> None:
@@ -224,18 +223,18 @@ def colours_of(theme: str) -> dict[str, str]:
     return {name: (dark or light) if theme == "dark" else light for name, light, dark in colours}
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_texts_and_edges_stand_out(theme: str) -> None:
-    colours = colours_of(theme)
-    needed = {
-        **{(text, ground): 4.5 for text in ("ink", "soft", "accent", "bad") for ground in ("page", "raised")},
-        ("on-accent", "accent"): 4.5,
-        **{(part, ground): 3.0 for part in ("line", "second") for ground in ("page", "raised")},
-        ("line", "code"): 3.0,
-    }
-    for (one, other), least in needed.items():
-        bright, dim = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
-        assert (bright + 0.05) / (dim + 0.05) >= least, (theme, one, other)
+def test_texts_and_edges_stand_out() -> None:
+    for theme in ["light", "dark"]:
+        colours = colours_of(theme)
+        needed = {
+            **{(text, ground): 4.5 for text in ("ink", "soft", "accent", "bad") for ground in ("page", "raised")},
+            ("on-accent", "accent"): 4.5,
+            **{(part, ground): 3.0 for part in ("line", "second") for ground in ("page", "raised")},
+            ("line", "code"): 3.0,
+        }
+        for (one, other), least in needed.items():
+            bright, dim = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
+            assert (bright + 0.05) / (dim + 0.05) >= least, (theme, one, other)
 
 
 def test_the_page_of_a_server_that_starts_has_the_colours_of_what_follows() -> None:

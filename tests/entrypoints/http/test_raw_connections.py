@@ -524,9 +524,8 @@ def test_a_client_that_leaves_behind_garbage_is_noticed(server: RunningServer) -
     server.wait_until(lambda: not server.engine.running)
 
 
-@pytest.mark.parametrize(
-    ("head", "status"),
-    [
+def test_a_request_that_another_server_could_read_otherwise_is_refused(server: RunningServer) -> None:
+    cases = [
         ("HTTP/1.1\r\n", 400),
         ("HTTP/1.1\r\nhost: a\r\nhost: a\r\n", 400),
         ("HTTP/1.1\r\nhost: a\r\nx: y\r\nHOST: b\r\n", 400),
@@ -548,12 +547,9 @@ def test_a_client_that_leaves_behind_garbage_is_noticed(server: RunningServer) -
         ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding:\r\n", 400),
         ("HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n", 400),
         ("HTTP/1.0\r\nhost: a\r\ntransfer-encoding: chunked\r\n", 400),
-    ],
-)
-def test_a_request_that_another_server_could_read_otherwise_is_refused(
-    server: RunningServer, head: str, status: int
-) -> None:
-    close = "" if "1.0" in head else "connection: close\r\n"
-    body = b"0\r\n\r\n" if "chunked" in head.lower() and status == 200 else b""
-    answers = exchange(server, [f"GET /model_info {head}{close}\r\n".encode() + body])
-    assert [each for each, _ in answers] == [status]
+    ]
+    for head, status in cases:
+        close = "" if "1.0" in head else "connection: close\r\n"
+        body = b"0\r\n\r\n" if "chunked" in head.lower() and status == 200 else b""
+        answers = exchange(server, [f"GET /model_info {head}{close}\r\n".encode() + body])
+        assert [each for each, _ in answers] == [status]

@@ -345,9 +345,8 @@ def test_a_bound_on_tools_of_the_server_is_given_back_and_counts_no_functions(ht
     assert http.post(PATH, json={**body, "max_tool_calls": 3}).json()["max_tool_calls"] == 3
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
+def test_bad_requests_are_refused_by_name(http: httpx.Client) -> None:
+    cases = [
         ({"input": []}, "input"),
         ({"input": [{"type": "compaction", "encrypted_content": "x"}]}, "input"),
         ({"input": [{"type": []}]}, "input[0].type"),
@@ -383,15 +382,12 @@ def test_a_bound_on_tools_of_the_server_is_given_back_and_counts_no_functions(ht
         ({"max_tool_calls": 0}, "max_tool_calls"),
         ({"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
         ({"reasoning": {"effort": "some"}}, "reasoning.effort"),
-    ],
-)
-@pytest.mark.parametrize("stream", [False, True])
-def test_bad_requests_are_refused_by_name(
-    http: httpx.Client, fields: dict[str, Any], param: str, *, stream: bool
-) -> None:
-    response = http.post(PATH, json={"stream": stream, "input": "Hi", **fields})
-    assert response.status_code == 400, response.text
-    assert response.json()["error"]["param"] == param
+    ]
+    for fields, param in cases:
+        for stream in [False, True]:
+            response = http.post(PATH, json={"stream": stream, "input": "Hi", **fields})
+            assert response.status_code == 400, response.text
+            assert response.json()["error"]["param"] == param
 
 
 def test_any_name_of_a_model_is_taken_and_given_back(http: httpx.Client) -> None:
@@ -408,23 +404,23 @@ def test_the_client_may_choose_the_id(http: httpx.Client, thinker: RunningServer
     http.delete(f"{PATH}/resp_mine")
 
 
-@pytest.mark.parametrize("stream", [False, True])
-def test_an_id_is_taken_while_its_response_is_made(http: httpx.Client, thinker: RunningServer, *, stream: bool) -> None:
-    thinker.run(thinker.engine.gate.clear)
-    body = {"input": "Hi", "request_id": "resp_twice", "max_output_tokens": 3}
-    with ThreadPoolExecutor(1) as pool:
-        first = pool.submit(http.post, PATH, json={**body, "stream": stream})
-        thinker.wait_until(lambda: thinker.engine.running)
-        refused = http.post(PATH, json=body)
-        thinker.run(thinker.engine.gate.set)
-        assert first.result(10).status_code == 200
-    assert refused.status_code == 400
-    assert refused.json()["error"]["param"] == "request_id"
-    assert "is being made" in refused.json()["error"]["message"]
-    assert http.get(f"{PATH}/resp_twice").json()["status"] == "incomplete"
-    http.delete(f"{PATH}/resp_twice")
-    assert http.post(PATH, json=body).status_code == 200
-    http.delete(f"{PATH}/resp_twice")
+def test_an_id_is_taken_while_its_response_is_made(http: httpx.Client, thinker: RunningServer) -> None:
+    for stream in [False, True]:
+        thinker.run(thinker.engine.gate.clear)
+        body = {"input": "Hi", "request_id": "resp_twice", "max_output_tokens": 3}
+        with ThreadPoolExecutor(1) as pool:
+            first = pool.submit(http.post, PATH, json={**body, "stream": stream})
+            thinker.wait_until(lambda: thinker.engine.running)
+            refused = http.post(PATH, json=body)
+            thinker.run(thinker.engine.gate.set)
+            assert first.result(10).status_code == 200
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"] == "request_id"
+        assert "is being made" in refused.json()["error"]["message"]
+        assert http.get(f"{PATH}/resp_twice").json()["status"] == "incomplete"
+        http.delete(f"{PATH}/resp_twice")
+        assert http.post(PATH, json=body).status_code == 200
+        http.delete(f"{PATH}/resp_twice")
 
 
 def test_what_fails_leaves_its_id_to_others(http: httpx.Client, thinker: RunningServer) -> None:
@@ -463,26 +459,24 @@ def test_logprobs_are_those_of_the_message(http: httpx.Client, thinker: RunningS
     assert b"".join(bytes(each["bytes"]) for each in part["logprobs"]).decode() == "It is nine."
 
 
-@pytest.mark.parametrize("length", [40, 3000])
-def test_a_conversation_that_is_too_long_may_lose_its_beginning(
-    http: httpx.Client, thinker: RunningServer, length: int
-) -> None:
-    items: list[Any] = [{"role": "system", "content": "Be kind."}]
-    for number in range(120_000 // length):
-        items += [{"role": "user", "content": f"{number} " + "x" * length}, {"role": "assistant", "content": "So."}]
-    items.append({"role": "user", "content": "And now?"})
-    body = {"input": items, "max_output_tokens": 16}
-    refused = http.post(PATH, json=body)
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "context_length_exceeded")
-    answer = http.post(PATH, json={**body, "truncation": "auto"})
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["truncation"] == "auto"
-    assert 2000 < answer.json()["usage"]["input_tokens"] <= 4096 - 16
-    prompt = prompt_of(thinker)
-    assert prompt.startswith("<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n")
-    assert prompt.endswith("And now?<|im_end|>\n<|im_start|>assistant\n")
-    one = {"input": "x" * 50_000, "truncation": "auto"}
-    assert http.post(PATH, json=one).json()["error"]["code"] == "context_length_exceeded"
+def test_a_conversation_that_is_too_long_may_lose_its_beginning(http: httpx.Client, thinker: RunningServer) -> None:
+    for length in [40, 3000]:
+        items: list[Any] = [{"role": "system", "content": "Be kind."}]
+        for number in range(120_000 // length):
+            items += [{"role": "user", "content": f"{number} " + "x" * length}, {"role": "assistant", "content": "So."}]
+        items.append({"role": "user", "content": "And now?"})
+        body = {"input": items, "max_output_tokens": 16}
+        refused = http.post(PATH, json=body)
+        assert (refused.status_code, refused.json()["error"]["code"]) == (400, "context_length_exceeded")
+        answer = http.post(PATH, json={**body, "truncation": "auto"})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["truncation"] == "auto"
+        assert 2000 < answer.json()["usage"]["input_tokens"] <= 4096 - 16
+        prompt = prompt_of(thinker)
+        assert prompt.startswith("<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\n")
+        assert prompt.endswith("And now?<|im_end|>\n<|im_start|>assistant\n")
+        one = {"input": "x" * 50_000, "truncation": "auto"}
+        assert http.post(PATH, json=one).json()["error"]["code"] == "context_length_exceeded"
 
 
 def test_unknown_ids_are_not_found(http: httpx.Client) -> None:
@@ -674,20 +668,18 @@ class TestStore:
             find("item_7", "input[3].id")
 
 
-@pytest.mark.parametrize(
-    ("items", "thought"),
-    [
+def test_all_thoughts_before_an_answer_are_its_thoughts() -> None:
+    cases = [
         ([{"summary": [], "content": "A"}, {"summary": [], "content": "B"}], "A\nB"),
         ([{"summary": [{"type": "summary_text", "text": "S"}], "content": []}], "S"),
         ([{"summary": "S", "content": "A"}], "A"),
-    ],
-)
-def test_all_thoughts_before_an_answer_are_its_thoughts(items: list[dict[str, Any]], thought: str) -> None:
-    thoughts = [{"type": "reasoning", "id": f"r{number}", **item} for number, item in enumerate(items)]
-    answer = {"type": "message", "id": "m", "role": "assistant", "content": "hi"}
-    assert conversation([*thoughts, answer], OfferedTools()) == [
-        {"role": "assistant", "content": "hi", "reasoning_content": thought}
     ]
+    for items, thought in cases:
+        thoughts = [{"type": "reasoning", "id": f"r{number}", **item} for number, item in enumerate(items)]
+        answer = {"type": "message", "id": "m", "role": "assistant", "content": "hi"}
+        assert conversation([*thoughts, answer], OfferedTools()) == [
+            {"role": "assistant", "content": "hi", "reasoning_content": thought}
+        ]
 
 
 def test_the_phase_of_a_message_reaches_the_template(http: httpx.Client, thinker: RunningServer) -> None:

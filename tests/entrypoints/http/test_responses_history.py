@@ -44,9 +44,8 @@ PASSAGE = {"text": "Oaks are tall.", "filename": "trees.txt", "score": 1}
 SCREENSHOT = {"type": "computer_screenshot", "image_url": IMAGE}
 
 
-@pytest.mark.parametrize(
-    ("called", "output", "name", "arguments", "result"),
-    [
+def test_calls_of_other_tools_become_calls_of_functions(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         (call("custom_tool_call", name="patch", input="*** Begin"), "ok", "patch", {"input": "*** Begin"}, "ok"),
         (
             call("custom_tool_call", name="sql", namespace="db", input=""),
@@ -96,28 +95,28 @@ SCREENSHOT = {"type": "computer_screenshot", "image_url": IMAGE}
             served("file_search_call", queries=["oak"], results=[PASSAGE, PASSAGE]),
             *(None, "file_search", {"queries": ["oak"]}, "Oaks are tall.\nOaks are tall."),
         ),
-    ],
-)
-def test_calls_of_other_tools_become_calls_of_functions(
-    http: httpx.Client, thinker: RunningServer, called: Item, output: Any, name: str, arguments: Item, result: str
-) -> None:
-    thinker.engine.says = "Hm."
-    items = [called]
-    if "call_id" in called:
-        items.append(call(f"{called['type']}_output", output=output))
-    if called["type"] == "local_shell_call":  # which names the call there
-        items[1]["id"] = items[1].pop("call_id")
-    made = http.post(PATH, json={"input": [HELLO, *items, GO_ON]})
-    assert made.status_code == 200, made.text
-    shown, response = turns_of(prompt_of(thinker))
-    assert json.loads(shown.split("<tool_call>")[1].split("</tool_call>")[0]) == {"name": name, "arguments": arguments}
-    assert response.split("<tool_response>\n")[1].split("\n</tool_response>")[0] == result
-    # what is kept goes on in the same way
-    again = http.post(PATH, json={"input": [GO_ON], "previous_response_id": made.json()["id"]})
-    assert again.status_code == 200, again.text
-    assert shown in prompt_of(thinker)
-    listed = http.get(f"{PATH}/{made.json()['id']}/input_items", params={"order": "asc"}).json()["data"]
-    assert [item["type"] for item in listed] == ["message", "function_call", "function_call_output", "message"]
+    ]
+    for called, output, name, arguments, result in cases:
+        thinker.engine.says = "Hm."
+        items = [called]
+        if "call_id" in called:
+            items.append(call(f"{called['type']}_output", output=output))
+        if called["type"] == "local_shell_call":  # which names the call there
+            items[1]["id"] = items[1].pop("call_id")
+        made = http.post(PATH, json={"input": [HELLO, *items, GO_ON]})
+        assert made.status_code == 200, made.text
+        shown, response = turns_of(prompt_of(thinker))
+        assert json.loads(shown.split("<tool_call>")[1].split("</tool_call>")[0]) == {
+            "name": name,
+            "arguments": arguments,
+        }
+        assert response.split("<tool_response>\n")[1].split("\n</tool_response>")[0] == result
+        # what is kept goes on in the same way
+        again = http.post(PATH, json={"input": [GO_ON], "previous_response_id": made.json()["id"]})
+        assert again.status_code == 200, again.text
+        assert shown in prompt_of(thinker)
+        listed = http.get(f"{PATH}/{made.json()['id']}/input_items", params={"order": "asc"}).json()["data"]
+        assert [item["type"] for item in listed] == ["message", "function_call", "function_call_output", "message"]
 
 
 @pytest.mark.parametrize(
@@ -155,9 +154,8 @@ def test_what_cannot_be_shown_is_left_out(http: httpx.Client, thinker: RunningSe
 NOTES = {"annotations": [], "logprobs": None, "thinking_blocks": None, "cache_control": {"type": "ephemeral"}, "x": 1}
 
 
-@pytest.mark.parametrize(
-    ("item", "turn"),
-    [
+def test_forms_of_messages(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         ({"role": "assistant", "content": "Ho"}, "assistant\nHo"),
         ({"role": "assistant", "content": None}, "assistant\n"),
         ({"role": "assistant", "content": []}, "assistant\n"),
@@ -171,23 +169,21 @@ NOTES = {"annotations": [], "logprobs": None, "thinking_blocks": None, "cache_co
         ({"type": "message", "role": "assistant", "content": "Ho", "id": "msg_1", "status": "newer"}, "assistant\nHo"),
         ({"role": "user", "content": [{"type": "input_text", "text": "Ho", "detail": None}]}, "user\nHo"),
         ({"type": "message", "role": "developer", "content": [{"type": "text", "text": "Ho"}]}, "system\nHo"),
-    ],
-)
-def test_forms_of_messages(http: httpx.Client, thinker: RunningServer, item: Item, turn: str) -> None:
-    thinker.engine.says = "Hm."
-    answer = http.post(PATH, json={"input": [HELLO, item, GO_ON]})
-    assert answer.status_code == 200, answer.text
-    (shown,) = turns_of(prompt_of(thinker))
-    assert re.sub(r"<think>\s*</think>\s*", "", shown) == turn
+    ]
+    for item, turn in cases:
+        thinker.engine.says = "Hm."
+        answer = http.post(PATH, json={"input": [HELLO, item, GO_ON]})
+        assert answer.status_code == 200, answer.text
+        (shown,) = turns_of(prompt_of(thinker))
+        assert re.sub(r"<think>\s*</think>\s*", "", shown) == turn
 
 
 FUNCTION = {"type": "function", "name": "f", "strict": False, "parameters": {"type": "object", "properties": {}}}
 INCLUDE = ["reasoning.encrypted_content", "web_search_call.action.sources", "code_interpreter_call.outputs"]
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_what_programs_send_along(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         {"store": False, "include": INCLUDE, "prompt_cache_key": "k", "parallel_tool_calls": False},
         {"reasoning": {"effort": "medium", "summary": "auto", "context": None}, "text": {"verbosity": "low"}},
         {"text": {"format": {"type": "text"}, "verbosity": None}, "truncation": "auto", "max_tool_calls": None},
@@ -197,14 +193,13 @@ INCLUDE = ["reasoning.encrypted_content", "web_search_call.action.sources", "cod
         {"model": "gpt-5", "metadata": {"a": "b"}, "user": None, "temperature": None, "top_p": None, "top_logprobs": 0},
         {"stream_options": {"include_usage": True}, "safety_identifier": "x", "background": None, "prompt": None},
         {"max_output_tokens": 1_000_000, "previous_response_id": None, "instructions": None, "newer": [1]},
-    ],
-)
-def test_what_programs_send_along(http: httpx.Client, thinker: RunningServer, fields: Item) -> None:
-    thinker.engine.says = "Hm."
-    for stream in (False, True):
-        answer = http.post(PATH, json={"input": [HELLO], "stream": stream, **fields})
-        assert answer.status_code == 200, answer.text
-        assert "response.completed" in answer.text or answer.json()["status"] == "completed"
+    ]
+    for fields in cases:
+        thinker.engine.says = "Hm."
+        for stream in (False, True):
+            answer = http.post(PATH, json={"input": [HELLO], "stream": stream, **fields})
+            assert answer.status_code == 200, answer.text
+            assert "response.completed" in answer.text or answer.json()["status"] == "completed"
 
 
 def test_wishes_about_length_are_named_as_ignored(http: httpx.Client, thinker: RunningServer) -> None:
@@ -224,9 +219,8 @@ def test_a_large_bound_on_the_output_leaves_room_for_the_conversation(
     assert [f"user\n{number} " in prompt_of(thinker) for number in range(10)] == [True] * 10
 
 
-@pytest.mark.parametrize(
-    ("item", "param"),
-    [
+def test_what_cannot_be_shown_is_refused_by_name_where_it_matters(http: httpx.Client) -> None:
+    cases = [
         ({"role": "user", "content": None}, "input[0].content"),
         ({"role": "user", "content": [{"type": "input_image", "image_url": IMAGE}]}, "input[0].content[0]"),
         ({"role": "user", "content": [{"type": "input_file", "file_data": IMAGE}]}, "input[0].content[0]"),
@@ -240,9 +234,8 @@ def test_a_large_bound_on_the_output_leaves_room_for_the_conversation(
         ),
         ({"type": "function_call", "call_id": "c", "name": "f", "arguments": 5}, "input[0].arguments"),
         ({"type": "custom_tool_call", "call_id": "c", "name": "f", "input": "", "id": 5}, "input[0].id"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused_by_name_where_it_matters(http: httpx.Client, item: Item, param: str) -> None:
-    answer = http.post(PATH, json={"input": [item, GO_ON]})
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["param"] == param
+    ]
+    for item, param in cases:
+        answer = http.post(PATH, json={"input": [item, GO_ON]})
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["param"] == param

@@ -39,9 +39,8 @@ def calls_of(response: dict[str, Any]) -> list[tuple[str | None, str]]:
     return [(item.get("namespace"), item["name"]) for item in response["output"] if item["type"] == "function_call"]
 
 
-@pytest.mark.parametrize(
-    ("tools", "called", "expected"),
-    [
+def test_functions_of_namespaces_are_called_by_both_names(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         (TOOLS, "mcp__files__read", ("mcp__files", "read")),
         (TOOLS, "mcp__mail__read", ("mcp__mail__", "read")),
         (TOOLS, "clock", (None, "clock")),
@@ -50,28 +49,21 @@ def calls_of(response: dict[str, Any]) -> list[tuple[str | None, str]]:
         ([FILES, function("mcp__files__read")], "mcp__files__read_2", ("mcp__files", "read")),
         ([FILES, namespace("mcp__files_", function("read"))], "mcp__files__read_2", ("mcp__files_", "read")),
         ([namespace("crm", function("_read")), function("read")], "crm__read", ("crm", "_read")),
-    ],
-)
-def test_functions_of_namespaces_are_called_by_both_names(
-    http: httpx.Client,
-    thinker: RunningServer,
-    tools: list[dict[str, Any]],
-    called: str,
-    expected: tuple[str | None, str],
-) -> None:
-    thinker.engine.says = THOUGHTS + call(called, path="a.txt")
-    body = {"input": "Hi", "tools": tools}
-    whole = http.post(PATH, json=body)
-    assert whole.status_code == 200, whole.text
-    assert f'"{called}"' in prompt_of(thinker)
-    assert calls_of(whole.json()) == [expected]
-    events = read_events(http, body)
-    assert comparable(assembled(events)) == comparable(whole.json())
-    (added,) = [event["item"] for event in events if event["type"] == "response.output_item.added"][1:]
-    (done,) = [event for event in events if event["type"] == "response.function_call_arguments.done"]
-    assert (added.get("namespace"), added["name"]) == expected
-    assert done["name"] == expected[1]
-    assert json.loads(done["arguments"]) == {"path": "a.txt"}
+    ]
+    for tools, called, expected in cases:
+        thinker.engine.says = THOUGHTS + call(called, path="a.txt")
+        body = {"input": "Hi", "tools": tools}
+        whole = http.post(PATH, json=body)
+        assert whole.status_code == 200, whole.text
+        assert f'"{called}"' in prompt_of(thinker)
+        assert calls_of(whole.json()) == [expected]
+        events = read_events(http, body)
+        assert comparable(assembled(events)) == comparable(whole.json())
+        (added,) = [event["item"] for event in events if event["type"] == "response.output_item.added"][1:]
+        (done,) = [event for event in events if event["type"] == "response.function_call_arguments.done"]
+        assert (added.get("namespace"), added["name"]) == expected
+        assert done["name"] == expected[1]
+        assert json.loads(done["arguments"]) == {"path": "a.txt"}
 
 
 def test_calls_of_namespaces_go_on_by_id_or_as_they_were_answered(
@@ -112,9 +104,8 @@ def allowed(*tools: dict[str, Any], mode: str = "auto") -> dict[str, Any]:
     return {"type": "allowed_tools", "mode": mode, "tools": list(tools)}
 
 
-@pytest.mark.parametrize(
-    ("choice", "offered"),
-    [
+def test_a_choice_names_functions_of_namespaces(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         ({"type": "function", "name": "write"}, ["mcp__files__write"]),
         ({"type": "function", "name": "read", "namespace": "mcp__mail__"}, ["mcp__mail__read"]),
         ({"type": "function", "name": "mcp__mail__read"}, ["mcp__mail__read"]),
@@ -123,23 +114,20 @@ def allowed(*tools: dict[str, Any], mode: str = "auto") -> dict[str, Any]:
         (allowed({"type": "namespace", "name": "mcp__files"}), ["mcp__files__read", "mcp__files__write"]),
         (allowed(CLOCK, {"type": "web_search"}, mode="required"), ["clock"]),
         (allowed({"type": "web_search"}), []),
-    ],
-)
-def test_a_choice_names_functions_of_namespaces(
-    http: httpx.Client, thinker: RunningServer, choice: dict[str, Any], offered: list[str]
-) -> None:
-    names = ["mcp__files__read", "mcp__files__write", "mcp__mail__read", "clock"]
-    says = thinker.engine.says = "\n".join(call(name, path="a") for name in names)
-    body = {"input": "Hi", "tools": [*TOOLS, {"type": "web_search"}], "tool_choice": choice}
-    answer = http.post(PATH, json=body)
-    assert answer.status_code == 200, answer.text
-    if choice["type"] == "allowed_tools":
-        called = [f"{space.rstrip('_')}__{name}" if space else name for space, name in calls_of(answer.json())]
-        assert called == offered
-        assert offered or answer.json()["output"][0]["content"][0]["text"] == says
-    else:
-        tag = thinker.engine.received[-1].sampling_params.structural_tag or ""
-        assert [name for name in names if name in tag] == offered
+    ]
+    for choice, offered in cases:
+        names = ["mcp__files__read", "mcp__files__write", "mcp__mail__read", "clock"]
+        says = thinker.engine.says = "\n".join(call(name, path="a") for name in names)
+        body = {"input": "Hi", "tools": [*TOOLS, {"type": "web_search"}], "tool_choice": choice}
+        answer = http.post(PATH, json=body)
+        assert answer.status_code == 200, answer.text
+        if choice["type"] == "allowed_tools":
+            called = [f"{space.rstrip('_')}__{name}" if space else name for space, name in calls_of(answer.json())]
+            assert called == offered
+            assert offered or answer.json()["output"][0]["content"][0]["text"] == says
+        else:
+            tag = thinker.engine.received[-1].sampling_params.structural_tag or ""
+            assert [name for name in names if name in tag] == offered
 
 
 DEEP: dict[str, Any] = {"type": "object"}
@@ -147,9 +135,8 @@ for _ in range(200):
     DEEP = {"type": "object", "properties": {"a": DEEP}}
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
+def test_what_is_wrong_in_a_namespace_is_named(http: httpx.Client) -> None:
+    cases = [
         ({"tools": [namespace("a b", CLOCK)]}, "tools[0].name"),
         ({"tools": [{"type": "namespace", "name": "a"}]}, "tools[0].tools"),
         ({"tools": [{"type": "namespace", "name": "a", "tools": [5]}]}, "tools[0].tools"),
@@ -168,12 +155,11 @@ for _ in range(200):
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "read", "namespace": "other"}}, "tool_choice"),
         ({"tools": TOOLS, "tool_choice": {"type": "function", "name": []}}, "tool_choice"),
         ({"tools": [MAIL["tools"][1]], "tool_choice": allowed({"type": "custom"}, mode="required")}, "tool_choice"),
-    ],
-)
-def test_what_is_wrong_in_a_namespace_is_named(http: httpx.Client, fields: dict[str, Any], param: str) -> None:
-    answer = http.post(PATH, json={"input": "Hi", **fields})
-    assert answer.status_code == 400, answer.text
-    assert answer.json()["error"]["param"] == param
+    ]
+    for fields, param in cases:
+        answer = http.post(PATH, json={"input": "Hi", **fields})
+        assert answer.status_code == 400, answer.text
+        assert answer.json()["error"]["param"] == param
 
 
 def test_what_is_left_out_is_named_in_the_answer_and_once_in_the_log(

@@ -198,9 +198,10 @@ def test_an_answer_that_is_constrained_has_thoughts_where_the_prompt_leaves_room
                 assert ("<think>" in tag, "</think>" in tag) == (thoughts == "possible", True), fields
 
 
-@pytest.mark.parametrize(
-    ("fields", "variables"),
-    [
+def test_what_is_said_of_thinking_reaches_the_template(
+    http: httpx.Client, thinker: RunningServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [
         ({"reasoning_effort": "none"}, {"enable_thinking": False, "thinking": False, "reasoning_effort": "none"}),
         ({"reasoning_effort": "high"}, {"enable_thinking": True, "thinking": True, "reasoning_effort": "high"}),
         ({"reasoning": {"enabled": False, "effort": None}}, {"enable_thinking": False, "thinking": False}),
@@ -214,52 +215,42 @@ def test_an_answer_that_is_constrained_has_thoughts_where_the_prompt_leaves_room
             {"thinking": True, "chat_template_kwargs": {"thinking": None}},
             {"enable_thinking": True, "thinking": True},
         ),
-    ],
-)
-def test_what_is_said_of_thinking_reaches_the_template(
-    http: httpx.Client,
-    thinker: RunningServer,
-    monkeypatch: pytest.MonkeyPatch,
-    fields: dict[str, Any],
-    variables: dict[str, Any],
-) -> None:
-    seen: list[Any] = []
-    template = thinker.manager.chat_template
-    assert template is not None
-    render = template.render
-    monkeypatch.setattr(
-        template, "render", lambda messages, **options: (seen.append(options["kwargs"]), render(messages, **options))[1]
-    )
-    thinker.engine.says = "Yes."
-    whole_answer(http, PATH, {"messages": [USER], **fields})
-    assert seen == [variables]
+    ]
+    for fields, variables in cases:
+        seen: list[Any] = []
+        template = thinker.manager.chat_template
+        assert template is not None
+        render = template.render
+        monkeypatch.setattr(
+            template,
+            "render",
+            lambda messages, **options: (seen.append(options["kwargs"]), render(messages, **options))[1],
+        )
+        thinker.engine.says = "Yes."
+        whole_answer(http, PATH, {"messages": [USER], **fields})
+        assert seen == [variables]
 
 
-@pytest.mark.parametrize("named", [False, True])
-@pytest.mark.parametrize(
-    "format_",
-    [
+def test_a_call_that_is_required_goes_before_a_format(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"type": "object"}}}},
         {"response_format": {"type": "json_object"}},
         {"regex": "a+"},
-    ],
-)
-def test_a_call_that_is_required_goes_before_a_format(
-    http: httpx.Client, thinker: RunningServer, format_: dict[str, Any], *, named: bool
-) -> None:
-    choice = {"type": "function", "function": {"name": WEATHER["function"]["name"]}} if named else "required"
-    fields = {"messages": [USER], "tools": [WEATHER], "tool_choice": choice, "max_tokens": 4}
-    tags = []
-    for extra in ({}, format_):
-        assert http.post(PATH, json={**fields, **extra}).status_code == 200
-        tags.append(thinker.engine.received[-1].sampling_params.grammar)
-    assert tags[0] == tags[1]
-    assert tags[0] is not None
+    ]
+    for named in [False, True]:
+        for format_ in cases:
+            choice = {"type": "function", "function": {"name": WEATHER["function"]["name"]}} if named else "required"
+            fields = {"messages": [USER], "tools": [WEATHER], "tool_choice": choice, "max_tokens": 4}
+            tags = []
+            for extra in ({}, format_):
+                assert http.post(PATH, json={**fields, **extra}).status_code == 200
+                tags.append(thinker.engine.received[-1].sampling_params.grammar)
+            assert tags[0] == tags[1]
+            assert tags[0] is not None
 
 
-@pytest.mark.parametrize(
-    ("fields", "param"),
-    [
+def test_what_does_not_fit_together_is_refused_by_name(http: httpx.Client, thinker: RunningServer) -> None:
+    cases = [
         ({"tool_choice": "required"}, "tool_choice"),
         ({"tools": [WEATHER], "tool_choice": "sometimes"}, "tool_choice"),
         ({"tools": [WEATHER], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
@@ -274,14 +265,11 @@ def test_a_call_that_is_required_goes_before_a_format(
         ({"reasoning_effort": "some"}, "reasoning_effort"),
         ({"reasoning_effort": "low", "reasoning": {"effort": "high"}}, "reasoning"),
         ({"echo": True}, "echo"),
-    ],
-)
-def test_what_does_not_fit_together_is_refused_by_name(
-    http: httpx.Client, thinker: RunningServer, fields: dict[str, Any], param: str
-) -> None:
-    response = http.post(PATH, json={"messages": [USER], **fields})
-    assert response.status_code == 400, response.text
-    assert response.json()["error"]["param"] == param
+    ]
+    for fields, param in cases:
+        response = http.post(PATH, json={"messages": [USER], **fields})
+        assert response.status_code == 400, response.text
+        assert response.json()["error"]["param"] == param
 
 
 class TestOpenAIClient:

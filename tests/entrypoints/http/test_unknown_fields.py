@@ -47,28 +47,28 @@ def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
         yield http
 
 
-@pytest.mark.parametrize("path", BODIES)
-def test_an_unknown_field_is_ignored_and_named(client: httpx.Client, strict: httpx.Client, path: str) -> None:
-    body = {**BODIES[path], "brand_new_thing": {"a": [1]}, "quite_absent": None}
-    answer = client.post(path, json=body)
-    assert (answer.status_code, answer.headers.get(IGNORED)) == (200, "brand_new_thing"), answer.text
-    assert IGNORED not in client.post(path, json=BODIES[path]).headers
-    refused = strict.post(path, json=body)
-    assert refused.status_code == 400
-    assert "brand_new_thing" in refused.text
+def test_an_unknown_field_is_ignored_and_named(client: httpx.Client, strict: httpx.Client) -> None:
+    for path in BODIES:
+        body = {**BODIES[path], "brand_new_thing": {"a": [1]}, "quite_absent": None}
+        answer = client.post(path, json=body)
+        assert (answer.status_code, answer.headers.get(IGNORED)) == (200, "brand_new_thing"), answer.text
+        assert IGNORED not in client.post(path, json=BODIES[path]).headers
+        refused = strict.post(path, json=body)
+        assert refused.status_code == 400
+        assert "brand_new_thing" in refused.text
 
 
-@pytest.mark.parametrize("path", ACTING)
-def test_routes_that_act_on_the_server_stay_strict(client: httpx.Client, path: str) -> None:
-    answer = client.post(path, json={"brand_new_thing": 1})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_parameter")
+def test_routes_that_act_on_the_server_stay_strict(client: httpx.Client) -> None:
+    for path in ACTING:
+        answer = client.post(path, json={"brand_new_thing": 1})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_parameter")
 
 
-@pytest.mark.parametrize("path", ["/generate", "/v1/completions", "/v1/chat/completions", "/v1/responses", "/api/chat"])
-def test_streams_and_errors_name_it_too(client: httpx.Client, path: str) -> None:
-    streamed = client.post(path, json={**BODIES[path], "stream": True, "brand_new_thing": 1})
-    assert (streamed.status_code, streamed.headers.get(IGNORED)) == (200, "brand_new_thing")
-    assert client.post(path, json={**BODIES[path], "stream": 7, "brand_new_thing": 1}).status_code == 400
+def test_streams_and_errors_name_it_too(client: httpx.Client) -> None:
+    for path in ["/generate", "/v1/completions", "/v1/chat/completions", "/v1/responses", "/api/chat"]:
+        streamed = client.post(path, json={**BODIES[path], "stream": True, "brand_new_thing": 1})
+        assert (streamed.status_code, streamed.headers.get(IGNORED)) == (200, "brand_new_thing")
+        assert client.post(path, json={**BODIES[path], "stream": 7, "brand_new_thing": 1}).status_code == 400
 
 
 def test_each_name_is_logged_once(client: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
@@ -114,9 +114,8 @@ def test_names_that_a_request_keeps_are_few_and_short(client: httpx.Client) -> N
     assert answer.headers[IGNORED].count("options.option_") == MAX_IGNORED_SHOWN
 
 
-@pytest.mark.parametrize(
-    ("path", "fields", "ignored"),
-    [
+def test_names_of_others_mean_ours_or_are_named(client: httpx.Client) -> None:
+    cases = [
         ("/v1/completions", {"stop_sequences": ["", "zzz"]}, None),
         ("/v1/chat/completions", {"think": "auto"}, None),
         ("/v1/completions", {"n_predict": 1}, None),
@@ -124,13 +123,10 @@ def test_names_that_a_request_keeps_are_few_and_short(client: httpx.Client) -> N
         ("/generate", {"sampling_params": {"max_tokens": 1}}, None),
         ("/generate", {"sampling_params": {"max_tokens": 1, "max_new_tokens": None}}, None),
         ("/generate", {"sampling_params": {"max_tokens": 9, "max_new_tokens": 1}}, "sampling_params.max_tokens"),
-    ],
-)
-def test_names_of_others_mean_ours_or_are_named(
-    client: httpx.Client, path: str, fields: dict[str, Any], ignored: str | None
-) -> None:
-    answer = client.post(path, json={**BODIES[path], **fields})
-    assert (answer.status_code, answer.headers.get(IGNORED)) == (200, ignored), answer.text
+    ]
+    for path, fields, ignored in cases:
+        answer = client.post(path, json={**BODIES[path], **fields})
+        assert (answer.status_code, answer.headers.get(IGNORED)) == (200, ignored), answer.text
 
 
 def test_of_two_bounds_on_thoughts_one_is_named(thinker: RunningServer) -> None:
@@ -195,9 +191,8 @@ def test_two_edits_are_a_typo_and_three_are_not() -> None:
         assert typo_of("".join(other), (name,)) is None
 
 
-@pytest.mark.parametrize(
-    ("path", "fields", "param", "meant"),
-    [
+def test_a_typo_is_refused_with_the_name_that_is_meant(client: httpx.Client) -> None:
+    cases = [
         ("/v1/chat/completions", {"temprature": 1}, "temprature", "temperature"),
         ("/v1/completions", {"maxTokens": 1}, "maxTokens", "max_tokens"),
         ("/generate", {"return_logprobs": True}, "return_logprobs", "return_logprob"),
@@ -222,16 +217,13 @@ def test_two_edits_are_a_typo_and_three_are_not() -> None:
             "tools[0].function.parameter",
             "parameters",
         ),
-    ],
-)
-def test_a_typo_is_refused_with_the_name_that_is_meant(
-    client: httpx.Client, path: str, fields: dict[str, Any], param: str, meant: str
-) -> None:
-    answer = client.post(path, json={**BODIES[path], **fields})
-    text = answer.text
-    assert answer.status_code == 400, text
-    assert param in text
-    assert f"did you mean {meant}?" in text
+    ]
+    for path, fields, param, meant in cases:
+        answer = client.post(path, json={**BODIES[path], **fields})
+        text = answer.text
+        assert answer.status_code == 400, text
+        assert param in text
+        assert f"did you mean {meant}?" in text
 
 
 MEMBERS: list[tuple[str, dict[str, Any], str]] = [
@@ -267,21 +259,18 @@ MEMBERS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "fields", "named"), MEMBERS)
-def test_unknown_members_are_ignored_unless_the_server_is_strict(
-    client: httpx.Client, strict: httpx.Client, path: str, fields: dict[str, Any], named: str
-) -> None:
-    body = {**BODIES[path], **fields}
-    answer = client.post(path, json=body)
-    assert (answer.status_code, answer.headers.get(IGNORED)) == (200, named), answer.text
-    refused = strict.post(path, json=body)
-    assert refused.status_code == 400
-    assert "newer" in refused.text
+def test_unknown_members_are_ignored_unless_the_server_is_strict(client: httpx.Client, strict: httpx.Client) -> None:
+    for path, fields, named in MEMBERS:
+        body = {**BODIES[path], **fields}
+        answer = client.post(path, json=body)
+        assert (answer.status_code, answer.headers.get(IGNORED)) == (200, named), answer.text
+        refused = strict.post(path, json=body)
+        assert refused.status_code == 400
+        assert "newer" in refused.text
 
 
-@pytest.mark.parametrize(
-    ("path", "fields", "param"),
-    [
+def test_a_typo_of_a_required_member_leaves_that_missing(client: httpx.Client) -> None:
+    cases = [
         (
             "/v1/chat/completions",
             {"messages": [USER, {"role": "user", "contents": "b"}]},
@@ -294,14 +283,11 @@ def test_unknown_members_are_ignored_unless_the_server_is_strict(
         ),
         ("/v1/chat/completions", {"messages": [{"roles": "user", "content": "a"}]}, "messages[0].role"),
         ("/api/chat", {"messages": [{"roles": "user"}]}, "messages[0].role"),
-    ],
-)
-def test_a_typo_of_a_required_member_leaves_that_missing(
-    client: httpx.Client, path: str, fields: dict[str, Any], param: str
-) -> None:
-    answer = client.post(path, json={**BODIES[path], **fields})
-    assert answer.status_code == 400
-    assert f"{param} is required" in answer.text
+    ]
+    for path, fields, param in cases:
+        answer = client.post(path, json={**BODIES[path], **fields})
+        assert answer.status_code == 400
+        assert f"{param} is required" in answer.text
 
 
 def test_the_older_switch_gets_a_hint(tmp_path: Path) -> None:

@@ -59,38 +59,32 @@ def test_guidellm_names_the_bound_twice(client: httpx.Client) -> None:
     assert "differ" in client.post("/v1/completions", json=body).json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("format_", "field"),
-    [
+def test_a_schema_may_stand_by_itself_as_at_llama_cpp(client: httpx.Client, server: RunningServer) -> None:
+    cases = [
         ({"type": "json_object", "schema": SCHEMA}, "response_format.schema"),
         ({"type": "json_schema", "schema": SCHEMA}, "response_format.schema"),
         ({"type": "json_schema", "name": "n", "strict": True, "schema": SCHEMA}, "response_format.schema"),
-    ],
-)
-def test_a_schema_may_stand_by_itself_as_at_llama_cpp(
-    client: httpx.Client, server: RunningServer, format_: dict[str, Any], field: str
-) -> None:
-    assert chat(client, USER, response_format=format_).status_code == 200
-    grammar = server.engine.received[-1].sampling_params.grammar
-    assert grammar is not None
-    assert '"a"' in grammar.text
-    wrong = chat(client, USER, response_format={**format_, "schema": 5})
-    assert wrong.json()["error"]["param"] == field
-    both = chat(client, USER, response_format={**format_, "json_schema": {"name": "n", "schema": SCHEMA}})
-    assert both.status_code == 400
+    ]
+    for format_, field in cases:
+        assert chat(client, USER, response_format=format_).status_code == 200
+        grammar = server.engine.received[-1].sampling_params.grammar
+        assert grammar is not None
+        assert '"a"' in grammar.text
+        wrong = chat(client, USER, response_format={**format_, "schema": 5})
+        assert wrong.json()["error"]["param"] == field
+        both = chat(client, USER, response_format={**format_, "json_schema": {"name": "n", "schema": SCHEMA}})
+        assert both.status_code == 400
 
 
-@pytest.mark.parametrize("path", ["/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/responses"])
-def test_no_bound_on_the_likeliest_tokens_may_be_written_as_zero(
-    client: httpx.Client, server: RunningServer, path: str
-) -> None:
-    body = {"model": "m", "max_tokens": 2, "top_k": 0, "prompt": "a", "messages": [USER]}
-    if path == "/v1/responses":
-        body = {"input": "Hi", "max_output_tokens": 2, "top_k": 0}
-    names = {"/v1/completions": ("messages",), "/v1/responses": ()}.get(path, ("prompt",))
-    answer = client.post(path, json={name: value for name, value in body.items() if name not in names})
-    assert answer.status_code == 200, answer.text
-    assert server.engine.received[-1].sampling_params.top_k == -1
+def test_no_bound_on_the_likeliest_tokens_may_be_written_as_zero(client: httpx.Client, server: RunningServer) -> None:
+    for path in ["/v1/completions", "/v1/chat/completions", "/v1/messages", "/v1/responses"]:
+        body = {"model": "m", "max_tokens": 2, "top_k": 0, "prompt": "a", "messages": [USER]}
+        if path == "/v1/responses":
+            body = {"input": "Hi", "max_output_tokens": 2, "top_k": 0}
+        names = {"/v1/completions": ("messages",), "/v1/responses": ()}.get(path, ("prompt",))
+        answer = client.post(path, json={name: value for name, value in body.items() if name not in names})
+        assert answer.status_code == 200, answer.text
+        assert server.engine.received[-1].sampling_params.top_k == -1
 
 
 def test_open_webui_numbers_calls_outside_their_functions(client: httpx.Client, server: RunningServer) -> None:
