@@ -51,7 +51,7 @@ class Child:
 
     def __init__(self, config: ChildConfig, status_fd: int) -> None:
         self.config = config
-        self.server_args = ServerArgs.from_dict(config.server_args)
+        self.server_args = ServerArgs(**config.server_args)
         self._status_fd = status_fd
         self.is_ready = False
 

@@ -144,7 +144,7 @@ def test_sizes_are_in_powers_of_1024() -> None:
 )
 def test_a_dictionary_holds_everything(count, size, share, loud, place):
     table = Table(count=count, size=size, share=share, loud=loud, place=place)
-    assert Table.from_dict(table.to_dict()) == table
+    assert Table(**table.to_dict()) == table
 
 
 @given(st.text())
@@ -179,7 +179,7 @@ def test_paths_need_not_be_utf8_and_other_texts_do() -> None:
     args = ServerArgs(model_path=path, api_key_file=path, served_model_name="x")
     assert (args.model_path, args.to_public_dict()["model_path"]) == (path, "/models/caf\ufffd")
     carried = msgspec.msgpack.decode(msgspec.msgpack.encode(args.to_dict()))
-    assert ServerArgs.from_dict(carried) == args
+    assert ServerArgs(**carried) == args
     msgspec.json.encode([args.to_public_dict(), args.to_flags()])
     for wrong in ({"model_path": "a\ud800"}, {"served_model_name": path}, {"weight_version": path}, {"host": b"x"}):
         with pytest.raises(ConfigError):

@@ -28,8 +28,8 @@ def test_every_option_has_a_help_text_that_is_a_sentence():
 
 def test_arguments_survive_json_and_messagepack():
     args = ServerArgs(model_path="/m", preferred_sampling_params={"top_p": 0.5}, context_length="32k", page_size=16)
-    assert ServerArgs.from_dict(json.loads(json.dumps(args.to_dict()))) == args
-    assert ServerArgs.from_dict(msgspec.msgpack.decode(msgspec.msgpack.encode(args.to_dict()))) == args
+    assert ServerArgs(**json.loads(json.dumps(args.to_dict()))) == args
+    assert ServerArgs(**msgspec.msgpack.decode(msgspec.msgpack.encode(args.to_dict()))) == args
     assert copy.copy(args) == args
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 
 from bough.config.checkpoint import GGUF_SUFFIX, is_on_hub, resolve_model_path
-from bough.config.engine_args import LoadFormat
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import path_kind, user_path
@@ -44,20 +43,6 @@ def check_model(args: ServerArgs) -> None:
         # Of such a model gguf is refused before anything is downloaded, and dummy is without weights.
         local = with_local_files(args if args.load_format == "gguf" else dataclasses.replace(args, load_format="dummy"))
         ModelConfig.from_args(dataclasses.replace(local, load_format=args.load_format))
-
-
-def load_other_config(args: ServerArgs, model_path: str, load_format: LoadFormat) -> ModelConfig:
-    """The configuration of another checkpoint, read with the same options as the one that ``args`` names.
-
-    Args:
-        args: resolved options, with local paths.
-        model_path: local path of the other checkpoint.
-        load_format: how that is to be loaded.
-
-    Raises:
-        ConfigError: as :meth:`ModelConfig.from_args`.
-    """
-    return ModelConfig.from_args(dataclasses.replace(args, model_path=model_path, load_format=load_format))
 
 
 def _local_tokenizer(args: ServerArgs) -> str | None:

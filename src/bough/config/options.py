@@ -336,7 +336,10 @@ class OptionTable:
         """Raise :class:`ConfigError` where fields that are valid alone contradict each other."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields as plain values that MessagePack can carry; a path that is not UTF-8 becomes bytes."""
+        """Return all fields, keywords of another such object, as plain values that MessagePack can carry.
+
+        A path that is not UTF-8 becomes bytes.
+        """
         values = {each.name: getattr(self, each.name) for each in options_of(type(self))}
         for each in options_of(type(self)):
             if each.is_path and isinstance(text := values[each.name], str) and _HALF_PAIR.search(text):
@@ -372,15 +375,6 @@ class OptionTable:
         """The same, with every secret at its default, for those that need none."""
         secrets = {each.name: each.default for each in options_of(type(self)) if each.declared.secret}
         return type(self)(**{**self.to_dict(), **secrets})
-
-    @classmethod
-    def from_dict(cls: type[Table], values: dict[str, Any]) -> Table:
-        """Inverse of :meth:`to_dict`.
-
-        Raises:
-            ConfigError: as construction does.
-        """
-        return cls(**values)
 
 
 def options_of(table: type[OptionTable]) -> tuple[Option, ...]:

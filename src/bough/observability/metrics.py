@@ -170,12 +170,6 @@ class Histogram:
         """How many values were observed."""
         return sum(self.counts)
 
-    def family(self, name: str, documentation: str, labels: dict[str, str]) -> HistogramMetricFamily:
-        """What Prometheus wants to see: cumulative counts by upper bound."""
-        family = HistogramMetricFamily(name, documentation, labels=list(labels))
-        family.add_metric(list(labels.values()), *self.cumulative())
-        return family
-
     def cumulative(self) -> tuple[list[tuple[str, float]], float]:
         """Counts up to each upper bound, by the bound's text, and the sum of all values."""
         buckets: list[tuple[str, float]] = []
@@ -294,15 +288,10 @@ class Metrics(Collector):
     def _request_metrics(self) -> Iterator[Metric]:
         for name, documentation in _HISTOGRAMS.items():
             histogram: Histogram = getattr(self, name.removesuffix("_seconds"))
-            yield histogram.family(self._prefix + name, documentation, self._labels)
-        stages = HistogramMetricFamily(
-            self._prefix + "per_stage_req_latency_seconds",
-            "What finished outputs have spent in each stage.",
-            labels=[*self._labels, "stage"],
-        )
-        for stage, histogram in self.stages.items():
-            stages.add_metric([*self._labels.values(), stage], *histogram.cumulative())
-        yield stages
+            yield self._histogram(name, documentation, {(): histogram})
+        stages: dict[tuple[str, ...], Histogram] = {(stage,): histogram for stage, histogram in self.stages.items()}
+        documentation = "What finished outputs have spent in each stage."
+        yield self._histogram("per_stage_req_latency_seconds", documentation, stages, "stage")
         for name, documentation in _COUNTERS.items():
             yield self._counter(name, documentation, getattr(self, name))
         for name, documentation in _REASONS.items():
@@ -368,6 +357,14 @@ class Metrics(Collector):
         yield self._counter("http_requests", "HTTP requests by route.", self.http_requests, "endpoint", "method")
         labels = ("endpoint", "method", "status_code")
         yield self._counter("http_responses", "HTTP responses by route and status.", self.http_responses, *labels)
+
+    def _histogram(
+        self, name: str, documentation: str, values: dict[tuple[str, ...], Histogram], *labels: str
+    ) -> Metric:
+        family = HistogramMetricFamily(self._prefix + name, documentation, labels=[*self._labels, *labels])
+        for key, histogram in values.items():
+            family.add_metric([*self._labels.values(), *key], *histogram.cumulative())
+        return family
 
     def _counter(self, *facts: Any) -> Metric:
         return self._family(CounterMetricFamily, *facts)

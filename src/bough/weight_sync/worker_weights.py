@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from bough.config.engine_args import LoadFormat
-from bough.config.local_files import load_other_config
+from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest
 from bough.weight_sync.live_weights import LiveWeights
@@ -48,7 +49,8 @@ class WorkerWeights:
             BoughError: if it does not fit, and the old weights are there.
             EngineDead: if neither are.
         """
-        return self._live.replace(load_other_config(self._server_args, model_path, load_format), load_format)
+        options = dataclasses.replace(self._server_args, model_path=model_path, load_format=load_format)
+        return self._live.replace(ModelConfig.from_args(options), load_format)
 
     def from_file(self, path: str) -> int:
         """Load some weights, those of a safetensors file; returns and raises as :meth:`LiveWeights.update_weights`."""
