@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -76,29 +77,31 @@ class OllamaErrorAnswer(msgspec.Struct):
     error: Annotated[str, Meta(description="For people: what is wrong, and what to do.")]
 
 
-class ErrorDialect(Protocol):
-    """Renders errors the way the clients of one API expect them."""
+class ErrorDialect(ABC):
+    """Renders errors the way the clients of one API expect them.
 
+    Attributes:
+        edges: bytes around an error after a stream has begun, which else is as the body.
+    """
+
+    edges = (b"data: ", b"\n\n")
+
+    @abstractmethod
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
-        ...
 
     def event(self, error: BoughError) -> bytes:
-        """Server-sent event for an error after the stream has begun."""
-        ...
+        """The part of a stream that is an error."""
+        return self.body(error).join(self.edges)
 
 
-class OpenAIErrors:
+class OpenAIErrors(ErrorDialect):
     """``{"error": {"message", "type", "param", "code"}}``, as at OpenAI."""
 
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
         kind, code = error_type(error.status_code), error_code(error)
         return msgspec.json.encode(ErrorAnswer(ErrorDescription(error.message, kind, error.param, code)))
-
-    def event(self, error: BoughError) -> bytes:
-        """The same object as an event of the stream."""
-        return b"data: " + self.body(error) + b"\n\n"
 
 
 class NativeErrors(OpenAIErrors):
@@ -109,21 +112,19 @@ class NativeErrors(OpenAIErrors):
         description = StreamErrorDescription(
             error.message, error_type(error.status_code), error.status_code, isinstance(error, Overloaded)
         )
-        return b"data: " + msgspec.json.encode(StreamError(description)) + b"\n\n"
+        return msgspec.json.encode(StreamError(description)).join(self.edges)
 
 
-class AnthropicErrors:
+class AnthropicErrors(ErrorDialect):
     """``{"type": "error", "error": {"type", "message"}}``, as at Anthropic; events are named."""
+
+    edges = (b"event: error\ndata: ", b"\n\n")
 
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
         other = "invalid_request_error" if 400 <= error.status_code < 500 else "api_error"
         described = AnthropicErrorDescription(_ANTHROPIC_TYPES.get(error.status_code, other), error.message)
         return msgspec.json.encode(AnthropicErrorAnswer("error", described))
-
-    def event(self, error: BoughError) -> bytes:
-        """The same object as an event of the stream."""
-        return b"event: error\ndata: " + self.body(error) + b"\n\n"
 
 
 _ANTHROPIC_TYPES = {
@@ -137,16 +138,14 @@ _ANTHROPIC_TYPES = {
 }
 
 
-class OllamaErrors:
+class OllamaErrors(ErrorDialect):
     """``{"error": message}``, as Ollama has it; in a stream it is a line of its own."""
+
+    edges = (b"", b"\n")
 
     def body(self, error: BoughError) -> bytes:
         """JSON body of a response that is an error."""
         return msgspec.json.encode(OllamaErrorAnswer(error.message))
-
-    def event(self, error: BoughError) -> bytes:
-        """The same object as a line of the stream."""
-        return self.body(error) + b"\n"
 
 
 def dialect_of(path: str, headers: Iterable[tuple[bytes, bytes]]) -> ErrorDialect:

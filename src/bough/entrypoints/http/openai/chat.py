@@ -17,7 +17,7 @@ from bough.entrypoints.http.openai.chat_choice import ChatChoiceWriter, ChatOpti
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.messages import require_content, to_template
 from bough.entrypoints.http.openai.protocol import CHAT, MAX_TOKENS, ChatCompletionRequest
-from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
+from bough.entrypoints.http.openai.sampling import max_tokens_of
 from bough.entrypoints.http.openai.serving import (
     Answer,
     ChoiceFrame,
@@ -148,9 +148,7 @@ class ChatHandler(OpenAIHandler):
         max_tokens, max_tokens_field = max_tokens_of(body.max_tokens, body.max_completion_tokens)
         limits = self._manager.limits
         constraint = find_constraint(body, given, unknown)
-        params = to_sampling_params(
-            body, given, max_tokens, max_tokens_field, self.sampling_defaults, limits, constraint
-        )
+        params = self.sampling_params(body, given, max_tokens, max_tokens_field, constraint)
         job = prompt_job(body, given, unknown, body.input_ids)
         if body.echo and not job.continue_final_message:
             raise BadRequest("echo needs continue_final_message to be true", param="echo")

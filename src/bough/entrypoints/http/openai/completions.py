@@ -17,7 +17,7 @@ from bough.entrypoints.http.logprobs import CompletionLogprobs, Echo, TokenNames
 from bough.entrypoints.http.openai.fill_in_middle import find_gap_format
 from bough.entrypoints.http.openai.headers import check_headers
 from bough.entrypoints.http.openai.protocol import COMPLETIONS, MAX_TOKENS, CompletionRequest
-from bough.entrypoints.http.openai.sampling import max_tokens_of, to_sampling_params
+from bough.entrypoints.http.openai.sampling import max_tokens_of
 from bough.entrypoints.http.openai.serving import (
     Answer,
     ChoiceFrame,
@@ -137,9 +137,7 @@ class CompletionHandler(OpenAIHandler):
         if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
             max_tokens = body.max_tokens
         constraint = find_constraint(body, given, unknown)
-        params = to_sampling_params(
-            body, given, max_tokens, max_tokens_field, self.sampling_defaults, manager.limits, constraint
-        )
+        params = self.sampling_params(body, given, max_tokens, max_tokens_field, constraint)
         if n > body.n:
             params = msgspec.structs.replace(params, n=n)
             manager.limits.check_params(params, named=_with_best_of)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from typing import Any
 
-from bough.entrypoints.chat.constraints import Constraint
-from bough.entrypoints.chat.sampling import make_sampling_params
 from bough.entrypoints.http.openai.names_of_others import UNTIL_FULL
 from bough.entrypoints.http.shared_fields import SamplingFields
 from bough.errors import BadRequest
-from bough.managers.request_limits import RequestLimits
 from bough.sampling.sampling_params import GRAMMAR_KINDS, SamplingParams
 
 _OTHER_NAMES = {"seed": "sampling_seed", "min_tokens": "min_new_tokens"}
-_NAMES = {engine: client for client, engine in _OTHER_NAMES.items()}
+CLIENT_NAMES = {engine: client for client, engine in _OTHER_NAMES.items()}
+"""Names of sampling parameters that clients call otherwise, by the engine's."""
 
 
 @functools.cache
@@ -26,32 +24,15 @@ def _sampling_fields(kind: type[SamplingFields]) -> dict[str, str]:
     return {name: engine for name, engine in names.items() if engine in known}
 
 
-def to_sampling_params(
-    request: SamplingFields,
-    given: Collection[str],
-    max_tokens: int | None,
-    max_tokens_field: str,
-    defaults: Mapping[str, Any],
-    limits: RequestLimits,
-    constraint: Constraint | None = None,
-) -> SamplingParams:
-    """Sampling parameters of a request.
+def sampling_values(request: SamplingFields, given: Collection[str]) -> dict[str, Any]:
+    """The sampling parameters that a request sets, by the engine's names, but for its constraint.
 
     Args:
         request: the request.
         given: names of the fields that it sets, be it to their default values.
-        max_tokens: most tokens to generate; ``None`` for as many as fit.
-        max_tokens_field: what the client called that.
-        defaults: from :func:`sampling_defaults`.
-        limits: of the server.
-        constraint: what the output has to follow.
-
-    Raises:
-        BadRequest: naming a field that is out of range, or more than this server allows.
     """
     fields = _sampling_fields(type(request))
-    values = {engine: getattr(request, name) for name, engine in fields.items() if name in given}
-    return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, _NAMES)
+    return {engine: getattr(request, name) for name, engine in fields.items() if name in given}
 
 
 def max_tokens_of(

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Collection, Sequence
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.core import ChatCore
-from bough.entrypoints.chat.sampling import sampling_defaults
+from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import direct_sink, text_sink
 from bough.entrypoints.http.logprobs import TokenNames
 from bough.entrypoints.http.openai.protocol import SharedFields
+from bough.entrypoints.http.openai.sampling import CLIENT_NAMES, sampling_values
 from bough.entrypoints.http.route import (
     Count,
     Created,
@@ -37,6 +39,7 @@ from bough.managers.native_output import meta_info, version_spans
 from bough.managers.req_state import ReqState, Sink
 from bough.managers.request_limits import RequestLimits
 from bough.managers.tokenizer_manager import TokenizerManager
+from bough.sampling.sampling_params import SamplingParams
 
 _encode = msgspec.json.encode
 _USAGE = (
@@ -336,6 +339,19 @@ class OpenAIHandler(Handlers):
         self._id_names = TokenNames(manager.tokenizer, by_number=True)
         self.sampling_defaults = sampling_defaults(manager.server_args, manager.model_config)
         """Sampling parameters of requests that do not set them."""
+
+    def sampling_params(
+        self,
+        body: SharedFields,
+        given: Collection[str],
+        max_tokens: int | None,
+        max_tokens_field: str,
+        constraint: Constraint | None,
+    ) -> SamplingParams:
+        """Sampling parameters of a request; see :func:`make_sampling_params` and :func:`sampling_values`."""
+        values, defaults = sampling_values(body, given), self.sampling_defaults
+        limits = self._manager.limits
+        return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, CLIENT_NAMES)
 
     def model_name(self, request: SharedFields) -> str:
         """What the answer calls the model."""

@@ -16,14 +16,14 @@ from msgspec import Meta
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob, Message
-from bough.entrypoints.chat.sampling import sampling_defaults
+from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.errors import INTERNAL_ERROR
 from bough.entrypoints.http.logprobs import TokenNames, chat_logprobs
-from bough.entrypoints.http.openai.sampling import to_sampling_params
+from bough.entrypoints.http.openai.sampling import CLIENT_NAMES, sampling_values
 from bough.entrypoints.http.responses import convert
 from bough.entrypoints.http.responses.build import Describe, ResponseBuilder
 from bough.entrypoints.http.responses.protocol import RESPONSES, WITH_LOGPROBS, ResponsesRequest
@@ -197,8 +197,9 @@ class ResponsesHandlers(Handlers):
         if previous is not None:
             earlier = await encoder.run(sum(part.size for part in previous.chain()), previous.conversation)
         limits = self._manager.limits
-        params = to_sampling_params(
-            body, given, body.max_output_tokens, "max_output_tokens", self._defaults, limits, constraint
+        values, most = sampling_values(body, given), body.max_output_tokens
+        params = make_sampling_params(
+            values, most, "max_output_tokens", self._defaults, limits, constraint, CLIENT_NAMES
         )
         job = _job(body, tools, params, constraint_param(constraint))
         run = await self._ready(body, [*earlier, *items], tools, job)
