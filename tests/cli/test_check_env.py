@@ -16,7 +16,7 @@ def report(capsys) -> dict[str, str]:
 def test_versions_of_bough_and_of_what_it_needs_are_reported(capsys):
     rows = report(capsys)
     assert rows["bough"] == __version__
-    assert {"torch", "msgspec", "starlette"} <= set(check_env.direct_dependencies())
+    assert {"torch", "msgspec", "uvicorn"} <= set(check_env.direct_dependencies())
     for name in check_env.direct_dependencies():
         assert rows[name] == importlib.metadata.version(name)
 

@@ -17,7 +17,7 @@ from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.asgi import HTML_TYPE, AsgiApp, Call, Endpoint, Handler, Response
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.cors import CrossOrigin
-from bough.entrypoints.http.errors import OpenAIErrors, dialect_of
+from bough.entrypoints.http.errors import dialect_of
 from bough.entrypoints.http.native.live import LiveView
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.paths import right_path, tidy_path
@@ -114,21 +114,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
     gate = gate or Gate(args)
     app = Application(intake, CrossOrigin(args), answers)
 
-    def add_page(path: str, handler: Handler, access: Access = Access.OPEN) -> None:
-        endpoint = Endpoint(
-            handler,
-            path,
-            dialect=OpenAIErrors(),
-            metrics=None,
-            intake=intake,
-            takes_body=False,
-            gate=gate,
-            access=access,
-        )
-        app.add_endpoint(path, ("GET",), endpoint)
-
-    add_page("/docs", docs_page)
-    # Once, and not for everybody who asks: it is large.
+    # Once, and not for each client that asks: it is large.
     schema = openapi_schema()
     if args.root_path is not None:
         schema["servers"] = [{"url": args.root_path}]
@@ -137,13 +123,17 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
     async def openapi(call: Call) -> Response:
         return description
 
-    add_page("/openapi.json", openapi)
+    pages: list[tuple[str, Handler, Access]] = [
+        ("/docs", docs_page, Access.OPEN),
+        ("/openapi.json", openapi, Access.OPEN),
+    ]
     if not args.disable_playground:
         parts = PlaygroundParts()
-        for path in parts.paths:
-            add_page(path, parts.part)
+        pages += [(path, parts.part, Access.OPEN) for path in parts.paths]
         # It shows how other clients' prompts begin.
-        add_page(EVENTS_PATH, LiveView(manager), Access.CONTROL)
+        pages.append((EVENTS_PATH, LiveView(manager), Access.CONTROL))
+    for path, page, access in pages:
+        app.add_endpoint(path, ("GET",), Endpoint(page, path, intake=intake, gate=gate, access=access))
     for route, handler in make_handlers(manager).items():
         endpoint = Endpoint(
             handler,
@@ -166,11 +156,10 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
         refusing = Endpoint(
             unsupported_route,
             path,
+            intake=intake,
+            gate=gate,
             dialect=dialect_of(path, ()),
             metrics=manager.metrics,
-            intake=intake,
-            takes_body=False,
-            gate=gate,
         )
         app.add_endpoint(path, ("GET", "POST", "PUT", "DELETE"), refusing)
     app.add_exception_handler(HTTPException, _render_routing_error)

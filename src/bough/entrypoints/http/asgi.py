@@ -19,7 +19,7 @@ import msgspec
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.chunk_writer import BODY_WRITER, ChunkWriter, Headers, Receive, Scope, Send
-from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
+from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, OpenAIErrors, error_headers
 from bough.entrypoints.http.fields import Body, BodySpec
 from bough.entrypoints.http.json_body import RawValue
 from bough.entrypoints.http.unknown_fields import Unknown, log_unknown, note_unknown
@@ -255,6 +255,7 @@ class Call:
 
 
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
+_USUAL_ERRORS = OpenAIErrors()
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,11 +281,11 @@ class Endpoint:
     handler: Handler
     path: str
     _: KW_ONLY
-    dialect: ErrorDialect
-    metrics: Metrics | None
     intake: BodyIntake
-    takes_body: bool
     gate: Gate
+    dialect: ErrorDialect = _USUAL_ERRORS
+    metrics: Metrics | None = None
+    takes_body: bool = False
     needs_json: bool = False
     is_limited: bool = False
     access: Access = Access.CLIENT
