@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from bough.entrypoints.http.access import Access
+from bough.entrypoints.http.app import right_path, tidy_path
 from bough.entrypoints.http.json_body import LARGE_BODY_BYTES
-from bough.entrypoints.http.paths import right_path, tidy_path
 from bough.entrypoints.http.routes import ROUTES
 from tests.entrypoints.http.server import MODEL_NAME, RunningServer
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import dialect_of
 from bough.entrypoints.http.native.live import LiveView
 from bough.entrypoints.http.openapi import openapi_schema
-from bough.entrypoints.http.paths import right_path, tidy_path
 from bough.entrypoints.http.playground import EVENTS_PATH, PlaygroundParts
 from bough.entrypoints.http.routes import make_handlers
 from bough.errors import BoughError, NotFound
@@ -32,6 +32,13 @@ from bough.other_engines import not_supported
 
 if TYPE_CHECKING:
     from bough.observability.otel import OtelTracer
+
+
+_SIMILARITY = 0.85
+"""Likeness to a route at which a path is taken for a misspelling of it (difflib's ratio)."""
+
+_MAX_CHARS = 256
+"""Length of a path up to which it is compared: the time that takes grows with it."""
 
 
 class Application(Starlette):
@@ -218,3 +225,27 @@ def _hint(path: str) -> str:
 
 def _reason(status: int) -> str:
     return {404: "there is nothing here; see /docs", 405: "this method is not allowed here"}.get(status, "not possible")
+
+
+def tidy_path(path: str) -> str:
+    """A path without doubled slashes and without one at its end."""
+    return "/" + "/".join(filter(None, path.split("/")))
+
+
+def right_path(path: str, known: Collection[str]) -> str | None:
+    """The route that a client has probably meant by a path that is none; ``None`` if it resembles none.
+
+    A client's base URL often has a prefix too many (``/v1/v1/chat/completions``, ``/api/v1/models``) or lacks one
+    (``/chat/completions``).
+
+    Args:
+        path: without superfluous slashes.
+        known: paths of all routes; of those that fit equally well, the first is returned.
+    """
+    if len(path) > _MAX_CHARS:
+        return None
+    if longer := [each for each in known if each != "/" and path.endswith(each)]:
+        return max(longer, key=len)
+    if path != "/" and (shorter := [each for each in known if each.endswith(path)]):
+        return min(shorter, key=len)
+    return next(iter(difflib.get_close_matches(path, known, 1, _SIMILARITY)), None)

@@ -10,9 +10,9 @@ import msgspec
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.job import Message, template_call
 from bough.entrypoints.http.openai.structured import described_schema
-from bough.entrypoints.http.responses.foreign import as_function_call
 from bough.entrypoints.http.responses.protocol import ResponsesRequest
 from bough.entrypoints.http.responses.tools import OfferedTools
+from bough.entrypoints.http.result_text import result_text
 from bough.entrypoints.http.unknown_fields import Unknown, known_members
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
@@ -52,6 +52,19 @@ _SAME_AS = {"custom_tool_call_output": "function_call_output"}
 _FORMAT_MEMBERS = frozenset({"type", "name", "description", "schema", "strict"})
 
 
+_CALL, _RESULT = "_call", "_output"
+"""Ends of the types of such items."""
+
+_ARGUMENTS = ("arguments", "input", "action", "actions", "operation", "code", "queries")
+"""Members of calls that say what was to be done, the first of which counts."""
+
+_RESULTS = ("output", "outputs", "results", "result", "error", "tools", "status")
+"""Members of results that say what has come of it, likewise."""
+
+_RESULTS_OF_SERVERS = ("output", "outputs", "results", "error")
+"""The same of calls that a server has run, whose results are in the same item. `result` holds an image."""
+
+
 def input_items(body: ResponsesRequest, find: Find, unknown: Unknown | None, left_out: Unknown) -> list[Item]:
     """The items of a request in the form in which they are kept: all with a type and an id, and with nothing in them
     that has no meaning here.
@@ -74,7 +87,7 @@ def input_items(body: ResponsesRequest, find: Find, unknown: Unknown | None, lef
         kind = _kind(given, place)
         if kind in _ITEM_MEMBERS:
             items.append(_item(given, kind, place, find, unknown))
-        elif calls := as_function_call(given, kind, _id(given, place) or f"item_{new_request_id()}"):
+        elif calls := _as_function_call(given, kind, _id(given, place) or f"item_{new_request_id()}"):
             items += calls
         else:
             left_out[f"input.{kind[:64]}"] = None
@@ -269,3 +282,55 @@ def constraint(body: ResponsesRequest, unknown: Unknown | None) -> Constraint | 
         param = "text.format.schema"
         raise BadRequest(f"{param} is required", param=param, code="missing_required_parameter")
     return Constraint("json_schema", schema, "text.format.schema")
+
+
+def _as_function_call(item: Mapping[str, Any], kind: str, item_id: str) -> list[dict[str, Any]]:
+    """An item of a type of others as items ``function_call`` and ``function_call_output``; nothing if it is no call and
+    no result, or a call whose result is not in the conversation.
+
+    Args:
+        item: decoded JSON.
+        kind: its type.
+        item_id: id of the first item.
+    """
+    call_id = item.get("call_id")
+    if kind.endswith(_RESULT):
+        if kind == "local_shell_call_output" and call_id is None:
+            call_id = item.get("id")
+        result = _first(item, _RESULTS)
+        return [_result(call_id, result[1], item_id)] if isinstance(call_id, str) and result is not None else []
+    arguments = _first(item, _ARGUMENTS)
+    if arguments is None:
+        return []
+    name = item.get("name")
+    call: dict[str, Any] = {
+        "type": "function_call",
+        "id": item_id,
+        "call_id": call_id,
+        "name": name if isinstance(name, str) else kind.removesuffix(_CALL),
+        "arguments": _as_object(*arguments),
+    }
+    if isinstance(item.get("namespace"), str):
+        call["namespace"] = item["namespace"]
+    if isinstance(call_id, str):
+        return [call]
+    result = _first(item, _RESULTS_OF_SERVERS)
+    if result is None or not kind.endswith(_CALL):
+        return []
+    call["call_id"] = item_id
+    return [call, _result(item_id, result[1], f"item_{new_request_id()}")]
+
+
+def _first(item: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, Any] | None:
+    return next(((name, item[name]) for name in names if item.get(name) is not None), None)
+
+
+def _as_object(name: str, value: Any) -> str:
+    """The JSON text of an object with the arguments of a call, which the member of this name holds."""
+    if isinstance(value, str) and name == "arguments":
+        return value
+    return msgspec.json.encode(value if isinstance(value, dict) else {name: value}).decode()
+
+
+def _result(call_id: str, result: Any, item_id: str) -> dict[str, Any]:
+    return {"type": "function_call_output", "id": item_id, "call_id": call_id, "output": result_text(result)}
