@@ -192,8 +192,10 @@ class Call:
             body = self._upload.take()
         return body if members is None else members
 
-    async def parse(self, spec: BodySpec[Body]) -> Body:
-        """Decode the body; see :meth:`parse_given`."""
+    async def parse(self, spec: BodySpec[Body], *, keep: bool = False) -> Body:
+        """Decode the body, and with ``keep`` count it until the answer is complete; see :meth:`parse_given`."""
+        if keep:
+            self.keep()
         return (await self.parse_given(spec))[0]
 
     async def parse_given(self, spec: BodySpec[Body], max_tokens: int | None = None) -> tuple[Body, Set[str]]:

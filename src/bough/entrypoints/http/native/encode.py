@@ -51,8 +51,7 @@ class EncodeHandler(Handlers):
     async def encode(self, call: Call) -> Response:
         """Embeddings, or a classifier's scores (logits), of one text or many."""
         manager = self._manager
-        call.keep()
-        body = await call.parse(ENCODE)
+        body = await call.parse(ENCODE, keep=True)
         turns = number_turns()
         answers: list[bytes] = []
         for result in await embed(manager, body.requests(max_outputs=manager.server_args.max_outputs_per_request)):

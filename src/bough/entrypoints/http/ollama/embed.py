@@ -76,8 +76,7 @@ class OllamaEmbedHandlers(Handlers):
 
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
         require_embeddings(self._manager)
-        call.keep()
-        return await call.parse(spec)
+        return await call.parse(spec, keep=True)
 
     async def _results(
         self, texts: Sequence[str], param: str, dimensions: int | None, *, truncate: bool

@@ -165,8 +165,7 @@ class DecisionsHandler(Handlers):
     async def decide(self, call: Call) -> Response:
         """Answer typed questions about a text by probabilities, without generating."""
         manager = self._manager
-        call.keep()
-        body = await call.parse(DECISIONS)
+        body = await call.parse(DECISIONS, keep=True)
         manager.limits.require_generation()
         if manager.tokenizer is None:
             raise BadRequest("this server has no tokenizer; use /v1/score with token ids", param="model")

@@ -135,8 +135,7 @@ class VectorHandlers(Handlers):
     @Route("POST /v1/embeddings", OPENAI, EMBEDDINGS, EmbeddingsAnswer)
     async def embeddings(self, call: Call) -> Response:
         """Embeddings of texts."""
-        call.keep()
-        body = await call.parse(EMBEDDINGS)
+        body = await call.parse(EMBEDDINGS, keep=True)
         require_embeddings(self._manager)
         requests = self._input_requests(body, dimensions=body.dimensions, truncate_to=body.truncate_prompt_tokens)
         results = await embed(self._manager, requests)
@@ -157,8 +156,7 @@ class VectorHandlers(Handlers):
     @Route("POST /v1/classify", OPENAI, CLASSIFY, ClassifyAnswer)
     async def classify(self, call: Call) -> Response:
         """Probabilities of a classifier's classes."""
-        call.keep()
-        body = await call.parse(CLASSIFY)
+        body = await call.parse(CLASSIFY, keep=True)
         pooling = require_classifier(self._manager)
         results = await embed(self._manager, self._input_requests(body, truncate_to=body.truncate_prompt_tokens))
         labels = pooling.labels or ()
@@ -168,24 +166,14 @@ class VectorHandlers(Handlers):
             probabilities = class_probabilities(pooling, result.numbers())
             label = labels[probabilities.index(max(probabilities))]
             entry = {"index": index, "label": label, "probs": probabilities, "num_classes": len(labels)}
-            data.append(_encode(entry))
+            data.append(msgspec.Raw(_encode(entry)))
             await turns.spend(len(labels))
-        return Response(
-            b'{"id":%b,"object":"list","created":%d,"model":%b,"data":[%b],"usage":%b}'
-            % (
-                _encode(f"classify-{body.rid or new_request_id()}"),
-                int(time.time()),
-                _encode(self._model(body)),
-                b",".join(data),
-                _encode(_usage(results)),
-            )
-        )
+        return self._list("classify", body, data, results)
 
     @Route("POST,PUT /v1/rerank", OPENAI, RERANK, list[RankedDocument])
     async def rerank(self, call: Call) -> Response:
         """Sort documents by their relevance for a query."""
-        call.keep()
-        body = await call.parse(RERANK)
+        body = await call.parse(RERANK, keep=True)
         ranked, _ = await self._ranked(body)
         answers = []
         for index, judged in ranked:
@@ -198,8 +186,7 @@ class VectorHandlers(Handlers):
     @Route("POST /rerank /v2/rerank", OPENAI, RERANK, RerankAnswer)
     async def rerank_results(self, call: Call) -> Response:
         """The same with the answer that Jina, Cohere and vLLM have: an object with `results`."""
-        call.keep()
-        body = await call.parse(RERANK)
+        body = await call.parse(RERANK, keep=True)
         ranked, usage = await self._ranked(body)
         results = []
         for index, judged in ranked:
@@ -213,8 +200,7 @@ class VectorHandlers(Handlers):
     @Route("POST /v1/score /score", OPENAI, SCORE, (ScoreAnswer, PairScoresAnswer))
     async def score(self, call: Call) -> Response:
         """Probabilities of given tokens after query and item; of a classifier its scores (logits)."""
-        call.keep()
-        body = await call.parse(SCORE)
+        body = await call.parse(SCORE, keep=True)
         if body.text_1 is not None or body.text_2 is not None:
             return await self._score_texts(body)
         for name in ("query", "items"):
@@ -275,15 +261,7 @@ class VectorHandlers(Handlers):
             **body.shared(),
         )
         data = [{"index": index, "object": "score", "score": each.relevance} for index, each in enumerate(judged)]
-        answer = {
-            "id": f"score-{body.rid or new_request_id()}",
-            "object": "list",
-            "created": int(time.time()),
-            "model": self._model(body),
-            "data": data,
-            "usage": _usage(judged),
-        }
-        return Response(_encode(answer))
+        return self._list("score", body, data, judged)
 
     async def _ranked(self, body: RerankBody) -> tuple[list[tuple[int, Judged]], dict[str, int]]:
         """The documents to return by number, the most relevant one first, and the usage."""
@@ -319,6 +297,12 @@ class VectorHandlers(Handlers):
             **body.shared(),
             **fields,
         )
+
+    def _list(
+        self, kind: str, body: VectorFields, data: Sequence[Any], results: Sequence[Embedded | Judged]
+    ) -> Response:
+        answer = {"id": f"{kind}-{body.rid or new_request_id()}", "object": "list", "created": int(time.time())}
+        return Response(_encode({**answer, "model": self._model(body), "data": data, "usage": _usage(results)}))
 
     def _model(self, body: VectorFields) -> str:
         return body.model if body.model is not None else self._manager.served_model_name
