@@ -158,7 +158,7 @@ def test_an_update_waits_for_what_runs_and_new_requests_wait_for_it(
 ) -> None:
     running = begin(server, pool)
     updating = pool.submit(update, client, other, weight_version="step-1")
-    server.wait_until(lambda: server.manager.model_update_lock._waiting_writers)
+    server.wait_until(lambda: server.manager.model_update_lock._num_waiting_writers)
     waiting = pool.submit(httpx.post, f"{server.url}/generate", json=SHORT)
     time.sleep(0.05)
     assert not updating.done()
@@ -259,7 +259,7 @@ def test_a_pause_ends_the_wait_for_what_runs(
 ) -> None:
     running = begin(server, pool)
     updating = pool.submit(update, client, other, weight_version="step-1", flush_cache=False)
-    server.wait_until(lambda: server.manager.model_update_lock._waiting_writers)
+    server.wait_until(lambda: server.manager.model_update_lock._num_waiting_writers)
     client.post("/pause_generation", json={"mode": "in_place"})
     first = settle(server)
     assert updating.result().json()["num_paused_requests"] == 1
