@@ -55,23 +55,23 @@ def refusal(path: Path) -> str:
     return message
 
 
-def test_what_is_there_in_place_of_a_file_is_named(checkpoint: Path) -> None:
-    for name in ["config.json", "generation_config.json", "tokenizer.json", "model.safetensors"]:
-        assert refusal(checkpoint) == ""
-        file = checkpoint / name
-        existed = file.exists()
-        for what, content in CONTENTS.items():
-            file.unlink(missing_ok=True)
-            file.write_bytes(content)
-            message = refusal(checkpoint)
-            assert what in message, message
-            assert name in message
-        file.unlink()
-        file.symlink_to("../../blobs/0123")
+@pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer.json", "model.safetensors"])
+def test_what_is_there_in_place_of_a_file_is_named(checkpoint: Path, name: str) -> None:
+    assert refusal(checkpoint) == ""
+    file = checkpoint / name
+    existed = file.exists()
+    for what, content in CONTENTS.items():
+        file.unlink(missing_ok=True)
+        file.write_bytes(content)
         message = refusal(checkpoint)
-        if existed and name != "generation_config.json":
-            assert "a link to ../../blobs/0123, where nothing is" in message
-            assert name in message
+        assert what in message, message
+        assert name in message
+    file.unlink()
+    file.symlink_to("../../blobs/0123")
+    message = refusal(checkpoint)
+    if existed and name != "generation_config.json":
+        assert "a link to ../../blobs/0123, where nothing is" in message
+        assert name in message
 
 
 def test_ggufs_that_are_none_are_named(tmp_path: Path) -> None:
