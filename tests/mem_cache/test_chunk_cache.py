@@ -27,7 +27,7 @@ def test_locks_are_counted(cache: ChunkCache) -> None:
     node = cache.match_prefix(np.arange(8, dtype=np.int32)).node
     cache.lock(node)
     assert cache.locks_held == 1
-    with pytest.raises(RuntimeError, match="1 locks are held"):
+    with pytest.raises(RuntimeError, match="1 locks"):
         cache.reset()
     cache.unlock(node)
     cache.reset()
@@ -40,17 +40,10 @@ def test_nodes_of_before_a_discard_are_refused(cache: ChunkCache) -> None:
     cache.lock(node)
     cache.discard()
     assert cache.locks_held == 0
-    with pytest.raises(RuntimeError, match="not of this cache"):
+    with pytest.raises(RuntimeError, match="evicted"):
         cache.lock(node)
 
 
 def test_foreign_page_size_is_refused() -> None:
     with pytest.raises(ValueError, match="not the allocator's"):
         ChunkCache(SlotAllocator(64, 4), 8)
-
-
-def test_integrity_check_notices_a_node(cache: ChunkCache) -> None:
-    root = cache.match_prefix(np.arange(8, dtype=np.int32)).node
-    root.children[b"x"] = root
-    with pytest.raises(RuntimeError, match="1 nodes in a cache that keeps none"):
-        cache.check_integrity()

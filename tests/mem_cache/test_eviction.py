@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bough.mem_cache.allocator import SlotAllocator
-from bough.mem_cache.base_prefix_cache import TreeNode
 from bough.mem_cache.eviction import EVICTION_POLICIES, EvictionQueue
 from bough.mem_cache.radix_cache import RadixCache
+from bough.mem_cache.tree_node import TreeNode
 from bough.step_plan import IntArray
 
 

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from bough.mem_cache.allocator import SlotAllocator
-from bough.mem_cache.base_prefix_cache import PrefixCache
 from bough.mem_cache.chunk_cache import ChunkCache
 from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV
 from bough.mem_cache.radix_cache import RadixCache
@@ -24,7 +23,7 @@ def build(
     page_size: int = 1, num_tokens: int = 256, max_requests: int = 4, *, radix: bool = True, context: int = MAX_CONTEXT
 ) -> KVCacheManager:
     allocator = SlotAllocator(num_tokens, page_size)
-    cache: PrefixCache = RadixCache(allocator, page_size) if radix else ChunkCache(allocator, page_size)
+    cache: RadixCache = RadixCache(allocator, page_size) if radix else ChunkCache(allocator, page_size)
     return KVCacheManager(cache, allocator, ReqToTokenPool(max_requests, context))
 
 
@@ -413,7 +412,7 @@ class RequestsAgainstContent(RuleBasedStateMachine):
     def build(self, page_size: int, num_pages: int, radix: bool, policy: str) -> None:
         self.page_size = page_size
         self.allocator = SlotAllocator(num_pages * page_size, page_size)
-        cache: PrefixCache = ChunkCache(self.allocator, page_size)
+        cache: RadixCache = ChunkCache(self.allocator, page_size)
         if radix:
             cache = RadixCache(self.allocator, page_size, policy)
         self.radix = radix

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-from bough.mem_cache.base_prefix_cache import TreeNode
+from bough.mem_cache.tree_node import TreeNode
 
 EvictionKey = tuple[int, int]
 """Leaves go in ascending order of it."""

@@ -30,10 +30,10 @@ import numpy as np
 
 from bough.config.engine_args import EvictionPolicy
 from bough.mem_cache.allocator import SlotAllocator
-from bough.mem_cache.base_prefix_cache import PrefixCache, TreeNode
 from bough.mem_cache.chunk_cache import ChunkCache
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
+from bough.mem_cache.tree_node import TreeNode
 from bough.step_plan import IntArray, ReqSlot
 
 
@@ -100,7 +100,7 @@ class KVCacheManager:
     Counters by request slot are arrays, so that a decode step costs a handful of numpy calls whatever its rows.
 
     Attributes:
-        prefix_cache: a :class:`RadixCache` or :class:`ChunkCache` on the same allocator.
+        prefix_cache: on the same allocator.
         allocator: the slots.
         req_to_token: the rows; its ``table`` is the host's copy of the device's table.
         lengths: [max_running_requests] int32, tokens that have a slot, by request slot; read-only for others.
@@ -108,7 +108,7 @@ class KVCacheManager:
         num_repairs: calls of :meth:`repair` so far.
     """
 
-    def __init__(self, prefix_cache: PrefixCache, allocator: SlotAllocator, req_to_token: ReqToTokenPool) -> None:
+    def __init__(self, prefix_cache: RadixCache, allocator: SlotAllocator, req_to_token: ReqToTokenPool) -> None:
         if prefix_cache.page_size != allocator.page_size:
             raise ValueError(f"page sizes differ: {prefix_cache.page_size} and {allocator.page_size}")
         self.prefix_cache = prefix_cache
@@ -437,6 +437,5 @@ def make_kv(
         eviction_policy: of the prefix cache; ``None`` for a pool without one.
     """
     allocator = SlotAllocator(num_tokens, page_size)
-    if eviction_policy is None:
-        return KVCacheManager(ChunkCache(allocator, page_size), allocator, req_to_token)
-    return KVCacheManager(RadixCache(allocator, page_size, eviction_policy), allocator, req_to_token)
+    cache = RadixCache(allocator, page_size, eviction_policy) if eviction_policy else ChunkCache(allocator, page_size)
+    return KVCacheManager(cache, allocator, req_to_token)

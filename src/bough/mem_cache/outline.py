@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import islice
 
-from bough.mem_cache.base_prefix_cache import TreeNode
+from bough.mem_cache.tree_node import TreeNode
 
 HEAD_TOKENS = 16
 """Token ids of a node that are shown."""

@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from bough.mem_cache.allocator import SlotAllocator
-from bough.mem_cache.base_prefix_cache import (
-    NO_SLOTS,
-    InsertResult,
-    MatchResult,
-    NodeKey,
-    PrefixCache,
-    TreeNode,
-    as_run,
-)
 from bough.mem_cache.eviction import EVICTION_POLICIES, EvictionQueue
 from bough.mem_cache.outline import NodeOutline, outline
+from bough.mem_cache.tree_check import TreeCounters, check_tree
+from bough.mem_cache.tree_node import NO_SLOTS, TOKEN_BYTES, NodeKey, TreeNode, as_run
 from bough.step_plan import IntArray
 
-_TOKEN_BYTES = np.dtype(np.int32).itemsize
+
+class MatchResult(NamedTuple):
+    """Answer of :meth:`RadixCache.match_prefix`."""
+
+    slots: IntArray
+    """KV slots of the matched tokens, a fresh copy; its length is a multiple of the page size."""
+    node: TreeNode
+    """Last node of the matched path, the root if nothing matched; to be locked before anything else is inserted or
+    evicted, or it may be gone."""
 
 
-class RadixCache(PrefixCache):
+class InsertResult(NamedTuple):
+    """Answer of :meth:`RadixCache.insert`: who owns what now.
+
+    ::
+
+        0            existing_len          owned_len          len(token_ids)
+        | at the slots | at the slots given  | still the         |
+        | it had before| by the caller       | caller's          |
+        |<------- owned by the cache ------->|
+    """
+
+    existing_len: int
+    """Tokens that the cache had before, at slots of its own: where the caller's slots differ from them, they are
+    duplicates, still the caller's, and must be freed."""
+    owned_len: int
+    """Tokens that the cache owns now: the run's whole pages, or 0 for a cache that keeps nothing."""
+    node: TreeNode
+    """Last node of the run's path; to be locked before anything else is inserted or evicted."""
+
+
+class RadixCache:
     """A compressed trie whose edges are runs of whole pages (RadixAttention, arXiv 2312.07104, section 3).
+
+    Remembers at which KV slots the tokens of earlier runs are. It owns the slots of what it remembers and gives them
+    back to the allocator on :meth:`evict` and :meth:`reset`. A run belongs to a namespace, ``extra_key``; namespaces
+    share nothing (``None`` is one of them, ``""`` another).
 
     A namespace is part of the key of the nodes below the root, so that it costs nothing until something is inserted
     and leaves nothing behind. Two children of a node differ within their first page; what they share of it is not
@@ -32,6 +57,13 @@ class RadixCache(PrefixCache):
 
     Every operation costs one dictionary lookup and one ``memcmp`` per node on its path, plus the copies it returns or
     keeps; the size of the tree does not enter.
+    Every size and length is in tokens. No method is safe against concurrent calls.
+
+    Attributes, read-only for others:
+        page_size: tokens per page; only whole pages are remembered.
+        num_nodes: nodes in the tree, without the root.
+        evictable_size: tokens that :meth:`evict` could give back now.
+        protected_size: tokens that are kept by locks.
     """
 
     def __init__(self, allocator: SlotAllocator, page_size: int, eviction_policy: str = "lru") -> None:
@@ -40,29 +72,14 @@ class RadixCache(PrefixCache):
         if eviction_policy not in EVICTION_POLICIES:
             raise ValueError(f"unknown eviction policy {eviction_policy!r}, not one of {', '.join(EVICTION_POLICIES)}")
         self.page_size = page_size
-        self._page_bytes = page_size * _TOKEN_BYTES
+        self._page_bytes = page_size * TOKEN_BYTES
         self._allocator = allocator
         self._queue = EvictionQueue(EVICTION_POLICIES[eviction_policy])
         self._root = TreeNode.root()
         self._clock = 0
-        self._num_nodes = 0
-        self._evictable_size = 0
-        self._protected_size = 0
-
-    @property
-    def num_nodes(self) -> int:
-        """Nodes in the tree, without the root."""
-        return self._num_nodes
-
-    @property
-    def evictable_size(self) -> int:
-        """Tokens that :meth:`evict` could give back now."""
-        return self._evictable_size
-
-    @property
-    def protected_size(self) -> int:
-        """Tokens that are kept by locks."""
-        return self._protected_size
+        self.num_nodes = 0
+        self.evictable_size = 0
+        self.protected_size = 0
 
     @property
     def locks_held(self) -> int:
@@ -70,14 +87,20 @@ class RadixCache(PrefixCache):
         return self._root.lock_count
 
     def match_prefix(self, token_ids: IntArray, extra_key: str | None = None) -> MatchResult:
-        """Find the longest known prefix, splitting the node in which it ends (see :class:`PrefixCache`)."""
+        """Find the longest known prefix of ``token_ids`` [n] in whole pages.
+
+        Mutates: access time and hits along the path; splits a node where the match ends inside one. The result's
+        slots are a copy, but what they name stays in place only until the next :meth:`evict` or :meth:`reset`, unless
+        the node is locked before.
+        """
         node, _, partial, shared = self._descend(as_run(token_ids), extra_key)
         if partial is not None:
-            node = self._split(partial, shared)
+            node = partial.split(shared, self._page_bytes)
+            self.num_nodes += 1
         self._clock = now = self._clock + 1
         runs: list[IntArray] = []
-        for step in self._upwards(node):
-            self._note_use(step, now)
+        for step in node.upwards():
+            step.note_use(now)
             step.hits += 1
             runs.append(step.slots)
         self._requeue_accessed(node)
@@ -93,13 +116,13 @@ class RadixCache(PrefixCache):
         if (first_page if extra_key is None else (extra_key, first_page)) not in self._root.children:
             return 0
         _, matched, _, shared = self._descend(as_run(token_ids), extra_key)
-        return (matched + shared) // _TOKEN_BYTES
+        return (matched + shared) // TOKEN_BYTES
 
     def unheld_len(self, token_ids: IntArray, extra_key: str | None = None) -> int:
         """Return how many of the tokens that :meth:`match_prefix` would match no lock keeps. Mutates nothing."""
         node, _, partial, shared = self._descend(as_run(token_ids), extra_key)
-        unheld = shared // _TOKEN_BYTES if partial is not None and partial.lock_count == 0 else 0
-        for step in self._upwards(node):
+        unheld = shared // TOKEN_BYTES if partial is not None and partial.lock_count == 0 else 0
+        for step in node.upwards():
             if step.lock_count:
                 break  # so is all above it
             unheld += len(step.slots)
@@ -114,25 +137,42 @@ class RadixCache(PrefixCache):
         *,
         below: TreeNode | None = None,
     ) -> InsertResult:
-        """Hang the pages that the tree does not know below those that it does (see :class:`PrefixCache`)."""
+        """Remember the whole pages of a run, whose token ``i`` is at ``slots[i]``.
+
+        ``slots`` must lie in whole pages like the tokens. Mutates: takes ownership of
+        ``slots[existing_len:owned_len]`` of the result (:class:`InsertResult` says what remains the caller's), copies
+        what it keeps, refreshes access times and raises priorities along the path, may split a node.
+
+        Args:
+            token_ids: [n]
+            slots: at least [n]
+            extra_key: namespace.
+            priority: for the ``priority`` eviction policy.
+            below: a locked node whose path the run continues, so that the path need not be looked up again; lengths
+                of the result count from its end. ``None``: the run starts at the root.
+
+        Raises:
+            ValueError: fewer slots than tokens.
+        """
         run = as_run(token_ids)
         end = len(run) - len(run) % self._page_bytes
-        owned_len = end // _TOKEN_BYTES
+        owned_len = end // TOKEN_BYTES
         if len(slots) < owned_len:
             raise ValueError(f"{len(slots)} slots for {owned_len} tokens")
         node, matched, partial, shared = self._descend(run, extra_key, below)
         if partial is not None:
-            node = self._split(partial, shared)
+            node = partial.split(shared, self._page_bytes)
+            self.num_nodes += 1
             matched += shared
-        existing_len = matched // _TOKEN_BYTES
+        existing_len = matched // TOKEN_BYTES
         if matched < end:
             # An own copy: the caller's array is usually a view into a table that it goes on writing to.
             own_slots = np.array(slots[existing_len:owned_len], dtype=np.int32)
             node = self._add_leaf(node, run[matched:end], own_slots, extra_key)
             node.priority = priority
         self._clock = now = self._clock + 1
-        for step in self._upwards(node):
-            self._note_use(step, now)
+        for step in node.upwards():
+            step.note_use(now)
             step.priority = max(step.priority, priority)
         if matched < end:
             node.created = now
@@ -142,37 +182,51 @@ class RadixCache(PrefixCache):
         return InsertResult(existing_len, owned_len, node)
 
     def slots_of(self, node: TreeNode, start: int = 0) -> IntArray:
-        """Return a copy of the slots of the path to ``node``, from token ``start`` of the path on."""
-        runs = [step.slots for step in self._upwards(node)]
+        """Return a copy of the slots of the path from the root to ``node``, from token ``start`` of the path on."""
+        runs = [step.slots for step in node.upwards()]
         runs.reverse()
         return np.concatenate([NO_SLOTS, *runs])[start:]
 
     def lock(self, node: TreeNode) -> None:
-        """Keep the path to ``node`` from being evicted; a later split of the path stays locked as a whole."""
+        """Keep the path from the root to ``node`` from being evicted, until as many calls of :meth:`unlock`.
+
+        A later split of the path stays locked as a whole.
+
+        Raises:
+            RuntimeError: the node is no longer in the cache.
+        """
         if node.parent is None and node is not self._root:
             raise RuntimeError(f"cannot lock {node!r}: it was evicted")
-        for step in self._upwards(node):
+        for step in node.upwards():
             if step.lock_count == 0:
-                self._evictable_size -= len(step.slots)
-                self._protected_size += len(step.slots)
+                self.evictable_size -= len(step.slots)
+                self.protected_size += len(step.slots)
             step.lock_count += 1
         self._root.lock_count += 1
 
     def unlock(self, node: TreeNode) -> None:
-        """Undo one :meth:`lock` of ``node``."""
+        """Undo one :meth:`lock` of ``node``.
+
+        Raises:
+            RuntimeError: the node is not locked.
+        """
         if node.lock_count == 0:
             raise RuntimeError(f"cannot unlock {node!r}: it is not locked")
-        for step in self._upwards(node):
+        for step in node.upwards():
             step.lock_count -= 1
             if step.lock_count == 0:
-                self._evictable_size += len(step.slots)
-                self._protected_size -= len(step.slots)
+                self.evictable_size += len(step.slots)
+                self.protected_size -= len(step.slots)
         self._root.lock_count -= 1
         if node.is_evictable_leaf:
             self._queue.offer(node)
 
     def evict(self, num_tokens: int) -> int:
-        """Remove whole leaves, in the policy's order, until ``num_tokens`` are free or only locked nodes remain."""
+        """Remove whole leaves, in the policy's order, until ``num_tokens`` are free or only locked nodes remain.
+
+        Returns:
+            tokens given back.
+        """
         freed = 0
         runs: list[IntArray] = []
         while freed < num_tokens:
@@ -185,100 +239,48 @@ class RadixCache(PrefixCache):
             if parent.is_evictable_leaf:
                 self._queue.offer(parent)
         if runs:
-            self._evictable_size -= freed
+            self.evictable_size -= freed
             self._allocator.free(np.concatenate(runs))
         return freed
 
     def owned_slots(self) -> IntArray:
         """Return every slot in the tree. Walks all of it."""
-        return np.concatenate([NO_SLOTS, *(node.slots for node in self._nodes())])
+        return np.concatenate([NO_SLOTS, *(node.slots for node in self._root.below())])
 
     def outline(self, max_nodes: int) -> list[NodeOutline]:
-        """Describe the nodes that were used last (see :func:`~bough.mem_cache.outline.outline`)."""
+        """Describe the nodes that were used last, at most ``max_nodes``, parents before children."""
         return outline(self._root, self._clock, max_nodes)
 
     def reset(self) -> None:
-        """Forget everything and give every slot back; refused while a lock is held."""
+        """Forget everything and give every slot back. All nodes become invalid.
+
+        Raises:
+            RuntimeError: a lock is held; nothing was changed.
+        """
         if self._root.lock_count:
             raise RuntimeError(
-                f"cannot reset the prefix cache: {self._root.lock_count} locks keep {self._protected_size} tokens"
+                f"cannot reset the prefix cache: {self._root.lock_count} locks keep {self.protected_size} tokens"
             )
         slots = self.owned_slots()
         self.discard()
         self._allocator.free(slots)
 
     def discard(self) -> None:
-        """Forget everything, locks included, without giving back a slot."""
+        """Forget everything, locks included, without giving back a slot: the caller resets the allocator as well."""
         self._root = TreeNode.root()
         self._queue.clear()
-        self._num_nodes = 0
-        self._evictable_size = 0
-        self._protected_size = 0
+        self.num_nodes = 0
+        self.evictable_size = 0
+        self.protected_size = 0
 
     def check_integrity(self) -> None:
-        """Compare links, pages, locks, sizes and the eviction queue with a walk over the whole tree."""
-        sizes = {True: 0, False: 0}
-        leaves: set[int] = set()
-        num_nodes = 0
-        for node in self._nodes():
-            num_nodes += 1
-            sizes[node.lock_count > 0] += len(node.slots)
-            self._check_node(node)
-            if node.is_evictable_leaf:
-                leaves.add(id(node))
-        counted = (num_nodes, sizes[False], sizes[True])
-        kept = (self._num_nodes, self._evictable_size, self._protected_size)
-        if counted != kept:
-            raise RuntimeError(f"(nodes, evictable, protected) are {counted}, the counters say {kept}")
-        if self._root.lock_count < sum(child.lock_count for child in self._root.children.values()):
-            raise RuntimeError(f"{self._root.lock_count} locks at the root are fewer than those below it")
+        """Walk the whole tree and compare links, pages, locks, sizes and the eviction queue with the counters.
 
-        slots = self.owned_slots()
-        distinct = len(np.unique(slots))
-        if distinct != len(slots):
-            raise RuntimeError(f"{len(slots)} tokens in the tree have only {distinct} distinct slots")
-        if num_free := int(np.count_nonzero(self._allocator.is_free(slots))):
-            raise RuntimeError(f"{num_free} of {len(slots)} slots in the tree are free in the allocator")
-
-        entries = self._queue.live_entries()
-        queued = {id(node) for _, node in entries}
-        if not leaves <= queued:
-            raise RuntimeError(f"{len(leaves - queued)} of {len(leaves)} evictable leaves are not queued for eviction")
-        if not len(queued) == len(entries) == self._queue.num_live:
-            raise RuntimeError(
-                f"the eviction queue has {len(entries)} live entries for {len(queued)} nodes, "
-                f"its counter says {self._queue.num_live}"
-            )
-        late = sum(key > self._queue.policy.key(node) for key, node in entries if id(node) in leaves)
-        if late:
-            raise RuntimeError(f"{late} of {len(leaves)} evictable leaves are queued later than their turn")
-
-    def _check_node(self, node: TreeNode) -> None:
-        num_tokens = len(node.slots)
-        if num_tokens == 0 or num_tokens % self.page_size or len(node.tokens) != num_tokens * _TOKEN_BYTES:
-            raise RuntimeError(
-                f"{num_tokens} slots for {len(node.tokens) // _TOKEN_BYTES} tokens, pages are {self.page_size}"
-            )
-        pages = node.slots.reshape(-1, self.page_size)
-        if (pages[:, 0] % self.page_size).any() or (np.diff(pages, axis=1) != 1).any():
-            raise RuntimeError(f"the slots of {node!r} do not lie in whole pages of {self.page_size}")
-        first_page = node.key[1] if isinstance(node.key, tuple) else node.key
-        if first_page != node.tokens[: self._page_bytes]:
-            raise RuntimeError(f"{node!r} hangs under a key that is not its first page")
-        parent = node.parent
-        if parent is None or parent.children.get(node.key) is not node:
-            raise RuntimeError(f"{node!r} is not linked with its parent")
-        if isinstance(node.key, tuple) and parent is not self._root:
-            raise RuntimeError(f"{node!r} has a namespace below the first level")
-        below = sum(child.lock_count for child in node.children.values())
-        if node.lock_count < below:
-            raise RuntimeError(f"{node!r} has fewer locks than the {below} of its children")
-
-    @staticmethod
-    def _note_use(node: TreeNode, now: int) -> None:
-        node.last_access = now
-        siblings = node.parent.children  # type: ignore[union-attr]  # the root is never used by itself
-        siblings[node.key] = siblings.pop(node.key)
+        Raises:
+            RuntimeError: they disagree; the message has the numbers.
+        """
+        counters = TreeCounters(self.num_nodes, self.evictable_size, self.protected_size)
+        check_tree(self._root, counters, self._allocator, self._queue)
 
     def _descend(
         self, run: bytes, extra_key: str | None, start: TreeNode | None = None
@@ -309,34 +311,11 @@ class RadixCache(PrefixCache):
 
     def _shared_bytes(self, run: bytes, start: int, tokens: bytes) -> int:
         """Bytes of whole pages that ``run[start:]`` and ``tokens`` share, which are not all of ``tokens``."""
-        limit = min(len(run) - start, len(tokens)) // _TOKEN_BYTES
+        limit = min(len(run) - start, len(tokens)) // TOKEN_BYTES
         differs = np.frombuffer(run, np.int32, limit, start) != np.frombuffer(tokens, np.int32, limit)
         first = int(differs.argmax())
-        shared = (first if differs[first] else limit) * _TOKEN_BYTES
+        shared = (first if differs[first] else limit) * TOKEN_BYTES
         return shared - shared % self._page_bytes
-
-    def _split(self, node: TreeNode, at: int) -> TreeNode:
-        """Cut a node after ``at`` bytes; return the new upper part, which the caller enters as accessed.
-
-        The node object stays the lower part: whoever locked it has locked both, and its place in the eviction queue
-        stays right. Both parts get copies, because views would keep the whole run in memory after one part is gone.
-        """
-        parent = node.parent
-        assert parent is not None  # the root has no tokens to be split
-        at_token = at // _TOKEN_BYTES
-        upper = TreeNode(parent, node.key, node.tokens[:at], node.slots[:at_token].copy())
-        upper.lock_count = node.lock_count
-        upper.hits = node.hits
-        upper.created = node.created
-        upper.priority = node.priority
-        parent.children[node.key] = upper
-        node.parent = upper
-        node.key = node.tokens[at : at + self._page_bytes]
-        node.tokens = node.tokens[at:]
-        node.slots = node.slots[at_token:].copy()
-        upper.children[node.key] = node
-        self._num_nodes += 1
-        return upper
 
     def _add_leaf(self, parent: TreeNode, tokens: bytes, slots: IntArray, extra_key: str | None) -> TreeNode:
         key: NodeKey = tokens[: self._page_bytes]
@@ -344,8 +323,8 @@ class RadixCache(PrefixCache):
             key = (extra_key, tokens[: self._page_bytes])
         leaf = TreeNode(parent, key, tokens, slots)
         parent.children[key] = leaf
-        self._num_nodes += 1
-        self._evictable_size += len(slots)
+        self.num_nodes += 1
+        self.evictable_size += len(slots)
         return leaf
 
     def _detach(self, leaf: TreeNode) -> TreeNode:
@@ -354,25 +333,9 @@ class RadixCache(PrefixCache):
         assert parent is not None  # the root is never queued for eviction
         del parent.children[leaf.key]
         leaf.parent = None
-        self._num_nodes -= 1
+        self.num_nodes -= 1
         return parent
 
     def _requeue_accessed(self, node: TreeNode) -> None:
         if self._queue.policy.falls_on_access and node.is_evictable_leaf:
             self._queue.offer(node)
-
-    @staticmethod
-    def _upwards(node: TreeNode) -> Iterator[TreeNode]:
-        """Yield ``node`` and its ancestors, without the root."""
-        parent = node.parent
-        while parent is not None:
-            yield node
-            node, parent = parent, parent.parent
-
-    def _nodes(self) -> Iterator[TreeNode]:
-        """Yield every node, without the root."""
-        stack = list(self._root.children.values())
-        while stack:
-            node = stack.pop()
-            yield node
-            stack.extend(node.children.values())
