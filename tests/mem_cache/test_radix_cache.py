@@ -458,7 +458,7 @@ class TreeAgainstModel(RuleBasedStateMachine):
     @rule()
     def evict_first_in_order(self) -> None:
         """The lazily kept queue names the same leaf as a look at all of them."""
-        leaves = [node for node in self.cache._nodes() if node.is_evictable_leaf]
+        leaves = [node for node in self.cache._root.below() if node.is_evictable_leaf]
         first = min(leaves, key=self.cache._queue.policy.key, default=None)
         freed = self.cache.evict(1)
         assert freed == (0 if first is None else len(first.slots))

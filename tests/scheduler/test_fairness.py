@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bough.scheduler.cost_model import CostModel
-from bough.scheduler.planner import MAX_UNFINISHED_PROMPTS
+from bough.scheduler.prefill_planner import MAX_UNFINISHED_PROMPTS
 from bough.scheduler.waiting_queue import WaitingQueue
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -141,9 +141,9 @@ def test_lpm_does_not_overtake_a_request_that_has_waited_long() -> None:
     harness.step()
     (unlucky,) = harness.submit(prompt_of(50, 5), max_new_tokens=2, rid="unlucky")
     (lucky,) = harness.submit([*shared, 1], max_new_tokens=2, rid="lucky")
-    order = [req.rid for req, _ in harness.scheduler.requests.queue.ordered(_now(harness, 0.0), 10)]
+    order = [req.rid for req, _ in harness.scheduler.requests.waiting_queue.ordered(_now(harness, 0.0), 10)]
     assert order == ["lucky", "unlucky"], "the policy favours what is cached"
-    order = [req.rid for req, _ in harness.scheduler.requests.queue.ordered(_now(harness, 6.0), 10)]
+    order = [req.rid for req, _ in harness.scheduler.requests.waiting_queue.ordered(_now(harness, 6.0), 10)]
     assert order == ["unlucky", "lucky"], "age beats the policy"
     harness.run()
     assert harness.outputs[unlucky].token_ids == harness.expected(prompt_of(50, 5), 2)
@@ -168,7 +168,7 @@ def test_prompts_that_have_begun_and_waited_long_are_not_overtaken_by_shorter_on
 
 
 def _now(harness: Harness, later: float) -> float:
-    return max(req.arrival_time for req in harness.scheduler.requests.queue) + later
+    return max(req.arrival_time for req in harness.scheduler.requests.waiting_queue) + later
 
 
 def test_free_slots_are_filled_in_the_next_step() -> None:
@@ -240,7 +240,7 @@ def test_age_counts_within_a_priority() -> None:
     harness.step()
     for rid, priority, tokens in (("low", -9, 1), ("first", 0, 1), ("second", 0, 9), ("high", 9, 1)):
         harness.submit(prompt_of(8, len(rid)), max_new_tokens=tokens, rid=rid, priority=priority)
-    queue = harness.scheduler.requests.queue
+    queue = harness.scheduler.requests.waiting_queue
     assert [req.rid for req, _ in queue.ordered(_now(harness, 0.0), 10)] == ["high", "second", "first", "low"]
     old = queue.ordered(_now(harness, 6.0), 10)
     assert old == [(req, True) for req, _ in old]
@@ -272,7 +272,7 @@ def test_dfs_weight_keeps_branches_together_heaviest_first() -> None:
         harness.submit([*base, tail], max_new_tokens=1, rid=f"{name}{tail}")[0]
         for tail, (name, base) in enumerate([("a", a), ("b", b), ("b", b), ("a", a), ("b", b)])
     ]
-    order = [req.rid for req, _ in harness.scheduler.requests.queue.ordered(_now(harness, 0.0), 10)]
+    order = [req.rid for req, _ in harness.scheduler.requests.waiting_queue.ordered(_now(harness, 0.0), 10)]
     assert order == ["b1", "b2", "b4", "a0", "a3"]
     harness.run()
     assert all(len(harness.outputs[rid].token_ids) == 1 for rid in rids)

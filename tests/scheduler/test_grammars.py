@@ -676,15 +676,15 @@ def test_an_old_request_that_jumps_is_not_passed_by_younger_ones() -> None:
 def test_where_memory_is_short_those_jump_first_who_keep_theirs_longest(monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"schedule_conservativeness": 0.0, "enable_priority_scheduling": True, "chunked_prefill_size": 4000}
     h = harness(max_total_num_tokens=1300, **options)
-    planner, firsts = h.scheduler.planner, []
-    allocate = planner._allocate_chunks
+    planner, firsts = h.scheduler.planner.prefill, []
+    allocate = planner.allocate
 
     def spy(chunks: dict[Req, int]) -> Any:
-        if len(chunks) == 2 and sum(chunks.values()) > planner.kv.available_tokens:
+        if len(chunks) == 2 and sum(chunks.values()) > h.scheduler.requests.kv.available_tokens:
             firsts.append(next(iter(chunks)).rid)
         return allocate(chunks)
 
-    monkeypatch.setattr(planner, "_allocate_chunks", spy)
+    monkeypatch.setattr(planner, "allocate", spy)
     text = f"[0-9]{LONG_TEXT[:3000]}[0-9]"
     for regex in (text, f"[0-9]{text}"):  # they are compiled now
         h.submit(PROMPT, regex=regex, max_new_tokens=1)

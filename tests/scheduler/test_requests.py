@@ -691,9 +691,9 @@ def test_a_prefix_is_used_by_who_starts_and_not_by_who_waits_for_memory() -> Non
         harness.submit(prompt_of(80, 1), max_new_tokens=60)
         harness.step()
         harness.submit([*shared, *prompt_of(own, 2)], rid="late", max_new_tokens=60)
-        while harness.scheduler.requests.queue:
+        while harness.scheduler.requests.waiting_queue:
             harness.step()
-            waited += bool(harness.scheduler.requests.queue)
+            waited += bool(harness.scheduler.requests.waiting_queue)
         harness.run()
         (hits,) = {
             node.hits for node in harness.scheduler.requests.kv.prefix_cache.outline(9) if node.head == shared[:16]

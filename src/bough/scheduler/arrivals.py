@@ -47,7 +47,7 @@ class Arrivals:
         self._requests = requests = planner.requests
         self._intake = intake
         self._grammars = grammars
-        self._planner = planner
+        self._num_startable = planner.prefill.num_startable
         self._endings = endings
         self._stream_output = stream_output
         self._max_queued = server_args.max_queued_requests
@@ -167,4 +167,4 @@ class Arrivals:
             )
         if not len(requests):
             return False
-        return requests.num_waiting + len(arriving) - self._planner.num_startable(arriving) > limit
+        return requests.num_waiting + len(arriving) - self._num_startable(arriving) > limit

@@ -6,9 +6,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
+from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
-from bough.model_executor.worker_info import Launched, Worker, WorkerInfo
+from bough.model_executor.worker_info import Launched, Worker
 from bough.step_plan import StepPlan, StepResult
 
 
@@ -46,21 +47,34 @@ def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], 
     return TpModelWorkerClient if overlap else InlineExecutor
 
 
-def most_steps(wanted: int | None, info: WorkerInfo, executor: StepExecutor) -> int:
-    """Return the most steps that a plan may have.
+def start_executor(
+    server_args: ServerArgs, worker: Worker, make_executor: Callable[[Worker], StepExecutor] | None
+) -> tuple[StepExecutor, int]:
+    """Start an executor; returns it and the most steps that a plan may have.
+
+    Args:
+        server_args: resolved options.
+        worker: runs the steps; its model is loaded.
+        make_executor: makes the executor; ``None`` for the one that the options and the device ask for.
 
     Raises:
-        ConfigError: if more than one is ``wanted`` where there can be but one.
+        ConfigError: if more steps are wanted where there can be but one.
     """
+    if make_executor is None:
+        disabled = server_args.disable_overlap_schedule
+        make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
+    executor = make_executor(worker)
     # Where steps overlap, the host has time to look at each.
-    possible = info.max_steps if executor.depth == 0 else 1
+    possible = worker.get_worker_info().max_steps if executor.depth == 0 else 1
+    wanted = server_args.num_continuous_decode_steps
     if wanted is not None and wanted > 1 and possible == 1:
+        executor.close()
         raise ConfigError(
             f"--num-continuous-decode-steps {wanted} is for text models on native CPU kernels without overlapping "
             "steps; here it can only be 1, so leave it out",
             param="num_continuous_decode_steps",
         )
-    return possible if wanted is None else min(wanted, possible)
+    return executor, possible if wanted is None else min(wanted, possible)
 
 
 class InlineExecutor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from bough.config.server_args import ServerArgs
@@ -49,7 +49,7 @@ class Grammars:
             raise job.error.with_traceback(None)
         if job.grammar is None:
             for req in reqs:
-                self._requests.add_compiling(req, job)
+                self._requests.add(req, job)
             return
         for req in reqs:
             _begin(req, job.grammar)
@@ -110,6 +110,7 @@ def grammars_for(
     requests: Requests,
     tokenizer: Tokenizer | None,
     eos_token_ids: Collection[int],
+    make_compiler: Callable[[], GrammarCompiler] | None = None,
 ) -> Grammars:
     """What the options and the model allow for. Preparing the vocabulary holds the GIL for up to a second.
 
@@ -119,7 +120,10 @@ def grammars_for(
         requests: all requests.
         tokenizer: the model's; ``None`` if requests have ids only.
         eos_token_ids: tokens that end an output.
+        make_compiler: makes another compiler than the options ask for.
     """
+    if make_compiler is not None:
+        return Grammars(requests, make_compiler())
     if server_args.grammar_backend == "none":
         return Grammars(requests, None, "this server was started with --grammar-backend none")
     if tokenizer is None or info.embedding_dim is not None:

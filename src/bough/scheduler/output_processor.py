@@ -333,7 +333,9 @@ class OutputProcessor:
             if matched is not None:
                 reason = FinishReason("stop", matched=matched)
                 break
-        self.requests.force(req, taken)
+        if taken:
+            table.append(req.slot, taken)
+            self.requests.news.add_forced(req.slot, taken)
         self.generated_tokens += len(taken)
         self.forced_tokens += len(taken)
         if reason is None and matcher.is_terminated:

@@ -97,7 +97,7 @@ class Reports:
             kv_accounting_repairs_total=kv.num_repairs,
             steps_total=log.steps,
             gen_throughput=log.gen_throughput,
-            num_retracted_reqs=requests.num_retracted_waiting,
+            num_retracted_reqs=self._num_retracted_waiting(),
             num_compiling_reqs=len(requests.compiling),
             new_token_ratio=self._planner.ratio.value,
             evicted_tokens_total=kv.evicted_tokens,
@@ -143,6 +143,12 @@ class Reports:
             kv_discrepancy=requests.kv.check_idle() if idle else None,
         )
         return state
+
+    def _num_retracted_waiting(self) -> int:
+        """Number of requests that have lost their slot and wait for another."""
+        if not self._requests.num_retracted:
+            return 0
+        return sum(req.slot < 0 and req.num_retractions > 0 for req in self._requests)
 
     def _num_uncached_tokens(self, waiting: list[Req]) -> int:
         """Number of tokens that have yet to be computed before their requests decode.

@@ -155,6 +155,15 @@ class RequestTable:
         self.tokens[slot, start : start + count] = token_ids
         self._lengths[:, slot] += count
 
+    def num_computed(self, req: Req) -> int:
+        """Return how many tokens of a request have been computed and hold their KV."""
+        if req.slot < 0:
+            return 0
+        if int(self.out_len[req.slot]) > len(req.output_before_slot):
+            # The token sampled last has no KV: it is the input of the step that follows.
+            return int(self.known_len[req.slot]) - 1
+        return req.computed_len
+
     def output_ids(self, req: Req) -> IntArray:
         """Copy of the processed output tokens of a request, with or without a slot."""
         if req.slot < 0:

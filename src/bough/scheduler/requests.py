@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from bough.config.server_args import ServerArgs
@@ -18,12 +18,12 @@ from bough.constrained.masks import are_masks_late
 from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV, make_kv
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.model_executor.worker_info import WorkerInfo
+from bough.scheduler.device_news import DeviceNews
 from bough.scheduler.planned import Planned
 from bough.scheduler.prefix_sharing import PrefixSharing
 from bough.scheduler.req import Req, ReqState
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.waiting_queue import WaitingQueue
-from bough.step_plan import ForcedTokens, IntArray, NewRequest, ReqSlot, TableWrite
 
 if TYPE_CHECKING:
     from bough.constrained.compiler import CompileJob
@@ -50,7 +50,7 @@ class Requests:
     def __init__(self, kv: KVCacheManager, table: RequestTable, queue: WaitingQueue, sharing: PrefixSharing) -> None:
         self.kv = kv
         self.table = table
-        self.queue = queue
+        self.waiting_queue = queue
         self.sharing = sharing
         self.unfinished: list[Req] = []
         self.in_flight: deque[Planned] = deque()
@@ -59,9 +59,7 @@ class Requests:
         self.num_aborted = 0
         self.num_cached_tokens = 0
         self._by_rid: dict[str, Req] = {}
-        self._new_requests: list[NewRequest] = []
-        self._table_writes: list[TableWrite] = []
-        self._forced: list[ForcedTokens] = []
+        self.news = DeviceNews()
 
     def __len__(self) -> int:
         return len(self._by_rid)
@@ -80,14 +78,7 @@ class Requests:
     @property
     def num_waiting(self) -> int:
         """Requests without a slot."""
-        return len(self.queue) + len(self.sharing) + len(self.compiling)
-
-    @property
-    def num_retracted_waiting(self) -> int:
-        """Requests that have lost their slot and wait for another."""
-        if not self.num_retracted:
-            return 0
-        return sum(req.slot < 0 and req.num_retractions > 0 for req in self._by_rid.values())
+        return len(self.waiting_queue) + len(self.sharing) + len(self.compiling)
 
     @property
     def num_holding(self) -> int:
@@ -101,25 +92,23 @@ class Requests:
             return [] if req is None else [req]
         return [req for key, req in self._by_rid.items() if key.startswith(rid)]
 
-    def add(self, req: Req) -> None:
-        """A new request; it goes to the waiting queue."""
+    def add(self, req: Req, job: CompileJob | None = None) -> None:
+        """Take a new request; it goes to the waiting queue, or waits for its grammar beside it."""
         self._by_rid[req.rid] = req
-        self.queue.push(req)
-
-    def add_compiling(self, req: Req, job: CompileJob) -> None:
-        """A new request whose grammar is not ready; it goes to the waiting queue when it is."""
-        self._by_rid[req.rid] = req
-        req.state = ReqState.COMPILING
-        self.compiling[req] = job
+        if job is None:
+            self.waiting_queue.push(req)
+        else:
+            req.state = ReqState.COMPILING
+            self.compiling[req] = job
 
     def compiled(self, req: Req) -> None:
-        """The grammar of a request is ready; it goes to the waiting queue, at the place that its arrival gives it."""
+        """Queue a request whose grammar is ready, in the order of its arrival."""
         del self.compiling[req]
-        self.queue.push(req)
+        self.waiting_queue.push(req)
 
     def start(self, req: Req, kv: RequestKV) -> None:
         """A waiting request has got a slot and the KV that the prefix cache had for it."""
-        self.queue.remove(req)
+        self.waiting_queue.remove(req)
         req.kv = kv
         req.slot = kv.req_slot
         req.computed_len = kv.length
@@ -130,19 +119,8 @@ class Requests:
             self.num_cached_tokens += kv.length
         self.table.occupy(req, prefix_len=kv.length)
         if kv.length:
-            self._write_table(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
-        self._new_requests.append(
-            NewRequest(
-                req_slot=ReqSlot(req.slot),
-                sampling_params=req.sampling_params,
-                seed=req.seed,
-                masked_until_min=req.masked_until_min,
-                prompt_len=req.prompt_len,
-                output_ids=req.output_before_slot,
-                banned_sequences=req.banned_sequences,
-                prompt_ids=req.prompt if req.sampling_params.penalises_prompt else None,
-            )
-        )
+            self.news.add_table_write(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
+        self.news.add_request(req)
         self.unfinished.append(req)
         self.unfinished.sort(key=lambda r: r.order)
         self.sharing.lead(req)
@@ -164,20 +142,11 @@ class Requests:
             return
         tokens = self.table.tokens[req.slot, :num_tokens]
         for start, slots in self.kv.checkpoint(req.kv, tokens, num_tokens):
-            self._write_table(req.slot, start, slots)
+            self.news.add_table_write(req.slot, start, slots)
         if num_tokens >= req.fill_len:
-            self._requeue(self.sharing.left(req))
+            self.waiting_queue.extend(self.sharing.left(req))
         else:
-            self._requeue(self.sharing.progressed(req, req.kv.owned_len))
-
-    def num_computed(self, req: Req) -> int:
-        """How many tokens of a request have been computed and hold their KV."""
-        if req.slot < 0:
-            return 0
-        if int(self.table.out_len[req.slot]) > len(req.output_before_slot):
-            # The token sampled last has no KV: it is the input of the step that follows.
-            return int(self.table.known_len[req.slot]) - 1
-        return req.computed_len
+            self.waiting_queue.extend(self.sharing.progressed(req, req.kv.owned_len))
 
     def is_complete(self, req: Req) -> bool:
         """Whether a grammar has found an end that no step has told of: a token may still wait to be looked at.
@@ -202,7 +171,7 @@ class Requests:
         self._give_back(req, keep=True)
         req.num_retractions += 1
         self.num_retracted += 1
-        self.queue.push(req)
+        self.waiting_queue.push(req)
 
     def release(self, req: Req, *, keep: bool = True) -> None:
         """A request has ended: everything it holds goes back.
@@ -212,7 +181,7 @@ class Requests:
             keep: whether its KV may serve others; false when it is not to be trusted.
         """
         if req.state is ReqState.WAITING:
-            self.queue.remove(req)
+            self.waiting_queue.remove(req)
         elif req.state is ReqState.PARKED:
             self.sharing.remove(req)
         elif req.state is ReqState.COMPILING:
@@ -230,8 +199,8 @@ class Requests:
         """
         self._by_rid.pop(req.rid, None)
         self.compiling.pop(req, None)
-        if req.state is ReqState.WAITING and req in self.queue:
-            self.queue.remove(req)
+        if req.state is ReqState.WAITING and req in self.waiting_queue:
+            self.waiting_queue.remove(req)
         elif req.state is ReqState.PARKED:
             self.sharing.remove(req)
         if req.slot >= 0 and self.table.reqs[req.slot] is req:
@@ -240,14 +209,7 @@ class Requests:
             self.unfinished.remove(req)
         req.state = ReqState.FINISHED
         req.matcher = None
-        self._requeue(self.sharing.left(req))
-
-    def force(self, req: Req, token_ids: Sequence[int]) -> None:
-        """Output of a running request that was not sampled; may be none."""
-        if not token_ids:
-            return
-        self.table.append(req.slot, token_ids)
-        self._forced.append(ForcedTokens(ReqSlot(req.slot), tuple(token_ids)))
+        self.waiting_queue.extend(self.sharing.left(req))
 
     def take_back(self, planned: Planned, num_steps: int) -> None:
         """The last so many steps of a plan were not run: what was set aside for them is free again."""
@@ -256,27 +218,12 @@ class Requests:
         self.table.planned_out[slots] -= num_steps
         self.kv.shrink(slots, num_steps)
 
-    def take_new_requests(self) -> tuple[NewRequest, ...]:
-        """Who has got a slot that the device has not heard of; it is told with the next plan."""
-        new_requests, self._new_requests = self._new_requests, []
-        return tuple(new_requests)
-
-    def take_forced(self) -> tuple[ForcedTokens, ...]:
-        """What the device must count with the next plan."""
-        forced, self._forced = self._forced, []
-        return tuple(forced)
-
-    def take_table_writes(self) -> tuple[TableWrite, ...]:
-        """What the device tables must be told with the next plan."""
-        writes, self._table_writes = self._table_writes, []
-        return tuple(writes)
-
     def _give_back(self, req: Req, *, keep: bool) -> None:
         """Free all that a request holds; what it has generated moves to ``output_before_slot``."""
         assert req.kv is not None
         slot = req.slot
         new_output = int(self.table.out_len[slot]) > len(req.output_before_slot)
-        valid = self.num_computed(req)
+        valid = self.table.num_computed(req)
         if new_output and self.table.constrained[slot]:
             # Nor have those that were not sampled, until a step has computed them.
             valid = min(valid, int(self.table.planned_len[slot]) if req.jump_from < 0 else req.jump_from)
@@ -288,23 +235,14 @@ class Requests:
             self.unfinished.remove(req)
         req.kv = None
         req.slot = -1
-        self._requeue(self.sharing.left(req))
+        self.waiting_queue.extend(self.sharing.left(req))
 
     def _clear_slot(self, slot: int) -> None:
         """A slot has no owner any more: no step's result is for it, and its next owner hears nothing of the last."""
         for planned in self.in_flight:
             planned.drop_slot(slot)
         self.table.vacate(slot)
-        self._new_requests = [new for new in self._new_requests if new.req_slot != slot]
-        self._table_writes = [write for write in self._table_writes if write.req_slot != slot]
-        self._forced = [forced for forced in self._forced if forced.req_slot != slot]
-
-    def _requeue(self, reqs: list[Req]) -> None:
-        for req in reqs:
-            self.queue.push(req)
-
-    def _write_table(self, slot: int, start: int, slots: IntArray) -> None:
-        self._table_writes.append(TableWrite(ReqSlot(slot), start, slots))
+        self.news.forget(slot)
 
 
 def make_requests(server_args: ServerArgs, info: WorkerInfo, *, queue_seed: int) -> Requests:

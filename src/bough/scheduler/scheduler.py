@@ -12,7 +12,6 @@ from typing import Any
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.constrained.compiler import GrammarCompiler
-from bough.errors import ConfigError
 from bough.ipc.messages import (
     AbortReq,
     ControlReply,
@@ -25,26 +24,23 @@ from bough.ipc.messages import (
     ToScheduler,
 )
 from bough.model_executor.worker_info import Worker
-from bough.scheduler.admission import NewTokenRatio
 from bough.scheduler.arrivals import Arrivals
 from bough.scheduler.cache_calls import cache_calls
 from bough.scheduler.control import ControlCalls
 from bough.scheduler.endings import Endings
-from bough.scheduler.executor import StepExecutor, executor_for, most_steps
-from bough.scheduler.grammars import Grammars, grammars_for
+from bough.scheduler.executor import StepExecutor, start_executor
+from bough.scheduler.grammars import grammars_for
 from bough.scheduler.heartbeats import Heartbeats, SchedulerMessages
 from bough.scheduler.intake import RequestIntake
 from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.pause import Pause
 from bough.scheduler.planned import Planned
-from bough.scheduler.planner import PlanOutcome, StepPlanner
+from bough.scheduler.planner import PlanOutcome, make_planner
 from bough.scheduler.profiler import Profiler, StepEvent
 from bough.scheduler.reports import Reports
 from bough.scheduler.requests import make_requests
-from bough.scheduler.step_budget import limits_of_steps
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.steps_in_flight import StepsInFlight
-from bough.scheduler.warmup import measure_step_costs
 from bough.scheduler.weights import Weights
 from bough.tokenization.tokenizer import Tokenizer
 
@@ -100,30 +96,15 @@ class Scheduler:
         eos_token_ids, rng = frozenset(model_config.eos_token_ids), random.Random(server_args.random_seed)
         self.requests = requests = make_requests(server_args, info, queue_seed=rng.getrandbits(32))
         start = time.perf_counter()
-        costs = measure_step_costs(worker, server_args.max_prefill_tokens)
-        timings = {**info.timings, "warm-up": time.perf_counter() - start}
-        ratio = NewTokenRatio(server_args.schedule_conservativeness)
-        self.planner = StepPlanner(
-            requests, costs, ratio, limits_of_steps(server_args, info), vocab_size=info.vocab_size
-        )
+        self.planner = make_planner(server_args, requests, worker)
+        warm = time.perf_counter()
         endings = Endings(requests, info.vocab_size)
         self.output = OutputProcessor(requests, endings, eos_token_ids, info.vocab_size)
-        if make_executor is None:
-            disabled = server_args.disable_overlap_schedule
-            make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
-        self.executor = make_executor(worker)
-        try:
-            self.max_steps = most_steps(server_args.num_continuous_decode_steps, info, self.executor)
-        except ConfigError:
-            self.executor.close()
-            raise
-        start = time.perf_counter()
+        self.executor, self.max_steps = start_executor(server_args, worker, make_executor)
+        begin = time.perf_counter()
         # Here, since nothing else can run meanwhile: no stream is to wait for the vocabulary later.
-        if make_compiler is not None:
-            self.grammars = Grammars(requests, make_compiler())
-        else:
-            self.grammars = grammars_for(server_args, info, requests, tokenizer, eos_token_ids)
-        timings["grammar engine"] = time.perf_counter() - start
+        self.grammars = grammars_for(server_args, info, requests, tokenizer, eos_token_ids, make_compiler)
+        timings = {**info.timings, "warm-up": warm - start, "grammar engine": time.perf_counter() - begin}
         intake = RequestIntake(server_args, info, tokenizer, eos_token_ids, rng)
         send = self.stream_output
         self.log = log = StepLog(requests, server_args.decode_log_interval)

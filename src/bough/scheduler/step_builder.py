@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
 from bough.constrained.base import MaskWords
@@ -20,6 +22,24 @@ from bough.step_plan import (
 )
 
 _NO_TARGETS: IntArray = np.zeros(0, dtype=np.int32)
+
+
+@dataclass
+class _Rows:
+    """What the rows after the decode rows compute, one entry per row unless said otherwise."""
+
+    logprobs: list[RowLogprobs]
+    """of the rows that have any, decode rows included"""
+    req_slots: list[int] = field(default_factory=list)
+    prefix_lens: list[int] = field(default_factory=list)
+    extend_lens: list[int] = field(default_factory=list)
+    input_ids: list[IntArray] = field(default_factory=list)
+    out_slots: list[IntArray] = field(default_factory=list)
+    sample: list[bool] = field(default_factory=list)
+    pooling: list[RowPooling] = field(default_factory=list)
+    """of the rows that have any"""
+    token_context: float = 0.0
+    """of all rows"""
 
 
 class StepBuilder:
@@ -44,7 +64,7 @@ class StepBuilder:
         decode_context: float,
         further: FurtherSteps | None = None,
     ) -> Planned:
-        """The next plan; takes what the worker has yet to be told of requests.
+        """Build the next plan, with the news of requests that the device has not got yet.
 
         Args:
             decode_slots: request slots ``[n]`` that take one more sampled token.
@@ -55,95 +75,84 @@ class StepBuilder:
         """
         table = self._table
         num_decode = len(decode_slots)
-        decode_prefix = table.planned_len[decode_slots]
+        prompts = [req for req, _, _ in rows if not table.decoding[req.slot]]
+        jumps = [req for req, _, _ in rows[len(prompts) :]]
+        req_slots, prefix_lens = decode_slots, table.planned_len[decode_slots]
+        extend_lens = np.ones(num_decode, dtype=np.int32)
+        input_ids = np.full(num_decode, FUTURE_TOKEN, dtype=np.int32)
+        out_slots, sample = decode_kv, np.ones(num_decode, dtype=np.bool_)
         num_steps = 1 if further is None else 1 + len(further.out_slots)
         table.planned_len[decode_slots] += num_steps
         table.planned_out[decode_slots] += num_steps
-        logprobs = self._decode_logprobs(decode_slots)
-        writes = self._requests.take_table_writes()
-        new_requests = self._requests.take_new_requests()
+        logprobs, token_context = self._decode_logprobs(decode_slots), decode_context
+        pooling: tuple[RowPooling, ...] = ()
+        if rows:
+            added = _Rows(logprobs)
+            for req, tokens, kv_slots in rows:
+                self._add(added, num_decode + len(added.req_slots), req, tokens, kv_slots)
+            req_slots = np.concatenate((req_slots, np.array(added.req_slots, dtype=np.int32)))
+            prefix_lens = np.concatenate((prefix_lens, np.array(added.prefix_lens, dtype=np.int32)))
+            extend_lens = np.concatenate((extend_lens, np.array(added.extend_lens, dtype=np.int32)))
+            input_ids = np.concatenate((input_ids, *added.input_ids))
+            out_slots = np.concatenate((out_slots, *added.out_slots))
+            sample = np.concatenate((sample, np.array(added.sample, dtype=np.bool_)))
+            pooling, token_context = tuple(added.pooling), decode_context + added.token_context
+        news = self._requests.news.take()
         self._step_id += 1
-        if not rows:
-            plan = StepPlan(
-                step_id=self._step_id,
-                mode=ForwardMode.DECODE,
-                num_decode_rows=num_decode,
-                req_slots=decode_slots,
-                prefix_lens=decode_prefix,
-                extend_lens=np.ones(num_decode, dtype=np.int32),
-                input_ids=np.full(num_decode, FUTURE_TOKEN, dtype=np.int32),
-                out_slots=decode_kv,
-                sample=np.ones(num_decode, dtype=np.bool_),
-                new_requests=new_requests,
-                table_writes=writes,
-                logprobs=tuple(logprobs),
-                forced=self._requests.take_forced(),
-                masks=self._masks(decode_slots, None),
-                further=further,
-            )
-            return Planned(plan, [], [], decode_context)
-
-        num_prompts = sum(not table.decoding[req.slot] for req, _, _ in rows)
-        prefixes, lengths, samples = [], [], []
-        pooling: list[RowPooling] = []
-        inputs, out_slots = [np.full(num_decode, FUTURE_TOKEN, dtype=np.int32)], [decode_kv]
-        token_context = decode_context
-        for index, (req, tokens, kv_slots) in enumerate(rows):
-            slot = req.slot
-            prefix = int(table.planned_len[slot])
-            end = prefix + tokens
-            jumps = bool(table.decoding[slot])
-            ends_prompt = end == req.fill_len and not jumps
-            samples_token = ends_prompt and int(table.planned_out[slot]) < req.max_new_tokens
-            if jumps:
-                samples_token = end == int(table.known_len[slot])
-                table.planned_out[slot] += samples_token
-                if req.jump_from < 0:  # else a piece before this one is computed still
-                    req.jump_from = prefix
-            row_logprobs = _prompt_logprobs(req, num_decode + index, prefix, end, samples_token)
-            if row_logprobs is not None:
-                logprobs.append(row_logprobs)
-            if req.pooling is not None:
-                pooling.append(RowPooling(num_decode + index, ends_prompt, req.pooling.dimensions))
-            prefixes.append(prefix)
-            lengths.append(tokens)
-            samples.append(samples_token)
-            inputs.append(table.tokens[slot, prefix:end].copy())
-            out_slots.append(kv_slots)
-            token_context += tokens * (prefix + tokens / 2)
-            table.planned_len[slot] = end
-            if ends_prompt:
-                self._requests.end_of_prompt_planned(req, samples=samples_token)
-        req_slots = np.concatenate((decode_slots, np.array([req.slot for req, _, _ in rows], dtype=np.int32)))
-        sample = np.concatenate((np.ones(num_decode, dtype=np.bool_), np.array(samples, dtype=np.bool_)))
         plan = StepPlan(
             step_id=self._step_id,
-            mode=ForwardMode.MIXED if num_decode else ForwardMode.EXTEND,
+            mode=_mode(num_decode, len(rows)),
             num_decode_rows=num_decode,
             req_slots=req_slots,
-            prefix_lens=np.concatenate((decode_prefix, np.array(prefixes, dtype=np.int32))),
-            extend_lens=np.concatenate((np.ones(num_decode, dtype=np.int32), np.array(lengths, dtype=np.int32))),
-            input_ids=np.concatenate(inputs),
-            out_slots=np.concatenate(out_slots),
+            prefix_lens=prefix_lens,
+            extend_lens=extend_lens,
+            input_ids=input_ids,
+            out_slots=out_slots,
             sample=sample,
-            new_requests=new_requests,
-            table_writes=writes,
+            new_requests=news.new_requests,
+            table_writes=news.table_writes,
             logprobs=tuple(logprobs),
-            forced=self._requests.take_forced(),
-            pooling=tuple(pooling),
-            token_types=_token_types([req for req, _, _ in rows]),
+            forced=news.forced,
+            pooling=pooling,
+            token_types=_token_types(prompts),
             masks=self._masks(req_slots, sample),
+            further=further,
         )
-        prompts = [req for req, _, _ in rows[:num_prompts]]
-        return Planned(plan, prompts, [req for req, _, _ in rows[num_prompts:]], token_context)
+        return Planned(plan, prompts, jumps, token_context)
 
-    def _masks(self, req_slots: IntArray, sample: np.ndarray | None) -> TokenMasks | PendingMasks | None:
-        """Masks for the sampling rows that may not have all tokens; ``sample`` is ``None`` if all rows sample."""
+    def _add(self, rows: _Rows, row: int, req: Req, tokens: int, kv_slots: IntArray) -> None:
+        """Add the row of a request that computes ``tokens`` more, and enter these as planned."""
+        table, slot = self._table, req.slot
+        prefix = int(table.planned_len[slot])
+        end = prefix + tokens
+        jumps = bool(table.decoding[slot])
+        ends_prompt = end == req.fill_len and not jumps
+        samples = ends_prompt and int(table.planned_out[slot]) < req.max_new_tokens
+        if jumps:
+            samples = end == int(table.known_len[slot])
+            table.planned_out[slot] += samples
+            if req.jump_from < 0:  # else a piece before this one is still being computed
+                req.jump_from = prefix
+        logprobs = _prompt_logprobs(req, row, prefix, end, samples)
+        if logprobs is not None:
+            rows.logprobs.append(logprobs)
+        if req.pooling is not None:
+            rows.pooling.append(RowPooling(row, ends_prompt, req.pooling.dimensions))
+        rows.req_slots.append(slot)
+        rows.prefix_lens.append(prefix)
+        rows.extend_lens.append(tokens)
+        rows.input_ids.append(table.tokens[slot, prefix:end].copy())
+        rows.out_slots.append(kv_slots)
+        rows.sample.append(samples)
+        rows.token_context += tokens * (prefix + tokens / 2)
+        table.planned_len[slot] = end
+        if ends_prompt:
+            self._requests.end_of_prompt_planned(req, samples=samples)
+
+    def _masks(self, req_slots: IntArray, sample: np.ndarray) -> TokenMasks | PendingMasks | None:
+        """Return the masks of the sampling rows that may not have all tokens."""
         table = self._table
-        masked = table.masked[req_slots]
-        if sample is not None:
-            masked &= sample
-        rows = masked.nonzero()[0].astype(np.int32)
+        rows = (table.masked[req_slots] & sample).nonzero()[0].astype(np.int32)
         if len(rows) == 0:
             return None
         slots = req_slots[rows]
@@ -175,6 +184,12 @@ class StepBuilder:
             if req is not None:
                 result.append(RowLogprobs(row, 0, _NO_TARGETS, req.top_logprobs_num, req.token_ids_logprob))
         return result
+
+
+def _mode(num_decode: int, num_extend: int) -> ForwardMode:
+    if num_extend == 0:
+        return ForwardMode.DECODE
+    return ForwardMode.MIXED if num_decode else ForwardMode.EXTEND
 
 
 def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) -> RowLogprobs | None:

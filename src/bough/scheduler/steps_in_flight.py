@@ -53,7 +53,7 @@ class StepsInFlight:
         self._reports = reports
         self._heartbeats = heartbeats
         self._profiler = profiler
-        self.trials = Trials(self._requests.queue)
+        self.trials = Trials(self._requests.waiting_queue)
 
     @property
     def plan_goes_on(self) -> bool:
@@ -132,12 +132,12 @@ class StepsInFlight:
     def _clear_suspects(self) -> None:
         """After a step: give the memory of all others to the requests that are on trial next."""
         others_hold = self._requests.num_holding > 0
-        if self.trials.running and self.trials.clear(self._requests.num_computed, others_hold=others_hold):
+        if self.trials.running and self.trials.clear(self._requests.table.num_computed, others_hold=others_hold):
             self._stream_output(self._endings.retract_all())
 
     def skip_trial(self) -> None:
         """Go on with other requests where nothing could be computed for those on trial."""
-        if not self.trials.clear(self._requests.num_computed):
+        if not self.trials.clear(self._requests.table.num_computed):
             self.trials.adjourn()
 
     def _probe_device(self) -> None:

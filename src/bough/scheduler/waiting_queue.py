@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import bisect
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Protocol
 
@@ -61,6 +61,10 @@ class WaitingQueue:
         """All requests, those of a higher priority first, in arrival order."""
         return (req for _, req in self._by_arrival)
 
+    def precedence(self, req: Req) -> tuple[int, int]:
+        """Return a key that sorts requests by how long they keep memory: the oldest of the highest priority first."""
+        return (-req.priority if self.use_priority else 0, req.order)
+
     def push(self, req: Req) -> None:
         """Add a request; one that comes back takes the place that its arrival gives it."""
         req.state = ReqState.WAITING
@@ -70,6 +74,11 @@ class WaitingQueue:
         bisect.insort(self._by_key, (key, req), key=_key)
         if req.fill_len <= SHORT_PROMPT_TOKENS:
             bisect.insort(self._short_by_key, (key, req), key=_key)
+
+    def extend(self, reqs: Iterable[Req]) -> None:
+        """Add several requests."""
+        for req in reqs:
+            self.push(req)
 
     def remove(self, req: Req) -> None:
         """Take a request out.
