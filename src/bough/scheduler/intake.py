@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Container, Iterable
 
 import numpy as np
 
 from bough.config.server_args import ServerArgs
+from bough.constrained.base import MaskWords
 from bough.constrained.masks import mask_of
 from bough.errors import BadRequest
 from bough.ipc.messages import TokenizedGenerateReqInput
@@ -78,19 +80,15 @@ class RequestIntake:
         self._check_pooling(pooling, prompt_tokens)
         if pooling is not None and self._info.padding_id is not None:
             prompt = without_padding(prompt, self._info.padding_id)
-        reqs = [self._make_req(message, index, prompt, prompt_tokens) for index in range(len(message.rids))]
-        params = message.sampling_params
-        allowed = None if params.allowed_token_ids is None else mask_of(params.allowed_token_ids, self._info.vocab_size)
-        banned = message.banned_sequences
+        params, banned = message.sampling_params, message.banned_sequences
         if bool(banned) != bool(params.bad_words):
             raise BadRequest("bad_words have to come with their tokens", param="bad_words")
         check_sequences(banned, self._info.vocab_size)
-        for req in reqs:
-            req.pooling = pooling
-            req.allowed, req.banned_sequences = allowed, banned
-            # What is not sampled is not kept from coming, either.
-            req.jumps = req.jumps and allowed is None and not banned
-        return reqs
+        allowed = None if params.allowed_token_ids is None else mask_of(params.allowed_token_ids, self._info.vocab_size)
+        return [
+            self._make_req(message, index, prompt, prompt_tokens, pooling, allowed)
+            for index in range(len(message.rids))
+        ]
 
     def _check_prompt(self, message: TokenizedGenerateReqInput, alive: Container[str]) -> IntArray:
         if len(message.input_ids) % 4:
@@ -150,46 +148,73 @@ class RequestIntake:
                 param=name,
             )
 
-    def _make_req(self, message: TokenizedGenerateReqInput, index: int, prompt: np.ndarray, prompt_tokens: int) -> Req:
-        params = message.sampling_params
+    def _make_req(
+        self,
+        message: TokenizedGenerateReqInput,
+        index: int,
+        prompt: IntArray,
+        prompt_tokens: int,
+        pooling: Pooling | None,
+        allowed: MaskWords | None,
+    ) -> Req:
+        params, banned, logprobs = message.sampling_params, message.banned_sequences, message.return_logprob
         seed = self._default_seed if params.sampling_seed is None else params.sampling_seed
-        seed = self._rng.getrandbits(63) if seed is None else seed + index
-        room = self._info.max_req_len - len(prompt)
         wanted = UNLIMITED if params.max_new_tokens is None else params.max_new_tokens
-        stop_token_ids = frozenset(params.stop_token_ids)
-        if not params.ignore_eos:
-            stop_token_ids |= self._eos_token_ids
-        stream_interval = params.stream_interval or self._stream_interval
+        ends = frozenset(params.stop_token_ids)
+        start, length, now = message.logprob_start_len if logprobs else -1, len(prompt), time.monotonic()
+        created = message.arrival_time
+        interval = params.stream_interval or self._stream_interval
         req = Req(
-            message,
-            index,
+            rid=message.rids[index],
             prompt=prompt,
             prompt_tokens=prompt_tokens,
+            sampling_params=params,
+            seed=self._rng.getrandbits(63) if seed is None else seed + index,
+            max_new_tokens=min(wanted, self._info.max_req_len - length),
+            stop_token_ids=ends if params.ignore_eos else ends | self._eos_token_ids,
+            extra_ends=tuple(
+                token for token in params.stop_token_ids if token not in self._eos_token_ids and token >= 0
+            ),
+            stream=message.stream,
+            send_interval=interval if message.stream else WHOLE_ANSWER_INTERVAL,
+            priority=message.priority or 0,
+            extra_key=message.extra_key,
             order=self._next_order,
-            seed=seed,
-            max_new_tokens=min(wanted, room),
-            stop_token_ids=stop_token_ids,
-            send_interval=stream_interval if message.stream else WHOLE_ANSWER_INTERVAL,
+            arrival_time=now,
+            created_time=now if created is None else min(created, now),
+            return_logprob=logprobs,
+            top_logprobs_num=message.top_logprobs_num if logprobs else 0,
+            token_ids_logprob=tuple(message.token_ids_logprob or ()) if logprobs else (),
+            logprob_next=length if start < 0 else min(start, length),
+            pooling=pooling,
+            # A logprob can only be given for a token that was sampled, and one that was not is banned by nothing.
+            jumps=not (logprobs or self._disable_jumps or allowed is not None or banned),
+            allowed=allowed,
+            banned_sequences=banned,
+            text_stops=self._text_stops(message, prompt),
+            thinking=self._thinking_limit(message),
         )
         self._next_order += 1
-        if params.has_text_stops:
-            if self._tokenizer is None:
-                raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
-            thoughts = message.thoughts
-            hides = thoughts is not None and thoughts.hide_stops and thoughts.start and all(thoughts.ends)
-            start = AnswerStart(thoughts, self._tokenizer.id_to_piece_bytes) if thoughts is not None and hides else None
-            req.text_stops = TextStops(self._tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params, start)
-        if message.thoughts is not None and params.thinking_token_budget is not None:
-            assert self._tokenizer is not None, "checked"
-            req.thinking = ThinkingLimit(
-                params.thinking_token_budget,
-                message.thoughts,
-                self._tokenizer.id_to_piece_bytes,
-                bare=params.has_grammar or params.allowed_token_ids is not None,
-            )
-        # A logprob can only be given for what was sampled.
-        req.jumps = not (message.return_logprob or self._disable_jumps)
-        req.extra_ends = tuple(
-            token for token in params.stop_token_ids if token not in self._eos_token_ids and token >= 0
-        )
         return req
+
+    def _text_stops(self, message: TokenizedGenerateReqInput, prompt: IntArray) -> TextStops | None:
+        params, thoughts = message.sampling_params, message.thoughts
+        if not params.has_text_stops:
+            return None
+        if self._tokenizer is None:
+            raise BadRequest("stop strings need a tokenizer, and the server runs without one", param="stop")
+        hides = thoughts is not None and thoughts.hide_stops and thoughts.start and all(thoughts.ends)
+        start = AnswerStart(thoughts, self._tokenizer.id_to_piece_bytes) if thoughts is not None and hides else None
+        return TextStops(self._tokenizer, prompt[-PROMPT_TAIL_TOKENS:].tolist(), params, start)
+
+    def _thinking_limit(self, message: TokenizedGenerateReqInput) -> ThinkingLimit | None:
+        params = message.sampling_params
+        if message.thoughts is None or params.thinking_token_budget is None:
+            return None
+        assert self._tokenizer is not None, "checked"
+        return ThinkingLimit(
+            params.thinking_token_budget,
+            message.thoughts,
+            self._tokenizer.id_to_piece_bytes,
+            bare=params.has_grammar or params.allowed_token_ids is not None,
+        )

@@ -51,11 +51,9 @@ class RequestTable:
         shape = (max_running_requests,)
         self.tokens: IntArray = np.zeros((max_running_requests, max_len), dtype=np.int32)
         self.planned_len: IntArray = np.zeros(shape, dtype=np.int32)
-        # What grows with output that was not sampled, to be changed at once.
-        self._lengths: IntArray = np.zeros((3, max_running_requests), dtype=np.int32)
-        self.known_len: IntArray = self._lengths[0]
-        self.planned_out: IntArray = self._lengths[1]
-        self.out_len: IntArray = self._lengths[2]
+        self.known_len: IntArray = np.zeros(shape, dtype=np.int32)
+        self.planned_out: IntArray = np.zeros(shape, dtype=np.int32)
+        self.out_len: IntArray = np.zeros(shape, dtype=np.int32)
         self.max_new: IntArray = np.zeros(shape, dtype=np.int32)
         self.horizon: IntArray = np.zeros(shape, dtype=np.int32)
         self.min_new: IntArray = np.zeros(shape, dtype=np.int32)
@@ -153,7 +151,8 @@ class RequestTable:
         """Add output that was not sampled."""
         start, count = int(self.known_len[slot]), len(token_ids)
         self.tokens[slot, start : start + count] = token_ids
-        self._lengths[:, slot] += count
+        for lengths in (self.known_len, self.planned_out, self.out_len):
+            lengths[slot] += count
 
     def num_computed(self, req: Req) -> int:
         """Return how many tokens of a request have been computed and hold their KV."""

@@ -47,25 +47,6 @@ class ThinkingLimit:
         forced: the token that has to come next; ``None`` for whatever the model chooses.
     """
 
-    __slots__ = (
-        "_behind",
-        "_budget",
-        "_ends",
-        "_left",
-        "_markers",
-        "_never",
-        "_num_closed",
-        "_piece",
-        "_place",
-        "_read",
-        "_start",
-        "_tail",
-        "_tail_bytes",
-        "_used",
-        "check_at",
-        "forced",
-    )
-
     def __init__(self, budget: int, markers: ThoughtMarkers, piece: Callable[[int], bytes], *, bare: bool) -> None:
         self._budget = budget
         self._markers = markers
