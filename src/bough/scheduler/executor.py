@@ -84,29 +84,32 @@ class InlineExecutor:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
-        self._results: deque[StepResult | Exception] = deque()
+        self._begun: deque[StepResult | Launched | Exception] = deque()
 
     def submit(self, plan: StepPlan) -> None:
-        """Run a step to its end; an error is kept for :meth:`resolve_batch_result`."""
+        """Begin a step; an error is kept for :meth:`resolve_batch_result`."""
         try:
-            self._results.append(self._worker.forward_batch_generation(plan))
+            self._begun.append(self._begin(plan))
         except Exception as error:
-            self._results.append(error)
+            self._begun.append(error)
 
     def resolve_batch_result(self) -> StepResult:
         """Result of the oldest step, or of the one that follows the last result, which is run now."""
-        if not self._results:
+        if not self._begun:
             return self._worker.forward_further()
-        result = self._results.popleft()
-        if isinstance(result, Exception):
-            raise result
-        return result
+        begun = self._begun.popleft()
+        if isinstance(begun, Exception):
+            raise begun
+        return begun if isinstance(begun, StepResult) else begun.result()
 
     def close(self) -> None:
-        """Nothing runs beside the scheduler."""
+        """Nothing runs beside the scheduler, except perhaps the device."""
+
+    def _begin(self, plan: StepPlan) -> StepResult | Launched:
+        return self._worker.forward_batch_generation(plan)
 
 
-class AheadExecutor:
+class AheadExecutor(InlineExecutor):
     """Gives the device the next step while it computes the last one: overlap without a thread.
 
     The inputs of a step are future tokens, which the device has when it gets there. So the device goes from step to
@@ -115,23 +118,5 @@ class AheadExecutor:
 
     depth = 1
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
-        self._launched: deque[Launched | Exception] = deque()
-
-    def submit(self, plan: StepPlan) -> None:
-        """Launch a step; an error is kept for :meth:`resolve_batch_result`."""
-        try:
-            self._launched.append(self._worker.launch(plan))
-        except Exception as error:
-            self._launched.append(error)
-
-    def resolve_batch_result(self) -> StepResult:
-        """Result of the oldest step; waits for the device."""
-        launched = self._launched.popleft()
-        if isinstance(launched, Exception):
-            raise launched
-        return launched.result()
-
-    def close(self) -> None:
-        """Nothing runs beside the scheduler but the device."""
+    def _begin(self, plan: StepPlan) -> Launched:
+        return self._worker.launch(plan)
