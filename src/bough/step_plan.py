@@ -32,7 +32,7 @@ FUTURE_TOKEN = -1
 
 
 class ForwardMode(Enum):
-    """What kinds of rows a step has. A row that adds one already sampled token is a decode row."""
+    """Kinds of rows that a step has. A row that adds one already sampled token is a decode row."""
 
     EXTEND = "extend"
     DECODE = "decode"
@@ -84,7 +84,7 @@ class TableWrite:
 
 @dataclass(frozen=True, slots=True)
 class RowLogprobs:
-    """Which logprobs one row must return.
+    """Logprobs that one row must return.
 
     ``targets[i]`` is the token whose logprob is read from the logits after the row's new token ``first + i``
     (prompt logprobs; usually empty). If the row samples, the sampled token's logprob is returned as well.
@@ -103,9 +103,9 @@ class RowPooling:
 
     row: int
     ends: bool
-    """Whether the sequence ends with this step, so that its vector is wanted."""
+    """True if the sequence ends with this step, so that its vector is wanted."""
     dimensions: int | None = None
-    """How many of the vector's numbers are wanted; ``None``: all."""
+    """Number of the vector's numbers that are wanted; ``None``: all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,9 +160,9 @@ class StepPlan:
     token_types: IntArray | None = None
     """[T], which text of a pair a token belongs to, for models that want to know; ``None``: all to the first"""
     masks: TokenMasks | PendingMasks | None = None
-    """Which tokens may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
+    """Tokens that may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
     further: FurtherSteps | None = None
-    """What may follow at once, if all rows are decode rows. A worker runs these steps as it would run the plans that
+    """Steps that may follow, if all rows are decode rows. A worker runs these steps as it would run the plans that
     :meth:`following` makes, but stops after one in which a row fails or ends, when their time is over, and where the
     scheduler has got news."""
 
@@ -250,7 +250,7 @@ class RowEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a step produced.
+    """Result of a step.
 
     ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``. Where
     further steps have followed, it is that of the last one, and so are ``logprobs`` and ``failed_rows``. Where each
@@ -271,7 +271,7 @@ class StepResult:
     seconds: float = 0.0
     """Time that the device took, measured around the forward pass; of all steps together."""
     goes_on: bool = False
-    """Whether another step of the plan may be asked for. No row has failed, nor ended as far as workers know."""
+    """True if another step of the plan may be asked for. No row has failed, nor ended as far as workers know."""
 
     @property
     def num_steps(self) -> int:

@@ -1,4 +1,4 @@
-"""Who has which place in the KV pool: slots are handed out in pages."""
+"""Allocator of KV slots, which it hands out in pages."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class SlotAllocator:
         return free
 
     def reset(self) -> None:
-        """Take back every page, whoever has it. Low pages are handed out first."""
+        """Take back every page, also those handed out. Low pages are handed out first."""
         self._stack[:] = np.arange(self._num_pages, 0, -1)
         self._num_free = self._num_pages
         self._place[0] = _HANDED_OUT

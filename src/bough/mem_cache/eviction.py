@@ -18,7 +18,7 @@ class EvictionPolicy(NamedTuple):
 
     key: Callable[[TreeNode], EvictionKey]
     falls_on_access: bool = False
-    """Whether an access can move a leaf forward in the order; all other policies only ever move it back."""
+    """True if an access can move a leaf forward in the order; all other policies only ever move it back."""
 
 
 EVICTION_POLICIES: dict[str, EvictionPolicy] = {
@@ -40,8 +40,8 @@ class EvictionQueue:
 
     A heap with lazy invalidation: neither a lock, a new child nor an access touches it. :meth:`pop` drops entries of
     nodes that are no evictable leaves any more, and puts nodes back whose key has grown since they were queued. So
-    whoever makes a node an evictable leaf must :meth:`offer` it, and under a policy with ``falls_on_access`` also
-    whoever accesses one. A node has one live entry at most, the one under its ``queued_key``.
+    code that makes a node an evictable leaf must :meth:`offer` it, and under a policy with ``falls_on_access`` so
+    must code that accesses one. A node has one live entry at most, the one under its ``queued_key``.
 
     The cost is O(log n) per offer, and every entry that a pop drops was paid for by the offer that made it.
     """

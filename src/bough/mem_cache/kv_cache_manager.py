@@ -1,4 +1,4 @@
-"""Who owns which KV slot: the one place where slots change hands.
+"""Ownership of KV slots: the one place where slots change hands.
 
 A request's row of the request table, ``length`` tokens long, has two regions::
 
@@ -6,7 +6,7 @@ A request's row of the request table, ``length`` tokens long, has two regions::
     |  the cache's prefix    |                       own                           |
     |  whole pages, locked   |  whole pages ...    |  last page, perhaps a part    |
     |  KV computed/planned   |  KV computed/planned   |  slots without a plan yet  |
-    |  others may read it    |  nobody else reads or writes it                     |
+    |  others may read it    |  no other request reads or writes it                |
 
 - The prefix ``[0, owned_len)`` belongs to the prefix cache. ``node``'s lock keeps it there; this request must neither
   free nor rewrite it. It grows by ``begin`` (what was found) and ``checkpoint`` (what was computed), only by whole
@@ -19,7 +19,7 @@ A request's row of the request table, ``length`` tokens long, has two regions::
 - At all times: free + evictable + protected + the requests' own pages = total.
 
 Slots may be freed while a step that reads them is still planned or running: steps run in the order of their plans, so
-whoever gets the slots next writes them in a later step.
+the next owner of the slots writes them in a later step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from bough.step_plan import IntArray, ReqSlot
 
 
 class RequestKV:
-    """What one request holds. Only :class:`KVCacheManager` writes to it.
+    """Memory that one request holds. Only :class:`KVCacheManager` writes to it.
 
     Attributes:
         req_slot: the request's row, -1 after it was given back.
@@ -76,7 +76,7 @@ class RequestKV:
 
 
 class KVUsage(NamedTuple):
-    """Where the tokens of the KV pool are; the middle four add up to ``total``."""
+    """Tokens of the KV pool by their owners; the middle four add up to ``total``."""
 
     total: int
     free: int
@@ -91,7 +91,7 @@ class KVUsage(NamedTuple):
 
 
 EVICTION_BATCHES = 128
-"""Whoever needs room makes the prefix cache forget at least this part of the pool."""
+"""Making room evicts at least this part of the pool from the prefix cache."""
 
 
 class KVCacheManager:
@@ -127,7 +127,7 @@ class KVCacheManager:
 
     @property
     def available_tokens(self) -> int:
-        """Tokens that could get a slot now: free pages, and pages of the cache that nobody holds."""
+        """Tokens that could get a slot now: free pages, and pages of the cache that no request holds."""
         return self.allocator.available_size + self.prefix_cache.evictable_size
 
     def usage(self) -> KVUsage:
@@ -182,7 +182,7 @@ class KVCacheManager:
         return kv
 
     def extend(self, kv: RequestKV, num_new: int) -> IntArray | None:
-        """Give a request ``num_new`` more slots, evicting from the cache what nobody holds where that is needed.
+        """Give a request ``num_new`` more slots, evicting from the cache what is not locked where that is needed.
 
         Returns:
             [num_new], also entered in the table; ``None`` if not even eviction makes enough room, then nothing has

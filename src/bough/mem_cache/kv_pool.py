@@ -18,7 +18,7 @@ FLOAT8_DTYPES = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 
 class KVShape(TypedDict):
-    """What decides how much memory a token's keys and values take."""
+    """Properties that decide how much memory a token's keys and values take."""
 
     num_layers: int
     num_kv_heads: int
@@ -33,7 +33,7 @@ class KVPool:
     native kernels store and read it so. Of 8-bit floating point, all keys of a layer have one, and all values, 1
     unless a checkpoint says otherwise; only Triton's kernels store and read it so.
 
-    The first page is nobody's: it stays zero, and padding reads it. Slots that an allocator may hand out are
+    The first page is reserved: it stays zero, and padding reads it. Slots that an allocator may hand out are
     ``range(page_size, num_slots)``.
 
     Attributes:
@@ -96,7 +96,7 @@ class KVPool:
         return self._values[layer_id]
 
     def get_layer_scales(self, layer_id: int) -> torch.Tensor | None:
-        """What the keys and the values of a layer are multiplied by: float32 ``[2]``; ``None``: by nothing."""
+        """Factors of the keys and the values of a layer: float32 ``[2]``; ``None`` if there are none."""
         return None if self._layer_scales is None else self._layer_scales[layer_id]
 
     def set_layer_scales(self, scales: Mapping[int, tuple[float, float]]) -> None:

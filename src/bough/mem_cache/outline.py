@@ -19,7 +19,7 @@ CHILDREN_SEEN = 128
 
 @dataclass(frozen=True)
 class NodeOutline:
-    """What is shown of a node.
+    """Picture of a node.
 
     Attributes:
         node_id: made of the path to the node, so that it stays the same while the node does.

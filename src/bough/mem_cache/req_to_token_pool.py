@@ -1,4 +1,4 @@
-"""Which KV slot holds which token of a running request."""
+"""Table of the KV slots of each running request's tokens."""
 
 from __future__ import annotations
 
@@ -55,6 +55,6 @@ class ReqToTokenPool:
         self._free.append(req_slot)
 
     def reset(self) -> None:
-        """Take back every row, whoever has it. Low rows are handed out first."""
+        """Take back every row, also those handed out. Low rows are handed out first."""
         self._free = list(range(self.size - 1, -1, -1))
         self._is_free[:] = True

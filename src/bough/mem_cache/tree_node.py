@@ -73,7 +73,7 @@ class TreeNode:
 
     @property
     def is_evictable_leaf(self) -> bool:
-        """Whether nothing hangs below the node and nobody holds it."""
+        """True if nothing hangs below the node and no lock holds it."""
         return not self.children and self.lock_count == 0 and self.parent is not None
 
     def upwards(self) -> Iterator[TreeNode]:

@@ -1,4 +1,4 @@
-"""How much of what running requests may still ask for must be kept free when a new one is admitted."""
+"""Estimate of the memory that running requests will still ask for, kept free when a new one is admitted."""
 
 from __future__ import annotations
 

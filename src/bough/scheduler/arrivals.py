@@ -60,7 +60,7 @@ class Arrivals:
 
     @property
     def queue_is_full(self) -> bool:
-        """Whether no more requests may wait."""
+        """True if no more requests may wait."""
         return self._max_queued is not None and self._requests.num_waiting >= max(self._max_queued, 1)
 
     def handle_generate_request(self, message: TokenizedGenerateReqInput) -> None:
@@ -149,7 +149,7 @@ class Arrivals:
         self._stream_output([OutputDelta(rid, [], "", reason) for rid in rids])
 
     def _would_overflow(self, arriving: list[Req]) -> bool:
-        """Whether more requests would wait than may. Those that the next step can start do not count as waiting.
+        """Return whether too many requests would wait. Those that the next step can start do not count as waiting.
 
         Raises:
             BadRequest: if there would be too many on an idle server as well.

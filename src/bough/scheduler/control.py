@@ -85,12 +85,12 @@ class ControlCalls:
 
     @property
     def are_waiting(self) -> bool:
-        """Whether a call waits for something."""
+        """True if a call waits for its condition."""
         return bool(self._waiting)
 
     @property
     def wait_for_drain(self) -> bool:
-        """Whether a call waits until no step is in flight."""
+        """True if a call waits until no step is in flight."""
         return any(waiting.handler.drains for waiting in self._waiting)
 
     def poll(self) -> list[ControlReply]:
@@ -127,7 +127,7 @@ class ControlCalls:
         return self._guarded(request, run)
 
     def _guarded(self, request: ControlReq, work: Callable[[], ControlReply | None]) -> ControlReply | None:
-        """What ``work`` returns; a failed reply if it raises, since no call may end the loop."""
+        """Return the result of ``work``, or a failed reply if it raises: no call may end the loop."""
         try:
             return work()
         except BoughError as error:

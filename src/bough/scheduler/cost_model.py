@@ -1,4 +1,4 @@
-"""How long a step will take, so that a step can be given as much work as fits a budget in time."""
+"""Predicted duration of a step, so that a step can be given as much work as fits a budget in time."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _FORGETTING = 0.995
 """Weight that an observation loses with every later one: the memory is a few hundred steps."""
 
 _PRIOR_WEIGHT = 1.0
-"""How many observations the probes at warm-up count as: steady load says nothing about what it does not do."""
+"""Number of observations that the probes at warm-up count as: steady load says nothing about other load."""
 
 _DOUBTED_WEIGHT = 1 / 16
-"""Of that, for what a token costs where launching costs more than the tokens of probes: steps of about as many tokens
-each cannot tell the one from the other, and if it were put down to the tokens, they would look dear and stay few."""
+"""Part of that, for a token, where launching costs more than the tokens of probes: steps of about as many tokens each
+cannot tell the one from the other, and if it were put down to the tokens, they would look dear and stay few."""
 
 _LEAST_SHARE = 0.25
 """The cost of a token, and of context, never falls below this share of what the probes found: hours of decoding, in
@@ -31,7 +31,7 @@ _MAX_CONTEXT_SHARE = 2e-2
 """A token of context that seems to cost more than this, compared with a token, is noise in the probes."""
 
 _CONTEXT_SHARE = 1e-4
-"""What a token of context costs compared with a token, where no probe could tell."""
+"""Cost of a token of context compared with that of a token, where no probe could tell."""
 
 _MIN_CONTEXT_TOKENS = 32
 """Without a probe at a longer context than this, the cost of context cannot be told from noise."""
@@ -40,7 +40,7 @@ _SMALLEST = np.array([1e-6, 1e-8, 1e-12, 1e-6])
 """Seconds below which a coefficient is as good as zero."""
 
 _COLUMNS = range(4)
-"""Of the coefficients: what a step takes, a token, a token of context, a prompt."""
+"""Columns of the coefficients: seconds of a step, a token, a token of context, a prompt."""
 
 _FloatArray = npt.NDArray[np.float64]
 

@@ -112,7 +112,7 @@ def grammars_for(
     eos_token_ids: Collection[int],
     make_compiler: Callable[[], GrammarCompiler] | None = None,
 ) -> Grammars:
-    """What the options and the model allow for. Preparing the vocabulary holds the GIL for up to a second.
+    """Make what the options and the model allow for. Preparing the vocabulary holds the GIL for up to a second.
 
     Args:
         server_args: resolved options.

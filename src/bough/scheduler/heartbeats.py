@@ -16,7 +16,7 @@ class SchedulerMessages(Protocol):
 
     @property
     def heartbeat_due(self) -> bool:
-        """Whether it is time to show that the loop runs."""
+        """True if it is time to show that the loop runs."""
 
     @property
     def descriptors(self) -> Sequence[int]:

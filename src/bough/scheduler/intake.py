@@ -1,4 +1,4 @@
-"""From messages to requests: everything about a request is checked here, whoever sent it."""
+"""From messages to requests: everything about a request is checked here, whatever process sent it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class OutputProcessor:
         self.generated_tokens = 0
         """Output tokens so far, over all requests."""
         self.forced_tokens = 0
-        """How many of them were not sampled, because a grammar left no choice."""
+        """Number of them that were not sampled, because a grammar left no choice."""
 
     def process_batch_result(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
         """Apply the result of a step.
@@ -359,5 +359,5 @@ class OutputProcessor:
 
 
 def _is_at_bound(req: Req, length: int, is_eos: bool) -> bool:
-    """Whether an output of ``length`` tokens has come to the bound on its thoughts, and not to its end."""
+    """Return whether an output of ``length`` tokens has come to the bound on its thoughts, and not to its end."""
     return req.thinking is not None and not is_eos and length < req.max_new_tokens

@@ -27,7 +27,7 @@ class Planned:
     num_new: int = 0
     """Those of them that the last result is about."""
     seconds: float = 0.0
-    """What all of them have taken on the device."""
+    """Time that all of them have taken on the device."""
     left: set[int] = field(default_factory=set)
     """Slots whose owner has ended or lost them since the step was planned."""
 

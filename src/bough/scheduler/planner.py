@@ -25,18 +25,18 @@ from bough.scheduler.warmup import measure_step_costs
 from bough.step_plan import FurtherSteps, IntArray
 
 MAX_RUN_SECONDS = 0.2
-"""That steps in a row may take: heartbeats and results that could not be sent wait for them."""
+"""Longest time of steps in a row: heartbeats and results that could not be sent wait for them."""
 
 MIN_UNTOLD_STEPS = 4
-"""Where a stream is to be told sooner, it costs less to report each step of a longer plan than to plan so few."""
+"""Fewest steps between two deltas of a stream for which a plan ends there: below, each step is reported instead."""
 
 MAX_STEPS_BESIDE_WAITING = 4
-"""While a slot is free and somebody waits for memory: there may be enough for them after any step."""
+"""Most steps in a row while a slot is free and a request waits for memory, which any step may free."""
 
 
 @dataclass
 class PlanOutcome:
-    """What planning came to.
+    """Result of planning.
 
     Attributes:
         planned: the step, or ``None`` if there is nothing to compute.
@@ -44,8 +44,8 @@ class PlanOutcome:
         exhausted: requests that cannot go on because they alone fill the pool; they end with ``length``.
         complete: requests that were found to have ended already when memory ran out.
         retracted: memory ran out and a request lost its slot.
-        unstartable: a request for which there is no room although nobody holds any; it would wait, and hold up
-            others, for ever.
+        unstartable: a request for which there is no room although no request holds any; it would wait, and
+            hold up others, for ever.
     """
 
     planned: Planned | None = None
@@ -118,7 +118,7 @@ class StepPlanner:
         return outcome
 
     def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray, IntArray]:
-        """Who takes one more sampled token, and its place; and who jumps, for whose next token there is memory."""
+        """Return the slots that take one more sampled token, its KV slots, and the slots that jump."""
         while True:
             slots, jumping = self.table.running_slots()
             if len(slots) == 0 and len(jumping) == 0:
@@ -137,9 +137,9 @@ class StepPlanner:
     def _plan_further(
         self, slots: IntArray, decode_context: float, max_steps: int, seconds: float
     ) -> FurtherSteps | None:
-        """What may follow the step of ``slots``, for which there is a plan already, within a bounded time.
+        """Plan what may follow the step of ``slots``, for which there is a plan already, within a bounded time.
 
-        Where tokens are to be looked at or told of, each is reported; else as many as nobody is to be told of.
+        Where tokens must be looked at or sent, each step is reported; otherwise, as many follow as need no delta.
         """
         table = self.table
         if not (table.is_plain[slots] & (table.planned_out[slots] >= table.min_new[slots])).all():
@@ -164,7 +164,7 @@ class StepPlanner:
         return FurtherSteps(out_slots, table.checks_eos[slots], seconds, reports_each) if len(out_slots) else None
 
     def _suffices(self, slots: IntArray, jumping: IntArray) -> bool:
-        """Whether there is memory for one token of each, for all that is known without trying."""
+        """Return whether there is memory for one token of each, as far as is known without trying."""
         if len(jumping) == 0:
             return True
         lengths = self.kv.lengths[np.concatenate((slots, jumping))]
@@ -173,7 +173,7 @@ class StepPlanner:
     def _plan_jumps(self, jumping: IntArray, budget: StepBudget) -> list[tuple[Req, int, IntArray]]:
         """Compute output that was not sampled, and sample what comes after it; in pieces if there is much of it.
 
-        Like everyone who runs, each of them gets one token whatever the budget; of that they take half if prompts wait.
+        Each of them gets one token whatever the budget, as running requests do; they take half of it if prompts wait.
         """
         if len(jumping) == 0:
             return []
@@ -218,7 +218,7 @@ class StepPlanner:
     def _resolve_standstill(self, outcome: PlanOutcome, now: float, in_flight: bool) -> None:
         """Unfinished prompts hold all memory between them and none can go on: let go of the youngest.
 
-        Where nobody holds any, and still nobody could start, some is lost; the accounts are set right at idle.
+        If no request holds any, and still none could start, some is lost; the accounts are set right at idle.
         """
         if outcome.exhausted:
             return

@@ -28,7 +28,7 @@ from bough.scheduler.waiting_queue import AGE_LIMIT_SECONDS, SHORT_PROMPT_TOKENS
 from bough.step_plan import IntArray
 
 LOGPROB_TOKEN_PRICE = 3
-"""What a token whose logits are read costs beside running requests, in others: the head, and all that reads them."""
+"""Cost of a token whose logits are read beside running requests, in other tokens: the head, and all that reads them."""
 
 OLDEST_PROMPT_SHARE = 0.5
 OTHER_PROMPTS_SHARE = 0.25
@@ -42,7 +42,7 @@ ADMISSION_LOOKAHEAD = 16
 
 
 class _Admission(Enum):
-    """What came of a request that waits."""
+    """Outcome for a waiting request."""
 
     STARTED = "started"
     HELD_BACK = "held back"
@@ -155,7 +155,7 @@ class PrefillPlanner:
 
     @staticmethod
     def _fits_whole(num_tokens: int, chunks: dict[Req, int], budget: StepBudget) -> bool:
-        """Whether a prompt that cannot be cut has a place in the step; the first to choose always has."""
+        """Return whether a prompt that cannot be cut fits into the step; the first to choose always does."""
         return not chunks or num_tokens <= budget.tokens_for(0, 1.0)
 
     def _admit(self, now: float, chunks: dict[Req, int], budget: StepBudget, *, idle: bool) -> None:
@@ -213,7 +213,7 @@ class PrefillPlanner:
         left = self._kv.available_tokens - reserved
         if not (fits_step or nothing_runs) or need > left:
             return _Admission.NO_ROOM
-        # The prefix itself is among what is available, as far as nobody holds it: not once it is taken.
+        # The prefix itself is among what is available, as far as no request holds it: not once it is taken.
         if need > left - prefix and need > left - self._kv.match_unheld(fill, req.extra_key, req.max_prefix_len):
             return _Admission.NO_ROOM
         kv = self._kv.begin(fill, req.extra_key, req.max_prefix_len, req.priority)
@@ -231,7 +231,7 @@ class PrefillPlanner:
         )
 
     def num_startable(self, arriving: Sequence[Req]) -> int:
-        """How many of the waiting requests and of those that arrive there are slots and memory for now.
+        """Count the waiting and arriving requests for which there are slots and memory now.
 
         What the prefix cache may have of their prompts is not looked up, except that samples of one prompt share it.
         """

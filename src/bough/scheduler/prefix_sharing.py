@@ -1,4 +1,4 @@
-"""Sharing a prefix that nobody has computed yet.
+"""Sharing a prefix that is not computed yet.
 
 When several requests that start alike arrive together, the first computes the common part and the others wait for it,
 outside the queue, instead of computing it once each. Parallel samples of one prompt (``n > 1``) are such requests.
@@ -70,7 +70,7 @@ class PrefixSharing:
             self._by_beginning.setdefault(beginning, []).append(req)
 
     def has_followers(self, req: Req) -> bool:
-        """Whether anyone waits for the prompt of ``req``."""
+        """Return whether any request waits for the prompt of ``req``."""
         return bool(self._followers.get(req))
 
     def progressed(self, req: Req, owned_len: int) -> list[Req]:
@@ -120,7 +120,7 @@ def _beginning(req: Req) -> _Beginning:
 def _quick_len(leader: Req) -> int:
     """Tokens of a leader that are worth waiting for: not those whose many logprobs keep its pieces small.
 
-    With few of them it is mostly time that bounds the pieces, of which whoever computes beside it would take some.
+    With few of them it is mostly time that bounds the pieces, and other prompts would take some of it.
     """
     has_many = leader.logprobs_per_token * LOGPROB_CHUNK_TOKENS > LOGPROBS_AT_ONCE
     return leader.logprob_next - 1 if has_many and leader.logprob_next < leader.prompt_len else leader.fill_len

@@ -44,28 +44,28 @@ _SPANS = {
     "process": "process results",
     "processed": "receive and admit",
 }
-"""What the scheduler does from a mark to the next."""
+"""Names of the spans from a mark to the next."""
 
 _IDLE = "idle"
 
 
 class ProfileSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """What to profile."""
+    """Parameters of a profile."""
 
     directory: str
-    """Where the files go; it exists."""
+    """Directory of the files; it exists."""
     name: str
-    """What their names begin with."""
+    """Beginning of their names."""
     num_steps: int | None = None
     """End after so many steps; ``None`` for :data:`MAX_STEPS`."""
     torch_activities: list[str] = []
-    """What torch's profiler looks at, ``CPU`` and ``GPU``; it is off if there is none."""
+    """Activities that torch's profiler records, ``CPU`` and ``GPU``; it is off if there is none."""
     with_stack: bool = False
     record_shapes: bool = False
 
 
 class Timeline:
-    """What the scheduler and the device did, as events of Chrome's trace format; times in microseconds.
+    """Timeline of the scheduler and the device, as events of Chrome's trace format; times in microseconds.
 
     Args:
         requests: whose numbers are shown beside.

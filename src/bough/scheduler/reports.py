@@ -21,7 +21,7 @@ LONG_STEP_SECONDS = 10.0
 """A step that is expected to take longer is announced before it begins, lest it be taken for a hang."""
 
 SILENCE_FACTOR = 3.0
-"""How many times longer than expected such a step may take; the first ones are foretold from short ones."""
+"""Factor by which such a step may take longer than expected; the first ones are foretold from short ones."""
 
 MAX_LOOKED_UP_TOKENS = 65_536
 """Tokens of waiting prompts that are looked up to count the cached ones, for each question."""

@@ -23,7 +23,7 @@ UNLIMITED = np.iinfo(np.int32).max
 
 
 class ReqState(Enum):
-    """Where a request is."""
+    """State of a request."""
 
     COMPILING = "compiling"
     """Its grammar is being compiled; holds no memory."""
@@ -40,7 +40,7 @@ class ReqState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """What an embedding request wants of its prompt.
+    """Wishes of an embedding request about its vector.
 
     Attributes:
         dimensions: how many numbers of the vector; ``None``: all.
@@ -88,7 +88,7 @@ class Req:
     pooling: Pooling | None
     """Wishes about the pooled prompt; ``None`` for a request that generates."""
     jumps: bool
-    """Whether tokens that the grammar leaves no choice about are taken without asking the model."""
+    """True if tokens that the grammar leaves no choice about are taken without asking the model."""
     allowed: MaskWords | None
     """The tokens that may be sampled, whatever else there is; ``None`` for all."""
     banned_sequences: tuple[tuple[int, ...], ...]
@@ -110,7 +110,7 @@ class Req:
     cached_tokens: int = 0
     num_retractions: int = 0
     announced: bool = False
-    """Whether a delta has introduced this request to the detokenizer."""
+    """True once a delta has introduced this request to the detokenizer."""
     sent_len: int = 0
     """Output tokens that deltas have carried."""
     finish_reason: FinishReason | None = None

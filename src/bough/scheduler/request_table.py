@@ -141,7 +141,7 @@ class RequestTable:
         return np.flatnonzero(able).astype(np.int32), jumping
 
     def waits_for_token(self) -> bool:
-        """Whether a request could go on, were its last token known: it has a grammar, and a step in flight."""
+        """Return whether a request only waits for its last token: it has a grammar, and a step in flight."""
         if not self.num_constrained:
             return False
         waiting = self.decoding & self.constrained & (self.planned_out < self.max_new)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MIN_SHARED_PIECE_TOKENS = 512
-"""Pieces of an unfinished prompt are shared in lots of this size, unless somebody waits for them: each costs a walk
+"""Pieces of an unfinished prompt are shared in lots of this size, unless a request waits for them: each costs a walk
 down the tree, and a node."""
 
 
@@ -72,7 +72,7 @@ class Requests:
 
     @property
     def are_unfinished(self) -> bool:
-        """Whether any request is alive or any step in flight."""
+        """True if any request is alive or any step in flight."""
         return bool(self._by_rid or self.in_flight)
 
     @property
@@ -149,9 +149,9 @@ class Requests:
             self.waiting_queue.extend(self.sharing.progressed(req, req.kv.owned_len))
 
     def is_complete(self, req: Req) -> bool:
-        """Whether a grammar has found an end that no step has told of: a token may still wait to be looked at.
+        """Return whether a grammar has found an end that no step has reported: a token may still wait to be looked at.
 
-        A step in flight may have a thread ask the same matcher, and will tell.
+        A step in flight may have a thread ask the same matcher, and will report it.
         """
         if req.matcher is None or any(req.slot in planned.plan.req_slots for planned in self.in_flight):
             return False
@@ -166,7 +166,7 @@ class Requests:
     def retract(self, req: Req) -> None:
         """Take a request's memory; it waits again and will continue where it was, from what is still cached.
 
-        One that :meth:`is_complete` would compute all of it again, only to end.
+        Not for a request that :meth:`is_complete`: computing it again, only to end, is wasted work.
         """
         self._give_back(req, keep=True)
         req.num_retractions += 1

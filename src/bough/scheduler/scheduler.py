@@ -50,7 +50,7 @@ IDLE_POLL_SECONDS = 0.25
 """Longest wait for a message when there is nothing to do; only heartbeats and waiting control calls need a tick."""
 
 INTAKE_SECONDS = 0.002
-"""How long taking in messages may hold up running requests; the rest is taken in after the next step."""
+"""Longest time that taking in messages may hold up running requests; the rest is taken in after the next step."""
 
 GRAMMAR_WAIT_SECONDS = 0.002
 """Longest wait for a grammar when there is nothing else to do: then it is time to look for messages."""
@@ -232,7 +232,7 @@ class Scheduler:
 
     @property
     def _has_other_work(self) -> bool:
-        """Whether there is something to look at after each step, besides its results."""
+        """True if there is something to look at after each step, besides its results."""
         return bool(
             self.requests.in_flight
             or self.steps.trials.running
@@ -317,7 +317,7 @@ class Scheduler:
             self._send_to_detokenizer(deltas)
 
     def has_unfinished_requests(self) -> bool:
-        """Whether any request is alive or any step in flight."""
+        """Return whether any request is alive or any step in flight."""
         return self.requests.are_unfinished
 
     def close(self) -> None:

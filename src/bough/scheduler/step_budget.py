@@ -1,4 +1,4 @@
-"""What the prompts of a step may take: time, tokens."""
+"""Budget of the prompts of a step: time and tokens."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PREFILL_SHARE = 0.75
 
 UNNOTICED_SECONDS = {"cpu": 0.0, "cuda": 0.02}
 """Time that prompts get beside running requests within the target, however little these take. A GPU's steps are so
-short that nobody sees gaps of a few of them, and that prompts in pieces of three quarters of one would mostly pay for
+short that gaps are not seen of a few of them, and that prompts in pieces of three quarters of one would mostly pay for
 being launched."""
 
 MIN_PREFILL_SHARE = 0.25
-"""Share of the time target that prompts get even if the running requests alone use it up: nobody starves."""
+"""Share of the time target that prompts get even if the running requests alone use it up: no prompt starves."""
 
 SHORT_CHUNK_TOKENS = 64
 """Tokens of short prompts that a step has time for, within its target, whatever running requests are used to."""
@@ -75,7 +75,7 @@ def limits_of_steps(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
 def budget_of_step(
     limits: StepLimits, model: CostModel, num_decode: int, decode_context: float, *, only_long: bool
 ) -> StepBudget:
-    """What is there for prompts, and for output that was not sampled.
+    """Make the budget for prompts, and for output that was not sampled.
 
     Args:
         limits: of all steps.
@@ -107,7 +107,7 @@ def budget_of_step(
 
 
 class StepBudget:
-    """What is left of a step, in seconds and tokens."""
+    """Rest of a step, in seconds and tokens."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class StepBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether not even one token fits any more."""
+        """True if not even one token fits any more."""
         return self._tokens <= 0 or self._seconds < self._cost_model.per_token
 
     def most_tokens(self, context: int) -> int:

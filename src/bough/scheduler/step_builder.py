@@ -26,7 +26,7 @@ _NO_TARGETS: IntArray = np.zeros(0, dtype=np.int32)
 
 @dataclass
 class _Rows:
-    """What the rows after the decode rows compute, one entry per row unless said otherwise."""
+    """Columns of the rows after the decode rows, one entry per row unless said otherwise."""
 
     logprobs: list[RowLogprobs]
     """of the rows that have any, decode rows included"""
@@ -53,7 +53,7 @@ class StepBuilder:
 
     @property
     def num_built(self) -> int:
-        """How many plans there have been."""
+        """Number of plans so far."""
         return self._step_id
 
     def build(
@@ -210,7 +210,7 @@ def _prompt_logprobs(req: Req, row: int, start: int, end: int, samples: bool) ->
 
 
 def _token_types(reqs: list[Req]) -> IntArray | None:
-    """Which text of a pair each token of whole prompts belongs to; ``None`` if no prompt is a pair."""
+    """Return the text of a pair that each token of whole prompts belongs to; ``None`` if no prompt is a pair."""
     if all(req.pooling is None or req.pooling.token_types is None for req in reqs):
         return None
     types = [None if req.pooling is None else req.pooling.token_types for req in reqs]

@@ -23,7 +23,7 @@ _LONGEST_SILENCE = 5.0
 
 @dataclass(slots=True)
 class _Prefill:
-    """What the next line about prompts tells."""
+    """Numbers for the next line about prompts."""
 
     new_seq: int = 0
     new_token: int = 0
@@ -31,7 +31,7 @@ class _Prefill:
     step: int = 0
     """Steps that computed these tokens."""
     seconds: float = 0.0
-    """How long they took."""
+    """Duration of these steps."""
 
 
 class StepLog:

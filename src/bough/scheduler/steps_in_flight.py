@@ -57,7 +57,7 @@ class StepsInFlight:
 
     @property
     def plan_goes_on(self) -> bool:
-        """Whether the oldest plan has another step to be run, unless messages arrive before."""
+        """True if the oldest plan has another step to be run, unless messages arrive before."""
         return self._executor.depth == 0 and bool(self._requests.in_flight)
 
     def run_batch(self, planned: Planned) -> None:

@@ -25,7 +25,7 @@ MAX_UNSEARCHED_TOKENS = 64
 
 
 class _Piece(NamedTuple):
-    """What one token has added to the text."""
+    """Text that one token has added."""
 
     text: str
     num_tokens: int
@@ -85,7 +85,7 @@ class TextStops:
         """Tokens that are searched together."""
         self.matched: str | None = None
         self.matched_late = False
-        """Whether :meth:`finish` has found a match that ends the text earlier than whatever it was called for."""
+        """True if :meth:`finish` has found a match that ends the text earlier than the reason it was called for."""
 
     def push(self, token_id: int) -> str | None:
         """Add one token.
@@ -216,7 +216,7 @@ class TextStops:
         self._search_every = min(max(needed, 1), MAX_UNSEARCHED_TOKENS)
 
     def _matches(self, pieces: list[_Piece]) -> bool:
-        """Whether there is a match in the text of ``pieces``. Changes nothing."""
+        """Return whether there is a match in the text of ``pieces``. Changes nothing."""
         return copy.copy(self._matcher).push("".join(piece.text for piece in pieces)).matched is not None
 
     def _take(self, text: str, num_tokens: int) -> None:

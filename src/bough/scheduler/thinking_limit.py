@@ -20,7 +20,7 @@ _NOTHING: IntArray = np.zeros(0, dtype=np.int32)
 
 
 class _Place(Enum):
-    """Where in an output what comes next is."""
+    """Position in an output, relative to its thoughts."""
 
     START = "start"
     """Nothing has come but white space, or what may be the beginning of a marker."""
@@ -34,7 +34,7 @@ class _Place(Enum):
 class ThinkingLimit:
     """Ends the thoughts of one output once they have as many tokens as they may have.
 
-    Nobody reads the output as it grows, so that steps can be planned ahead; only where the bound could be reached.
+    The output is not read as it grows, so that steps can be planned ahead; only where the bound could be reached.
 
     Args:
         budget: most tokens between the markers; 0 for no thoughts.
@@ -100,7 +100,7 @@ class ThinkingLimit:
             self._tail = self._tail[-self._tail_bytes :]
 
     def _begin(self) -> None:
-        """See whether thoughts begin with what there is; a marker may come even where the prompt has one."""
+        """Find out whether thoughts begin with what there is; a marker may come even where the prompt has one."""
         self._tail = self._tail.lstrip()
         if self._tail.startswith(self._start):
             self._place, self._tail, self._used = _Place.INSIDE, self._tail[len(self._start) :], 0

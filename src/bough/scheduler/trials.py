@@ -1,4 +1,4 @@
-"""Whose fault is it that a step failed?
+"""Finding the request that makes a step fail.
 
 A step that raises has many requests in it, and mostly one of them is to blame. So all of them give back their memory
 and compute again, in two groups, one after the other: a group whose step fails as well is halved again, and a request
@@ -21,7 +21,7 @@ _COMPUTING = (ReqState.PREFILL, ReqState.RUNNING)
 
 
 class Trials:
-    """Groups of requests that compute by themselves, for everybody else waits.
+    """Groups of requests that compute by themselves, while all others wait.
 
     Args:
         queue: of the waiting requests; while there are suspects it hands out only those on trial.
@@ -34,7 +34,7 @@ class Trials:
 
     @property
     def running(self) -> bool:
-        """Whether there are suspects: then a step must be processed before the next is planned."""
+        """True if there are suspects: then a step must be processed before the next is planned."""
         return bool(self._on_trial)
 
     def accuse(self, suspects: Suspects) -> None:
@@ -54,7 +54,7 @@ class Trials:
 
         Args:
             computed: how many tokens of a request are computed.
-            others_hold: whether anybody holds memory, were it one that has been cleared.
+            others_hold: whether any request holds memory, cleared ones included.
 
         Returns:
             Whether others are on trial now, for which those that run must make room first.
@@ -76,7 +76,7 @@ class Trials:
         return True
 
     def adjourn(self) -> None:
-        """Nothing can be computed for those on trial alone: let everybody go on."""
+        """Nothing can be computed for those on trial alone: let all requests go on."""
         self._groups.clear()
         self._next()
 

@@ -25,7 +25,7 @@ _SortKey = tuple[float, float, int]
 
 
 class PrefixLookup(Protocol):
-    """What cache-aware policies ask of the KV memory."""
+    """Questions of cache-aware policies about the KV memory."""
 
     def match(self, token_ids: IntArray, extra_key: str | None) -> int:
         """Tokens of a prompt that the prefix cache holds."""

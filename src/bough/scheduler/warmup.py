@@ -23,8 +23,8 @@ MAX_PROBING_SECONDS = 0.5
 
 _PREFILL_TOKENS = (16, 64, 256)
 _MORE_PREFILL_TOKENS = {"cpu": (), "cuda": (1024,)}
-"""Where launches take longer than what they launch, few tokens say nothing of what a token costs. No more than
-steps may have."""
+"""Larger sizes, as far as steps may have them: where launches take longer than what they launch, few tokens say nothing
+of the cost of one."""
 
 _DECODE_ROWS = (1, 8, 32)
 _DECODE_CONTEXT = 16
@@ -86,12 +86,12 @@ def measure_step_costs(worker: Worker, max_step_tokens: int = 2**30) -> CostMode
 
 
 def probe_device(worker: Worker, req_slot: int, slots: np.ndarray) -> None:
-    """Run a step of one token that nobody reads.
+    """Run a step of one token that is not read.
 
     Args:
         worker: to be probed.
-        req_slot: a request slot that is nobody's.
-        slots: [1], a KV slot that is nobody's.
+        req_slot: a request slot that is not used.
+        slots: [1], a KV slot that is not used.
 
     Raises:
         Exception: what the device raises if it is broken.
@@ -102,12 +102,12 @@ def probe_device(worker: Worker, req_slot: int, slots: np.ndarray) -> None:
 
 
 def _measure(worker: Worker, page_size: int, rows: list[tuple[int, int]], measurements: list[StepCost]) -> float:
-    """Time one step of ``rows`` (context, new tokens each); the first page of the pool is nobody's."""
+    """Time one step of ``rows`` (context, new tokens each); the first page of the pool is reserved."""
     contexts = [context for context, _ in rows]
     news = [new for _, new in rows]
     starts = page_size + np.arange(len(rows)) * _round_up(max(contexts) + max(news), page_size)
     if any(contexts):
-        # The context must be in the pool, or the probed step would read the KV of nobody.
+        # The context must be in the pool, or the probed step would read KV that was never written.
         _run(worker, [0] * len(rows), contexts, starts, is_decode=False)
     is_decode = any(contexts) and max(news) == 1
     seconds = min(_run(worker, contexts, news, starts + contexts, is_decode=is_decode) for _ in range(2))
