@@ -24,6 +24,7 @@ the next owner of the slots writes them in a later step.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,7 @@ from bough.mem_cache.tree_node import TreeNode
 from bough.step_plan import IntArray, ReqSlot
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class RequestKV:
     """Memory that one request holds. Only :class:`KVCacheManager` writes to it.
 
@@ -48,23 +50,12 @@ class RequestKV:
         priority: what the ``priority`` eviction policy sees of the request.
     """
 
-    __slots__ = ("_lengths", "extra_key", "node", "owned_len", "priority", "req_slot")
-
-    def __init__(
-        self,
-        req_slot: ReqSlot,
-        node: TreeNode,
-        owned_len: int,
-        extra_key: str | None,
-        priority: int,
-        lengths: IntArray,
-    ) -> None:
-        self.req_slot = req_slot
-        self.node = node
-        self.owned_len = owned_len
-        self.extra_key = extra_key
-        self.priority = priority
-        self._lengths = lengths
+    req_slot: ReqSlot
+    node: TreeNode
+    owned_len: int
+    extra_key: str | None
+    priority: int
+    _lengths: IntArray
 
     @property
     def length(self) -> int:

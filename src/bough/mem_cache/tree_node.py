@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ NO_SLOTS: IntArray = np.zeros(0, dtype=np.int32)
 TOKEN_BYTES = np.dtype(np.int32).itemsize
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class TreeNode:
     """A run of tokens that follows its parent's run. Outside the caches it is an opaque handle.
 
@@ -34,32 +36,17 @@ class TreeNode:
         queued_key: the order key under which the node waits in an eviction queue; owned by that queue.
     """
 
-    __slots__ = (
-        "children",
-        "created",
-        "hits",
-        "key",
-        "last_access",
-        "lock_count",
-        "parent",
-        "priority",
-        "queued_key",
-        "slots",
-        "tokens",
-    )
-
-    def __init__(self, parent: TreeNode | None, key: NodeKey, tokens: bytes, slots: IntArray) -> None:
-        self.parent = parent
-        self.key = key
-        self.tokens = tokens
-        self.slots = slots
-        self.children: dict[NodeKey, TreeNode] = {}
-        self.lock_count = 0
-        self.hits = 0
-        self.last_access = 0
-        self.created = 0
-        self.priority = 0
-        self.queued_key: tuple[int, int] | None = None
+    parent: TreeNode | None
+    key: NodeKey
+    tokens: bytes
+    slots: IntArray
+    children: dict[NodeKey, TreeNode] = field(default_factory=dict)
+    lock_count: int = 0
+    hits: int = 0
+    last_access: int = 0
+    created: int = 0
+    priority: int = 0
+    queued_key: tuple[int, int] | None = None
 
     @classmethod
     def root(cls) -> TreeNode:
