@@ -216,7 +216,7 @@ def ahead(device: torch.device, kinds: list[dict[str, Any]], *, small: bool) -> 
     server = CheckServer(device, disable_overlap_schedule=False, **options)
     runs_ahead = isinstance(server.scheduler.executor, AheadExecutor)
     if small:
-        server.scheduler.executor = AheadExecutor(server.worker)
+        server.scheduler.executor = server.scheduler.steps.executor = AheadExecutor(server.worker)
     run(server)  # makes torch's own libraries ready
     lane = CountingLane(server.worker.lane)
     server.worker.lane = lane

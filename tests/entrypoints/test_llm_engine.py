@@ -201,7 +201,7 @@ def test_closing_ends_its_threads_and_frees_the_model(caplog):
     engine.add_request("r", "A tree", {**GREEDY, "json_schema": '{"type": "integer"}', "ignore_eos": False})
     for _ in range(3):
         engine.step()
-    model = weakref.ref(engine.scheduler.executor.worker.worker)
+    model = weakref.ref(engine.scheduler.worker)
     engine.close()
     engine.close()
     with pytest.raises(EngineDead):

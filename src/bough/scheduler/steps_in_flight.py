@@ -43,7 +43,7 @@ class StepsInFlight:
         profiler: Profiler,
     ) -> None:
         self._requests = output.requests
-        self._executor = executor
+        self.executor = executor
         self._worker = worker
         self._planner = planner
         self._output = output
@@ -58,7 +58,7 @@ class StepsInFlight:
     @property
     def plan_goes_on(self) -> bool:
         """True if the oldest plan has another step to be run, unless messages arrive before."""
-        return self._executor.depth == 0 and bool(self._requests.in_flight)
+        return self.executor.depth == 0 and bool(self._requests.in_flight)
 
     def run_batch(self, planned: Planned) -> None:
         """Launch a step."""
@@ -67,7 +67,7 @@ class StepsInFlight:
         silence = self._reports.expected_silence()
         if silence:
             self._heartbeats.announce(silence)
-        self._executor.submit(planned.plan)
+        self.executor.submit(planned.plan)
         self._profiler.mark("launched", planned)
 
     def process_batch_result(self) -> None:
@@ -75,7 +75,7 @@ class StepsInFlight:
         planned = self._requests.in_flight[0]
         self._profiler.mark("wait", planned)
         try:
-            result = self._executor.resolve_batch_result()
+            result = self.executor.resolve_batch_result()
         except Exception:
             self._fail(planned)
             return
