@@ -91,6 +91,8 @@ class Schemas:
         self._schemas = dict(zip(map(str, models), schemas, strict=True))
         for spec in specs:
             self._complete(self.components[spec.model.__name__], spec)
+        for schema in self.components.values():
+            schema.pop("additionalProperties", None)  # unknown members are ignored, as unknown fields are
         self.components[_SAMPLING] = _sampling_params_schema()
         for schema in self.components.values():
             for described in schema.get("properties", {}).values():

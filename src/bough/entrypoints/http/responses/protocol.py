@@ -170,7 +170,7 @@ class ResponsesTool(msgspec.Struct):
 
     type: Literal["function", "namespace"]
     name: ToolName
-    tools: Annotated[list[dict[str, Any]] | None, Meta(description="Of `namespace`: functions.")] = None
+    tools: Annotated[Any, Meta(description="For `namespace`: a list of functions.")] = None
     description: Purpose = None
     parameters: Parameters = None
     strict: StrictCall = None
