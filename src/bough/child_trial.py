@@ -1,7 +1,7 @@
 """Run risky work in a child process, which can be killed and can crash without harm to anything else.
 
 The parent has a :class:`TrialChild`; the child's main function is :func:`answer_parent`. Questions and answers are
-MessagePack messages, in the frames of ``multiprocessing``'s connections, on the child's standard input and output.
+MessagePack messages, each preceded by its length, on the child's standard input and output.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
+import select
 import signal
+import struct
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from multiprocessing.connection import Connection
 from typing import IO, Any, TypeVar
 
 import msgspec
@@ -33,6 +33,7 @@ ONE_THREAD = {
 START_SECONDS = 60.0
 """Time allowed for the child to start on a busy machine."""
 
+_LENGTH = struct.Struct("<I")
 _Setup = TypeVar("_Setup")
 _Question = TypeVar("_Question")
 _Answer = TypeVar("_Answer")
@@ -72,10 +73,9 @@ class TrialChild:
             raise TrialUnavailable(f"the process that {purpose} cannot be started: {error}") from None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        with self._process.stdin as writes, self._process.stdout as reads:
-            self._input, self._output = _connections(writes, reads)
+        self._input, self._output = self._process.stdin, self._process.stdout
         with contextlib.suppress(BrokenPipeError):  # it has already exited, which shows when it is waited for
-            self._input.send_bytes(msgspec.msgpack.encode(setup))
+            _write(self._input, msgspec.msgpack.encode(setup))
         if wait:
             self.wait_until_started()
 
@@ -103,7 +103,7 @@ class TrialChild:
             TimeoutError: the answer takes longer than ``timeout_s`` seconds.
             EOFError, OSError: the question has killed the child.
         """
-        self._input.send_bytes(msgspec.msgpack.encode(question))
+        _write(self._input, msgspec.msgpack.encode(question))
         return msgspec.msgpack.decode(self._read(timeout_s), type=answer)
 
     def exit_status(self) -> int:
@@ -120,9 +120,21 @@ class TrialChild:
         self._process.wait()
 
     def _read(self, timeout_s: float) -> bytes:
-        if not self._output.poll(timeout_s):
-            raise TimeoutError
-        return self._output.recv_bytes()
+        deadline = time.monotonic() + timeout_s
+        (length,) = _LENGTH.unpack(self._read_exactly(_LENGTH.size, deadline))
+        return self._read_exactly(length, deadline)
+
+    def _read_exactly(self, count: int, deadline: float) -> bytes:
+        data = bytearray()
+        while len(data) < count:
+            ready, _, _ = select.select([self._output], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            piece = os.read(self._output.fileno(), count - len(data))
+            if not piece:
+                raise EOFError
+            data += piece
+        return bytes(data)
 
 
 def answer_parent(
@@ -147,18 +159,15 @@ def answer_parent(
     limit = address_space_bytes() + memory_bytes
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    target, source = _connections(sys.stdout, sys.stdin)
+    source, target = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
     # Output of libraries must not get between the messages.
     os.dup2(2, 1)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
-    answer = start(msgspec.msgpack.decode(source.recv_bytes(), type=setup))
-    target.send_bytes(b"")
-    while True:
-        try:
-            frame = source.recv_bytes()
-        except EOFError:
-            return 0
-        target.send_bytes(msgspec.msgpack.encode(answer(msgspec.msgpack.decode(frame, type=question))))
+    answer = start(msgspec.msgpack.decode(_receive(source) or b"", type=setup))
+    _write(target, b"")
+    while (frame := _receive(source)) is not None:
+        _write(target, msgspec.msgpack.encode(answer(msgspec.msgpack.decode(frame, type=question))))
+    return 0
 
 
 def _end_with_parent(parent: int) -> None:
@@ -168,6 +177,16 @@ def _end_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-def _connections(writes: IO[Any], reads: IO[Any]) -> tuple[Connection, Connection]:
-    """Return connections of their own that write to a pipe and read from another."""
-    return Connection(os.dup(writes.fileno()), readable=False), Connection(os.dup(reads.fileno()), writable=False)
+def _write(pipe: IO[bytes], data: bytes) -> None:
+    view = memoryview(_LENGTH.pack(len(data)) + data)
+    while view:
+        view = view[pipe.write(view) :]
+
+
+def _receive(pipe: IO[bytes]) -> bytes | None:
+    head = pipe.read(_LENGTH.size)
+    if len(head) < _LENGTH.size:
+        return None
+    (length,) = _LENGTH.unpack(head)
+    data = pipe.read(length)
+    return data if len(data) == length else None
