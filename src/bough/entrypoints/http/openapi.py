@@ -35,7 +35,7 @@ STATUSES = {
     503: "The server cannot take the request now: it is starting, full, shutting down or broken.",
     504: "The time that the request may take was over before there was anything to answer.",
 }
-"""What an error status means, whatever the route."""
+"""Meaning of each error status, on every route."""
 
 _ABOUT = (
     "Text, embeddings and scores over the interfaces of OpenAI, Anthropic and Ollama and a native one. `null` for any "
@@ -62,8 +62,7 @@ _LINKS: dict[str, dict[str, dict[str, Any]]] = {
         }
     },
 }
-"""By operation: those that its answer tells the parameters of."""
-
+"""By operation: the operations whose parameters are in its answer."""
 
 _ANYTHING = [
     {"type": ["array", "boolean", "object", "string"]},

@@ -60,7 +60,7 @@ CONTINUE = BodySpec(
 
 
 class DoneAnswer(msgspec.Struct):
-    """That something was done."""
+    """Confirmation that something was done."""
 
     message: Annotated[str, Meta(description="What was done.", examples=["generation goes on"])]
     status: Literal["ok"]

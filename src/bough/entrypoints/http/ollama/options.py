@@ -23,7 +23,7 @@ from bough.sampling.sampling_params import (
 
 
 class OllamaOptions(msgspec.Struct):
-    """How tokens are chosen, and when the output ends, in Ollama's words."""
+    """Choice of tokens and end of the output, in Ollama's words."""
 
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=10000)] | None,

@@ -37,7 +37,7 @@ class NamedSchema(msgspec.Struct):
 
 
 class ResponseFormat(msgspec.Struct):
-    """What the output follows."""
+    """Form of the output."""
 
     type: Literal["text", "json_object", "json_schema", "structural_tag"]
     json_schema: Annotated[NamedSchema | None, Meta(description="For the type `json_schema`.")] = None

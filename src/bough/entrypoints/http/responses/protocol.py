@@ -189,7 +189,7 @@ class ResponsesToolChoice(msgspec.Struct):
 
 
 class TextFormat(msgspec.Struct):
-    """What the text of a response follows."""
+    """Form of the text of a response."""
 
     type: Literal["text", "json_object", "json_schema"]
     schema: Annotated[JsonSchema | bool | None, Meta(description="For the type `json_schema`.")] = None
