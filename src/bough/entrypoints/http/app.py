@@ -120,26 +120,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
     answers = HeldAnswers(args.max_pending_answer_size)
     gate = gate or Gate(args)
     app = Application(intake, CrossOrigin(args), answers)
-
-    # Once, and not for each client that asks: it is large.
-    schema = openapi_schema()
-    if args.root_path is not None:
-        schema["servers"] = [{"url": args.root_path}]
-    description = Response(msgspec.json.encode(schema))
-
-    async def openapi(call: Call) -> Response:
-        return description
-
-    pages: list[tuple[str, Handler, Access]] = [
-        ("/docs", docs_page, Access.OPEN),
-        ("/openapi.json", openapi, Access.OPEN),
-    ]
-    if not args.disable_playground:
-        parts = PlaygroundParts()
-        pages += [(path, parts.part, Access.OPEN) for path in parts.paths]
-        # It shows how other clients' prompts begin.
-        pages.append((EVENTS_PATH, LiveView(manager), Access.CONTROL))
-    for path, page, access in pages:
+    for path, page, access in _pages(manager):
         app.add_endpoint(path, ("GET",), Endpoint(page, path, intake=intake, gate=gate, access=access))
     for route, handler in make_handlers(manager).items():
         endpoint = Endpoint(
@@ -171,6 +152,30 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
         app.add_endpoint(path, ("GET", "POST", "PUT", "DELETE"), refusing)
     app.add_exception_handler(HTTPException, _render_routing_error)
     return app
+
+
+def _pages(manager: TokenizerManager) -> list[tuple[str, Handler, Access]]:
+    """Pages for people, and what they load, with the permission that each needs."""
+    args = manager.server_args
+    # Once, and not for each client that asks: it is large.
+    schema = openapi_schema()
+    if args.root_path is not None:
+        schema["servers"] = [{"url": args.root_path}]
+    description = Response(msgspec.json.encode(schema))
+
+    async def openapi(call: Call) -> Response:
+        return description
+
+    pages: list[tuple[str, Handler, Access]] = [
+        ("/docs", docs_page, Access.OPEN),
+        ("/openapi.json", openapi, Access.OPEN),
+    ]
+    if not args.disable_playground:
+        parts = PlaygroundParts()
+        pages += [(path, parts.part, Access.OPEN) for path in parts.paths]
+        # It shows how other clients' prompts begin.
+        pages.append((EVENTS_PATH, LiveView(manager), Access.CONTROL))
+    return pages
 
 
 async def unsupported_route(call: Call) -> Response:
