@@ -11,13 +11,16 @@ from collections import Counter
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bough.config import rules
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import user_path
-from bough.entrypoints.http.chunk_writer import Headers
 from bough.entrypoints.http.cors import CrossOrigin, host_name, is_loopback
 from bough.errors import ConfigError, RequestFailed, TooManyRequests
+
+if TYPE_CHECKING:  # it takes uvicorn, which programs that only read keys do without
+    from bough.entrypoints.http.chunk_writer import Headers
 
 logger = logging.getLogger(__name__)
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bough.config.rules import split_origins
 from bough.config.server_args import ServerArgs
-from bough.entrypoints.http.chunk_writer import Headers, Receive, Scope, Send
+
+if TYPE_CHECKING:
+    from bough.entrypoints.http.chunk_writer import Headers, Receive, Scope, Send
 
 PREFLIGHT_SECONDS = 600
 """How long a browser may remember what it was told before a request."""
