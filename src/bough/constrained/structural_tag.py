@@ -411,9 +411,9 @@ def format_of(tag: dict[str, Any]) -> Any:
         TagError: it is of neither form.
     """
     if "structures" not in tag and "triggers" not in tag:
-        newer: _Newer = _checked(tag, _Newer, "the structural tag")
+        newer: _Newer = _checked(tag, _Newer, "structural_tag")
         return newer.format
-    older: _Older = _checked(tag, _Older, "the structural tag")
+    older: _Older = _checked(tag, _Older, "structural_tag")
     tags = []
     for each in older.structures:
         content = {"type": "json_schema", "json_schema": each.schema}
