@@ -23,7 +23,9 @@ MIN_THINKING_BUDGET = 1024
 class Thinking(msgspec.Struct, forbid_unknown_fields=True):
     """Whether the model thinks before it answers, and whether that is shown."""
 
-    type: Literal["enabled", "disabled", "adaptive"]
+    type: Annotated[
+        Literal["enabled", "disabled", "adaptive"], Meta(description="With `adaptive` the model decides to think.")
+    ]
     budget_tokens: Annotated[
         Annotated[int, Meta(ge=MIN_THINKING_BUDGET)] | None,
         Meta(description="Most tokens of the thoughts, which are ended then; less than `max_tokens`."),
@@ -36,7 +38,10 @@ class Thinking(msgspec.Struct, forbid_unknown_fields=True):
 class AnthropicToolChoice(msgspec.Struct, forbid_unknown_fields=True):
     """Whether a tool is called, and which."""
 
-    type: Literal["auto", "any", "tool", "none"]
+    type: Annotated[
+        Literal["auto", "any", "tool", "none"],
+        Meta(description="`auto`: a tool may be called; `any`: one must be; `tool`: that of `name`; `none`: no tool."),
+    ]
     name: Annotated[str | None, Meta(description="Its name.")] = None
     disable_parallel_tool_use: Annotated[bool | None, Meta(description="At most one call in an answer.")] = None
 
