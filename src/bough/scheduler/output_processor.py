@@ -36,7 +36,10 @@ class _Sampled(NamedTuple):
     careful: list[bool]
     speaking: list[int]
     """Indices of the entries that have to be looked at."""
-    logprobs: list[RowLogprobResult | None] | None
+    rows: np.ndarray
+    """int, of the plan"""
+    logprobs: dict[int, RowLogprobResult]
+    """By row, of those that have any."""
     masked: list[int]
     """Slots whose next mask was written while their token was judged."""
 
@@ -183,9 +186,9 @@ class OutputProcessor:
         if len(rows) == 0:
             return
         sampled = self._append(planned, rows, tokens[rows], logprobs)
-        slots, new_tokens, lengths, ended, _, _, careful, speaking, _, masked = sampled
-        reqs = self.table.reqs
-        for i in speaking:
+        slots, new_tokens, lengths = sampled.slots, sampled.tokens, sampled.lengths
+        ended, careful, reqs = sampled.ended, sampled.careful, self.table.reqs
+        for i in sampled.speaking:
             req = reqs[slots[i]]
             assert req is not None, "its row is alive"
             try:
@@ -199,8 +202,8 @@ class OutputProcessor:
                 raise
             except BaseException:  # a panic of the grammar engine is not an Exception
                 deltas.append(self.endings.fail_after_error(req, "judging a token"))
-        if masked:
-            self.table.has_mask[masked] = True
+        if sampled.masked:
+            self.table.has_mask[sampled.masked] = True
 
     def _append(
         self, planned: Planned, rows: np.ndarray, tokens: IntArray, logprobs: dict[int, RowLogprobResult]
@@ -234,7 +237,8 @@ class OutputProcessor:
             due.tolist(),
             careful.tolist(),
             (ended | due | careful).nonzero()[0].tolist(),
-            [logprobs.get(row) for row in rows.tolist()] if logprobs else None,
+            rows,
+            logprobs,
             [],
         )
 
@@ -266,7 +270,7 @@ class OutputProcessor:
                         deltas.append(self._due_delta(req, token, length))
                     return
         is_at_bound = ended and _is_at_bound(req, length, sampled.at_eos[i])
-        logprobs = sampled.logprobs[i] if sampled.logprobs is not None else None
+        logprobs = sampled.logprobs.get(int(sampled.rows[i])) if sampled.logprobs else None
         delta = self._look_closely(req, token, length, ended and not is_at_bound, sampled.due[i], logprobs, judgement)
         if delta is not None:
             deltas.append(delta)
