@@ -275,6 +275,7 @@ class GrammarCompiler:
             for lane in self._lanes:
                 lane.queue.clear()
             self._changed.notify_all()
+        self._held.close()
         if self._on_close is not None:
             self._on_close()
 

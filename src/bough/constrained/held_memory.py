@@ -79,6 +79,10 @@ class HeldBytes:
         self._released.put(num_bytes)
         self._work.put(free)
 
+    def close(self) -> None:
+        """End the thread; what is released later is freed where it is."""
+        self._work.put(None)
+
     def settle(self) -> None:
         """Subtract what was released, notify those who wait for room, and return memory to the system now and then."""
         with self._changed:
