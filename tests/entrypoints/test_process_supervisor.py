@@ -53,7 +53,7 @@ def test_children_of_an_engine_are_told_no_secrets(supervisor, ports):
         supervisor.wait_until_ready(60)
 
 
-def test_child_that_cannot_start_is_reported_at_once(supervisor, ports) -> None:
+def test_child_that_cannot_start_is_reported_at_once(ports) -> None:
     cases = [
         ("config-error", ConfigError, "no such device; use another"),
         ("error", StartupError, "internal error: RuntimeError: told to fail (--log-level debug shows where)"),
@@ -61,9 +61,13 @@ def test_child_that_cannot_start_is_reported_at_once(supervisor, ports) -> None:
         ("exit", StartupError, "the scheduler process ended with status 3 while it was starting"),
     ]
     for how, error, message in cases:
+        supervisor = ProcessSupervisor()
         start(supervisor, ports, how)
-        with pytest.raises(error) as caught:
-            supervisor.wait_until_ready(60)
+        try:
+            with pytest.raises(error) as caught:
+                supervisor.wait_until_ready(60)
+        finally:
+            supervisor.stop()
         assert str(caught.value).startswith(message)
         assert isinstance(caught.value, ConfigError) == (error is ConfigError)
 

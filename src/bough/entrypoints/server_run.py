@@ -266,7 +266,7 @@ class ServerRun:
             self._on_death(broken)  # that nobody waits any more is then no sign of an orderly end
         if self._status != 0 or self._signal is None:
             return
-        left = f"{len(answers)} answers that are not read to their end" if answers else ""
+        left = f"with {len(answers)} answers that are not read to their end" if answers else ""
         if manager.rid_to_state:
             left = f"{len(manager.rid_to_state)} requests that are not finished"
         if left:

@@ -51,7 +51,7 @@ class RequestRecords:
             return
         try:
             path = self._recent.write(cause, alive)
-        except OSError as error:
+        except Exception as error:  # whatever it is, the end must go on
             logger.error("Could not write the crash dump: %s", error)
         else:
             logger.error("The latest requests are described in %s", path)
