@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bough.ipc.messages import ControlReply, ControlReq, Heartbeat, ShutdownReq, ToScheduler
-from bough.scheduler.req import ReqState
+from bough.scheduler.req import ReqStage
 from bough.step_plan import StepPlan, StepResult
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -31,7 +31,7 @@ def test_requests_go_on_where_they_were() -> None:
             call(harness, "pause_generation", mode=mode)
             assert harness.scheduler.reports.internal_state()["paused"]
             states = {req.state for req in harness.scheduler.requests}
-            assert states == {ReqState.WAITING if mode == "retract" else ReqState.RUNNING}
+            assert states == {ReqStage.WAITING if mode == "retract" else ReqStage.RUNNING}
             num_steps = len(harness.worker.steps)
             harness.submit(prompts["c"], rid="c", max_new_tokens=20)
             for _ in range(5):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bough.scheduler.req import ReqState
+from bough.scheduler.req import ReqStage
 from bough.scheduler.trials import Trials
 from bough.scheduler.waiting_queue import WaitingQueue
 from bough.step_plan import StepPlan, StepResult
@@ -196,7 +196,7 @@ def test_those_for_whom_there_is_no_room_beside_the_cleared_are_next() -> None:
     cleared, held_up, other = (Suspect() for _ in range(3))
     trials.accuse({cleared: 8, held_up: 8, other: 8, Suspect(): 8})
     assert queue.only == {cleared, held_up}
-    cleared.state = ReqState.RUNNING
+    cleared.state = ReqStage.RUNNING
     assert not trials.clear(lambda req: 4)  # it computes still
     assert trials.clear(lambda req: 8 if req is cleared else 0)
     assert queue.only == {held_up}
@@ -210,9 +210,9 @@ def test_who_loses_its_memory_to_one_that_was_cleared_is_next() -> None:
     trials = Trials(queue)
     cleared, held_up = (Suspect() for _ in range(2))
     trials.accuse({cleared: 8, held_up: 8, Suspect(): 8, Suspect(): 8})
-    cleared.state = held_up.state = ReqState.RUNNING
+    cleared.state = held_up.state = ReqStage.RUNNING
     assert not trials.clear(lambda req: 8 if req is cleared else 4, others_hold=True)  # the other one computes still
-    held_up.state = ReqState.WAITING
+    held_up.state = ReqStage.WAITING
     assert trials.clear(lambda req: 8 if req is cleared else 4, others_hold=True)
     assert queue.only == {held_up}
     assert not trials.clear(lambda req: 0), "nobody holds any: it cannot be that"
@@ -221,4 +221,4 @@ def test_who_loses_its_memory_to_one_that_was_cleared_is_next() -> None:
 class Suspect:
     """As much of a request as a trial looks at."""
 
-    state = ReqState.WAITING
+    state = ReqStage.WAITING

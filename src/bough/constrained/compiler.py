@@ -203,7 +203,6 @@ class GrammarCompiler:
         """Whether a job has ended since :meth:`wait` returned last."""
         self._closed = False
         self.num_compiled = 0
-        self.compile_seconds = 0.0
 
     def submit(self, spec: GrammarSpec) -> CompileJob:
         """Begin to compile, unless that was done or is being done; returns at once.
@@ -344,10 +343,9 @@ class GrammarCompiler:
                     lane.workers.discard(me)
                     return
                 job = lane.running = lane.queue.popleft()
-                job.started_at = begin = time.monotonic()
+                job.started_at = time.monotonic()
             grammar, error = self._run(job, lane)
             with self._changed:
-                self.compile_seconds += time.monotonic() - begin
                 if job.done:
                     # It was given up, and somebody else has taken this thread's place.
                     lane.num_stuck -= 1

@@ -1,4 +1,7 @@
-"""Weights as a checkpoint that is quantised already has them."""
+"""Quantised rows: as checkpoints have them, and as torch makes them for CUDA (``coded_method.py``).
+
+On a CPU the native library quantises while it packs (``csrc/packing.cpp``, through ``kernels/packed_weights.py``).
+"""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from bough.json_pointer import follow
 from bough.parsers.schema_kinds import MAX_SCHEMAS, VALUES_LIKE_A_SCHEMA, list_of
-from bough.schema_keywords import ANY_TYPE, MAX_COUNTED_CHARS, kind_named
+from bough.schema_keywords import ANY_TYPE, MAX_COUNTED_CHARS, is_number, kind_named
 
 MAX_ALTERNATIVES = 64
 """Most alternatives that are not merely values."""
@@ -104,7 +104,7 @@ class _Reader:
 
     def bounded(self, form: StringForm) -> StringForm:
         """The form with those of its values that are long and short enough; notes what nobody holds it to."""
-        bounds: dict[str, Any] = {key: form.bounds[key] for key in _LENGTHS if _is_number(form.bounds.get(key))}
+        bounds: dict[str, Any] = {key: form.bounds[key] for key in _LENGTHS if is_number(form.bounds.get(key))}
         if form.values is None:
             self.is_exact = self.is_exact and all(bound <= MAX_COUNTED_CHARS for bound in bounds.values())
             return form
@@ -125,7 +125,7 @@ class _Reader:
         bounds = {**other.bounds, **one.bounds}
         for key in one.bounds.keys() & other.bounds.keys():
             mine, others = one.bounds[key], other.bounds[key]
-            if key in _LENGTHS and _is_number(mine) and _is_number(others):
+            if key in _LENGTHS and is_number(mine) and is_number(others):
                 bounds[key] = _LENGTHS[key](mine, others)
             elif mine != others:
                 self.is_exact = False
@@ -148,7 +148,3 @@ def _joined(forms: list[StringForm]) -> list[StringForm]:
     if StringForm() in rest:
         return [StringForm()]
     return [StringForm(tuple(dict.fromkeys(values))), *rest] if values else rest
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)

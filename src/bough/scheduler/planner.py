@@ -1,6 +1,6 @@
 """Plans steps: which requests compute which tokens next, and where their KV goes.
 
-One step has a time budget. Running requests come first, one token each; prompts get the same amount again, within the
+One step has a time budget. Running requests come first, one token each; prompts get three quarters of that, within the
 step's target, or the whole target if nothing runs. Output that was not sampled uses the same budget, up to half of it
 while prompts wait. How prompts share theirs is decided in ``prefill_planner.py``.
 """
@@ -40,7 +40,7 @@ class PlanOutcome:
 
     Attributes:
         planned: the step, or ``None`` if there is nothing to compute.
-        needs_drain: memory ran out, but not for long: process the result of a step in flight, then plan again.
+        needs_drain: plan again, after the result of a step in flight if there is one.
         exhausted: requests that cannot go on because they alone fill the pool; they end with ``length``.
         complete: requests that were found to have ended already when memory ran out.
         retracted: memory ran out and a request lost its slot.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from bough.mem_cache.kv_cache_manager import KVCacheManager
-from bough.scheduler.req import Req, ReqState
+from bough.scheduler.req import Req, ReqStage
 from bough.scheduler.step_budget import LOGPROB_CHUNK_TOKENS, LOGPROBS_AT_ONCE
 from bough.step_plan import IntArray
 
@@ -56,7 +56,7 @@ class PrefixSharing:
             return False
         if best_len - kv.match(fill, req.extra_key) < MIN_SHARED_TOKENS:
             return False
-        req.state = ReqState.PARKED
+        req.state = ReqStage.PARKED
         req.waits_for, req.waits_len = best, best_len
         self._followers[best].append(req)
         self._num_parked += 1

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 UNLIMITED = np.iinfo(np.int32).max
 
 
-class ReqState(Enum):
+class ReqStage(Enum):
     """State of a request."""
 
     COMPILING = "compiling"
@@ -102,7 +102,7 @@ class Req:
     """Logprobs of prompt tokens that no delta has carried yet."""
     pending_logprobs: list[PositionLogprobs] = field(default_factory=list)
     """Logprobs of output tokens that no delta has carried yet."""
-    state: ReqState = ReqState.WAITING
+    state: ReqStage = ReqStage.WAITING
     slot: int = -1
     kv: RequestKV | None = None
     output_before_slot: IntArray = field(default_factory=lambda: _NO_TOKENS)

@@ -21,7 +21,7 @@ from bough.model_executor.worker_info import WorkerInfo
 from bough.scheduler.device_news import DeviceNews
 from bough.scheduler.planned import Planned
 from bough.scheduler.prefix_sharing import PrefixSharing
-from bough.scheduler.req import Req, ReqState
+from bough.scheduler.req import Req, ReqStage
 from bough.scheduler.request_table import RequestTable
 from bough.scheduler.waiting_queue import WaitingQueue
 
@@ -98,7 +98,7 @@ class Requests:
         if job is None:
             self.waiting_queue.push(req)
         else:
-            req.state = ReqState.COMPILING
+            req.state = ReqStage.COMPILING
             self.compiling[req] = job
 
     def compiled(self, req: Req) -> None:
@@ -112,7 +112,7 @@ class Requests:
         req.kv = kv
         req.slot = kv.req_slot
         req.computed_len = kv.length
-        req.state = ReqState.PREFILL
+        req.state = ReqStage.PREFILL
         if req.first_step_time is None:
             req.first_step_time = time.monotonic()
             req.cached_tokens = kv.length
@@ -128,7 +128,7 @@ class Requests:
     def end_of_prompt_planned(self, req: Req, *, samples: bool) -> None:
         """The last piece of the prompt is part of a plan."""
         self.unfinished.remove(req)
-        req.state = ReqState.RUNNING
+        req.state = ReqStage.RUNNING
         if samples:
             self.table.planned_out[req.slot] += 1
             self.table.decoding[req.slot] = True
@@ -180,15 +180,15 @@ class Requests:
             req: the request, in any state.
             keep: whether its KV may serve others; false when it is not to be trusted.
         """
-        if req.state is ReqState.WAITING:
+        if req.state is ReqStage.WAITING:
             self.waiting_queue.remove(req)
-        elif req.state is ReqState.PARKED:
+        elif req.state is ReqStage.PARKED:
             self.sharing.remove(req)
-        elif req.state is ReqState.COMPILING:
+        elif req.state is ReqStage.COMPILING:
             del self.compiling[req]
-        elif req.state is not ReqState.FINISHED:
+        elif req.state is not ReqStage.FINISHED:
             self._give_back(req, keep=keep)
-        req.state = ReqState.FINISHED
+        req.state = ReqStage.FINISHED
         req.matcher = None
         del self._by_rid[req.rid]
 
@@ -199,15 +199,15 @@ class Requests:
         """
         self._by_rid.pop(req.rid, None)
         self.compiling.pop(req, None)
-        if req.state is ReqState.WAITING and req in self.waiting_queue:
+        if req.state is ReqStage.WAITING and req in self.waiting_queue:
             self.waiting_queue.remove(req)
-        elif req.state is ReqState.PARKED:
+        elif req.state is ReqStage.PARKED:
             self.sharing.remove(req)
         if req.slot >= 0 and self.table.reqs[req.slot] is req:
             self._clear_slot(req.slot)
         if req in self.unfinished:
             self.unfinished.remove(req)
-        req.state = ReqState.FINISHED
+        req.state = ReqStage.FINISHED
         req.matcher = None
         self.waiting_queue.extend(self.sharing.left(req))
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from bough.scheduler.req import Req, ReqState
+from bough.scheduler.req import Req, ReqStage
 from bough.scheduler.waiting_queue import WaitingQueue
 
 Suspects = dict[Req, int]
 """Requests, and how many of their tokens have to be computed before they are above suspicion."""
 
-_COMPUTING = (ReqState.PREFILL, ReqState.RUNNING)
+_COMPUTING = (ReqStage.PREFILL, ReqStage.RUNNING)
 
 
 class Trials:
@@ -63,7 +63,7 @@ class Trials:
         self._on_trial = {
             req: mark
             for req, mark in self._on_trial.items()
-            if req.state is not ReqState.FINISHED and computed(req) < mark
+            if req.state is not ReqStage.FINISHED and computed(req) < mark
         }
         if not self._on_trial:
             self._next()

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Protocol
 
 from bough.config.engine_args import SchedulePolicy
-from bough.scheduler.req import Req, ReqState
+from bough.scheduler.req import Req, ReqStage
 from bough.step_plan import IntArray
 
 AGE_LIMIT_SECONDS = 5.0
@@ -67,7 +67,7 @@ class WaitingQueue:
 
     def push(self, req: Req) -> None:
         """Add a request; one that comes back takes the place that its arrival gives it."""
-        req.state = ReqState.WAITING
+        req.state = ReqStage.WAITING
         key = self._static_key(req)
         self._keys[req] = key
         bisect.insort(self._by_arrival, ((key[0], req.order), req), key=_arrival)

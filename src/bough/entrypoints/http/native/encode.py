@@ -15,8 +15,6 @@ from bough.managers.embedding import embed, number_turns
 from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.other_engines import fields_of
 
-_MEDIA = "images, video and audio"
-
 ENCODE = BodySpec(
     EmbeddingReqInput,
     example={"text": "The oak is a large tree."},

@@ -1,4 +1,4 @@
-"""The body of ``/generate``."""
+"""Additions of HTTP to ``GenerateReqInput`` (``managers/io_struct.py``), the body of ``/generate``."""
 
 from __future__ import annotations
 
@@ -102,10 +102,6 @@ SAMPLING_PARAMS: dict[str, dict[str, Any]] = {
     },
 }
 """JSON schema of each field of ``sampling_params``; null in any of them means its default."""
-
-_MEDIA = "images, video and audio"
-_DISAGGREGATION = "separate servers for prefill and decode"
-_DATA_PARALLEL = "data parallelism"
 
 TOKEN_IDS_SCHEMA = {"type": "array", "items": _TOKEN_ID}
 _CHOSEN_IDS_SCHEMA = {**TOKEN_IDS_SCHEMA, "maxItems": MAX_TOKEN_IDS_LOGPROB}

@@ -284,11 +284,6 @@ _NO_EFFECT = {
     "guided_decoding_backend": "There is one grammar engine.",
 }
 
-_DISAGGREGATION = "separate servers for prefill and decode"
-_MEDIA = "images, video and audio"
-
-_BEAM_SEARCH = "beam search"
-
 
 def _tidy_effort(value: Any, unknown: Unknown | None) -> Any:
     return None if value in ("", "auto", "default") else value
