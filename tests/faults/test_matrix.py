@@ -139,7 +139,8 @@ class Server:
             "--max-total-tokens",
             "4096",
         ]
-        environment = {"PYTHONPATH": os.getcwd(), "TMPDIR": place.temporary, DIRECTORY_VARIABLE: str(faults)}
+        path = os.pathsep.join(filter(None, (os.getcwd(), os.environ.get("PYTHONPATH"))))
+        environment = {"PYTHONPATH": path, "TMPDIR": place.temporary, DIRECTORY_VARIABLE: str(faults)}
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [*command, *limits, "--chunked-prefill-size", "8", *flags],

@@ -40,7 +40,7 @@ def test_a_live_model_becomes_the_other_checkpoint_tensor_by_tensor(other: Path,
     before, _ = answer(live, prompt)
     with safe_open(other / "model.safetensors", "pt") as file:
         for name in file.keys():  # noqa: SIM118 (not a mapping)
-            live.update_weights([(name, file.get_tensor(name))])
+            live.live_weights.update_weights([(name, file.get_tensor(name))])
     after, logits = answer(live, prompt)
     expected, fresh = answer(make_runner(other, quantization=quantization), prompt)
     assert after == expected

@@ -311,26 +311,26 @@ def test_schemas_without_end_say_nothing_soon(monkeypatch: pytest.MonkeyPatch) -
         {"anyOf": [{"$ref": "#/enough"}] * MAX_SCHEMAS, "enough": {"type": ["number"] * 100_000}},
         {"allOf": [{"$ref": "#" + "/a" * 500_000}] * MAX_SCHEMAS},
     ]
+    schemas = chars = 0
+    for owner, name in ((schema_kinds._Search, "kinds"), (string_schemas._Reader, "forms")):
+
+        def look(self: Any, *args: Any, really: Any = getattr(owner, name)) -> Any:
+            nonlocal schemas
+            schemas += 1
+            return really(self, *args)
+
+        monkeypatch.setattr(owner, name, look)
+
+    def unquoted(text: str) -> str:
+        nonlocal chars
+        chars += len(text)
+        return unquote(text)
+
+    monkeypatch.setattr(json_pointer, "unquote", unquoted)
     for schema in cases:
         deep: dict[str, Any] = watched(schema)
         for _ in range(50_000):
             deep = {"anyOf": [deep, {"$ref": "#"}]}
-        schemas = chars = 0
-        for owner, name in ((schema_kinds._Search, "kinds"), (string_schemas._Reader, "forms")):
-
-            def look(self: Any, *args: Any, really: Any = getattr(owner, name)) -> Any:
-                nonlocal schemas
-                schemas += 1
-                return really(self, *args)
-
-            monkeypatch.setattr(owner, name, look)
-
-        def unquoted(text: str) -> str:
-            nonlocal chars
-            chars += len(text)
-            return unquote(text)
-
-        monkeypatch.setattr(json_pointer, "unquote", unquoted)
         for each in (watched(schema), deep):
             for read in (kinds_of, string_forms):
                 schemas = chars = Watched.looks = 0

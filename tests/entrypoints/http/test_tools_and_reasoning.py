@@ -216,11 +216,11 @@ def test_what_is_said_of_thinking_reaches_the_template(
             {"enable_thinking": True, "thinking": True},
         ),
     ]
+    template = thinker.manager.chat_template
+    assert template is not None
+    render = template.render
     for fields, variables in cases:
         seen: list[Any] = []
-        template = thinker.manager.chat_template
-        assert template is not None
-        render = template.render
         monkeypatch.setattr(
             template,
             "render",
