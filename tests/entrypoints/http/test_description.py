@@ -218,7 +218,7 @@ def test_numbers_have_a_range() -> None:
         free = {
             place
             for place, each in whole
-            if re.search("without effect|has no effect", each.get("description", ""), re.IGNORECASE)
+            if re.search("without effect|has no effect|any number", each.get("description", ""), re.IGNORECASE)
         }
         for place, each in whole:
             kinds = each.get("type", ())

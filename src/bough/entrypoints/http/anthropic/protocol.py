@@ -126,39 +126,46 @@ class AnthropicTool(msgspec.Struct):
 
     name: ToolName
     input_schema: JsonSchema
-    type: Annotated[Literal["custom"] | None, Meta(description="May be left out.")] = None
+    type: Annotated[str | None, Meta(description="`custom`; tools that a server would run are left out.")] = None
     description: Purpose = None
     strict: StrictCall = None
 
 
 class AnthropicBlock(msgspec.Struct):
-    """A part of a message; which members it has depends on its type."""
+    """A part of a message. Which members it has depends on its type; types that are not known are left out.
 
-    type: Literal["text", "tool_use", "tool_result", "thinking", "redacted_thinking", "search_result", "document"]
-    text: Annotated[str | None, Meta(description="Of `text`.")] = None
-    id: Annotated[str | None, Meta(description="Of `tool_use`.")] = None
-    name: Annotated[str | None, Meta(description="Of `tool_use`.")] = None
-    input: Annotated[dict[str, Any] | None, Meta(description="Of `tool_use`: the arguments.")] = None
-    tool_use_id: Annotated[str | None, Meta(description="Of `tool_result`.")] = None
-    content: Annotated[
-        str | list[Any] | None, Meta(description="Of `tool_result` and `search_result`: a text, or blocks of text.")
-    ] = None
-    is_error: Annotated[bool | None, Meta(description="Of `tool_result`.")] = None
-    thinking: Annotated[str | None, Meta(description="Of `thinking`.")] = None
-    signature: Annotated[str | None, Meta(description="Of `thinking`; without effect.")] = None
-    data: Annotated[str | None, Meta(description="Of `redacted_thinking`; without effect.")] = None
-    title: Annotated[str | None, Meta(description="Of `search_result` and `document`.")] = None
-    source: Annotated[
-        str | dict[str, Any] | None, Meta(description="Of `search_result`, a text; of `document`, where its text is.")
-    ] = None
-    context: Annotated[str | None, Meta(description="Of `document`.")] = None
+    Members have no types here, since those of a block that is left out may have any.
+    """
+
+    type: Annotated[
+        str,
+        Meta(
+            description="`text`, `tool_use`, `tool_result`, `thinking`, `redacted_thinking`, `search_result` or "
+            "`document`."
+        ),
+    ]
+    text: Annotated[Any, Meta(description="Of `text`: a string.")] = None
+    id: Annotated[Any, Meta(description="Of `tool_use`: a string.")] = None
+    name: Annotated[Any, Meta(description="Of `tool_use`: a string.")] = None
+    input: Annotated[Any, Meta(description="Of `tool_use`: the arguments, an object.")] = None
+    tool_use_id: Annotated[Any, Meta(description="Of `tool_result`: the `id` of its call.")] = None
+    content: Annotated[Any, Meta(description="Of `tool_result` and `search_result`: a text, or blocks of text.")] = None
+    is_error: Annotated[Any, Meta(description="Of `tool_result`: true or false.")] = None
+    thinking: Annotated[Any, Meta(description="Of `thinking`: a string.")] = None
+    signature: Annotated[Any, Meta(description="Of `thinking`; without effect.")] = None
+    data: Annotated[Any, Meta(description="Of `redacted_thinking`; without effect.")] = None
+    title: Annotated[Any, Meta(description="Of `search_result` and `document`: a string.")] = None
+    source: Annotated[Any, Meta(description="Of `search_result`, a text; of `document`, an object with its text.")] = (
+        None
+    )
+    context: Annotated[Any, Meta(description="Of `document`: a string.")] = None
 
 
 class AnthropicTextBlock(msgspec.Struct):
-    """A text, or something that is read as one."""
+    """A block of the system's text."""
 
-    type: Literal["text"]
-    text: Annotated[str, Meta(description="The text.")]
+    type: Annotated[str, Meta(description="`text`; kinds that are no text are left out.")]
+    text: Annotated[Any, Meta(description="Of `text`: the text.")] = None
 
 
 class AnthropicInputMessage(msgspec.Struct):

@@ -23,7 +23,10 @@ from bough.sampling.sampling_params import (
 
 
 class OllamaOptions(msgspec.Struct):
-    """Choice of tokens and end of the output, in Ollama's words."""
+    """Choice of tokens and end of the output, in Ollama's words.
+
+    Options that are integers take any number, as Ollama does: see :data:`_INTEGERS`.
+    """
 
     temperature: Annotated[
         Annotated[float, Meta(ge=0, le=10000)] | None,
@@ -34,31 +37,30 @@ class OllamaOptions(msgspec.Struct):
         Meta(description="Keep only the most probable tokens, of which the probabilities add up to this."),
     ] = None
     top_k: Annotated[
-        Annotated[int, Meta(ge=-1, le=2**31 - 1)] | None, Meta(description="0 and less keep all tokens.")
+        float | None, Meta(description="Number of tokens to choose from, any number; 0 and less keep all.")
     ] = None
     min_p: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
         Meta(description="Leave out tokens less probable than this share of the most probable one."),
     ] = None
-    seed: Annotated[
-        Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)] | None, Meta(description="-1: another one every time.")
-    ] = None
+    seed: Annotated[float | None, Meta(description="Any number; -1: another one every time.")] = None
     stop: Annotated[
         StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
         Meta(description="Texts before which the output ends."),
     ] = None
     num_predict: Annotated[
-        Annotated[int, Meta(ge=-2, le=2**31 - 1)] | None,
-        Meta(description="Most tokens to generate; -1 and -2: until the context is full."),
+        float | None,
+        Meta(description="Most tokens to generate, any number; below 0: until the context is full."),
     ] = None
     repeat_penalty: Annotated[
         Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
         Meta(description="Divides positive and multiplies negative logits of tokens that occurred; 1 changes nothing."),
     ] = None
     repeat_last_n: Annotated[
-        Annotated[int, Meta(ge=-1, le=MAX_REPETITION_WINDOW)] | None,
+        float | None,
         Meta(
-            description="Tokens at the end of prompt and output that `repeat_penalty` counts; 64 if not given, -1: all."
+            description="Tokens at the end of prompt and output that `repeat_penalty` counts, any number; 64 if not "
+            f"given, below 0: all. At most {MAX_REPETITION_WINDOW} count."
         ),
     ] = None
     presence_penalty: Annotated[
@@ -93,7 +95,7 @@ _INTEGERS = {
     "seed": 2**63 - 1,
     "repeat_last_n": MAX_REPETITION_WINDOW,
 }
-"""Those that are integers, and the largest ones. Ollama takes numbers with a fraction, too, and drops that."""
+"""Those that are integers, and the largest ones. A fraction is dropped, and a larger number is the largest one."""
 
 _OF_THE_START = frozenset(
     {"numa", "num_ctx", "num_batch", "num_gpu", "main_gpu", "low_vram", "f16_kv", "vocab_only", "use_mmap", "use_mlock"}
