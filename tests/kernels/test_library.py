@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -82,6 +84,18 @@ def test_library_with_other_structures_is_not_used(monkeypatch: pytest.MonkeyPat
 
 def threads_of_this_process() -> int:
     return len(os.listdir("/proc/self/task"))
+
+
+def test_structures_have_the_members_of_the_headers() -> None:
+    headers = "".join(path.read_text() for path in sorted(library.SOURCES.glob("*.h")))
+    headers = re.sub(r"//[^\n]*", "", headers)
+    found = dict(re.findall(r"\nstruct (\w+) \{\n(.*?)\n\};", headers, re.DOTALL))
+    for structure in ctypes.Structure.__subclasses__():
+        if structure.__module__ != structures.__name__:
+            continue
+        declarations = [each.split("=")[0] for each in found[structure.__name__].split(";") if each.strip()]
+        members = [name for each in declarations for name in re.findall(r"(\w+)\s*(?:,|$)", each.strip())]
+        assert [name for name, *_ in structure._fields_] == members, structure.__name__
 
 
 def test_pool_needs_a_thread() -> None:

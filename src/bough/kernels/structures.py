@@ -9,10 +9,26 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_INT32 = ctypes.c_int32
-_INT64 = ctypes.c_int64
-_FLOAT = ctypes.c_float
-_POINTER = ctypes.c_void_p
+_KINDS: dict[str, type] = {
+    "double": ctypes.c_double,
+    "float": ctypes.c_float,
+    "int32": ctypes.c_int32,
+    "int64": ctypes.c_int64,
+    "pointer": ctypes.c_void_p,
+    "uint64": ctypes.c_uint64,
+}
+
+
+def declared(members: str) -> tuple[tuple[str, type], ...]:
+    """Fields of a structure, from declarations such as ``int32 rows, columns; pointer data``, in the header's order.
+
+    A kind is one of :data:`_KINDS`, or a structure of this module for one inside of another.
+    """
+    fields: list[tuple[str, type]] = []
+    for declaration in members.split(";"):
+        kind, names = declaration.split(maxsplit=1)
+        fields += ((name.strip(), _KINDS.get(kind) or globals()[kind]) for name in names.split(","))
+    return tuple(fields)
 
 
 def address_of(array: npt.NDArray[Any]) -> int:
@@ -50,187 +66,117 @@ class Epilogue(IntEnum):
 class PackedMatrix(ctypes.Structure):
     """``gemm.h``"""
 
-    _fields_ = (
-        ("panels", _POINTER),
-        ("bias", _POINTER),
-        ("num_outputs", _INT64),
-        ("num_inputs", _INT64),
-        ("dtype", _INT32),
-        ("layout", _INT32),
-    )
+    _fields_ = declared("pointer panels, bias; int64 num_outputs, num_inputs; int32 dtype, layout")
 
 
 class GemmCall(ctypes.Structure):
     """``gemm.h``"""
 
-    _fields_ = (
-        ("input", _POINTER),
-        ("input_stride", _INT64),
-        ("num_rows", _INT64),
-        ("weights", PackedMatrix),
-        ("epilogue", _INT32),
-        ("output", _POINTER),
-        ("output_stride", _INT64),
-        ("output_dtype", _INT32),
-        ("num_choices", _INT64),
-        ("choices", _POINTER),
-        ("scratch", _POINTER),
-        ("allowed", _POINTER),
+    _fields_ = declared(
+        """
+        pointer input; int64 input_stride, num_rows; PackedMatrix weights; int32 epilogue; pointer output;
+        int64 output_stride; int32 output_dtype; int64 num_choices; pointer choices, scratch, allowed
+        """
     )
 
 
 class QuantizeCall(ctypes.Structure):
     """``gemm.h``"""
 
-    _fields_ = (
-        ("input", _POINTER),
-        ("input_stride", _INT64),
-        ("num_rows", _INT64),
-        ("size", _INT64),
-        ("output", _POINTER),
-        ("output_stride", _INT64),
-        ("weights", _INT32),
+    _fields_ = declared(
+        """
+        pointer input; int64 input_stride, num_rows, size; pointer output; int64 output_stride; int32 weights
+        """
     )
 
 
 class Choice(ctypes.Structure):
     """``gemm.h``"""
 
-    _fields_ = (("value", _FLOAT), ("column", _INT32), ("finite", _INT32))
+    _fields_ = declared("float value; int32 column, finite")
 
 
 class StepRows(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("num_rows", _INT32),
-        ("req_slots", _POINTER),
-        ("prefix_lens", _POINTER),
-        ("extend_lens", _POINTER),
-        ("first_tokens", _POINTER),
-        ("req_to_token", _POINTER),
-        ("table_stride", _INT64),
+    _fields_ = declared(
+        """
+        int32 num_rows; pointer req_slots, prefix_lens, extend_lens, first_tokens, req_to_token; int64 table_stride
+        """
     )
 
 
 class KVLayer(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("keys", _POINTER),
-        ("values", _POINTER),
-        ("key_scales", _POINTER),
-        ("value_scales", _POINTER),
-        ("dtype", _INT32),
-    )
+    _fields_ = declared("pointer keys, values, key_scales, value_scales; int32 dtype")
 
 
 class AttentionShape(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("num_heads", _INT32),
-        ("num_kv_heads", _INT32),
-        ("head_dim", _INT32),
-        ("window", _INT32),
-        ("scale", _FLOAT),
-    )
+    _fields_ = declared("int32 num_heads, num_kv_heads, head_dim, window; float scale")
 
 
 class AttentionCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("shape", AttentionShape),
-        ("rows", StepRows),
-        ("kv", KVLayer),
-        ("queries", _POINTER),
-        ("query_stride", _INT64),
-        ("output", _POINTER),
-        ("output_stride", _INT64),
-        ("output_dtype", _INT32),
-        ("plan", _POINTER),
-        ("scratch", _POINTER),
+    _fields_ = declared(
+        """
+        AttentionShape shape; StepRows rows; KVLayer kv; pointer queries; int64 query_stride; pointer output;
+        int64 output_stride; int32 output_dtype; pointer plan, scratch
+        """
     )
 
 
 class NormCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("input", _POINTER),
-        ("input_stride", _INT64),
-        ("row_ids", _POINTER),
-        ("weight", _POINTER),
-        ("weight_dtype", _INT32),
-        ("eps", _FLOAT),
-        ("output", _POINTER),
-        ("output_stride", _INT64),
-        ("output_dtype", _INT32),
-        ("num_rows", _INT64),
-        ("size", _INT64),
+    _fields_ = declared(
+        """
+        pointer input; int64 input_stride; pointer row_ids, weight; int32 weight_dtype; float eps; pointer output;
+        int64 output_stride; int32 output_dtype; int64 num_rows, size
+        """
     )
 
 
 class EmbeddingCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("table", _POINTER),
-        ("table_dtype", _INT32),
-        ("size", _INT64),
-        ("ids", _POINTER),
-        ("num_tokens", _INT64),
-        ("output", _POINTER),
-        ("output_stride", _INT64),
+    _fields_ = declared(
+        """
+        pointer table; int32 table_dtype; int64 size; pointer ids; int64 num_tokens; pointer output;
+        int64 output_stride
+        """
     )
 
 
 class RotaryTableCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("inv_freq", _POINTER),
-        ("half_dim", _INT32),
-        ("attention_scaling", _FLOAT),
-        ("positions", _POINTER),
-        ("num_tokens", _INT64),
-        ("output", _POINTER),
+    _fields_ = declared(
+        """
+        pointer inv_freq; int32 half_dim; float attention_scaling; pointer positions; int64 num_tokens;
+        pointer output
+        """
     )
 
 
 class RotaryStoreCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("qkv", _POINTER),
-        ("qkv_stride", _INT64),
-        ("num_tokens", _INT64),
-        ("num_heads", _INT32),
-        ("num_kv_heads", _INT32),
-        ("head_dim", _INT32),
-        ("half_dim", _INT32),
-        ("cos_sin", _POINTER),
-        ("q_norm", _POINTER),
-        ("k_norm", _POINTER),
-        ("norm_dtype", _INT32),
-        ("eps", _FLOAT),
-        ("out_slots", _POINTER),
-        ("kv", KVLayer),
+    _fields_ = declared(
+        """
+        pointer qkv; int64 qkv_stride, num_tokens; int32 num_heads, num_kv_heads, head_dim, half_dim;
+        pointer cos_sin, q_norm, k_norm; int32 norm_dtype; float eps; pointer out_slots; KVLayer kv
+        """
     )
 
 
 class FiniteCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("input", _POINTER),
-        ("input_stride", _INT64),
-        ("row_ids", _POINTER),
-        ("finite", _POINTER),
-        ("num_rows", _INT64),
-        ("size", _INT64),
-    )
+    _fields_ = declared("pointer input; int64 input_stride; pointer row_ids, finite; int64 num_rows, size")
 
 
 REPEATED = 1 << 18
@@ -240,120 +186,64 @@ REPEATED = 1 << 18
 class SampleRow(ctypes.Structure):
     """``kernels.h``. Addresses are those of memory that the caller keeps."""
 
-    _fields_ = (
-        ("logits_row", _INT64),
-        ("random", _INT32),
-        ("inverse_temperature", _FLOAT),
-        ("uniform", ctypes.c_double),
-        ("top_p", ctypes.c_double),
-        ("top_k", ctypes.c_double),
-        ("log_min_p", _FLOAT),
-        ("frequency_penalty", _FLOAT),
-        ("presence_penalty", _FLOAT),
-        ("repetition_penalty", _FLOAT),
-        ("num_history", _INT32),
-        ("scoped", _INT32),
-        ("history", ctypes.c_uint64),
-        ("counts", ctypes.c_uint64),
-        ("num_edits", _INT32),
-        ("edit_ids", ctypes.c_uint64),
-        ("edit_addends", ctypes.c_uint64),
-        ("allowed", ctypes.c_uint64),
+    _fields_ = declared(
+        """
+        int64 logits_row; int32 random; float inverse_temperature; double uniform, top_p, top_k;
+        float log_min_p, frequency_penalty, presence_penalty, repetition_penalty; int32 num_history, scoped;
+        uint64 history, counts; int32 num_edits; uint64 edit_ids, edit_addends, allowed
+        """
     )
 
 
 class SampleCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("logits", _POINTER),
-        ("logits_stride", _INT64),
-        ("vocab_size", _INT64),
-        ("rows", _POINTER),
-        ("num_rows", _INT64),
-        ("tokens", _POINTER),
-        ("finite", _POINTER),
-        ("scratch", _POINTER),
+    _fields_ = declared(
+        """
+        pointer logits; int64 logits_stride, vocab_size; pointer rows; int64 num_rows;
+        pointer tokens, finite, scratch
+        """
     )
 
 
 class LogprobCall(ctypes.Structure):
     """``kernels.h``"""
 
-    _fields_ = (
-        ("logits", _POINTER),
-        ("logits_stride", _INT64),
-        ("vocab_size", _INT64),
-        ("num_rows", _INT64),
-        ("logits_rows", _POINTER),
-        ("scales", _POINTER),
-        ("targets", _POINTER),
-        ("top_n", _INT64),
-        ("chosen", _POINTER),
-        ("chosen_stride", _INT64),
-        ("num_chosen", _INT64),
-        ("targets_read", _POINTER),
-        ("top_read", _POINTER),
-        ("top_ids", _POINTER),
-        ("top_keys", _POINTER),
-        ("chosen_read", _POINTER),
+    _fields_ = declared(
+        """
+        pointer logits; int64 logits_stride, vocab_size, num_rows; pointer logits_rows, scales, targets;
+        int64 top_n; pointer chosen; int64 chosen_stride, num_chosen;
+        pointer targets_read, top_read, top_ids, top_keys, chosen_read
+        """
     )
 
 
 class ProgramLimits(ctypes.Structure):
     """``program.h``"""
 
-    _fields_ = (
-        ("max_tokens", _INT64),
-        ("max_rows", _INT64),
-        ("max_context", _INT64),
-        ("vocab_size", _INT64),
-        ("num_slots", _INT64),
-    )
+    _fields_ = declared("int64 max_tokens, max_rows, max_context, vocab_size, num_slots")
 
 
 class Step(ctypes.Structure):
     """``program.h``"""
 
-    _fields_ = (
-        ("num_rows", _INT64),
-        ("req_slots", _POINTER),
-        ("prefix_lens", _POINTER),
-        ("extend_lens", _POINTER),
-        ("input_ids", _POINTER),
-        ("out_slots", _POINTER),
-        ("wanted", _POINTER),
-        ("req_to_token", _POINTER),
-        ("table_stride", _INT64),
-        ("last_tokens", _POINTER),
-        ("next_tokens", _POINTER),
-        ("finite", _POINTER),
-        ("logits", _POINTER),
-        ("hidden_states", _POINTER),
-        ("allowed", _POINTER),
-        ("masks_ready", _POINTER),
+    _fields_ = declared(
+        """
+        int64 num_rows; pointer req_slots, prefix_lens, extend_lens, input_ids, out_slots, wanted, req_to_token;
+        int64 table_stride; pointer last_tokens, next_tokens, finite, logits, hidden_states, allowed, masks_ready
+        """
     )
 
 
 class DecodeRun(ctypes.Structure):
     """``program.h``"""
 
-    _fields_ = (
-        ("num_steps", _INT64),
-        ("max_at_once", _INT64),
-        ("num_outputs", _POINTER),
-        ("draws", _POINTER),
-        ("history_size", _INT64),
-        ("sampling_scratch", _POINTER),
-        ("logprobs", _POINTER),
-        ("is_end", _POINTER),
-        ("checks_end", _POINTER),
-        ("descriptors", _POINTER),
-        ("num_descriptors", _INT64),
-        ("seconds", ctypes.c_double),
-        ("begin", ctypes.c_double),
-        ("num_done", _INT64),
-        ("has_ended", ctypes.c_int32),
+    _fields_ = declared(
+        """
+        int64 num_steps, max_at_once; pointer num_outputs, draws; int64 history_size;
+        pointer sampling_scratch, logprobs, is_end, checks_end, descriptors; int64 num_descriptors;
+        double seconds, begin; int64 num_done; int32 has_ended
+        """
     )
 
 
