@@ -10,7 +10,8 @@ from bough.errors import ModelError
 from bough.layers.coded_method import CodedMethod, Float8Method, IntegerMethod
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import MergedLinear
-from bough.layers.quantized_rows import QuantizedRows, quantize_float8, quantize_rows
+from bough.layers.quantize import quantize_float8, quantize_rows
+from bough.layers.quantized_rows import QuantizedRows
 from tests.tables import table
 
 METHODS: dict[str, tuple[CodedMethod, float, float]] = {

@@ -10,13 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from bough.errors import ModelError
 from bough.layers.checkpoint_weight import TensorWeight
-from bough.layers.quantized_rows import (
-    QUANTIZED_AT_A_TIME,
-    QUANTIZING_BYTES,
-    QuantizedRows,
-    quantize_float8,
-    quantize_rows,
-)
+from bough.layers.quantize import QUANTIZED_AT_A_TIME, QUANTIZING_BYTES, quantize_float8, quantize_rows
+from bough.layers.quantized_rows import QuantizedRows
 from tests.tables import table
 
 CODES = torch.tensor([[-8, 7, 0, 1, 2], [3, -4, 5, -6, 7]], dtype=torch.int8)

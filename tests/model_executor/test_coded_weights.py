@@ -10,7 +10,7 @@ import torch
 
 from bough.config.engine_args import Quantization
 from bough.errors import ConfigError
-from bough.layers.quantized_rows import QUANTIZING_BYTES
+from bough.layers.quantize import QUANTIZING_BYTES
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
 from tests.model_executor.test_model_runner import prompt
 from tests.model_loader.test_float8_source import make as make_float8

@@ -11,7 +11,8 @@ from torch import nn
 from bough.kernels.triton.quantized_gemm import float8_linear, integer_linear
 from bough.layers.checkpoint_weight import CheckpointWeight, Weight
 from bough.layers.linear_method import TORCH, MatrixShape, TorchMethod
-from bough.layers.quantized_rows import QUANTIZED_AT_A_TIME, QuantizedRows, quantize_float8, quantize_rows
+from bough.layers.quantize import QUANTIZED_AT_A_TIME, quantize_float8, quantize_rows
+from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import no_room
 
 

@@ -11,7 +11,7 @@ from bough.kernels.thread_pool import ThreadPool
 from bough.kernels.triton.available import why_not_float8, why_not_triton
 from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice, TorchMethod
 from bough.layers.packed_method import packed_formats, packed_method
-from bough.layers.quantized_rows import QUANTIZING_BYTES
+from bough.layers.quantize import QUANTIZING_BYTES
 from bough.layers.stored_formats import StoredForm, StoredFormats
 from bough.model_loader.sources import WeightSource
 
