@@ -215,8 +215,6 @@ async def connect(
     """A client of the server at ``base_url`` (``http://host:port``), closed at the end of the block.
 
     Args:
-        base_url: of the server.
-        api_key: sent with every request.
         ca_cert: file with the certificates to trust; the system's if it is ``None``.
         timeout: seconds that any answer may take to its end; ``None``: for ever.
 

@@ -105,7 +105,6 @@ def make_requests(
     """The requests of a dataset, the same for the same arguments.
 
     Args:
-        args: which dataset, and its lengths.
         vocab_size: random ids are drawn from ``[0, vocab_size)``, unless ``args`` says otherwise.
         custom: those of a custom dataset where they have been read: its file may be a pipe.
 

@@ -64,7 +64,6 @@ def measure_batch(engine: Engine, prompts: list[list[int]], output_len: int) -> 
 
     Args:
         engine: an idle engine, with ``incremental_streaming_output``.
-        prompts: token ids.
         output_len: tokens of each output; ends of sequence are ignored.
 
     Returns:

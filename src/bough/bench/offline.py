@@ -55,7 +55,6 @@ def run_offline(engine: Engine, requests: list[BenchRequest], *, warm_up: bool) 
     """Generate all answers in one call, as fast as the engine can.
 
     Args:
-        engine: an idle engine.
         requests: what to generate; ends of sequence are ignored, so that every output has the length asked for.
         warm_up: whether to answer one request, and forget its prefix, before the clock starts.
 

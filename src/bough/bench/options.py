@@ -61,12 +61,6 @@ def engine_arguments(
 ) -> tuple[Namespace, dict[str, Any]]:
     """Read the command line of a benchmark that makes an engine.
 
-    Args:
-        argv: what follows the benchmark's name.
-        name: of the benchmark.
-        description: for its help.
-        tables: its own options.
-
     Returns:
         What was given, for ``given_options`` of the tables, and the keywords of ``Engine``.
     """

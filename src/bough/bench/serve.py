@@ -122,8 +122,6 @@ async def run_benchmark(
     """Measure one run.
 
     Args:
-        args: of the benchmark.
-        dataset: of which the requests are.
         custom: those of a custom dataset where they have been read.
 
     Returns:

@@ -59,11 +59,8 @@ class CompileJob:
     """A grammar that is being compiled, or is ready, or has failed.
 
     Attributes:
-        spec: what is compiled.
         queued_at: ``time.monotonic()`` when it began to wait for a worker.
         started_at: ``time.monotonic()`` when a worker began.
-        grammar: the result.
-        error: why there is none.
     """
 
     spec: GrammarSpec
@@ -145,7 +142,6 @@ class _Lane:
         slower: where those go that take longer than the limit; ``None``: they have failed.
         workers: threads, including those that are left to themselves.
         num_stuck: how many of them are.
-        running: what the thread is busy with.
     """
 
     limit_s: float
@@ -166,9 +162,6 @@ class GrammarCompiler:
         needs_trial: true for a grammar that may turn out to be slow.
         timeout_s: time allowed to compile one grammar.
         start_s: extra time allowed before the first compilation begins.
-        cache: stores the results.
-        on_close: called by :meth:`close`.
-        held: memory of all grammars, including cached ones.
     """
 
     def __init__(
@@ -377,14 +370,7 @@ class GrammarCompiler:
 def create_compiler(
     server_args: ServerArgs, tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Iterable[int]
 ) -> GrammarCompiler:
-    """A compiler for a model. Takes a second for a vocabulary of 150,000 tokens, and holds the GIL all the while.
-
-    Args:
-        server_args: resolved options.
-        tokenizer: of the model.
-        vocab_size: of the model.
-        eos_token_ids: of the model.
-    """
+    """A compiler for a model. Takes a second for a vocabulary of 150,000 tokens, and holds the GIL all the while."""
     from bough.child_trial import START_SECONDS
     from bough.constrained.llguidance_backend import LLGuidanceBackend
     from bough.constrained.translate import Translator

@@ -73,7 +73,6 @@ class HeldBytes:
         """Subtract the size of something that was added, from its destructor.
 
         Args:
-            num_bytes: its size.
             free: frees it; runs in a thread.
         """
         self._released.put(num_bytes)

@@ -117,7 +117,6 @@ class _At(NamedTuple):
     """Position of a schema, and how it combines with others.
 
     Attributes:
-        place: position in the document.
         alone: no other schema applies to the same value, nor to a value that contains it.
         within: for combined schemas, ids of the references being written out around this one; otherwise ``None``.
     """

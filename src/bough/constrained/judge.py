@@ -111,7 +111,6 @@ class Cost:
     """Cost of a grammar so far: bytes, and seconds of processor time.
 
     Attributes:
-        num_bytes: memory allocated for it.
         build_s: time to compile it.
         hold_s: longest time for which the GIL was held.
         masks_s: time of each mask.

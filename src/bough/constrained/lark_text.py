@@ -21,14 +21,7 @@ def lark_choice(options: list[str]) -> str:
 
 
 class LarkRules:
-    """Rules of one grammar, with constants in which the strings of special tokens stand for these tokens.
-
-    Args:
-        special_tokens: strings of special tokens and their ids.
-
-    Attributes:
-        lines: the rules so far.
-    """
+    """Rules of one grammar, with constants in which the strings of special tokens stand for these tokens."""
 
     def __init__(self, special_tokens: Mapping[str, int]) -> None:
         self._special = dict(special_tokens)

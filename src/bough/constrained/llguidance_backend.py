@@ -94,10 +94,8 @@ class LLGuidanceBackend:
     """Compiles grammars with llguidance for one vocabulary.
 
     Args:
-        tokenizer: the vocabulary.
         translator: writes specifications in llguidance's notation, with the ids of that vocabulary.
         max_states: see :data:`MAX_LEXER_STATES`.
-        measures_growth: measure the growth of compiled grammars in use.
     """
 
     def __init__(
@@ -128,7 +126,6 @@ class LLGuidanceBackend:
         """Compile the output of a translator.
 
         Args:
-            kind: kind of the specification.
             source: in the engine's notation.
             num_bytes: memory of the grammar, if it was measured.
 
@@ -197,9 +194,6 @@ class Grammar:
         failure: reason why it failed after so few tokens that compiling it again would not help.
         is_too_large: it has grown beyond its limits, which stops all its matchers.
         is_restless: it had grown when it was last measured.
-        meter: measures growth, if it may grow.
-        held: memory of all grammars.
-        matcher_bytes: memory of each matcher.
         looks: decides when to ask for forced text; may be shared by grammars with the same source.
         last_tokens: end-of-sequence ids, and all tokens that completed an output; these are checked immediately.
     """
@@ -352,7 +346,6 @@ class GrammarMatcher:
         llguidance leaves out forced tokens at the end that later text could still merge with.
 
         Args:
-            token_id: the token.
             look_ahead: whether to find out what is forced after it.
             mask_place: where to write the mask of the token after it, if the output goes on.
         """

@@ -68,11 +68,6 @@ class PendingMasks:
     the device is busy. Native kernels on a CPU return when they are done, so their runner begins the masks before it
     calls them: those of small vocabularies are computed at once, others by a thread while the kernels run without the
     GIL.
-
-    Attributes:
-        rows: see :class:`TokenMasks`.
-        has_failed, ended: see :class:`TokenMasks`, once :attr:`bits` are there.
-        memory: see :class:`TokenMasks`.
     """
 
     def __init__(
@@ -87,9 +82,7 @@ class PendingMasks:
         """Remember what to compute.
 
         Args:
-            rows: see :class:`TokenMasks`.
             matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens, if not ``early``.
-            vocab_size: number of token ids.
             extra_ends: by index, token ids that end a row's output and may come wherever it may end.
             allowed: by index, what is left of the tokens of a row.
             early: masks ``[G, words]``, changed here, and which of them matchers have written already.

@@ -17,7 +17,7 @@ class Place(NamedTuple):
     """Position of a schema in its document.
 
     Attributes:
-        pointer: from the root, with ``# pointer: JSON pointer from the root, with ``#``.
+        pointer: JSON pointer from the root, with ``#``.
         base: URI that references are relative to.
         draft: 3 to 7, 2019 or 2020.
     """

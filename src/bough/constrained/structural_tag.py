@@ -185,7 +185,6 @@ class StructuralTagWriter:
     Args:
         json_rule: Lark for a value that follows a schema.
         regex_rule: Lark for a text that matches a pattern.
-        special_tokens: strings of special tokens and their ids.
     """
 
     def __init__(

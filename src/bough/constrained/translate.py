@@ -34,7 +34,6 @@ class Translator:
 
     Attributes:
         whitespace_pattern: regular expression of what may stand between the tokens of JSON; empty for nothing.
-        special_tokens: strings of special tokens and their ids, which stand for themselves in structural tags.
     """
 
     whitespace_pattern: str = DEFAULT_JSON_WHITESPACE

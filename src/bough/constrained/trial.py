@@ -44,13 +44,7 @@ def needs_trial(spec: GrammarSpec) -> bool:
 
 
 class TrialBackend:
-    """A backend that compiles only grammars that have passed a trial.
-
-    Args:
-        backend: compiles the grammars.
-        translator: translator of the backend.
-        vocabulary: vocabulary of the backend.
-    """
+    """A backend that compiles only grammars that have passed a trial."""
 
     def __init__(self, backend: LLGuidanceBackend, translator: Translator, vocabulary: Vocabulary) -> None:
         self._backend = backend

@@ -31,9 +31,7 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence
     """Return the vocabulary of a model.
 
     Args:
-        tokenizer: tokenizer of the model.
         vocab_size: number of ids in the model; ids unknown to the tokenizer are never allowed.
-        eos_token_ids: end-of-sequence ids of the model.
     """
     ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
     special = {token for token in (*tokenizer.special_ids, *ends) if token < vocab_size}

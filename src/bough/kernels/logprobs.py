@@ -73,10 +73,8 @@ def read_logprobs(threads: ThreadPool, logits: torch.Tensor, targets: torch.Tens
     """Read what :class:`LogprobReads` asks, as its first step.
 
     Args:
-        threads: run the kernel.
         logits: float32 ``[.., V]``, contiguous.
         targets: int64 ``[k]``, the token that each row is asked about.
-        reads: gets what is read.
     """
     targets = targets.contiguous()
     call = reads.call

@@ -38,11 +38,9 @@ class PackedWeights:
     """A matrix ``[num_outputs, num_inputs]`` with its bias, packed.
 
     Attributes:
-        stored: how the matrix is held.
         panels: the memory, of the weights' dtype or quantised.
         dtype: of what is read and multiplied.
         bias: float32 in the panels' order, or ``None``.
-        matrix: what kernels take.
     """
 
     def __init__(
@@ -60,13 +58,8 @@ class PackedWeights:
         """Make room for a matrix of zeros.
 
         Args:
-            threads: run the kernels.
-            num_outputs: rows.
-            num_inputs: columns.
             dtype: of the weights, or of what they stand for.
-            bias: whether there is one.
             gated: whether the first half of the rows are gates of the second.
-            stored: how they are held.
             arena: where the panels' memory comes from; by default one of their own.
         """
         self._library = load_library()
@@ -136,7 +129,6 @@ class PackedWeights:
         """Pack rows that are quantised already; the matrix must be.
 
         Args:
-            first_row: where they go.
             codes: bytes ``[n, num_inputs]``. Signed without minimums: of 4 bits for matrices that are not int8. With
                 them from 0 to 15.
             scales: float32 ``[n, groups]``, for each :data:`QUANTIZED_GROUP` inputs; become half precision.

@@ -14,9 +14,6 @@ class ThreadPool:
     Kernels that two threads run on a pool of several take turns, and a child of ``os.fork`` cannot run any there. A
     pool of one is nothing but the caller, wherever that is.
 
-    Attributes:
-        handle: what the library's functions take.
-
     Raises:
         KernelError: if the system does not give so many threads.
     """

@@ -76,11 +76,9 @@ class IntegerMethod(CodedMethod):
         plain: TorchMethod = TORCH,
     ) -> None:
         """Args:
-        bits: of a code.
         group: inputs that share a scale: a power of two, 32 to 128.
         minimums: whether groups have a minimum, too, so that unsigned codes fit.
         exact: refuse what would have to be quantised anew.
-        plain: see :class:`CodedMethod`.
         """
         super().__init__(plain)
         self._bits: Literal[4, 8] = bits
@@ -164,7 +162,6 @@ class Float8Method(CodedMethod):
     def __init__(self, group: int | None = None, *, plain: TorchMethod = TORCH) -> None:
         """Args:
         group: inputs that share a scale, a power of two, 64 or 128; ``None``: all.
-        plain: see :class:`CodedMethod`.
         """
         super().__init__(plain)
         self._group = group

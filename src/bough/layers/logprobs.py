@@ -50,7 +50,6 @@ def gather_logprobs(
         targets: int64 ``[k]``.
         top_n: how many of the likeliest tokens to return per row; cut to ``V``.
         token_ids: the ids ``[c]`` to read in every row, or int64 ``[k, c]`` with each row's own.
-        threads: run the native kernel, on logits in host memory.
     """
     if isinstance(token_ids, tuple):
         token_ids = to_device(np.array(token_ids, dtype=np.int64), logits.device).expand(len(logits), -1)
@@ -106,9 +105,7 @@ class LogprobReader:
         Args:
             requests: what rows want to know; ``row`` is an index into the ``S`` rows of the logits. At least one.
             scales: ``[k]``, what the logits of each are multiplied by, above 0.
-            vocab_size: of the logits.
             tile_rows: where torch computes, so many rows of logits are copied at a time.
-            threads: run the native kernel, on logits in host memory.
         """
         self._scales = scales
         self._top_n = min(max(request.top_n for request in requests), vocab_size)

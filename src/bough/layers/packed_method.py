@@ -38,8 +38,6 @@ class PackedMethod(LinearMethod):
         arena: Arena | None = None,
     ) -> None:
         """Args:
-        threads: run the kernels.
-        stored: how matrices are held; what is loaded is quantised accordingly.
         tables: the same of embeddings and heads; by default like other matrices.
         exact: refuse what would have to be quantised anew.
         arena: where the memory comes from; by default one of its own.
@@ -103,7 +101,6 @@ def packed_formats(
     checkpoint, put in their place later, would lose what a model that starts with them does not.
 
     Args:
-        threads: run the kernels.
         form: of the weight of that name, ``None`` if it is not quantised.
         arena: where the memory comes from; by default one for each format.
     """

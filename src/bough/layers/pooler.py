@@ -15,7 +15,6 @@ def pool(method: PoolingMethod, hidden_states: torch.Tensor, lengths: torch.Tens
     """Pool sequences that lie one after the other.
 
     Args:
-        method: how.
         hidden_states: ``[num_tokens, hidden_size]``.
         lengths: int64 ``[R]`` on the same device, tokens of each sequence, at least 1; their sum is ``num_tokens``.
 

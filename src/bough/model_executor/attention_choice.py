@@ -46,12 +46,6 @@ def check_attention(
 ) -> None:
     """Refuse, before anything is loaded, what no backend here can do.
 
-    Args:
-        name: that the user wants, or ``None``.
-        device: that runs the model.
-        config: of the model.
-        kv_dtype: of the KV pool.
-
     Raises:
         ConfigError: if the backend cannot run here, or none reads such a pool.
     """
@@ -81,12 +75,6 @@ def check_deterministic(
     config: ModelConfig, device: torch.device, attention: AttentionBackendName | None, *, native: bool
 ) -> None:
     """Refuse, before anything is loaded, what would let a row's results depend on the rows beside it.
-
-    Args:
-        config: of the model.
-        device: that runs it.
-        attention: the backend that the user wants.
-        native: whether native CPU kernels run it.
 
     Raises:
         ConfigError: with the reason.
@@ -136,10 +124,7 @@ def why_not_recorded(
     """Why decode steps are not recorded as CUDA graphs; ``None`` if they are.
 
     Args:
-        args: of the user.
         attention: what computes it, from :func:`chosen_attention`; ``None``: native CPU kernels.
-        device: that runs the model.
-        config: of the model.
     """
     if device.type != "cuda":
         return "decode steps are recorded on CUDA devices only"
@@ -163,9 +148,7 @@ def attention_backend(
     """The backend of a name from :func:`chosen_attention`.
 
     Args:
-        name: see there; checked by :func:`check_attention`.
-        kv_pool: where keys and values are.
-        config: of the model.
+        name: checked by :func:`check_attention`.
         max_running_requests: most decode rows, of a model that generates.
         deterministic: whether a query's result must have the same bits in a prompt and in a decode step: Triton's only.
     """

@@ -99,15 +99,6 @@ def fit_pool(
     With nothing set: a share of what is left (40 % on a CPU, 90 % elsewhere), no more than all running requests can
     fill, and on a CPU no more than twice the weights or 256 MiB, whichever is more.
 
-    Args:
-        config: of the model.
-        device: ``cpu`` or ``cuda``.
-        budget: what there is.
-        page_size: tokens per page.
-        max_running_requests: requests that run at a time.
-        mem_fraction_static: share of what is left, set by the user.
-        max_total_tokens: set by the user.
-
     Raises:
         StartupError: if too little is left, with the numbers.
     """

@@ -43,7 +43,6 @@ class CoreBinding:
     """Where the threads of a pool run.
 
     Attributes:
-        claim: all that follows.
         caller_cores: two for the calling thread and what it starts.
         worker_cores: one for each of the other threads, which are bound to them.
     """

@@ -37,9 +37,6 @@ def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_
     """Memory that native kernels keep for their own use, beside activations and logits, in bytes.
 
     Args:
-        config: of the model.
-        num_threads: that run the kernels.
-        max_rows: most requests of a step.
         max_step_tokens: most new tokens that steps usually have.
     """
     limits = ProgramLimits(
@@ -80,10 +77,6 @@ class CpuGraphRunner:
 
         Args:
             model: with packed weights, whose addresses stay as they are.
-            kv_pool: where keys and values are.
-            threads: run the kernels.
-            config: of the model.
-            dtype: of activations.
             req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
             last_token: int64 ``[max_running_requests]``, resolves ``FUTURE_TOKEN``.
             max_step_tokens: most new tokens that steps usually have.
@@ -146,7 +139,6 @@ class CpuGraphRunner:
         Mutates the KV pool at ``plan.out_slots`` and enters these into ``req_to_token``.
 
         Args:
-            plan: the step.
             wanted: uint8 ``[R]``, a :class:`Wanted` for each row.
             hidden_states: whether to keep those of all tokens.
 
@@ -291,9 +283,6 @@ class RunningSteps:
     """A plan whose steps are reported one by one, of which the first is done.
 
     Args:
-        plan: of steps that choose their tokens natively.
-        runner: runs them.
-        reads: gets what rows asked about their tokens.
         on_failed: see :class:`~bough.model_executor.launched_step.LaunchedStep`.
     """
 

@@ -99,7 +99,6 @@ def record_ladder(
     """Record a step of each size, the largest first, so that the others find room in its memory.
 
     Args:
-        recorder: of the device.
         sizes: ascending.
         step_of: what runs a step of a size.
         what: is recorded, for the log.
@@ -184,9 +183,6 @@ class CudaGraphRunner:
 
         Args:
             model: whose weights stay where they are.
-            backend: of the KV pool.
-            recorder: of the device.
-            config: of the model.
             sizes: of batches, ascending.
             req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
             last_token: int64 ``[max_running_requests]``, the tokens of decode rows.

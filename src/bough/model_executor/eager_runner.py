@@ -33,12 +33,7 @@ class DecodedRows(NamedTuple):
 
 
 class EagerRunner:
-    """The forward pass of one model over one KV pool, launched kernel by kernel unless it was recorded.
-
-    Attributes:
-        graph_runner: recorded decode steps, on CUDA.
-        prompt_runner: recorded forward passes of prompts, on CUDA.
-    """
+    """The forward pass of one model over one KV pool, launched kernel by kernel unless it was recorded."""
 
     def __init__(
         self, model: CausalLM, backend: AttentionBackend, req_to_token: torch.Tensor, last_token: torch.Tensor
@@ -46,8 +41,6 @@ class EagerRunner:
         """Record nothing.
 
         Args:
-            model: to be computed.
-            backend: of the KV pool.
             req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
             last_token: int64 ``[max_running_requests]``, resolves ``FUTURE_TOKEN``.
         """

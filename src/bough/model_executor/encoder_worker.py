@@ -61,10 +61,6 @@ class EncoderWorker(Worker):
 
     Settings of the process that it changes are those of :class:`~bough.model_executor.tp_worker.TpModelWorker`.
 
-    Args:
-        server_args: resolved options.
-        model_config: of the checkpoint, which is an encoder's.
-
     Raises:
         ConfigError: if the device does not exist.
         StartupError: if the checkpoint does not load or memory does not suffice.

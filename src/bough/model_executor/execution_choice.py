@@ -38,11 +38,7 @@ class ExecutionChoice:
 
     Attributes:
         threads: of the native CPU kernels; ``None`` where torch and Triton compute.
-        binding: of these threads to cores, if that is wanted.
-        dtype: of the model.
-        kv_dtype: of the KV pool.
         attention: what computes it, beside native kernels, which do so themselves.
-        weights: in which form they are held.
     """
 
     threads: ThreadPool | None
@@ -59,9 +55,6 @@ def choose_execution(
     """Choose how to compute a model, configured for the device that it is to run on.
 
     Args:
-        config: of the model.
-        device: that runs it.
-        args: of the user.
         native: use the native kernels where they can run the model.
 
     Raises:

@@ -70,9 +70,6 @@ class LaunchedStep:
         """Begin to copy what the host wants; nothing is waited for.
 
         Args:
-            plan: the step.
-            outcome: what it leaves.
-            lane: of the device.
             on_failed: called with the rows that are not finite, if there are any, and how many steps were run.
         """
         self._plan, self._outcome, self._on_failed = plan, outcome, on_failed

@@ -67,10 +67,6 @@ def gather_targets(
 
     Args:
         hidden_states: ``[len(request.targets), hidden_size]``, those that predict the targets.
-        request: what is asked.
-        compute_logits: hidden states to float32 logits.
-        chunk_rows: at least 1.
-        threads: run native kernels, if there are any.
     """
     if not len(request.targets):
         return None
@@ -94,7 +90,6 @@ def target_fields(
     """Logprobs of a row's targets: values, top tokens and chosen tokens as a ``RowLogprobResult`` has them.
 
     Args:
-        request: what was asked.
         arrays: fields of :class:`GatheredLogprobs`; ``None`` if there are no targets.
     """
     if arrays is None:

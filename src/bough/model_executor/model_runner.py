@@ -43,17 +43,11 @@ class ModelRunner:
     must be run one at a time, in the order of their plans.
 
     Attributes:
-        choice: how the model is computed.
-        threads: of the native CPU kernels, if they run the model.
         live_weights: of the model, which those of another checkpoint may replace.
         timings: seconds that each phase of construction took.
-        recorded_bytes: memory of a CUDA device that recorded passes take.
-        step_runner: computes steps.
-        decoder: the same one where it also runs decode steps in a row and chooses their tokens.
-        page_size: tokens per KV page.
+        decoder: the step runner, where it also runs decode steps in a row and chooses their tokens.
         max_running_requests: rows of ``req_to_token``.
         max_req_len: most tokens of one request, prompt and output together.
-        lane: brings results to the host.
     """
 
     def __init__(
@@ -62,9 +56,6 @@ class ModelRunner:
         """Load the model and take the memory that it will ever need.
 
         Args:
-            config: of the model.
-            device: that runs it.
-            args: resolved options; ``None`` for their defaults.
             native: use the native kernels where they can run the model; false: torch computes everything.
 
         Raises:
@@ -241,7 +232,6 @@ class ModelRunner:
         """Choose the next token of each of ``rows``.
 
         Args:
-            plan: the step.
             logits: float32 ``[S, vocab_size]``; overwritten.
             rows: int64 ``[S]``, the sampling rows of the plan.
         """
@@ -263,7 +253,6 @@ class ModelRunner:
         """Logprobs of prompt tokens, for each of the plan's requests.
 
         Args:
-            plan: the step.
             hidden_states: ``[T, hidden_size]``
         """
         chunk_rows = max(LOGIT_CHUNK_ELEMENTS // self.config.vocab_size, 1)

@@ -21,11 +21,6 @@ logger = logging.getLogger(__name__)
 def native_threads(config: ModelConfig, device: torch.device, num_threads: int) -> ThreadPool | None:
     """Threads for the native kernels, or ``None`` if torch is to compute, the reason in the log.
 
-    Args:
-        config: of the model.
-        device: that is to run it.
-        num_threads: of the pool.
-
     Raises:
         StartupError: if the system does not give so many threads.
     """

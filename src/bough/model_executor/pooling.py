@@ -14,14 +14,7 @@ from bough.step_plan import RowEmbedding, RowPooling, StepPlan
 
 
 class CausalPooling:
-    """Pools the prompts of a language model, which come in chunks.
-
-    Args:
-        config: of the model; it pools.
-        model: what follows the pooling.
-        max_running_requests: rows of what is remembered between chunks.
-        device: of the model.
-    """
+    """Pools the prompts of a language model, which come in chunks."""
 
     def __init__(
         self, config: ModelConfig, model: PooledCausalLM, max_running_requests: int, device: torch.device
@@ -68,7 +61,6 @@ def finish(
     Args:
         ending: the rows, in order.
         vectors: float32 ``[len(ending), dim]``.
-        normalize: whether they are to have length 1.
 
     Returns:
         The vectors, and the rows whose vector is not finite.

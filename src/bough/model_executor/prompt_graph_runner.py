@@ -46,9 +46,6 @@ class PromptGraphRunner:
 
         Args:
             model: whose weights stay where they are.
-            backend: of the KV pool.
-            recorder: of the device.
-            config: of the model.
             sizes: numbers of tokens, ascending.
             req_to_token: int32 ``[max_running_requests, max_len]``; passes enter their tokens.
         """

@@ -82,12 +82,7 @@ class DeviceTables:
 
 
 class MemoryPlanner:
-    """Decides how many tokens the KV pool holds and makes all that has to do with it.
-
-    Attributes:
-        weight_bytes: taken by the model.
-        wanted_requests: that are to run at a time.
-    """
+    """Decides how many tokens the KV pool holds and makes all that has to do with it."""
 
     def __init__(
         self,
@@ -101,11 +96,6 @@ class MemoryPlanner:
         """Take no memory yet.
 
         Args:
-            config: of the model.
-            device: that runs it.
-            args: of the user.
-            choice: how the model is computed.
-            loaded: the model.
             timings: gets the seconds of each phase.
         """
         self._model, self._config, self._device, self._args = loaded.model, config, device, args
@@ -330,7 +320,6 @@ class MemoryPlanner:
         """Make what computes steps: for native kernels a recorded pass; on CUDA, recorded decode steps and prompts.
 
         Args:
-            backend: of the KV pool.
             req_to_token: int32 ``[max_running_requests, max_req_len]``
             last_token: int64 ``[max_running_requests]``, the tokens of decode rows.
         """
@@ -386,9 +375,7 @@ def measured_forward_bytes(model: CausalLM, backend: AttentionBackend, num_token
     """Memory that a prompt of ``num_tokens`` takes while it is computed, in bytes; 0 if it cannot be measured.
 
     Args:
-        model: computes it.
         backend: over a pool with room for it, which is written.
-        num_tokens: of the prompt.
     """
     pool, device = backend.kv_pool, backend.kv_pool.device
     table = torch.zeros(1, pool.max_total_tokens, dtype=torch.int32, device=device)

@@ -21,17 +21,10 @@ class TpModelWorker(ModelRunner, Worker):
 
     Settings of the process that it changes: the number of torch's threads, the random seed; on a CPU, that freed memory
     is kept, and with ``bind_threads`` which cores its threads run on.
-
-    Attributes:
-        weights: of the model, and how it gets others.
     """
 
     def __init__(self, server_args: ServerArgs, model_config: ModelConfig) -> None:
         """Load the model.
-
-        Args:
-            server_args: resolved options.
-            model_config: of the checkpoint.
 
         Raises:
             ConfigError: if the device does not exist.

@@ -36,8 +36,6 @@ class WeightChoice:
         batch_invariant: bool = False,
     ) -> None:
         """Args:
-        threads: of the native CPU kernels, if they run the model.
-        device: that runs it.
         interpreted: whether a CPU is to run Triton's kernels, in the interpreter.
         batch_invariant: whether a row of a product must not depend on the others; native kernels' never does.
         """
@@ -81,8 +79,6 @@ class WeightChoice:
 
         Args:
             source: of the weights; ``None``: random ones.
-            quantization: what they are to become.
-            arena: where native kernels' weights are.
         """
         if self._threads is not None:
             if source is not None and source.quantized and quantization == "none":

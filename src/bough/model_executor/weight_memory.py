@@ -29,7 +29,6 @@ def weight_bytes(config: ModelConfig, method: MethodChoice = TORCH) -> int:
     """What the weights of a model take once it is loaded.
 
     Args:
-        config: of the model.
         method: how linear layers hold their weights; those that pack must do so in an
             :class:`~bough.kernels.host_memory.OutlineArena`.
     """
@@ -54,8 +53,6 @@ def check_weights_fit(
     """Refuse weights that have no room.
 
     Args:
-        device: where they go.
-        needed: bytes that they take.
         smaller: options that make them smaller, and the bytes that they take then; only asked for if they do not fit.
         only_warn: log it instead. What a system calls available leaves out what it could give back: the cache of ZFS,
             or what a graphics processor that shares its memory holds.

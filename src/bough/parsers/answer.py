@@ -18,9 +18,6 @@ class StreamParser:
 
     The places at which the text is cut into deltas make no difference: the events of the same kind, joined, are the
     same. Nothing that a model writes makes a parser raise.
-
-    Args:
-        reader: reads all of the stream it is given.
     """
 
     __slots__ = ("_reading", "_stream")
@@ -88,12 +85,6 @@ def read_answer(
     or a function's name identifies it; with ``forced``, so is the beginning of a marker.
 
     Args:
-        stream: the answer.
-        reasoning: markers of thoughts, if there may be any.
-        inside_reasoning: the answer begins inside the thoughts.
-        separate_reasoning: separate thoughts from content.
-        format_: format of tool calls; ``None`` to look for none.
-        tools: functions that may be called.
         forced: the answer must consist of calls.
         controls: special tokens that are left out unless they are part of a call.
     """
@@ -135,15 +126,7 @@ def read_answer(
 
 
 class _CallReader:
-    """Reads the tool calls of one answer.
-
-    Args:
-        stream: the answer.
-        format_: format of the calls.
-        tools: functions that may be called.
-        forced: the answer must consist of calls.
-        controls: special tokens that are never shown.
-    """
+    """Reads the tool calls of one answer."""
 
     def __init__(
         self,

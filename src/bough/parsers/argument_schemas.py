@@ -102,9 +102,7 @@ class Argument:
     """An argument that an answer may have.
 
     Attributes:
-        name: what it is called.
         schema: of its value; it stands alone.
-        required: whether it has to be there.
     """
 
     name: str
@@ -134,7 +132,6 @@ def writable_arguments(tool: ToolSpec, key: re.Pattern[str]) -> Arguments:
     arguments that no value satisfies.
 
     Args:
-        tool: the function.
         key: matches, as a whole, the names that can be written.
 
     Raises:
@@ -194,9 +191,6 @@ def _check_expressible(own: dict[str, Any], tool: ToolSpec, num_required: int, n
     """Refuse a schema that speaks of the arguments as a whole.
 
     Args:
-        own: its keywords.
-        tool: for errors.
-        num_required: arguments that are always there.
         num_named: most arguments that there are; ``None`` if they may have any name.
 
     Raises:

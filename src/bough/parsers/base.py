@@ -69,8 +69,6 @@ class ToolSpec:
     """A function that the model may call.
 
     Attributes:
-        name: what the model calls it.
-        description: what it is told about it.
         parameters: JSON schema of the arguments, which are an object.
         strict: whether the model may only write arguments that fit the schema.
     """

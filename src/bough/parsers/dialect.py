@@ -92,7 +92,6 @@ class Dialect:
 
         Args:
             tools: what may be called. Calls of anything else are content.
-            parse_tools: whether calls are looked for.
             separate_reasoning: whether thoughts are told apart; else they are content, with their markers.
             thinking: whether the answer begins inside the thoughts (``Thoughts.BEGUN``). If not, it has
                 thoughts all the same if it begins with their marker.
@@ -130,9 +129,7 @@ class Dialect:
         """A structural tag that makes the answer consist of tool calls, after thoughts if the model has them.
 
         Args:
-            tools: what may be called.
             name: the only function that may be called, and once; ``None`` for any.
-            parallel: whether there may be several calls.
             thoughts: what the prompt makes of them.
 
         Returns:
@@ -152,8 +149,6 @@ class Dialect:
         Args:
             answer: what the answer has to look like if it is no call.
             with_calls: what may be called instead.
-            parallel: whether there may be several calls.
-            thoughts: what the prompt makes of them.
 
         Returns:
             JSON.

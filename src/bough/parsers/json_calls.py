@@ -24,7 +24,6 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
     the object goes wrong behind them.
 
     Args:
-        calls: gets the call.
         marker: what ends a call in this format, if anything does.
 
     Raises:

@@ -16,10 +16,6 @@ class SectionFormat(ToolFormat):
     """A run of calls, each between two markers, all of them between two more, which the model may forget.
 
     Attributes:
-        section_begin: before the first call.
-        section_end: behind the last one.
-        call_begin: before each call.
-        call_end: behind it.
         separator: what the model was trained to write between calls.
     """
 
@@ -69,7 +65,6 @@ class DeepSeekFormat(SectionFormat):
     """DeepSeek V3 and R1 write ``function``, the name and a fenced block of JSON; V3.1 and later the name and JSON.
 
     Args:
-        name: as ``--tool-call-parser`` knows it.
         fenced: which of the two the model is constrained to. Both are read.
     """
 

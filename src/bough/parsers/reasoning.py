@@ -25,9 +25,6 @@ class ReasoningFormat:
     """Thoughts that stand in front of the answer, between two markers.
 
     Attributes:
-        name: of the model family.
-        start: marker before the thoughts.
-        end: marker behind them.
         always: whether an answer begins with thoughts even if neither the prompt nor the answer has ``start``.
         needs_special_tokens: whether the markers are special tokens, which are left out of text unless asked for.
         on_channels: whether all of an answer is on channels, as harmony has them, of which thoughts are one.
@@ -85,7 +82,6 @@ class ReasoningFormat:
         """Read up to the thoughts at the beginning of an answer; false if there are none.
 
         Args:
-            stream: the answer.
             inside: the answer begins inside the thoughts; it may still repeat the marker.
             separate: separate thoughts from content; otherwise they stay in the content with their markers.
         """

@@ -17,7 +17,6 @@ class ReasoningCounter:
 
     Args:
         num_bytes: bytes that a token adds to the text of the output.
-        format_: how thoughts are marked.
         begins_inside: whether the prompt has opened the thoughts.
     """
 

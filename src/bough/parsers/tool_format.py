@@ -52,10 +52,6 @@ class ToolFormat(ABC):
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """What an answer must look like that is nothing but calls of these tools: at least one.
 
-        Args:
-            tools: those that may be called.
-            parallel: whether there may be more than one call.
-
         Raises:
             BadRequest: if a schema is too large.
         """
@@ -77,8 +73,6 @@ class Calls:
     """Writes down the calls of one answer.
 
     Args:
-        stream: the answer, to which the events go.
-        tools: the functions that may be called, by name.
         format_: makes the ids.
     """
 
@@ -95,7 +89,6 @@ class Calls:
         """A call begins, and all that was read of it so far is dealt with.
 
         Args:
-            name: of the function.
             call_id: what the model calls it. If that is too long, or is the id of an earlier call, it gets another one.
 
         Raises:

@@ -273,7 +273,6 @@ class QwenCoderFormat(TaggedFormat):
     """``<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>``: Qwen3-Coder.
 
     Args:
-        name: value of ``--tool-call-parser``.
         around: name of the outer tag.
     """
 
@@ -322,7 +321,6 @@ class GlmFormat(TaggedFormat):
     """``<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>``: GLM 4.5 and later.
 
     Args:
-        name: as ``--tool-call-parser`` knows it.
         newlines: whether the model is constrained to have the tags on lines of their own (4.5, 4.6).
     """
 

@@ -183,7 +183,6 @@ class ChatTemplate:
         """Whether the prompt for a question ends with this marker, but for white space; not if it is refused.
 
         Args:
-            marker: text.
             kwargs: further variables of the template, as :meth:`render` takes them.
         """
         shown = self._try_messages([self._fit({"role": "user", "content": "a"}, "messages[0]")], kwargs)
@@ -451,7 +450,6 @@ def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatT
     """The chat template to serve with.
 
     Args:
-        tokenizer: brings the model's own templates and special tokens.
         option: name of a built-in template, path of a ``.jinja`` file or of a JSON file with ``chat_template``; or
             ``None`` for the model's own.
 

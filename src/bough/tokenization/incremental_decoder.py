@@ -345,9 +345,7 @@ def incremental_decoder(
     """Make the decoder that suits a tokenizer.
 
     Args:
-        tokenizer: the tokenizer of the model.
         prompt_tail: the last ids of the prompt, :data:`PROMPT_TAIL_TOKENS` are enough; may be empty.
-        skip_special_tokens: whether special tokens contribute no text.
         spaces_between_special_tokens: for the few tokenizers that can leave out the spaces around added tokens.
     """
     if tokenizer.decoder_kind is DecoderKind.BYTE_LEVEL:

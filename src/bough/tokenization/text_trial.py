@@ -53,10 +53,6 @@ class TrialSetup(msgspec.Struct, array_like=True):
 class TextTrial:
     """Trial of the tokenizer at a path and of its chat templates, which starts immediately.
 
-    Args:
-        path: local path of the tokenizer.
-        chat_template: value of ``--chat-template``.
-
     Raises:
         TrialUnavailable: if the process cannot be started.
     """

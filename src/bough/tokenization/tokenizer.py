@@ -63,9 +63,7 @@ class Tokenizer:
     Args:
         backend: what ``tokenizer.json`` describes. It becomes this object's own: padding and truncation are switched
             off, since neither has a place in serving.
-        special: strings of the special tokens.
         chat_templates: the model's Jinja chat templates by name; the usual one is called ``default``.
-        growth: limits the growth of texts in the normaliser.
     """
 
     def __init__(
@@ -223,7 +221,6 @@ class Tokenizer:
 
         Args:
             token_ids: non-negative ids.
-            skip_special_tokens: whether special tokens contribute nothing.
             spaces_between_special_tokens: without effect here; tokenizers of ``tokenizer.json`` have no such choice.
         """
         if not self._contents:

@@ -33,11 +33,9 @@ class TokenizerFiles:
     """The parsed files of one checkpoint.
 
     Attributes:
-        directory: where they are.
         tokenizer_json: path of the tokenizer's description; ``None`` if the checkpoint has another format.
         declared: tokens that the configuration gives ids to.
         special: strings of the special tokens by name (``bos_token``, ``additional_special_tokens`` …).
-        chat_templates: Jinja sources by name.
         lowers_text: whether text becomes lower case before the tokenizer has it.
         normalizer: in place of BERT's in the tokenizer's description, of which the configuration knows better.
         surrounds: whether BOS begins and EOS ends a text, where the configuration knows better of that.

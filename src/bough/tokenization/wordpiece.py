@@ -25,9 +25,6 @@ _SPECIAL = {
 def load_wordpiece(directory: Path) -> Backend | None:
     """Load the WordPiece tokenizer (Wu et al. 2016) of a ``vocab.txt``, with BERT's rules.
 
-    Args:
-        directory: the checkpoint.
-
     Returns:
         The tokenizer, or ``None`` if there is no ``vocab.txt``, or it belongs to another kind of tokenizer.
 

@@ -35,11 +35,7 @@ class LiveWeights:
     """The weights of a loaded model, at addresses that stay: recorded programs and graphs go on working.
 
     Args:
-        model: with the weights of ``config``'s checkpoint.
-        config: of that checkpoint.
-        load_format: how it was loaded.
         files: :func:`state_of` what it was loaded from, before that was read.
-        seed: of random weights.
         kv_scales: that the KV pool was made with; ``None`` if it divides by none.
         holds_codes: whether the model has the codes of a quantised checkpoint as they are.
     """
@@ -71,10 +67,6 @@ class LiveWeights:
 
         All weights are looked at before the first one is changed. What shows later, such as a file that cannot be read
         a second time, has the checkpoint that was there loaded again, if its files are still the same.
-
-        Args:
-            config: of the other checkpoint.
-            load_format: as for :func:`open_source`.
 
         Returns:
             How many pieces of memory were filled.

@@ -33,9 +33,6 @@ def join_group(
 
     Args:
         address: name or address of the machine on which rank 0 is, which serves the store.
-        port: of the store.
-        rank: of this process.
-        world_size: processes of the group.
         name: of the group; one process cannot be in two of the same name.
         backend: ``gloo`` or ``nccl``.
         timeout: for the others to be there.

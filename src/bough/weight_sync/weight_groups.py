@@ -48,8 +48,6 @@ class Membership:
     Attributes:
         address, port: of the store, which the trainer serves.
         rank: of this process; the trainer's is 0.
-        world_size: processes of the group.
-        backend: ``gloo`` or ``nccl``.
     """
 
     address: str
@@ -74,7 +72,6 @@ class WeightGroups:
     """The groups that a worker belongs to. Joining one is done on a thread, so that the worker goes on meanwhile.
 
     Args:
-        device: of the worker.
         timeout: seconds, see :data:`GROUP_TIMEOUT`.
     """
 
@@ -148,10 +145,7 @@ class WeightGroups:
         """Tensors that the trainer broadcasts, in the order of their names.
 
         Args:
-            name: of the group.
-            names: of the weights.
             dtypes: of their tensors, with or without ``torch.``.
-            shapes: of their tensors.
 
         Raises:
             BadRequest: if there is no such group.

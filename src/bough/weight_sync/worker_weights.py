@@ -19,16 +19,7 @@ from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
 
 
 class WorkerWeights:
-    """The weights of a worker. They may be changed while no step is in flight, and by one call at a time.
-
-    Args:
-        server_args: resolved options, with local paths.
-        live: the weights.
-        device: of the worker.
-
-    Attributes:
-        groups: in which trainers send weights.
-    """
+    """The weights of a worker. They may be changed while no step is in flight, and by one call at a time."""
 
     def __init__(self, server_args: ServerArgs, live: LiveWeights, device: torch.device) -> None:
         self._server_args = server_args
@@ -40,7 +31,6 @@ class WorkerWeights:
 
         Args:
             model_path: local directory or file.
-            load_format: as at the start.
 
         Returns:
             How many pieces of memory were filled.

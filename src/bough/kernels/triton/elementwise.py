@@ -58,7 +58,6 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, delta: torch.Ten
     Args:
         x: ``[num_rows, width]``, rows dense; changed only by ``delta``.
         weight: ``[width]``
-        eps: added to the mean square.
         delta: like ``x``
 
     Returns:
@@ -183,7 +182,6 @@ def rotate_and_store(
         values: like ``keys``
         q_norm: ``[head_dim]``
         k_norm: like ``q_norm``; both or neither.
-        eps: of the norms.
         kv_scales: float32 ``[2]`` for pools of 8-bit floating point: what their keys and values are multiplied by when
             they are read. What is too large is stored as the largest number that there is.
 

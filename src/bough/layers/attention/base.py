@@ -52,7 +52,6 @@ class AttentionBackend(ABC):
         """Work out, once per step, everything that all layers need and that depends on the step's shape only.
 
         Args:
-            plan: the step.
             req_to_token: int32 ``[max_running_requests, max_len]``, new tokens entered.
 
         Returns:
@@ -65,8 +64,6 @@ class AttentionBackend(ABC):
 
         Args:
             q: ``[num_decode_rows, num_heads, head_dim]``
-            layer: heads, scale, window and layer number.
-            metadata: of the step.
 
         Returns:
             ``[num_decode_rows, num_heads * head_dim]``
@@ -121,10 +118,6 @@ class RotatingBackend(AttentionBackend):
 
         Args:
             heads: ``[num_tokens, num_heads + 2 * num_kv_heads, head_dim]``: queries, keys, values.
-            rotation: of the tokens.
-            norms: to be applied to queries and keys first.
-            layer: heads, scale, window and layer number.
-            batch: the step.
 
         Returns:
             ``[num_tokens, num_heads * head_dim]``

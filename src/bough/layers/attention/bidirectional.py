@@ -44,7 +44,6 @@ def group_by_length(lengths: Sequence[int], device: torch.device) -> tuple[Lengt
 
     Args:
         lengths: tokens of each sequence, ascending, at least 1.
-        device: where the index tensors are needed.
     """
     groups: list[LengthGroup] = []
     first, start = 0, 0

@@ -45,14 +45,7 @@ class FlashInferBackend(StoringBackend):
     """
 
     def __init__(self, kv_pool: KVPool, windows: Sequence[int | None], num_heads: int, *, dtype: torch.dtype) -> None:
-        """Allocate scratch memory.
-
-        Args:
-            kv_pool: where keys and values are.
-            windows: the sliding window of each layer.
-            num_heads: of queries.
-            dtype: of queries.
-        """
+        """Allocate scratch memory."""
         from flashinfer import BatchDecodeWithPagedKVCacheWrapper, BatchPrefillWithPagedKVCacheWrapper
 
         super().__init__(kv_pool)

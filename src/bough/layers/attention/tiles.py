@@ -46,8 +46,6 @@ def row_groups(seq_lens: IntArray, max_pieces: int, split_keys: int) -> list[sli
 
     Args:
         seq_lens: ``[R]``
-        max_pieces: of a run.
-        split_keys: length of a piece.
 
     Raises:
         ValueError: if a row alone has more.

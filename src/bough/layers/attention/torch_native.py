@@ -82,12 +82,7 @@ class TorchNativeBackend(AttentionBackend):
     """
 
     def __init__(self, kv_pool: KVPool, windows: Sequence[int | None]) -> None:
-        """Allocate scratch memory.
-
-        Args:
-            kv_pool: where keys and values are.
-            windows: the sliding window of each layer.
-        """
+        """Allocate scratch memory."""
         super().__init__(kv_pool)
         self.windows = tuple(dict.fromkeys(windows))
         width = kv_pool.num_kv_heads * kv_pool.head_dim

@@ -92,12 +92,8 @@ class TritonBackend(StoringBackend):
         """Allocate scratch memory.
 
         Args:
-            kv_pool: where keys and values are.
-            windows: the sliding window of each layer.
-            num_heads: of queries.
             max_pieces: see the class; at least those of the longest sequence.
             dtype: of queries; ``None``: that of the pool.
-            one_kernel: see the class.
 
         Raises:
             ValueError: if the heads are too wide.
