@@ -220,6 +220,7 @@ class Bench:
         """Attention of decode rows, and of a prompt of ``context`` tokens, by FlashInfer beside Triton's kernels."""
         import flashinfer  # noqa: F401 - is it there?
 
+        from bough.config.model_facts import KVLayout
         from bough.layers.attention.flashinfer import FlashInferBackend
         from bough.layers.attention.radix_attention import RadixAttention
         from bough.layers.attention.triton import TritonBackend
@@ -230,9 +231,7 @@ class Bench:
         pool = KVPool(
             max_total_tokens=rows * context,
             page_size=PAGE,
-            num_layers=1,
-            num_kv_heads=kv_heads,
-            head_dim=head_dim,
+            layout=KVLayout(num_layers=1, num_kv_heads=kv_heads, head_dim=head_dim),
             dtype=self.dtype,
             device=self.device,
         )
@@ -382,7 +381,7 @@ class Bench:
         launched, recorded = self.seconds(forward, repeats=10), self.seconds(self.recorded(forward), repeats=10)
         config = runner.config
         matrices = sum(p.numel() for name, p in runner.model.named_parameters() if "layers" in name)
-        attention = 2 * config.num_layers * config.num_heads * config.head_dim * tokens
+        attention = 2 * tokens * sum(layer.mixer.q_size for layer in config.layers)
         floor = tokens * (2 * matrices + attention) / self.rates.matmul_flops
         return {
             "launched_ms": launched * 1e3,

@@ -12,6 +12,7 @@ from bough.config.model_config import STORED_AS, ModelConfig
 from bough.config.pooling import PoolingConfig, PoolingMethod
 from bough.config.server_args import ServerArgs, resolve
 from bough.errors import ConfigError
+from tests.config.test_model_config import rope_of
 from tests.models.gguf_files import CONTROL, NORMAL, UNUSED, USER, add_entry
 
 LLAMA: dict[str, Any] = {
@@ -57,10 +58,12 @@ def read(path: Path, **options: Any) -> ModelConfig:
 def test_configuration_comes_from_the_file(tmp_path: Path) -> None:
     config = read(write(tmp_path / "m.gguf", llama__rope__freq_base=5e5))
     assert config.architecture == "LlamaForCausalLM"
-    assert (config.vocab_size, config.hidden_size, config.intermediate_size, config.num_layers) == (100, 32, 64, 2)
-    assert (config.num_heads, config.num_kv_heads, config.head_dim) == (4, 2, 8)
+    assert (config.vocab_size, config.hidden_size, config.num_layers) == (100, 32, 2)
+    (layer,) = set(config.layers)
+    attention = layer.mixer
+    assert (attention.num_heads, attention.num_kv_heads, attention.head_dim, layer.feed_forward.width) == (4, 2, 8, 64)
     assert config.context_len == 512
-    assert config.rope.rope_theta == 5e5
+    assert rope_of(config).rope_theta == 5e5
     assert config.tie_word_embeddings
     assert config.checkpoint_dtype == "float16"
     assert config.generation_config == {}
@@ -80,7 +83,7 @@ def test_a_head_of_its_own_is_told_by_its_tensor(tmp_path: Path) -> None:
 def test_a_sliding_window_makes_it_the_first_mistral(tmp_path: Path) -> None:
     config = read(write(tmp_path / "m.gguf", llama__attention__sliding_window=128))
     assert config.architecture == "MistralForCausalLM"
-    assert config.layer_windows == (128, 128)
+    assert config.windows() == (128,)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +104,7 @@ def test_positions_are_scaled_unless_the_file_says_that_they_are_not(
     tmp_path: Path, kind: str | None, factor: float | None, expected: tuple[str, float]
 ) -> None:
     scaling = {"llama__rope__scaling__type": kind, "llama__rope__scaling__factor": factor}
-    rope = read(write(tmp_path / "m.gguf", **scaling)).rope
+    rope = rope_of(read(write(tmp_path / "m.gguf", **scaling)))
     assert (rope.rope_type, rope.factor) == expected
 
 
@@ -126,7 +129,11 @@ def test_yarn_is_that_of_the_file(
     tmp_path: Path, entries: dict[str, float], expected: tuple[int, float | None, float, float]
 ) -> None:
     keys = {"type": "yarn", "factor": 4.0, **entries}
-    rope = read(write(tmp_path / "m.gguf", **{f"llama.rope.scaling.{key}": keys[key] for key in keys})).rope
+    rope = (
+        read(write(tmp_path / "m.gguf", **{f"llama.rope.scaling.{key}": keys[key] for key in keys}))
+        .layers[0]
+        .mixer.rope
+    )
     assert (rope.rope_type, rope.factor) == ("yarn", 4.0)
     assert (rope.original_max_position_embeddings, rope.attention_factor, rope.beta_fast, rope.beta_slow) == expected
 
@@ -137,7 +144,7 @@ FACTORS = {"rope_freqs.weight": np.full(4, 2.0, dtype=np.float32)}
 @pytest.mark.parametrize("scaling", [{}, {"type": "none", "factor": 4.0}, {"type": "linear", "factor": 0.0}])
 def test_factors_of_frequencies_stand_alone(tmp_path: Path, scaling: dict[str, Any]) -> None:
     entries = {f"llama.rope.scaling.{key}": value for key, value in scaling.items()}
-    assert read(write(tmp_path / "m.gguf", extra=FACTORS, **entries)).rope.frequency_factors == (2.0,) * 4
+    assert rope_of(read(write(tmp_path / "m.gguf", extra=FACTORS, **entries))).frequency_factors == (2.0,) * 4
 
 
 @pytest.mark.parametrize("scaling", [{"type": "yarn"}, {"type": "linear", "factor": 4.0}, {"factor": 4.0}])
@@ -217,7 +224,7 @@ def test_heads_must_fit_the_projections_that_make_them(tmp_path: Path, fits: boo
     changes: dict[str, Any] = {} if fits else {"llama__attention__key_length": 2**20}
     path = write(tmp_path / "m.gguf", extra=extra, **changes)
     if fits:
-        assert read(path).head_dim == 8
+        assert read(path).kv_layout().head_dim == 8
         path = write(tmp_path / "m.gguf", extra=extra, llama__attention__head_count_kv=4)
     with pytest.raises(ConfigError, match=r"times the width of a head, \d+, must fit blk\.0\.attn_(q|k)\.weight, \["):
         read(path)

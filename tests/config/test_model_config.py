@@ -12,8 +12,10 @@ from bough.config import model_config
 from bough.config.architectures import BACKBONES, ENCODER_MODULES, MODEL_MODULES, READERS, load_reader
 from bough.config.checkpoint import resolve_model_path
 from bough.config.model_config import ModelConfig
+from bough.config.rope import RopeParameters
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing
+from tests.tables import table
 
 LLAMA = {
     "architectures": ["LlamaForCausalLM"],
@@ -39,12 +41,20 @@ def config_of(directory: Path, values: dict[str, Any] | None = None, **options: 
     return ModelConfig.from_path(str(directory), **{"device": "cuda", **options})
 
 
+def rope_of(config: ModelConfig) -> RopeParameters:
+    """Rotation of all layers."""
+    (rope,) = {layer.mixer.rope for layer in config.layers}
+    assert rope is not None
+    return rope
+
+
 def test_reads_the_facts(tmp_path: Path) -> None:
     config = config_of(tmp_path)
     assert config.model_path == str(tmp_path)
     assert (config.vocab_size, config.hidden_size, config.num_layers) == (1000, 64, 4)
-    assert (config.num_heads, config.num_kv_heads, config.head_dim) == (8, 2, 8)
-    assert (config.context_len, config.sliding_window, config.eos_token_ids) == (4096, None, (2,))
+    (attention,) = config.attention_shapes()
+    assert (attention.num_heads, attention.num_kv_heads, attention.head_dim) == (8, 2, 8)
+    assert (config.context_len, config.windows(), config.eos_token_ids) == (4096, (None,), (2,))
     assert (config.dtype, config.rms_norm_eps, config.tie_word_embeddings) == ("bfloat16", 1e-5, False)
     assert config.generation_config == {}
 
@@ -76,10 +86,22 @@ def test_scaling_of_rope_adds_no_rows_to_the_table_of_an_encoder(tmp_path: Path,
         config_of(tmp_path, values, context_length=4097)
 
 
-@pytest.mark.parametrize("architecture", ["LlamaForCausalLM", "Qwen3ForCausalLM"])
-def test_biases_are_those_of_the_file(tmp_path: Path, architecture: str) -> None:
-    config = config_of(tmp_path, {"architectures": [architecture], "attention_bias": True, "mlp_bias": None})
-    assert (config.attention_bias, config.mlp_bias, config.hidden_act) == (True, False, "silu")
+@table(
+    "architecture, attention, mlp",
+    [
+        ("LlamaForCausalLM", (True, True), True),
+        ("MistralForCausalLM", (False, False), False),
+        ("Qwen2ForCausalLM", (True, False), False),
+        ("Qwen3ForCausalLM", (True, True), False),
+    ],
+)
+def test_biases_are_those_of_the_file_where_a_family_goes_by_it(
+    tmp_path: Path, architecture: str, attention: tuple[bool, bool], mlp: bool
+) -> None:
+    config = config_of(tmp_path, {"architectures": [architecture], "attention_bias": True, "mlp_bias": True})
+    (layer,) = set(config.layers)
+    assert (layer.mixer.qkv_bias, layer.mixer.output_bias) == attention
+    assert (layer.feed_forward.bias, layer.feed_forward.activation) == (mlp, "silu")
 
 
 # --- end of sequence ---
@@ -175,8 +197,12 @@ def test_dynamic_scaling_may_be_stretched_by_its_factor(tmp_path: Path) -> None:
 
 def test_both_spellings_of_rope_mean_the_same(tmp_path: Path) -> None:
     scaling = {"factor": 8.0, "low_freq_factor": 2.0, "high_freq_factor": 3.0, "original_max_position_embeddings": 512}
-    old = config_of(tmp_path, {"rope_theta": 5e5, "rope_scaling": {**scaling, "type": "llama3"}}).rope
-    new = config_of(tmp_path, {"rope_parameters": {**scaling, "rope_type": "llama3", "rope_theta": 5e5}}).rope
+    old = rope_of(config_of(tmp_path, {"rope_theta": 5e5, "rope_scaling": {**scaling, "type": "llama3"}}))
+    new = (
+        config_of(tmp_path, {"rope_parameters": {**scaling, "rope_type": "llama3", "rope_theta": 5e5}})
+        .layers[0]
+        .mixer.rope
+    )
     assert old == new
     assert (old.rope_theta, old.low_freq_factor) == (5e5, 2.0)
 
@@ -184,11 +210,19 @@ def test_both_spellings_of_rope_mean_the_same(tmp_path: Path) -> None:
 def test_overriding_the_scaling_keeps_the_base_in_the_other_spelling(tmp_path: Path) -> None:
     values = {"rope_parameters": {"rope_theta": 1_000_000, "rope_type": "default"}}
     scaling = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 4096}
-    rope = config_of(tmp_path, values, json_model_override_args={"rope_scaling": scaling}).rope
+    rope = rope_of(config_of(tmp_path, values, json_model_override_args={"rope_scaling": scaling}))
     assert (rope.rope_type, rope.rope_theta, rope.factor) == ("yarn", 1e6, 4.0)
-    rope = config_of(tmp_path, values, json_model_override_args={"rope_scaling": scaling, "rope_theta": 5e5}).rope
+    rope = (
+        config_of(tmp_path, values, json_model_override_args={"rope_scaling": scaling, "rope_theta": 5e5})
+        .layers[0]
+        .mixer.rope
+    )
     assert rope.rope_theta == 5e5
-    rope = config_of(tmp_path, values, json_model_override_args={"rope_scaling": {**scaling, "rope_theta": 2e5}}).rope
+    rope = (
+        config_of(tmp_path, values, json_model_override_args={"rope_scaling": {**scaling, "rope_theta": 2e5}})
+        .layers[0]
+        .mixer.rope
+    )
     assert rope.rope_theta == 2e5
 
 
@@ -213,7 +247,7 @@ def test_positions_that_are_left_out_are_those_of_the_family(tmp_path: Path, arc
 )
 def test_yarn_truncates_unless_told_otherwise(tmp_path: Path, truncate: dict[str, Any], expected: bool) -> None:
     scaling = {"type": "yarn", "factor": 2.0, "beta_fast": 0, **truncate}
-    rope = config_of(tmp_path, {"rope_scaling": scaling}).rope
+    rope = rope_of(config_of(tmp_path, {"rope_scaling": scaling}))
     assert (rope.truncate, rope.beta_fast) == (expected, 32.0)
 
 
@@ -244,13 +278,13 @@ WINDOWED = {"use_sliding_window": True, "sliding_window": 8}
 )
 def test_windows_of_layers(tmp_path: Path, architecture: str, values: dict[str, Any], windows: tuple[Any, ...]) -> None:
     config = config_of(tmp_path, {"architectures": [architecture], **values})
-    assert config.layer_windows == windows
-    assert config.sliding_window == next((window for window in windows if window), None)
+    assert tuple(layer.mixer.window for layer in config.layers) == windows
+    assert config.windows() == tuple(dict.fromkeys(windows))
 
 
 def test_qwen3_heads_are_128_wide_unless_said_otherwise(tmp_path: Path) -> None:
-    assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"]}).head_dim == 128
-    assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"], "head_dim": 40}).head_dim == 40
+    assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"]}).kv_layout().head_dim == 128
+    assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"], "head_dim": 40}).kv_layout().head_dim == 40
 
 
 # --- dtype ---

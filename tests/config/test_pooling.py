@@ -181,7 +181,7 @@ def test_the_longest_sequence_of_a_pipeline_may_be_its_tokenizers(tmp_path: Path
 
 
 def test_heads_of_encoders_share_the_states_out_whatever_the_file_says(tmp_path: Path) -> None:
-    assert read(tmp_path, {**BERT, "head_dim": 7}).head_dim == 8
+    assert read(tmp_path, {**BERT, "head_dim": 7}).kv_layout().head_dim == 8
     with pytest.raises(ConfigError, match="hidden_size must be a multiple of num_attention_heads 3"):
         read(tmp_path, {**BERT, "head_dim": 8, "num_attention_heads": 3})
 
@@ -265,7 +265,8 @@ def test_a_pipeline_that_reads_what_a_language_model_would_say_is_a_language_mod
 def test_null_in_what_only_encoders_have_is_the_default(architecture: str, first_position: int, tmp_path: Path) -> None:
     nulls = {"pad_token_id": None, "layer_norm_eps": None, "type_vocab_size": None}
     encoder = read(tmp_path, {**BERT, "architectures": [architecture], **nulls}).encoder
-    assert encoder == EncoderParameters(layer_norm_eps=1e-12, type_vocab_size=2, first_position=first_position)
+    defaults = {"layer_norm_eps": 1e-12, "type_vocab_size": 2}
+    assert encoder == EncoderParameters(num_positions=64, first_position=first_position, **defaults)
 
 
 @pytest.mark.parametrize("key", ["layer_norm_eps", "type_vocab_size"])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from bough.config.model_facts import KVLayout
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.attention.softmax_attention import attend, attend_explicitly
 from bough.layers.attention.torch_native import TorchNativeBackend
@@ -50,9 +51,7 @@ def make_rows(
     pool = KVPool(
         max_total_tokens=num_pages * page_size,
         page_size=page_size,
-        num_layers=1,
-        num_kv_heads=KV_HEADS,
-        head_dim=HEAD_DIM,
+        layout=KVLayout(1, KV_HEADS, HEAD_DIM),
         dtype=dtype,
         device=CPU,
     )

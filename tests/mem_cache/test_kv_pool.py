@@ -3,16 +3,17 @@ from __future__ import annotations
 import pytest
 import torch
 
+from bough.config.model_facts import KVLayout
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
+
+LAYOUT = KVLayout(num_layers=3, num_kv_heads=2, head_dim=4)
 
 
 def make_pool(max_total_tokens: int = 32, page_size: int = 8, dtype: torch.dtype = torch.float32) -> KVPool:
     return KVPool(
         max_total_tokens=max_total_tokens,
         page_size=page_size,
-        num_layers=3,
-        num_kv_heads=2,
-        head_dim=4,
+        layout=LAYOUT,
         dtype=dtype,
         device=torch.device("cpu"),
     )
@@ -21,7 +22,7 @@ def make_pool(max_total_tokens: int = 32, page_size: int = 8, dtype: torch.dtype
 def test_bytes_are_those_of_all_slots_with_the_reserved_page() -> None:
     for dtype in [torch.float32, torch.bfloat16]:
         pool = make_pool(dtype=dtype)
-        per_token = kv_bytes_per_token(num_layers=3, num_kv_heads=2, head_dim=4, dtype=dtype)
+        per_token = kv_bytes_per_token(LAYOUT, dtype)
         assert per_token == 2 * 3 * 2 * 4 * dtype.itemsize
         assert pool.num_slots == 40
         assert pool.num_bytes == 40 * per_token
@@ -66,7 +67,7 @@ def test_scales_of_layers_lie_where_kernels_expect_them() -> None:
 
 def test_whole_numbers_have_a_scale_for_each_head_of_a_token() -> None:
     pool = make_pool(dtype=torch.int8)
-    per_token = kv_bytes_per_token(num_layers=3, num_kv_heads=2, head_dim=4, dtype=torch.int8)
+    per_token = kv_bytes_per_token(LAYOUT, torch.int8)
     assert per_token == 2 * 3 * 2 * (4 + 4)
     assert pool.num_bytes == 40 * per_token
     layer = pool.kernel_layer(1)

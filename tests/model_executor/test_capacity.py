@@ -33,7 +33,9 @@ def fit(config: ModelConfig, device: str = "cpu", **changes: Any) -> int:
     available = changes.pop("available", 10 * GIB)
     weights = changes.pop("weights", 8 * GIB)
     options = {"page_size": 16, "max_running_requests": 10**6, "mem_fraction_static": None, "max_total_tokens": None}
-    budget = MemoryBudget(available=available, weights=weights, forward=2 * GIB, per_token=1024)
+    budget = MemoryBudget(
+        available=available, weights=weights, forward=2 * GIB, per_request=changes.pop("per_request", 0), per_token=1024
+    )
     return fit_pool(config, device, budget, **{**options, **changes})
 
 
@@ -43,6 +45,10 @@ def test_cpu_takes_two_fifths_of_what_is_left(config: ModelConfig) -> None:
 
 def test_cuda_takes_nine_tenths(config: ModelConfig) -> None:
     assert fit(config, "cuda") == int(8 * GIB * 0.9) // 1024 // 16 * 16
+
+
+def test_what_each_request_takes_beside_its_tokens_is_left_out(config: ModelConfig) -> None:
+    assert fit(config, "cuda", max_running_requests=4096, per_request=2**20) == int(4 * GIB * 0.9) // 1024 // 16 * 16
 
 
 def test_small_model_on_a_cpu_stays_small(config: ModelConfig) -> None:
@@ -79,20 +85,20 @@ def test_too_little_memory_is_refused_with_the_numbers(config: ModelConfig) -> N
 
 
 @table(
-    "device, threads, dtype, parameters, expected",
+    "device, threads, dtype, flops, expected",
     [
-        ("cpu", 2, "bfloat16", 500_000_000, 60),
-        ("cpu", 2, "float32", 500_000_000, 15),
-        ("cpu", 2, "bfloat16", 8_000_000_000, 8),
-        ("cpu", 64, "bfloat16", 8_000_000_000, 120),
-        ("cpu", 2, "float32", 100_000, 256),
-        ("cuda", 2, "bfloat16", 8_000_000_000, 256),
+        ("cpu", 2, "bfloat16", 2 * 500_000_000, 60),
+        ("cpu", 2, "float32", 2 * 500_000_000, 15),
+        ("cpu", 2, "bfloat16", 2 * 8_000_000_000, 8),
+        ("cpu", 64, "bfloat16", 2 * 8_000_000_000, 120),
+        ("cpu", 2, "float32", 2 * 100_000, 256),
+        ("cuda", 2, "bfloat16", 2 * 8_000_000_000, 256),
     ],
 )
 def test_default_number_of_requests_follows_the_machine(
-    device: str, threads: int, dtype: str, parameters: int, expected: int
+    device: str, threads: int, dtype: str, flops: int, expected: int
 ) -> None:
-    assert default_max_running_requests(device, threads, dtype, parameters) == expected
+    assert default_max_running_requests(device, threads, dtype, flops) == expected
 
 
 def test_tiny_model_leaves_cores_to_the_rest_of_the_server(tmp_path: Path) -> None:
@@ -110,7 +116,8 @@ def test_requests_are_bounded_by_the_pool() -> None:
 
 
 def test_scratch_memory_of_decode_rows_is_for_all_that_can_run_and_for_many_that_share(config: ModelConfig) -> None:
-    long = replace(config, num_heads=32, head_dim=128, context_len=2**17)
+    mixer = replace(config.layers[0].mixer, num_heads=32, head_dim=128)
+    long = replace(config, layers=(replace(config.layers[0], mixer=mixer),), context_len=2**17)
     unshared = 10**6 // 256 + 256
     assert decode_pieces_room(long, 10**6, 256) == 2**27 // (4 * 32 * 129) > unshared
     assert decode_pieces_room(long, 10**7, 256) == 10**7 // 256 + 256

@@ -142,15 +142,15 @@ def test_without_native_kernels_it_is_refused(tmp_path: Path, monkeypatch: pytes
 
 
 @needs_native
-def test_capacity_counts_parameters_not_bytes_and_hidden_states_as_they_are(
+def test_capacity_counts_operations_not_bytes_and_hidden_states_as_they_are(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     counted: list[int] = []
     reserved: list[int] = []
 
-    def requests(device: str, threads: int, dtype: str, num_parameters: int) -> int:
-        counted.append(num_parameters)
-        return default_max_running_requests(device, threads, dtype, num_parameters)
+    def requests(device: str, threads: int, dtype: str, flops_per_token: int) -> int:
+        counted.append(flops_per_token)
+        return default_max_running_requests(device, threads, dtype, flops_per_token)
 
     def pool(config: ModelConfig, device: str, budget: MemoryBudget, **options: Any) -> int:
         reserved.append(budget.forward)
@@ -161,6 +161,6 @@ def test_capacity_counts_parameters_not_bytes_and_hidden_states_as_they_are(
     checkpoint = save_checkpoint(tmp_path, "Qwen2", tie_word_embeddings=True, **WIDER)
     for kind in ("none", "int8", "int4"):
         make_runner(checkpoint.path, dtype="bfloat16", quantization=kind, max_prefill_tokens=512)
-    assert counted == [sum(each.numel() for each in checkpoint.reference.parameters())] * 3
+    assert counted == [2 * sum(each.numel() for each in checkpoint.reference.parameters() if each.ndim == 2)] * 3
     # float32 in place of bfloat16
     assert [each - reserved[0] for each in reserved] == [0, *[2 * 512 * WIDER["hidden_size"]] * 2]

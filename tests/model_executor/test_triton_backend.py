@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from bough.config.model_facts import KVLayout
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.mem_cache.kv_pool import KVPool
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
@@ -59,9 +60,7 @@ def test_prompts_in_chunks_and_decode_rows_match_transformers(checkpoint: Checkp
 
 
 def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups() -> None:
-    pool = KVPool(
-        max_total_tokens=512, page_size=16, num_layers=1, num_kv_heads=1, head_dim=64, dtype=torch.float32, device=CPU
-    )
+    pool = KVPool(max_total_tokens=512, page_size=16, layout=KVLayout(1, 1, 64), dtype=torch.float32, device=CPU)
     torch.manual_seed(0)
     for buffer in (pool.get_key_buffer(0), pool.get_value_buffer(0)):
         buffer.normal_()

@@ -90,11 +90,11 @@ def test_a_model_of_another_package_may_bring_a_reader_for_its_configuration(tmp
     content = {key: value for key, value in json.loads((path / "config.json").read_text()).items() if key not in silent}
     (path / "config.json").write_text(json.dumps(content))
     config = ModelConfig.from_path(str(path))
-    assert (config.context_len, config.head_dim) == (8192, 128)
+    assert (config.context_len, config.kv_layout().head_dim) == (8192, 128)
     with pytest.raises(ConfigError, match=r"config\.json: tree_layout must be rows, got 'circle'"):
         ModelConfig.from_path(str(path), json_model_override_args={"tree_layout": "circle"})
     plain = ModelConfig.from_path(str(path), json_model_override_args={"architectures": ["GardenForCausalLM"]})
-    assert (plain.context_len, plain.head_dim) == (2048, plain.hidden_size // plain.num_heads)
+    assert (plain.context_len, plain.kv_layout().head_dim) == (2048, plain.hidden_size // plain.num_query_heads())
     assert "bough_example.models" not in sys.modules
 
 

@@ -129,8 +129,8 @@ def test_files_that_are_cut_short_change_nothing(live: Live) -> None:
     [
         ("num_hidden_layers", 2, "its num_layers is 2, and this server's is 3"),
         ("rms_norm_eps", 0.5, "its rms_norm_eps is 0.5"),
-        ("rope_theta", 5.0, "its rope is "),
-        ("rope_parameters", {"rope_type": "default", "rope_theta": 5.0}, "its rope is "),
+        ("rope_theta", 5.0, "mixer.rope.rope_theta is 5.0"),
+        ("rope_parameters", {"rope_type": "default", "rope_theta": 5.0}, "mixer.rope.rope_theta is 5.0"),
         ("max_position_embeddings", 100, "its longest context is 100, and this server's is 512 or more"),
         ("architectures", ["Qwen3ForCausalLM"], "its architecture is Qwen3ForCausalLM"),
     ],

@@ -173,7 +173,7 @@ def _read_quantization(values: CheckedValues, directory: Path, *, is_encoder: bo
 def _context_len(wanted: int | None, facts: ModelFacts, source: Path) -> int:
     if wanted is None:
         return facts.derived_context_len
-    limit = int(facts.derived_context_len * facts.rope.stretch)
+    limit = facts.longest_context_len
     if wanted > limit:
         raise ConfigError(
             f"--context-length {wanted} exceeds the {limit} positions that the model was made for; lower it, or "

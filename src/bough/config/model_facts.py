@@ -1,4 +1,4 @@
-"""What a family's reader finds out about a model. No torch here."""
+"""Facts about a model, layer by layer, as a family's reader finds them in a config.json. No torch here."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ from bough.config.rope import RopeParameters
 
 @dataclass(frozen=True, slots=True)
 class EncoderParameters:
-    """What only encoders have."""
+    """Facts that only encoders have."""
 
     layer_norm_eps: float
     type_vocab_size: int
     """Kinds of texts that tokens tell apart: two where a model reads pairs."""
+    num_positions: int
+    """Rows of the table of positions."""
     first_position: int
     """Row of the table of positions that a sequence's first token has."""
 
@@ -24,27 +26,75 @@ class EncoderParameters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFacts:
-    """A model as its config.json describes it, whatever it is served for."""
+class AttentionFacts:
+    """Attention over keys and values that are kept for every token."""
 
-    vocab_size: int
-    hidden_size: int
-    intermediate_size: int
-    num_layers: int
     num_heads: int
     num_kv_heads: int
     head_dim: int
-    hidden_act: str
-    """What the feed-forward network's activation is called."""
-    attention_bias: bool
-    """Whether there are biases in attention, of families that go by the file: some have them, or none, anyway."""
-    mlp_bias: bool
-    """The same in feed-forward networks."""
+    rope: RopeParameters | None
+    """Rotation of queries and keys; ``None``: they are not rotated."""
+    window: int | None = None
+    """Positions that a token sees, itself included; ``None``: all."""
+    qkv_bias: bool = False
+    """Biases on queries, keys and values."""
+    output_bias: bool = False
+
+    @property
+    def q_size(self) -> int:
+        """Width of all queries of a token."""
+        return self.num_heads * self.head_dim
+
+    @property
+    def kv_size(self) -> int:
+        """Width of all keys of a token, and of all values."""
+        return self.num_kv_heads * self.head_dim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DenseFacts:
+    """Feed-forward network that computes every token with the same weights."""
+
+    width: int
+    activation: str
+    """Name of the activation, as files have it."""
+    bias: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerFacts:
+    """One block: the part that mixes tokens, and the part that computes each of them alone."""
+
+    mixer: AttentionFacts
+    feed_forward: DenseFacts
+
+    def matrix_rows(self) -> int:
+        """Outputs, or inputs, of all matrices that have the hidden size on their other side."""
+        return 2 * (self.mixer.q_size + self.mixer.kv_size) + 3 * self.feed_forward.width
+
+    def widest_activation(self) -> int:
+        """Upper bound of the numbers that computing a token takes beside the residual stream."""
+        return 3 * max(self.mixer.q_size + 2 * self.mixer.kv_size, self.feed_forward.width)
+
+
+@dataclass(frozen=True, slots=True)
+class KVLayout:
+    """Keys and values of one token in the KV cache."""
+
+    num_layers: int
+    num_kv_heads: int
+    head_dim: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFacts:
+    """A model as its config.json describes it, independent of how it is served."""
+
+    vocab_size: int
+    hidden_size: int
+    layers: tuple[LayerFacts, ...]
     rms_norm_eps: float
     tie_word_embeddings: bool
-    rope: RopeParameters
-    layer_windows: tuple[int | None, ...]
-    """Per layer, how many positions a token sees, itself included; ``None``: all."""
     derived_context_len: int
     """Longest sequence that the model was made for, in tokens."""
     encoder: EncoderParameters | None = None
@@ -52,11 +102,50 @@ class ModelFacts:
 
     @property
     def is_encoder(self) -> bool:
-        """Whether every token sees every other: nothing is kept from one step for the next."""
+        """True if every token sees every other: nothing is kept from one step for the next."""
         return self.encoder is not None
 
     @property
-    def sliding_window(self) -> int | None:
-        """The sliding window of the layers that have one, in tokens; ``None`` if no layer has."""
-        windows = [window for window in self.layer_windows if window is not None]
-        return max(windows) if windows else None
+    def num_layers(self) -> int:
+        """Number of blocks."""
+        return len(self.layers)
+
+    @property
+    def longest_context_len(self) -> int:
+        """Longest sequence that may be asked for, in tokens: rotation can be stretched to it."""
+        ropes = [shape.rope for shape in self.attention_shapes() if shape.rope is not None]
+        return int(self.derived_context_len * min((rope.stretch for rope in ropes), default=1.0))
+
+    def attention_shapes(self) -> tuple[AttentionFacts, ...]:
+        """Return the different kinds of attention, by the first layer of each."""
+        return tuple(dict.fromkeys(layer.mixer for layer in self.layers))
+
+    def windows(self) -> tuple[int | None, ...]:
+        """Return the different sliding windows in tokens, by the first layer of each; ``None``: no window."""
+        return tuple(dict.fromkeys(shape.window for shape in self.attention_shapes()))
+
+    def kv_layout(self) -> KVLayout:
+        """Return what the KV cache keeps for each token."""
+        ((num_kv_heads, head_dim),) = {(shape.num_kv_heads, shape.head_dim) for shape in self.attention_shapes()}
+        return KVLayout(self.num_layers, num_kv_heads, head_dim)
+
+    def num_query_heads(self) -> int:
+        """Return the most query heads that a layer has."""
+        return max(shape.num_heads for shape in self.attention_shapes())
+
+    def block_parameters(self) -> int:
+        """Return the number of weights in the matrices of all blocks."""
+        return self.hidden_size * sum(layer.matrix_rows() for layer in self.layers)
+
+    def flops_per_token(self) -> int:
+        """Return the floating-point operations of a decoded token's matrix products, its logits included."""
+        return 2 * (self.block_parameters() + self.vocab_size * self.hidden_size)
+
+    def largest_matrix(self) -> int:
+        """Return the number of weights in the largest tensor of a checkpoint."""
+        widths = (max(layer.mixer.q_size, layer.feed_forward.width) for layer in set(self.layers))
+        return max(self.vocab_size, *widths) * self.hidden_size
+
+    def widest_activation(self) -> int:
+        """Return an upper bound of the numbers that a token's activations take at the widest moment of a block."""
+        return 4 * self.hidden_size + max(layer.widest_activation() for layer in set(self.layers))

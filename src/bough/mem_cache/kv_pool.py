@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypedDict
 
 import torch
 
+from bough.config.model_facts import KVLayout
 from bough.kernels.host_memory import huge_pages
 from bough.kernels.structures import DType, KVLayer
 
@@ -15,15 +15,6 @@ _KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16, torch.in
 _SCALE_DTYPE = torch.float32
 
 FLOAT8_DTYPES = (torch.float8_e4m3fn, torch.float8_e5m2)
-
-
-class KVShape(TypedDict):
-    """Properties that decide how much memory a token's keys and values take."""
-
-    num_layers: int
-    num_kv_heads: int
-    head_dim: int
-    dtype: torch.dtype
 
 
 class KVPool:
@@ -46,9 +37,7 @@ class KVPool:
         *,
         max_total_tokens: int,
         page_size: int,
-        num_layers: int,
-        num_kv_heads: int,
-        head_dim: int,
+        layout: KVLayout,
         dtype: torch.dtype,
         device: torch.device,
     ) -> None:
@@ -57,13 +46,13 @@ class KVPool:
         self.max_total_tokens = max_total_tokens
         self.page_size = page_size
         self.num_slots = max_total_tokens + page_size
-        self.num_layers = num_layers
-        self.num_kv_heads = num_kv_heads
-        self.head_dim = head_dim
+        self.num_layers = num_layers = layout.num_layers
+        self.num_kv_heads = num_kv_heads = layout.num_kv_heads
+        self.head_dim = layout.head_dim
         self.dtype = dtype
         self.device = device
         # [layers, 2 (K and V), slots, kv_heads, head_dim]
-        self._buffer = _zeros((num_layers, 2, self.num_slots, num_kv_heads, head_dim), dtype, device)
+        self._buffer = _zeros((num_layers, 2, self.num_slots, num_kv_heads, layout.head_dim), dtype, device)
         self._keys = [self._buffer[layer, 0] for layer in range(num_layers)]
         self._values = [self._buffer[layer, 1] for layer in range(num_layers)]
         # [layers, 2, slots, kv_heads]
@@ -159,7 +148,7 @@ def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> 
     return huge_pages(math.prod(shape) * dtype.itemsize).view(dtype).view(shape)
 
 
-def kv_bytes_per_token(*, num_layers: int, num_kv_heads: int, head_dim: int, dtype: torch.dtype) -> int:
+def kv_bytes_per_token(layout: KVLayout, dtype: torch.dtype) -> int:
     """Memory of one token's keys and values, all layers together, in bytes."""
     scale_bytes = _SCALE_DTYPE.itemsize if dtype == torch.int8 else 0
-    return 2 * num_layers * num_kv_heads * (head_dim * dtype.itemsize + scale_bytes)
+    return 2 * layout.num_layers * layout.num_kv_heads * (layout.head_dim * dtype.itemsize + scale_bytes)

@@ -153,17 +153,22 @@ def attention_backend(
         deterministic: whether a query's result must have the same bits in a prompt and in a decode step: Triton's only.
     """
     if name == "torch_native":
-        return TorchNativeBackend(kv_pool, config.layer_windows)
-    dtype = torch_dtype(config)
+        return TorchNativeBackend(kv_pool, config.windows())
+    dtype, windows, num_heads = torch_dtype(config), config.windows(), config.num_query_heads()
     if name == "flashinfer":
         from bough.layers.attention.flashinfer import FlashInferBackend
 
-        return FlashInferBackend(kv_pool, config.layer_windows, config.num_heads, dtype=dtype)
+        return FlashInferBackend(kv_pool, windows, num_heads, dtype=dtype)
     from bough.layers.attention.triton import TritonBackend
 
     max_pieces = decode_pieces_room(config, kv_pool.max_total_tokens, max_running_requests)
     return TritonBackend(
-        kv_pool, config.layer_windows, config.num_heads, max_pieces=max_pieces, dtype=dtype, one_kernel=deterministic
+        kv_pool,
+        config.windows(),
+        config.num_query_heads(),
+        max_pieces=max_pieces,
+        dtype=dtype,
+        one_kernel=deterministic,
     )
 
 
@@ -178,14 +183,14 @@ def why_not_flashinfer(device: torch.device, config: ModelConfig) -> str | None:
         return f"the package flashinfer-python cannot be imported ({error})"
     if config.dtype == "float32":
         return "it computes in float16 and bfloat16 only"
-    if config.head_dim not in _FLASHINFER_HEADS:
-        return f"heads of {config.head_dim} numbers are none of its {', '.join(map(str, _FLASHINFER_HEADS))}"
+    if (head_dim := config.kv_layout().head_dim) not in _FLASHINFER_HEADS:
+        return f"heads of {head_dim} numbers are none of its {', '.join(map(str, _FLASHINFER_HEADS))}"
     return None
 
 
 def why_not_triton_attention(device: torch.device, config: ModelConfig) -> str | None:
     """Why Triton cannot compute the model's attention on ``device``; ``None`` if it can."""
     problem = why_not_triton(device)
-    if problem is None and config.head_dim > _WIDEST_HEAD:
-        return f"heads of {config.head_dim} numbers are wider than its kernels' {_WIDEST_HEAD}"
+    if problem is None and (head_dim := config.kv_layout().head_dim) > _WIDEST_HEAD:
+        return f"heads of {head_dim} numbers are wider than its kernels' {_WIDEST_HEAD}"
     return problem

@@ -55,7 +55,9 @@ class MemoryBudget:
     weights: int
     """Taken by the weights already."""
     forward: int
-    """To be kept for computing: the largest step, the request table, recorded steps and scratch memory."""
+    """To be kept for computing, however many requests run: the largest step, recorded steps and scratch memory."""
+    per_request: int
+    """Memory of one running request beside its tokens: its row of the request table."""
     per_token: int
     """KV of one token."""
 
@@ -66,21 +68,18 @@ def default_threads(config: ModelConfig, cores: int) -> int:
     There the threads meet every few microseconds. A second one gains a sixth of a step of 0.5 ms while both have a core
     to themselves, and makes it several times longer when the server's other processes want one of the cores.
     """
-    attention = config.head_dim * (2 * config.num_heads + 2 * config.num_kv_heads)
-    block_parameters = config.num_layers * config.hidden_size * (attention + 3 * config.intermediate_size)
-    return 1 if block_parameters < _ONE_THREAD_PARAMETERS else cores
+    return 1 if config.block_parameters() < _ONE_THREAD_PARAMETERS else cores
 
 
-def default_max_running_requests(device: str, threads: int, dtype: str, num_parameters: int) -> int:
-    """How many requests run at a time unless the user says.
+def default_max_running_requests(device: str, threads: int, dtype: str, flops_per_token: int) -> int:
+    """Number of requests that run at a time unless the user says.
 
-    On a CPU as many as one decode step computes within 150 ms (two floating-point operations per parameter and
-    request), between 8 and 256; elsewhere 256.
+    On a CPU as many as one decode step computes within 150 ms, between 8 and 256; elsewhere 256.
     """
     if device != "cpu":
         return MAX_RUNNING_REQUESTS
     flops = _CPU_STEP_SECONDS * threads * _CPU_FLOPS_PER_THREAD[dtype]
-    fitting = int(flops / (2 * max(num_parameters, 1)))
+    fitting = int(flops / flops_per_token)
     return min(max(fitting, MIN_RUNNING_REQUESTS), MAX_RUNNING_REQUESTS)
 
 
@@ -102,7 +101,8 @@ def fit_pool(
     Raises:
         StartupError: if too little is left, with the numbers.
     """
-    left = budget.available - budget.forward
+    computing = budget.forward + max_running_requests * budget.per_request
+    left = budget.available - computing
     fraction = mem_fraction_static if mem_fraction_static is not None else _FRACTION[device]
     allowed = int(left * fraction)
     if max_total_tokens is not None:
@@ -113,7 +113,7 @@ def fit_pool(
             raise StartupError(
                 f"--max-total-tokens {max_total_tokens} needs {gib(tokens * budget.per_token)}, but only "
                 f"{gib(max(allowed, 0))} can be used: {gib(budget.available)} are available next to weights of "
-                f"{gib(budget.weights)}, and computing takes {gib(budget.forward)}; lower it or free memory"
+                f"{gib(budget.weights)}, and computing takes {gib(computing)}; lower it or free memory"
             )
     else:
         if mem_fraction_static is None:
@@ -134,7 +134,7 @@ def fit_pool(
     if tokens < wanted:
         raise StartupError(
             f"not enough memory for the KV cache: {gib(budget.available)} are available next to weights of "
-            f"{gib(budget.weights)}, computing takes {gib(budget.forward)}, and a share of {fraction:g} of the rest "
+            f"{gib(budget.weights)}, computing takes {gib(computing)}, and a share of {fraction:g} of the rest "
             f"holds {max(tokens, 0)} tokens of {budget.per_token} bytes where at least {wanted} are needed; free "
             f"memory, raise --mem-fraction-static, or lower --max-prefill-tokens, --max-running-requests or "
             f"--context-length"
@@ -184,7 +184,7 @@ def decode_scratch_bytes(config: ModelConfig, pool_tokens: int, max_running_requ
 
 
 def _bytes_per_piece(config: ModelConfig) -> int:
-    return 4 * config.num_heads * (config.head_dim + 1)
+    return 4 * max(shape.num_heads * (shape.head_dim + 1) for shape in config.attention_shapes())
 
 
 def decode_graph_bytes(config: ModelConfig, max_rows: int, num_sizes: int) -> int:
@@ -203,11 +203,7 @@ def prompt_graph_bytes(config: ModelConfig, sizes: Sequence[int]) -> int:
 
 def forward_bytes(config: ModelConfig, itemsize: int, tokens: int, logit_rows: int) -> int:
     """Upper bound of what a step's activations take, in bytes: the widest moment of a block, and the logits."""
-    q_size, kv_size = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
-    attention = 3 * (q_size + 2 * kv_size)
-    feed_forward = 3 * config.intermediate_size
-    per_token = 4 * config.hidden_size + max(attention, feed_forward)
-    return tokens * per_token * itemsize + 3 * logit_rows * config.vocab_size * 4
+    return tokens * config.widest_activation() * itemsize + 3 * logit_rows * config.vocab_size * 4
 
 
 def _round_up(value: int, multiple: int) -> int:

@@ -47,9 +47,12 @@ def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_
     )
     shapes = [
         AttentionShape(
-            num_heads=config.num_heads, num_kv_heads=config.num_kv_heads, head_dim=config.head_dim, window=window or 0
+            num_heads=shape.num_heads,
+            num_kv_heads=shape.num_kv_heads,
+            head_dim=shape.head_dim,
+            window=shape.window or 0,
         )
-        for window in set(config.layer_windows)
+        for shape in config.attention_shapes()
     ]
     return scratch_bytes(limits, shapes, num_threads) + NativeSampler.scratch_bytes(config.vocab_size, num_threads)
 

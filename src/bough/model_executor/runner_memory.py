@@ -18,7 +18,7 @@ from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.sampler import Sampler
-from bough.mem_cache.kv_pool import KVPool, KVShape, kv_bytes_per_token
+from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.attention_choice import attention_backend, why_not_recorded
 from bough.model_executor.capacity import (
     DEFAULT_MAX_GRAPH_ROWS,
@@ -103,12 +103,7 @@ class MemoryPlanner:
         self._threads, self._attention = choice.threads, choice.attention
         self._timings = timings
         self._step_tokens, self._deterministic = max_step_tokens(args, config), args.enable_deterministic_inference
-        self._kv_shape = KVShape(
-            num_layers=config.num_layers,
-            num_kv_heads=config.num_kv_heads,
-            head_dim=config.head_dim,
-            dtype=choice.kv_dtype,
-        )
+        self._kv_layout, self._kv_dtype = config.kv_layout(), choice.kv_dtype
         self._page_size = args.page_size or _DEFAULT_PAGE_SIZE
         self._records = why_not_recorded(args, choice.attention, device, config) is None
         self.weight_bytes = sum(parameter.nbytes for parameter in loaded.model.parameters())
@@ -116,10 +111,7 @@ class MemoryPlanner:
         weights = loaded.model.checkpoint_weights
         self.num_parameters = sum(weights[name].shape.numel() for name in loaded.model.required_names)
         self._default_requests = default_max_running_requests(
-            device.type,
-            torch.get_num_threads(),
-            config.dtype,
-            self.num_parameters,
+            device.type, torch.get_num_threads(), config.dtype, config.flops_per_token()
         )
         self.wanted_requests = args.max_running_requests or self._default_requests
 
@@ -163,9 +155,7 @@ class MemoryPlanner:
                     param="max_total_tokens",
                 )
             logger.info("the KV cache becomes smaller: %s more than foreseen are needed beside it", shown)
-            tokens = fewer_tokens(
-                tokens, missing + missing // _MARGIN, kv_bytes_per_token(**self._kv_shape), self._page_size
-            )
+            tokens = fewer_tokens(tokens, missing + missing // _MARGIN, self._kv_token_bytes(), self._page_size)
         raise StartupError(
             f"{shown} are missing for the largest steps beside the KV cache, however small that was made; free memory, "
             f"lower --mem-fraction-static, --cuda-graph-max-bs or --cuda-graph-max-bs-prefill"
@@ -212,8 +202,8 @@ class MemoryPlanner:
             StartupError: if memory does not suffice, with the numbers.
         """
         config, requests = self._config, self.wanted_requests
-        available, per_token = available_memory(self._device)[0], kv_bytes_per_token(**self._kv_shape)
-        reserved = step_bytes + 4 * requests * config.context_len
+        available, per_token = available_memory(self._device)[0], self._kv_token_bytes()
+        reserved = step_bytes
         if self._records:
             graph_rows = self._max_graph_rows(requests)
             reserved += decode_graph_bytes(config, graph_rows, len(batch_sizes(graph_rows)))
@@ -221,14 +211,20 @@ class MemoryPlanner:
         if self._attention == "flashinfer":
             from bough.layers.attention.flashinfer import FlashInferBackend
 
-            reserved += FlashInferBackend.num_bytes(config.layer_windows)
+            reserved += FlashInferBackend.num_bytes(config.windows())
         elif self._attention == "triton" and self._device.type == "cuda" and not self._deterministic:
             # Else the kernel of prompts, which needs none, serves decode rows.
             reserved += decode_scratch_bytes(config, available // max(per_token, 1), requests)
         return fit_pool(
             config,
             self._device.type,
-            MemoryBudget(available=available, weights=self.weight_bytes, forward=reserved, per_token=per_token),
+            MemoryBudget(
+                available=available,
+                weights=self.weight_bytes,
+                forward=reserved,
+                per_request=4 * config.context_len,
+                per_token=per_token,
+            ),
             page_size=self._page_size,
             max_running_requests=requests,
             mem_fraction_static=self._args.mem_fraction_static,
@@ -238,6 +234,9 @@ class MemoryPlanner:
     def missing_bytes(self, step_bytes: int) -> int:
         """By how much less than that a CUDA device has left, now that all else has its memory; at least 0."""
         return max(step_bytes - self._free_bytes(), 0) if self._device.type == "cuda" else 0
+
+    def _kv_token_bytes(self) -> int:
+        return kv_bytes_per_token(self._kv_layout, self._kv_dtype)
 
     def _free_bytes(self) -> int:
         return available_memory(self._device)[0] if self._device.type == "cuda" else 0
@@ -300,7 +299,11 @@ class MemoryPlanner:
 
     def _kv_pool(self, max_total_tokens: int) -> KVPool:
         return KVPool(
-            max_total_tokens=max_total_tokens, page_size=self._page_size, device=self._device, **self._kv_shape
+            max_total_tokens=max_total_tokens,
+            page_size=self._page_size,
+            layout=self._kv_layout,
+            dtype=self._kv_dtype,
+            device=self._device,
         )
 
     def init_attention_backend(self, kv_pool: KVPool, max_running_requests: int) -> AttentionBackend:

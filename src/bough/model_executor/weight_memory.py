@@ -39,8 +39,7 @@ def weight_bytes(config: ModelConfig, method: MethodChoice = TORCH) -> int:
 
 def largest_weight_bytes(config: ModelConfig) -> int:
     """What the largest tensor of a model's checkpoint takes, in the model's type."""
-    widest = max(config.vocab_size, config.intermediate_size, config.num_heads * config.head_dim)
-    return widest * config.hidden_size * torch_dtype(config).itemsize
+    return config.largest_matrix() * torch_dtype(config).itemsize
 
 
 def check_weights_fit(

@@ -120,10 +120,11 @@ class GGUFSource(WeightSource):
             return None
         if len(info.shape) > 2:
             raise StartupError(f"tensor {info.name} is neither matrix nor vector but {list(info.shape)}")
-        num_heads = self._config.num_heads if is_query else self._config.num_kv_heads
+        facts = self._config.attention_shapes()[0]  # no model of this kind has others
+        num_heads = facts.num_heads if is_query else facts.num_kv_heads
         rows = info.shape[0] if len(info.shape) == 2 else info.shape[-1]
-        if rows != num_heads * self._config.head_dim:
-            raise StartupError(f"tensor {info.name} has {rows} rows in place of {num_heads * self._config.head_dim}")
+        if rows != num_heads * facts.head_dim:
+            raise StartupError(f"tensor {info.name} has {rows} rows in place of {num_heads * facts.head_dim}")
         return torch.arange(rows).view(num_heads, -1, 2).transpose(1, 2).reshape(-1)
 
 

@@ -35,7 +35,7 @@ class BertEmbeddings(nn.Module):
         dtype, size = torch_dtype(config), config.hidden_size
         self.num_types = encoder_parameters(config).type_vocab_size
         self.word_embeddings = VocabEmbedding(config.vocab_size, size, dtype)
-        self.position_embeddings = VocabEmbedding(config.rope.max_position_embeddings, size, dtype)
+        self.position_embeddings = VocabEmbedding(encoder_parameters(config).num_positions, size, dtype)
         self.token_type_embeddings = VocabEmbedding(self.num_types, size, dtype)
         self.LayerNorm = layer_norm(config)
 
@@ -51,10 +51,10 @@ class BertEmbeddings(nn.Module):
 class BertSelfAttention(nn.Module):
     """Attention of every token to every token of its sequence."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int) -> None:
         super().__init__()
         size = config.hidden_size
-        self.num_heads = config.num_heads
+        self.num_heads = config.layers[layer_id].mixer.num_heads
         self.qkv = MergedLinear(size, {"query": size, "key": size, "value": size}, bias=True, dtype=torch_dtype(config))
 
     def forward(self, x: torch.Tensor, groups: tuple[LengthGroup, ...]) -> torch.Tensor:
@@ -80,9 +80,9 @@ class BertOutput(nn.Module):
 class BertAttention(nn.Module):
     """Attention with its output; the names are the checkpoint's."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int) -> None:
         super().__init__()
-        self.self = BertSelfAttention(config)
+        self.self = BertSelfAttention(config, layer_id)
         self.output = BertOutput(config, config.hidden_size)
 
     def forward(self, x: torch.Tensor, groups: tuple[LengthGroup, ...]) -> torch.Tensor:
@@ -94,12 +94,11 @@ class BertAttention(nn.Module):
 class BertIntermediate(nn.Module):
     """The wide half of the feed-forward network."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int) -> None:
         super().__init__()
-        self.linear = Linear(
-            "dense", config.hidden_size, config.intermediate_size, bias=True, dtype=torch_dtype(config)
-        )
-        self.activation = activation(config.hidden_act)
+        facts = config.layers[layer_id].feed_forward
+        self.linear = Linear("dense", config.hidden_size, facts.width, bias=True, dtype=torch_dtype(config))
+        self.activation = activation(facts.activation)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, hidden_size]`` to ``[num_tokens, intermediate_size]``."""
@@ -109,11 +108,11 @@ class BertIntermediate(nn.Module):
 class BertLayer(nn.Module):
     """One transformer block, normalising after attention and after the feed-forward network."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int) -> None:
         super().__init__()
-        self.attention = BertAttention(config)
-        self.intermediate = BertIntermediate(config)
-        self.output = BertOutput(config, config.intermediate_size)
+        self.attention = BertAttention(config, layer_id)
+        self.intermediate = BertIntermediate(config, layer_id)
+        self.output = BertOutput(config, config.layers[layer_id].feed_forward.width)
 
     def forward(self, x: torch.Tensor, groups: tuple[LengthGroup, ...]) -> torch.Tensor:
         """``[num_tokens, hidden_size]`` to the same shape."""
@@ -127,7 +126,7 @@ class BertEncoder(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.layer = nn.ModuleList(BertLayer(config) for _ in range(config.num_layers))
+        self.layer = nn.ModuleList(BertLayer(config, layer_id) for layer_id in range(config.num_layers))
 
     def forward(self, x: torch.Tensor, groups: tuple[LengthGroup, ...]) -> torch.Tensor:
         """``[num_tokens, hidden_size]`` to the same shape."""

@@ -5,10 +5,12 @@ The reader of the models in ``llama.py`` is in ``llama_config.py``, and so on.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from bough.config.checked_values import CheckedValues
-from bough.config.model_facts import ModelFacts
+from bough.config.model_facts import AttentionFacts, DenseFacts, LayerFacts, ModelFacts
 from bough.config.pooling import PoolingMethod
 from bough.config.rope import RopeParameters, read_rope
 
@@ -49,41 +51,59 @@ class FamilyReader:
             ConfigError: naming the entry that is wrong, or cannot be served.
         """
         values = self.values
-        hidden_act = values.choice("hidden_act", self.activations, self.activations[0])
         self.check_direction()
-        vocab_size = values.integer("vocab_size")
-        num_layers = values.integer("num_hidden_layers", maximum=_MOST_LAYERS)
+        vocab_size, hidden_size = values.integer("vocab_size"), values.integer("hidden_size")
+        self.check_matrix("vocab_size", vocab_size, hidden_size)
+        layers = self.layers(hidden_size)
+        return ModelFacts(
+            vocab_size=vocab_size,
+            hidden_size=hidden_size,
+            layers=layers,
+            rms_norm_eps=values.number("rms_norm_eps", 1e-6),
+            tie_word_embeddings=values.flag("tie_word_embeddings"),
+            derived_context_len=self.context_len(layers),
+        )
+
+    def layers(self, hidden_size: int) -> tuple[LayerFacts, ...]:
+        """All blocks."""
+        num_layers = self.values.integer("num_hidden_layers", maximum=_MOST_LAYERS)
+        feed_forward = self.feed_forward(hidden_size)
+        mixers = self.mixers(self.attention(hidden_size), num_layers)
+        return tuple(LayerFacts(mixer=mixer, feed_forward=feed_forward) for mixer in mixers)
+
+    def mixers(self, attention: AttentionFacts, num_layers: int) -> Sequence[AttentionFacts]:
+        """Attention of each layer, made of what the layers have in common; here, they differ in their windows."""
+        windows = self.layer_windows(num_layers)
+        kinds = {window: replace(attention, window=window) for window in windows}
+        return [kinds[window] for window in windows]
+
+    def attention(self, hidden_size: int) -> AttentionFacts:
+        """What the attention of all layers has in common."""
+        values = self.values
         num_heads = values.integer("num_attention_heads")
         num_kv_heads = values.integer("num_key_value_heads", num_heads)
         if num_heads % num_kv_heads:
             raise values.error(
                 "num_attention_heads", f"must be a multiple of num_key_value_heads {num_kv_heads}", num_heads
             )
-        hidden_size = values.integer("hidden_size")
         head_dim = self.head_dim(hidden_size, num_heads)
-        intermediate_size = values.integer("intermediate_size")
-        self.check_matrix("vocab_size", vocab_size, hidden_size)
-        self.check_matrix("intermediate_size", intermediate_size, hidden_size)
         self.check_matrix("num_attention_heads", num_heads * head_dim, hidden_size, times="head_dim and hidden_size")
-        attention_bias, mlp_bias = self.biases()
-        rope = self.rope(head_dim)
-        return ModelFacts(
-            vocab_size=vocab_size,
-            hidden_size=hidden_size,
-            intermediate_size=intermediate_size,
-            num_layers=num_layers,
+        qkv_bias, output_bias = self.attention_biases()
+        return AttentionFacts(
             num_heads=num_heads,
             num_kv_heads=num_kv_heads,
             head_dim=head_dim,
-            hidden_act=hidden_act,
-            attention_bias=attention_bias,
-            mlp_bias=mlp_bias,
-            rms_norm_eps=values.number("rms_norm_eps", 1e-6),
-            tie_word_embeddings=values.flag("tie_word_embeddings"),
-            rope=rope,
-            layer_windows=self.layer_windows(num_layers),
-            derived_context_len=rope.positions,
+            rope=self.rope(head_dim),
+            qkv_bias=qkv_bias,
+            output_bias=output_bias,
         )
+
+    def feed_forward(self, hidden_size: int) -> DenseFacts:
+        """The feed-forward network of all layers."""
+        width = self.values.integer("intermediate_size")
+        self.check_matrix("intermediate_size", width, hidden_size)
+        activation = self.values.choice("hidden_act", self.activations, self.activations[0])
+        return DenseFacts(width=width, activation=activation, bias=self.mlp_bias())
 
     def check_direction(self) -> None:
         """Refuse attention to later tokens, whatever else the family's classes could do."""
@@ -92,9 +112,19 @@ class FamilyReader:
                 f"{self.architecture} with is_causal false attends to later tokens as well, which is not supported"
             )
 
-    def biases(self) -> tuple[bool, bool]:
-        """Whether there are biases in attention and in the feed-forward network, as far as the file decides it."""
-        return self.values.flag("attention_bias"), self.values.flag("mlp_bias")
+    def attention_biases(self) -> tuple[bool, bool]:
+        """Presence of biases on queries, keys and values, and on attention's output."""
+        has_biases = self.values.flag("attention_bias")
+        return has_biases, has_biases
+
+    def mlp_bias(self) -> bool:
+        """Presence of biases in the feed-forward network."""
+        return self.values.flag("mlp_bias")
+
+    def context_len(self, layers: Sequence[LayerFacts]) -> int:
+        """Longest sequence that the model was made for, in tokens."""
+        ropes = [layer.mixer.rope for layer in layers]
+        return max(rope.positions for rope in ropes if rope is not None)
 
     def head_dim(self, hidden_size: int, num_heads: int) -> int:
         """Width of a head, which is rotated in pairs."""
@@ -114,8 +144,8 @@ class FamilyReader:
             )
         return hidden_size // num_heads
 
-    def rope(self, head_dim: int) -> RopeParameters:
-        """How positions are told apart."""
+    def rope(self, head_dim: int) -> RopeParameters | None:
+        """Rotation of queries and keys that layers have in common."""
         return read_rope(self.values, head_dim)
 
     def layer_windows(self, num_layers: int) -> tuple[int | None, ...]:

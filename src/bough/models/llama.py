@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 class LlamaMLP(nn.Module):
     """Gated feed-forward network."""
 
-    def __init__(self, config: ModelConfig, method: MethodChoice, *, bias: bool) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice) -> None:
         super().__init__()
-        dtype, width = torch_dtype(config), config.intermediate_size
+        dtype, facts = torch_dtype(config), config.layers[layer_id].feed_forward
+        width, bias = facts.width, facts.bias
         method = method.below("mlp")
         parts = {"gate_proj": width, "up_proj": width}
         self.gate_up_proj = GatedLinear(config.hidden_size, parts, bias=bias, dtype=dtype, method=method)
@@ -48,25 +49,18 @@ class LlamaMLP(nn.Module):
 class LlamaAttention(nn.Module):
     """Grouped-query attention with rotary positions."""
 
-    def __init__(
-        self, config: ModelConfig, layer_id: int, method: MethodChoice, *, qkv_bias: bool, output_bias: bool
-    ) -> None:
+    def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice) -> None:
         super().__init__()
-        dtype = torch_dtype(config)
-        self.head_dim = config.head_dim
-        self.num_heads = config.num_heads
-        self.num_kv_heads = config.num_kv_heads
-        q_size, kv_size = config.num_heads * config.head_dim, config.num_kv_heads * config.head_dim
+        dtype, facts, size = torch_dtype(config), config.layers[layer_id].mixer, config.hidden_size
+        self.head_dim = facts.head_dim
+        self.num_heads = facts.num_heads
+        self.num_kv_heads = facts.num_kv_heads
         method = method.below("self_attn")
-        parts = {"q_proj": q_size, "k_proj": kv_size, "v_proj": kv_size}
-        self.qkv_proj = QKVLinear(config.hidden_size, parts, bias=qkv_bias, dtype=dtype, method=method)
-        self.o_proj = Linear("o_proj", q_size, config.hidden_size, bias=output_bias, dtype=dtype, method=method)
+        parts = {"q_proj": facts.q_size, "k_proj": facts.kv_size, "v_proj": facts.kv_size}
+        self.qkv_proj = QKVLinear(size, parts, bias=facts.qkv_bias, dtype=dtype, method=method)
+        self.o_proj = Linear("o_proj", facts.q_size, size, bias=facts.output_bias, dtype=dtype, method=method)
         self.attn = RadixAttention(
-            config.num_heads,
-            config.head_dim,
-            config.num_kv_heads,
-            layer_id,
-            sliding_window=config.layer_windows[layer_id],
+            self.num_heads, self.head_dim, self.num_kv_heads, layer_id, sliding_window=facts.window
         )
 
     def forward(self, x: torch.Tensor, rotation: Rotation, batch: ForwardBatch) -> torch.Tensor:
@@ -148,7 +142,9 @@ class LlamaModel(Body):
         super().__init__()
         dtype = torch_dtype(config)
         self.embed_tokens = VocabEmbedding(config.vocab_size, config.hidden_size, dtype, method=embedding_method)
-        self.rotary_emb = RotaryEmbedding(config.head_dim, config.rope, config.context_len, dtype)
+        shape = config.attention_shapes()[0]
+        assert shape.rope is not None, "a Llama rotates in every layer"
+        self.rotary_emb = RotaryEmbedding(shape.head_dim, shape.rope, config.context_len, dtype)
         self.layers = nn.ModuleList(layers)
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
 
@@ -199,12 +195,8 @@ class LlamaForCausalLM(CausalLM):
     @classmethod
     def make_layer(cls, config: ModelConfig, layer_id: int, method: MethodChoice) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
-        bias = config.attention_bias
-        return LlamaDecoderLayer(
-            config,
-            LlamaAttention(config, layer_id, method, qkv_bias=bias, output_bias=bias),
-            LlamaMLP(config, method, bias=config.mlp_bias),
-        )
+        attention = LlamaAttention(config, layer_id, method)
+        return LlamaDecoderLayer(config, attention, LlamaMLP(config, layer_id, method))
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
         """See :class:`CausalLM`."""

@@ -16,6 +16,14 @@ class MistralReader(FamilyReader):
         "sliding_window": 4096,
     }
 
+    def attention_biases(self) -> tuple[bool, bool]:
+        """None."""
+        return False, False
+
+    def mlp_bias(self) -> bool:
+        """None."""
+        return False
+
     def layer_windows(self, num_layers: int) -> tuple[int | None, ...]:
         """See :class:`FamilyReader`."""
         window = None if self.values.get("sliding_window") is None else self.values.integer("sliding_window")

@@ -16,3 +16,11 @@ class Qwen2Reader(FamilyReader):
         "sliding_window": 4096,
         "max_window_layers": 28,
     }
+
+    def attention_biases(self) -> tuple[bool, bool]:
+        """On queries, keys and values."""
+        return True, False
+
+    def mlp_bias(self) -> bool:
+        """None."""
+        return False

@@ -16,10 +16,10 @@ from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausal
 class Qwen3Attention(LlamaAttention):
     """Attention that normalises each head of the queries and keys before rotating it."""
 
-    def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice, *, bias: bool) -> None:
-        super().__init__(config, layer_id, method, qkv_bias=bias, output_bias=bias)
-        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
-        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps, torch_dtype(config))
+    def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice) -> None:
+        super().__init__(config, layer_id, method)
+        self.q_norm = RMSNorm(self.head_dim, config.rms_norm_eps, torch_dtype(config))
+        self.k_norm = RMSNorm(self.head_dim, config.rms_norm_eps, torch_dtype(config))
 
     def rotate(self, heads: torch.Tensor, rotation: Rotation) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """As in Llama, with the norms first."""
@@ -39,5 +39,5 @@ class Qwen3ForCausalLM(LlamaForCausalLM):
     @classmethod
     def make_layer(cls, config: ModelConfig, layer_id: int, method: MethodChoice) -> LlamaDecoderLayer:
         """Block number ``layer_id``."""
-        attention = Qwen3Attention(config, layer_id, method, bias=config.attention_bias)
-        return LlamaDecoderLayer(config, attention, LlamaMLP(config, method, bias=False))
+        attention = Qwen3Attention(config, layer_id, method)
+        return LlamaDecoderLayer(config, attention, LlamaMLP(config, layer_id, method))

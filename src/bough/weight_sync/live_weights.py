@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import torch
@@ -20,6 +20,8 @@ from bough.models.base import Model
 logger = logging.getLogger(__name__)
 
 MOST_NUMBERS_READ = 2**20
+
+_POSITIONS = ("max_position_embeddings", "original_max_position_embeddings")
 
 _MOST_COPIES = 2
 """How often a number may come at most: a matrix that serves twice has two names."""
@@ -196,16 +198,13 @@ class LiveWeights:
         """Refuse what is no checkpoint of the same model; how long it may be used for is for the start to say."""
         if config.architecture != self._config.architecture:
             raise _other_model("architecture", config.architecture, self._config.architecture)
+        if config.derived_context_len < self._context_len:
+            raise _other_model("longest context", config.derived_context_len, f"{self._context_len} or more")
+        if config.num_layers != self._config.num_layers:
+            raise _other_model("num_layers", config.num_layers, self._config.num_layers)
         for each in fields(ModelFacts):
-            there, here = getattr(config, each.name), getattr(self._config, each.name)
-            if each.name == "derived_context_len":
-                if there < self._context_len:
-                    raise _other_model("longest context", there, f"{self._context_len} or more")
-            elif each.name == "rope":
-                if _rotation(there) != _rotation(here):
-                    raise _other_model("rope", there, here)
-            elif there != here:
-                raise _other_model(each.name, there, here)
+            if each.name != "derived_context_len":
+                _check_equal(each.name, getattr(config, each.name), getattr(self._config, each.name))
         if self._holds_codes and config.stored_quantization != self._config.stored_quantization:
             raise BadRequest(
                 "model_path: this server holds the codes of a quantised checkpoint, and the other one is quantised in "
@@ -229,11 +228,21 @@ def _other_model(name: str, there: object, here: object) -> BadRequest:
     )
 
 
-def _rotation(rope: RopeParameters) -> RopeParameters:
-    """What positions are turned by, which in its plain form does not depend on how many there are."""
-    if rope.rope_type != "default":
-        return rope
-    return replace(rope, max_position_embeddings=0, original_max_position_embeddings=0)
+def _check_equal(name: str, there: Any, here: Any) -> None:
+    """Refuse facts that differ, by the name of the first one that does."""
+    if there == here:
+        return
+    if isinstance(here, tuple) and len(there) == len(here):
+        for number, (one, other) in enumerate(zip(there, here, strict=True)):
+            _check_equal(f"{name}[{number}]", one, other)
+    elif is_dataclass(here) and type(there) is type(here):
+        # Plain rotation does not depend on the number of positions.
+        is_plain = isinstance(here, RopeParameters) and here.rope_type == "default"
+        for each in fields(here):
+            if not (is_plain and each.name in _POSITIONS):
+                _check_equal(f"{name}.{each.name}", getattr(there, each.name), getattr(here, each.name))
+    else:
+        raise _other_model(name, there, here)
 
 
 def state_of(source: WeightSource | None) -> FileStates:

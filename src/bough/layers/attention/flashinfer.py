@@ -54,7 +54,7 @@ class FlashInferBackend(StoringBackend):
         use_tensor_cores = num_heads // kv_pool.num_kv_heads > _LARGEST_PLAIN_GROUP
         self._decode: dict[int | None, Any] = {}
         self._extend: dict[int | None, Any] = {}
-        for window in dict.fromkeys(windows):
+        for window in windows:
             decode = BatchDecodeWithPagedKVCacheWrapper(workspace, "NHD", use_tensor_cores=use_tensor_cores)
             self._decode[window] = decode
             self._extend[window] = BatchPrefillWithPagedKVCacheWrapper(workspace, "NHD")
@@ -67,7 +67,7 @@ class FlashInferBackend(StoringBackend):
     @staticmethod
     def num_bytes(windows: Sequence[int | None]) -> int:
         """Memory of the device that a backend takes."""
-        return _WORKSPACE_BYTES + 2 * len(set(windows)) * _PLAN_BYTES
+        return _WORKSPACE_BYTES + 2 * len(windows) * _PLAN_BYTES
 
     def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> FlashInferMetadata:
         """See :class:`AttentionBackend`."""

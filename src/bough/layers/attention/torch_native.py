@@ -84,7 +84,7 @@ class TorchNativeBackend(AttentionBackend):
     def __init__(self, kv_pool: KVPool, windows: Sequence[int | None]) -> None:
         """Allocate scratch memory."""
         super().__init__(kv_pool)
-        self.windows = tuple(dict.fromkeys(windows))
+        self.windows = tuple(windows)
         width = kv_pool.num_kv_heads * kv_pool.head_dim
         self.max_gather_tokens = max(_WORKSPACE_BYTES // (width * kv_pool.dtype.itemsize), 2 * BLOCK_TOKENS)
         self._scratch = torch.empty(2, 0, dtype=kv_pool.dtype, device=kv_pool.device)

@@ -99,7 +99,7 @@ class TritonBackend(StoringBackend):
             ValueError: if the heads are too wide.
         """
         super().__init__(kv_pool)
-        self.windows = tuple(dict.fromkeys(windows))
+        self.windows = tuple(windows)
         self.num_heads = num_heads
         self.one_kernel = one_kernel
         blocks = extend_blocks(kv_pool.head_dim, dtype or kv_pool.dtype)

@@ -45,14 +45,15 @@ class ModelCard:
             "parameter_size": parameter_size(num_parameters),
             "quantization_level": quantization_level(config, manager.server_args.quantization),
         }
+        attention = config.attention_shapes()[0]
         self._info = {
             "general.architecture": family,
             "general.parameter_count": num_parameters,
             f"{family}.context_length": manager.limits.context_len,
             f"{family}.embedding_length": config.hidden_size,
             f"{family}.block_count": config.num_layers,
-            f"{family}.attention.head_count": config.num_heads,
-            f"{family}.attention.head_count_kv": config.num_kv_heads,
+            f"{family}.attention.head_count": attention.num_heads,
+            f"{family}.attention.head_count_kv": attention.num_kv_heads,
             f"{family}.vocab_size": config.vocab_size,
         }
         self._context_len = manager.limits.context_len
