@@ -6,12 +6,12 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import bough
 
 PACKAGE = Path(bough.__file__).parent
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 MAX_METHODS = 20
 MAX_ATTRIBUTES = 25
@@ -43,6 +43,11 @@ BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whom|Which|Where|How|Of|That|S
 PEOPLE = re.compile(r"\b(whoever|whom|whose|nobody|somebody|everybody)\b", re.IGNORECASE)
 MAX_BEGINNINGS = 723
 MAX_PEOPLE = 335
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def name_of(path: Path) -> str:
@@ -82,7 +87,7 @@ def is_data(node: ast.ClassDef) -> bool:
 
 def test_classes_are_small() -> None:
     large = set()
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 methods = sum(isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef) for each in node.body)
@@ -94,14 +99,14 @@ def test_classes_are_small() -> None:
 def test_functions_and_files_are_short() -> None:
     functions = {
         f"{name_of(path)}:{node.name}"
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno + 1 - docstring_lines(node) > MAX_FUNCTION_LINES
     }
     assert functions == LONG_FUNCTIONS
-    files = {name_of(path) for path in TREES if len(path.read_text(encoding="utf-8").splitlines()) > MAX_FILE_LINES}
+    files = {name_of(path) for path in trees() if len(path.read_text(encoding="utf-8").splitlines()) > MAX_FILE_LINES}
     assert not files
 
 
@@ -130,7 +135,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
 
 
 def test_few_files_import_each_other() -> None:
-    edges = {str(path): set(imports(tree)) for path, tree in TREES.items()}
+    edges = {str(path): set(imports(tree)) for path, tree in trees().items()}
     reach: dict[str, set[str]] = {}
     for start in edges:
         seen: set[str] = set()
@@ -150,9 +155,9 @@ def test_few_files_import_each_other() -> None:
 
 
 def test_the_language_gets_plainer() -> None:
-    texts = [text for tree in TREES.values() for text in docstrings(tree)]
+    texts = [text for tree in trees().values() for text in docstrings(tree)]
     beginnings = sum(BEGINNINGS.match(text) is not None for text in texts)
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in TREES)
+    sources = "\n".join(path.read_text(encoding="utf-8") for path in trees())
     people = len(PEOPLE.findall(sources))
     assert beginnings <= MAX_BEGINNINGS, f"{beginnings} docstrings begin with a word of {BEGINNINGS.pattern}"
     assert people <= MAX_PEOPLE, f"{people} words of {PEOPLE.pattern}"
