@@ -24,3 +24,13 @@ def isa(request: pytest.FixtureRequest) -> Iterator[Isa]:
         pytest.skip(f"this machine lacks {request.param.name}")
     yield request.param
     set_isa(best_isa())
+
+
+def each_isa() -> Iterator[Isa]:
+    """Use each instruction set of this machine in turn, for tests whose reference is the same for all."""
+    try:
+        for candidate in Isa:
+            if set_isa(candidate):
+                yield candidate
+    finally:
+        set_isa(best_isa())
