@@ -386,7 +386,9 @@ def test_the_detokenizer_is_told_of_the_end_though_the_last_result_takes_the_las
     assert [t for batch in received[:-1] for delta in batch.deltas for t in delta.token_ids] == list(range(num_sent))
 
 
-def test_closed_channels_leave_no_descriptor_or_thread():
+def test_closed_channels_leave_no_descriptor_or_thread(monkeypatch):
+    monkeypatch.setattr(channels_module, "FINISH_TIMEOUT_S", 0.01)  # nothing reads what the scheduler sends at its end
+
     def count() -> tuple[int, int]:
         return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
 
