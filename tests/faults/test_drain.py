@@ -13,7 +13,7 @@ import pytest
 from bough.entrypoints.server_run import SAME_SIGNAL_SECONDS
 from tests.faults.test_matrix import Place, Server, bring_into, place  # noqa: F401 (a fixture)
 
-ALWAYS = {("prefill", "in time"), ("paused", "in time")}
+ALWAYS = {("prefill", "in time")}
 CASES = [
     pytest.param(*case, marks=() if case in ALWAYS else pytest.mark.faults, id="-".join(case).replace(" ", "_"))
     for case in itertools.product(("idle", "prefill", "decode", "paused"), ("in time", "too late", "second signal"))

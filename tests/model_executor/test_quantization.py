@@ -42,10 +42,13 @@ def logits_of(runner: RecordingRunner, tokens: list[int]) -> torch.Tensor:
 @needs_native
 @KINDS
 @pytest.mark.parametrize("factor", [1.0, 20.0, 100.0])
-def test_error_is_no_larger_than_that_of_the_common_format(tmp_path: Path, factor: float, kind: Quantization) -> None:
+@pytest.mark.parametrize("seeds", [pytest.param(8, marks=pytest.mark.slow), 3])
+def test_error_is_no_larger_than_that_of_the_common_format(
+    tmp_path: Path, factor: float, kind: Quantization, seeds: int
+) -> None:
     ours = theirs = 0.0
     # A few single weights decide about the error of outliers: of one model, ours may be larger.
-    for seed in range(8):
+    for seed in range(seeds):
         checkpoint = save_checkpoint(tmp_path, "Qwen2", seed=seed, tie_word_embeddings=True, **WIDER)
         plant_outliers(checkpoint.reference, factor, weights=False)
         our, their = measure(checkpoint.reference, tmp_path, kind, [prompt(100, seed=seed) for seed in range(4)])
@@ -111,13 +114,17 @@ def test_weights_take_their_bits_and_a_scale(tmp_path: Path, kind: str, bits: fl
 
 
 @needs_native
-@KINDS
-def test_the_bundled_model_loses_no_more_than_in_the_common_format(tmp_path: Path, kind: Quantization) -> None:
+@pytest.mark.parametrize(
+    ("kind", "seeds"), [*(pytest.param(kind, 12, marks=pytest.mark.slow) for kind in ("int8", "int4")), ("int4", 2)]
+)
+def test_the_bundled_model_loses_no_more_than_in_the_common_format(
+    tmp_path: Path, kind: Quantization, seeds: int
+) -> None:
     model = bundled_model()
     texts = sampled_texts(model, count=16, length=40)
     pairs = [measure(model, tmp_path, kind, texts)]
     # Which way a few numbers are rounded moves the error by a twentieth: in 8 bits, of one rounding ours may be larger.
-    for seed in range(12):
+    for seed in range(seeds):
         model = bundled_model()
         rescale(model, seed)
         pairs.append(measure(model, tmp_path, kind, texts))

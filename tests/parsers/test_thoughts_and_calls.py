@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+
+import pytest
+
 from bough.parsers.base import Content, Reasoning
 from bough.parsers.reasoning import REASONING_FORMATS
 from bough.parsers.tool_formats import TOOL_FORMATS
@@ -23,7 +27,10 @@ def triggered(tools: str) -> list[str]:
     return [text for text in TWO_CALLS[tools] if text.startswith(TOOL_FORMATS[tools].triggers)]
 
 
-def test_a_call_ends_the_thoughts() -> None:
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 6])
+def test_a_call_ends_the_thoughts(stride: int) -> None:
+    """With a ``stride``, each text is cut at other places than the one before: all kinds of places are tried."""
+    offsets = itertools.cycle(range(1, stride + 1))
     for tools, thoughts in PAIRS:
         for begun in [True, False]:
             made, marks = dialect(tools, thoughts), REASONING_FORMATS[thoughts]
@@ -40,7 +47,7 @@ def test_a_call_ends_the_thoughts() -> None:
                     assert reasoning(whole).strip() == "Need the <b>weather."
                     assert calls(whole) == BOTH
                     assert content(whole) == "So."
-                    for at in range(1, len(text)):
+                    for at in range(next(offsets), len(text), stride):
                         assert run(parser(made, thinking=begun), [text[:at], text[at:]]) == whole, at
                     assert run(parser(made, thinking=begun), text) == whole
 

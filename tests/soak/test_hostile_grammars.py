@@ -91,7 +91,7 @@ def grammar(rng: random.Random) -> dict[str, Any]:
     return {kind: {"structures": [tag] * rng.randint(0, 3), "triggers": rng.choice((["<f>"], [""], []))}}
 
 
-@pytest.mark.parametrize("count", [pytest.param(60, id="short"), pytest.param(1000, marks=pytest.mark.soak, id="long")])
+@pytest.mark.parametrize("count", [pytest.param(40, id="short"), pytest.param(1000, marks=pytest.mark.soak, id="long")])
 def test_every_grammar_is_followed_or_refused(tmp_path: Path, count: int) -> None:
     rng = random.Random(5)
     grammars = [grammar(rng) for _ in range(count)]
@@ -184,7 +184,11 @@ def large_grammars(count: int) -> list[GrammarSpec]:
 
 
 @pytest.mark.parametrize(
-    "count", [pytest.param(len(FAMILIES), id="short"), pytest.param(200, marks=pytest.mark.soak, id="long")]
+    "count",
+    [
+        pytest.param(len(FAMILIES), marks=pytest.mark.slow, id="short"),
+        pytest.param(200, marks=pytest.mark.soak, id="long"),
+    ],
 )
 def test_large_grammars_leave_no_memory_and_hold_nobody_up(tmp_path: Path, count: int) -> None:
     gaps: dict[str, float] = {}

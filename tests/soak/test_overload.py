@@ -104,7 +104,10 @@ def goodput_of(server: Server, rate: float, seconds: float, load: Load) -> float
     return (load.statuses[200] - load.cut) / (time.monotonic() - begin)
 
 
-@pytest.mark.parametrize("seconds", [pytest.param(4, id="short"), pytest.param(120, marks=pytest.mark.soak, id="long")])
+@pytest.mark.parametrize(
+    "seconds",
+    [pytest.param(4, marks=pytest.mark.slow, id="short"), pytest.param(120, marks=pytest.mark.soak, id="long")],
+)
 def test_goodput_stays_at_capacity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(tmp_path))
     flags = ["--max-running-requests", str(RUNNING), "--max-queued-requests", str(QUEUED)]

@@ -19,7 +19,7 @@ POINTS = 40
         # A short run is for finding what goes wrong at once: the caches of the processes still fill, and what
         # allocators hold grows most at first: 2,700 bytes a request from the 200th to the 800th, then 470, and 3 from
         # the 100,000th on.
-        pytest.param(3200, 1500.0, 4.0, id="short"),
+        pytest.param(3200, 1500.0, 4.0, marks=pytest.mark.slow, id="short"),
         pytest.param(200_000, 20.0, 1.3, marks=pytest.mark.soak, id="long"),
     ],
 )
