@@ -100,12 +100,7 @@ class HarmonyFormat(ToolFormat):
         if (yield from stream.peek()) != "{" or not (yield from calls.json_arguments()):
             yield from calls.raw_arguments(_CALL)
             return
-        yield from stream.skip_space()
-        for marker in _ENDS:
-            if (yield from stream.take(marker)):
-                stream.commit()
-                return
-        stream.turn_back()
+        yield from stream.take_if_next(*_ENDS)
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`. Such a call ends the answer, so there is only one."""

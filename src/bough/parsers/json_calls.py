@@ -137,11 +137,7 @@ class HermesFormat(ToolFormat):
         stream = calls.stream
         yield from stream.skip_space()
         yield from read_object(calls, "</tool_call>")
-        yield from stream.skip_space()
-        if (yield from stream.take("</tool_call>")):
-            stream.commit()
-        else:
-            stream.turn_back()
+        yield from stream.take_if_next("</tool_call>")
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
@@ -210,17 +206,9 @@ class MistralFormat(ToolFormat):
             yield from self._named(calls)
 
     def _named(self, calls: Calls) -> Steps[None]:
-        stream = calls.stream
-        head = (yield from stream.until("[ARGS]", MAX_HEAD_CHARS)).strip()
+        head = (yield from calls.stream.until("[ARGS]", MAX_HEAD_CHARS)).strip()
         name, _, call_id = head.partition("[CALL_ID]")
-        if name.strip() not in calls.tools:
-            raise NotACall
-        yield from stream.skip_space()
-        if (yield from stream.peek()) != "{":
-            raise NotACall
-        calls.start(name.strip(), call_id.strip() or None)
-        if not (yield from calls.json_arguments()):
-            yield from calls.raw_arguments(None)
+        yield from calls.object_arguments(name.strip(), call_id.strip(), marker=None)
 
     def for_template(self, template: str) -> ToolFormat:
         """See :meth:`ToolFormat.for_template`."""

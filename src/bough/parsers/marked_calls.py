@@ -34,17 +34,12 @@ class SectionFormat(ToolFormat):
             yield from stream.expect(self.call_begin)
         while True:
             yield from self.read_call(calls)
+            yield from stream.take_if_next(self.call_end)
             yield from stream.skip_space()
-            if (yield from stream.take(self.call_end)):
-                stream.commit()
-                yield from stream.skip_space()
-            if (yield from stream.take(self.call_begin)):
-                continue
-            if (yield from stream.take(self.section_end)):
-                stream.commit()
-            else:
+            if not (yield from stream.take(self.call_begin)):
                 stream.turn_back()
-            return
+                yield from stream.take_if_next(self.section_end)
+                return
 
     @abstractmethod
     def read_call(self, calls: Calls) -> Steps[None]:
@@ -93,18 +88,9 @@ class DeepSeekFormat(SectionFormat):
         fenced = yield from stream.take("```")
         if fenced:
             yield from stream.take("json")
-            yield from stream.skip_space()
-        if (yield from stream.peek()) != "{":
-            raise NotACall
-        calls.start(name)
-        if not (yield from calls.json_arguments()):
-            yield from calls.raw_arguments(self.call_end, closing="```" if fenced else "")
-        elif fenced:
-            yield from stream.skip_space()
-            if (yield from stream.take("```")):
-                stream.commit()
-            else:
-                stream.turn_back()
+        closing = "```" if fenced else ""
+        if (yield from calls.object_arguments(name, marker=self.call_end, closing=closing)) and fenced:
+            yield from stream.take_if_next("```")
 
     def call_constraint(self, tool: ToolSpec) -> Format:
         """See :meth:`SectionFormat.call_constraint`."""
@@ -130,17 +116,11 @@ class KimiFormat(SectionFormat):
 
     def read_call(self, calls: Calls) -> Steps[None]:
         """See :meth:`SectionFormat.read_call`."""
-        stream = calls.stream
-        call_id = (yield from stream.until(self._ARGUMENTS, MAX_HEAD_CHARS)).strip()
+        call_id = (yield from calls.stream.until(self._ARGUMENTS, MAX_HEAD_CHARS)).strip()
         match = self._ID.fullmatch(call_id)
-        if match is None or match["name"] not in calls.tools:
+        if match is None:
             raise NotACall
-        yield from stream.skip_space()
-        if (yield from stream.peek()) != "{":
-            raise NotACall
-        calls.start(match["name"], call_id)
-        if not (yield from calls.json_arguments()):
-            yield from calls.raw_arguments(self.call_end)
+        yield from calls.object_arguments(match["name"], call_id, marker=self.call_end)
 
     def call_constraint(self, tool: ToolSpec) -> Format:
         """See :meth:`SectionFormat.call_constraint`."""

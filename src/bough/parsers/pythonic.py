@@ -52,9 +52,7 @@ class PythonicFormat(ToolFormat):
                     continue
             if (yield from stream.take("]")):
                 stream.commit()
-                yield from stream.skip_space()
-                if (yield from stream.take("<|python_end|>")):
-                    stream.commit()
+                yield from stream.take_if_next("<|python_end|>")
             stream.turn_back()
             return
 

@@ -7,11 +7,13 @@ text, so that the numbers do not depend on how the output was cut into deltas.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from bough.parsers.base import Content, ParsedEvent, Reasoning
 from bough.parsers.reasoning import ReasoningFormat
 
 
+@dataclass(slots=True, eq=False)
 class ReasoningCounter:
     """Counts the tokens of one output that contributed to reasoning.
 
@@ -20,46 +22,26 @@ class ReasoningCounter:
         begins_inside: whether the prompt has opened the thoughts.
     """
 
-    __slots__ = (
-        "_begin",
-        "_begins_inside",
-        "_end",
-        "_format",
-        "_ids",
-        "_num_bytes",
-        "_offset",
-        "_position",
-        "_recurs",
-        "_text",
-        "_walked",
-        "_was_reasoning",
-        "is_over",
-        "total",
-    )  # fmt: skip
-
-    def __init__(
-        self, num_bytes: Callable[[int], int], format_: ReasoningFormat, *, begins_inside: bool = False
-    ) -> None:
-        self._num_bytes = num_bytes
-        self._recurs = format_.on_channels
-        self._format = format_
-        self._begins_inside = begins_inside
-        self._was_reasoning: bool | None = None
-        """Whether the last piece was reasoning; ``None`` if there was none."""
-        self.is_over = False
-        """Whether there can be no more reasoning."""
-        self._ids: list[int] = []
-        """Tokens that were not walked yet."""
-        self._walked = 0
-        """How many were."""
-        self._position = 0
-        """Bytes of text before the first of the former."""
-        self._text = ""
-        """Text behind the last part that was found, and where in the output it begins, in bytes."""
-        self._offset = 0
-        self._begin = self._end = 0
-        """The last piece of reasoning, in bytes. The tokens of its end may come later than their text."""
-        self.total = 0
+    num_bytes: Callable[[int], int]
+    format_: ReasoningFormat
+    begins_inside: bool = False
+    is_over: bool = field(default=False, init=False)
+    """True if there can be no more reasoning."""
+    total: int = field(default=0, init=False)
+    _was_reasoning: bool | None = field(default=None, init=False)
+    """True if the last piece was reasoning; ``None`` if there was none."""
+    _ids: list[int] = field(default_factory=list, init=False)
+    """Tokens that were not walked yet."""
+    _walked: int = field(default=0, init=False)
+    """How many were."""
+    _position: int = field(default=0, init=False)
+    """Bytes of text before the first of the former."""
+    _text: str = field(default="", init=False)
+    """Text behind the last part that was found, and where in the output it begins, in bytes."""
+    _offset: int = field(default=0, init=False)
+    _begin: int = field(default=0, init=False)
+    """The last piece of reasoning, in bytes. The tokens of its end may come later than their text."""
+    _end: int = field(default=0, init=False)
 
     def add(self, token_ids: Sequence[int], text: str, events: Sequence[ParsedEvent]) -> list[int]:
         """Take in tokens, their text, and what the parser made of it.
@@ -81,7 +63,7 @@ class ReasoningCounter:
             begins.append(self._walked)
             if is_reasoning:
                 self._walk_reasoning()
-            elif not self._recurs:
+            elif not self.format_.on_channels:
                 self.is_over = True
         if len(self._text) > _MAX_TEXT_CHARS:  # none of it was found, so it is no reasoning
             self._skip(len(self._text) - _MAX_MARKER_CHARS)
@@ -110,21 +92,21 @@ class ReasoningCounter:
         taken for it."""
         text = self._text
         at = _behind_space(text, 0)
-        if self._recurs:
+        if self.format_.on_channels:
             message = text.find(_CHANNEL_END)
             while message >= 0:
                 yield _behind_space(text, message + len(_CHANNEL_END))
                 message = text.find(_CHANNEL_END, message + 1)
         else:
-            has_thoughts = self._was_reasoning is not None or self._begins_inside
-            while self._was_reasoning is None and text.startswith(self._format.start, at):
+            has_thoughts = self._was_reasoning is not None or self.begins_inside
+            while self._was_reasoning is None and text.startswith(self.format_.start, at):
                 has_thoughts = True
-                at = _behind_space(text, at + len(self._format.start))
+                at = _behind_space(text, at + len(self.format_.start))
             if has_thoughts and is_reasoning:
                 yield at
             behind = at
-            while not is_reasoning and text.startswith(self._format.end, behind):
-                behind = _behind_space(text, behind + len(self._format.end))
+            while not is_reasoning and text.startswith(self.format_.end, behind):
+                behind = _behind_space(text, behind + len(self.format_.end))
             if behind > at:
                 yield behind
         yield 0
@@ -137,7 +119,7 @@ class ReasoningCounter:
             self._text = self._text[num_chars:]
         walked = 0
         for token in self._ids:
-            behind = self._position + self._num_bytes(token)
+            behind = self._position + self.num_bytes(token)
             if behind > self._offset:
                 break
             self._position = behind
@@ -151,7 +133,7 @@ class ReasoningCounter:
         for token in self._ids:
             if self._position >= self._end:
                 break
-            before, self._position = self._position, self._position + self._num_bytes(token)
+            before, self._position = self._position, self._position + self.num_bytes(token)
             walked += 1
             self.total += self._position > self._begin and self._position > before
         del self._ids[:walked]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeVar
 
@@ -38,6 +39,7 @@ class NotACall(Exception):
     """What looked like the beginning of a call is none."""
 
 
+@dataclass(slots=True, eq=False)
 class Stream:
     """What is known of a text, how far it has been read, and what was made of it.
 
@@ -45,46 +47,29 @@ class Stream:
     hold until the next commit.
     """
 
-    __slots__ = (
-        "begin",
-        "cut",
-        "ended",
-        "events",
-        "idle",
-        "in_call",
-        "pos",
-        "ran_out",
-        "resume",
-        "steps",
-        "text",
-        "tired",
-        "watched",
-    )
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.begin = 0
-        """All before it is dealt with."""
-        self.pos = 0
-        """Where to read on."""
-        self.resume = 0
-        """Where to look for calls again if this is none."""
-        self.ended = False
-        self.cut = False
-        """Whether it has ended where the writer did not mean it to."""
-        self.ran_out = False
-        """Whether a reader has asked for more when there was no more."""
-        self.in_call = False
-        """Whether what is read now is part of a call, or has to become one."""
-        self.events: list[ParsedEvent] = []
-        self.idle: Callable[[str], ParsedEvent] | None = None
-        """Makes an event of text that has nothing of ``watched`` and does not end in white space, if all that matters
-        now is where such a thing comes."""
-        self.watched = _NOTHING
-        self.steps = 0
-        """Since the reader was told to go on."""
-        self.tired = False
-        """Whether the reader has paused for others, and not for more text."""
+    text: str = ""
+    begin: int = 0
+    """All before it is dealt with."""
+    pos: int = 0
+    """Where to read on."""
+    resume: int = 0
+    """Where to look for calls again if this is none."""
+    ended: bool = False
+    cut: bool = False
+    """True if it has ended where the writer did not mean it to."""
+    ran_out: bool = False
+    """True if a reader has asked for more when there was no more."""
+    in_call: bool = False
+    """True if what is read now is part of a call, or has to become one."""
+    events: list[ParsedEvent] = field(default_factory=list)
+    idle: Callable[[str], ParsedEvent] | None = None
+    """Makes an event of text that has nothing of ``watched`` and does not end in white space, if all that matters now
+    is where such a thing comes."""
+    watched: re.Pattern[str] = _NOTHING
+    steps: int = 0
+    """Since the reader went on."""
+    tired: bool = False
+    """True if the reader has paused for others, and not for more text."""
 
     @property
     def room(self) -> int:
@@ -179,6 +164,16 @@ class Stream:
                 return False
         self.pos += len(literal)
         return True
+
+    def take_if_next(self, *literals: str) -> Steps[bool]:
+        """Commit one of ``literals`` and the white space before it; read nothing if none comes next."""
+        yield from self.skip_space()
+        for literal in literals:
+            if (yield from self.take(literal)):
+                self.commit()
+                return True
+        self.turn_back()
+        return False
 
     def expect(self, literal: str) -> Steps[None]:
         """Read past ``literal``.

@@ -127,6 +127,28 @@ class Calls:
                 return scanner.done
             yield from stream.wait(self.passed_on if scanner.in_string else None, NOT_STRING_BODY)
 
+    def object_arguments(
+        self, name: str, call_id: str | None = None, *, marker: str | None, closing: str = ""
+    ) -> Steps[bool]:
+        """Begin a call if a JSON object comes next, and pass it on; see :meth:`start` and :meth:`raw_arguments`.
+
+        Returns:
+            False if the object went wrong.
+
+        Raises:
+            NotACall: if there is no such function, or no object.
+        """
+        if name not in self.tools:
+            raise NotACall
+        yield from self.stream.skip_space()
+        if (yield from self.stream.peek()) != "{":
+            raise NotACall
+        self.start(name, call_id)
+        if (yield from self.json_arguments()):
+            return True
+        yield from self.raw_arguments(marker, closing=closing)
+        return False
+
     def raw_arguments(self, marker: str | None, *, closing: str = "") -> Steps[None]:
         """Pass on what is no JSON as it stands, so that the caller may make something of it.
 

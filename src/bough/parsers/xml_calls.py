@@ -300,13 +300,8 @@ class QwenCoderFormat(TaggedFormat):
 
     def read_end(self, calls: Calls, marker: str) -> Steps[None]:
         """See :meth:`TaggedFormat.read_end`."""
-        stream = calls.stream
         if marker == "</function>":
-            yield from stream.skip_space()
-            if (yield from stream.take(self._end)):
-                stream.commit()
-            else:
-                stream.turn_back()
+            yield from calls.stream.take_if_next(self._end)
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
         """See :meth:`ToolFormat.constraint`."""
