@@ -10,11 +10,12 @@ from typing import Any
 
 import msgspec
 
-from bough.bench.plots import PLOT_SUFFIXES, import_pyplot, is_number, plot
+from bough.bench.plots import PLOT_SUFFIXES, import_pyplot, plot
 from bough.config.command_line import CommandParser, add_options, given_options
 from bough.config.options import OptionTable, option
 from bough.config.user_paths import user_path
 from bough.errors import ConfigError
+from bough.schema_keywords import is_number
 
 _SETTINGS = (
     "backend",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from bough.errors import ConfigError, StartupError
+from bough.schema_keywords import is_number
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 
@@ -32,11 +33,6 @@ _THROUGHPUTS = (
     ("Output tokens", "output_throughput"),
     ("All tokens", "total_throughput"),
 )
-
-
-def is_number(value: Any) -> bool:
-    """Whether a value of a result is a figure."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def plot(names: list[str], results: list[_Result], path: Path) -> None:

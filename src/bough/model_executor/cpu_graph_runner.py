@@ -20,7 +20,7 @@ from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, S
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ForwardOutput, Wanted
-from bough.model_executor.logprob_results import sampled_results
+from bough.model_executor.logprob_results import logprob_results
 from bough.models.base import CausalLM
 from bough.sampling.device_state import StepDraws
 from bough.step_plan import FUTURE_TOKEN, IntArray, RowLogprobResult, StepPlan, StepResult
@@ -301,7 +301,11 @@ class RunningSteps:
 
     def logprobs(self, step: int) -> tuple[RowLogprobResult, ...]:
         """Return what rows asked about the tokens of a step that was run, the plan's first being 0."""
-        return () if self._reads is None else sampled_results(self._plan.logprobs, self._reads.of_step(step))
+        if self._reads is None:
+            return ()
+        requests = self._plan.logprobs
+        nothing: list[None] = [None] * len(requests)
+        return logprob_results(requests, nothing, self._reads.of_step(step), [True] * len(requests))
 
     def forward_further(self) -> StepResult:
         """Run the next step."""

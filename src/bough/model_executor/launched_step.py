@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.sampler import SampleOutput
-from bough.model_executor.logprob_results import SampledFields, sampled_fields, target_fields
+from bough.model_executor.logprob_results import logprob_results
 from bough.model_executor.readback import Lane
 from bough.step_plan import FUTURE_TOKEN, IntArray, RowEmbedding, RowLogprobResult, StepPlan, StepResult
 
@@ -105,16 +106,11 @@ class LaunchedStep:
         )
 
     def _logprobs(self, arrays: _Arrived) -> tuple[RowLogprobResult, ...]:
-        sampled = self._outcome.sampled
-        of_sampled: Iterator[SampledFields] = iter(())
-        if sampled is not None and sampled.output.logprobs is not None:
-            of_sampled = iter(sampled_fields(sampled.output.requests, [next(arrays) for _ in range(4)]))
-        results = []
-        for request, gathered in zip(self._plan.logprobs, self._outcome.targets, strict=True):
-            fields = target_fields(request, None if gathered is None else [next(arrays) for _ in range(4)])
-            result = RowLogprobResult(request.row, *fields)
-            results.append(replace(result, **next(of_sampled)) if self._plan.sample[request.row] else result)
-        return tuple(results)
+        outcome, requests = self._outcome, self._plan.logprobs
+        is_told = outcome.sampled is not None and outcome.sampled.output.logprobs is not None
+        sampled = list(islice(arrays, 4)) if is_told else None
+        targets = [None if gathered is None else list(islice(arrays, 4)) for gathered in outcome.targets]
+        return logprob_results(requests, targets, sampled, [bool(self._plan.sample[each.row]) for each in requests])
 
 
 def _tensors(outcome: StepOutcome) -> list[torch.Tensor]:

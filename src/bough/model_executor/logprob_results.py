@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,35 +23,43 @@ TopTokens = tuple[FloatArray, IntArray]
 """Logprobs and token ids, descending by logprob."""
 
 
-class SampledFields(TypedDict):
-    """Those fields of a ``RowLogprobResult`` that speak of the sampled token."""
+def logprob_results(
+    requests: Sequence[RowLogprobs],
+    targets: Sequence[HostArrays | None],
+    sampled: HostArrays | None,
+    samples: Sequence[bool],
+) -> tuple[RowLogprobResult, ...]:
+    """Answers to requests; arrays are the fields of :class:`GatheredLogprobs`.
 
-    sampled_logprob: float
-    sampled_top: TopTokens | None
-    sampled_chosen: FloatArray | None
+    Args:
+        targets: of each request, about its targets; ``None`` if it has none.
+        sampled: about sampled tokens, a row for each request that ``samples``; ``None`` if none is to be told of.
+        samples: of each request.
+    """
+    results, index = [], 0
+    for request, arrays, does_sample in zip(requests, targets, samples, strict=True):
+        of_targets = _fields(request, _no_targets(request) if arrays is None else arrays)
+        of_sample: tuple[Any, ...] = ()
+        if sampled is not None and does_sample:
+            logprob, top, chosen = _fields(request, [each[index] for each in sampled])
+            of_sample, index = (float(logprob), top, chosen), index + 1
+        results.append(RowLogprobResult(request.row, *of_targets, *of_sample))
+    return tuple(results)
 
 
-def sampled_fields(requests: Sequence[RowLogprobs], arrays: HostArrays) -> list[SampledFields]:
-    """Answers about the sampled token of each request; ``arrays`` are the fields of :class:`GatheredLogprobs`."""
+def _fields(request: RowLogprobs, arrays: HostArrays) -> tuple[Any, TopTokens | None, FloatArray | None]:
+    """Values, top tokens and chosen tokens of some positions ``[n]``, or of one ``[]``, as far as asked for."""
     values, top_values, top_ids, chosen = arrays
-    return [
-        SampledFields(
-            sampled_logprob=float(values[index]),
-            sampled_top=(top_values[index, : request.top_n], top_ids[index, : request.top_n].astype(np.int32))
-            if request.top_n
-            else None,
-            sampled_chosen=chosen[index, : len(request.token_ids)] if request.token_ids else None,
-        )
-        for index, request in enumerate(requests)
-    ]
+    top_n, num_chosen = request.top_n, len(request.token_ids)
+    top = None
+    if top_n:
+        top = top_values[..., :top_n].astype(np.float32, copy=False), top_ids[..., :top_n].astype(np.int32)
+    return values, top, chosen[..., :num_chosen].astype(np.float32, copy=False) if num_chosen else None
 
 
-def sampled_results(requests: Sequence[RowLogprobs], arrays: HostArrays) -> tuple[RowLogprobResult, ...]:
-    """Results of rows that want to know of nothing but their sampled tokens; for ``arrays``, :func:`sampled_fields`."""
-    return tuple(
-        RowLogprobResult(request.row, *target_fields(request, None), **fields)
-        for request, fields in zip(requests, sampled_fields(requests, arrays), strict=True)
-    )
+def _no_targets(request: RowLogprobs) -> HostArrays:
+    tops = np.empty((0, request.top_n), np.float32)
+    return [np.empty(0, np.float32), tops, tops, np.empty((0, len(request.token_ids)), np.float32)]
 
 
 def gather_targets(
@@ -82,24 +90,3 @@ def gather_targets(
         for start in range(0, len(targets), chunk_rows)
     ]
     return GatheredLogprobs(*map(torch.cat, zip(*pieces, strict=True)))
-
-
-def target_fields(
-    request: RowLogprobs, arrays: HostArrays | None
-) -> tuple[FloatArray, TopTokens | None, FloatArray | None]:
-    """Logprobs of a row's targets: values, top tokens and chosen tokens as a ``RowLogprobResult`` has them.
-
-    Args:
-        arrays: fields of :class:`GatheredLogprobs`; ``None`` if there are no targets.
-    """
-    if arrays is None:
-        none: FloatArray = np.empty(0, np.float32)
-        arrays = [
-            none,
-            np.empty((0, request.top_n)),
-            np.empty((0, request.top_n)),
-            np.empty((0, len(request.token_ids))),
-        ]
-    targets, top_values, top_ids, chosen = arrays
-    top = (top_values.astype(np.float32, copy=False), top_ids.astype(np.int32)) if request.top_n else None
-    return targets, top, chosen.astype(np.float32, copy=False) if request.token_ids else None

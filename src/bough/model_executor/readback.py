@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 import numpy.typing as npt
 import torch
@@ -59,13 +60,12 @@ class HostLane:
         return _Arrived([tensor.numpy() for tensor in tensors], time.perf_counter() - self._begin)
 
 
-class _Arrived:
-    def __init__(self, arrays: HostArrays, seconds: float) -> None:
-        self._arrays = arrays
-        self.seconds = seconds
+class _Arrived(NamedTuple):
+    arrays: HostArrays
+    seconds: float
 
     def wait(self) -> HostArrays:
-        return self._arrays
+        return self.arrays
 
 
 class CudaLane:
@@ -100,25 +100,20 @@ class CudaLane:
         return _Copying(self._begin, end, copied, copies, tensors)
 
 
+@dataclass(slots=True)
 class _Copying:
-    def __init__(
-        self,
-        begin: torch.cuda.Event,
-        end: torch.cuda.Event,
-        copied: torch.cuda.Event,
-        copies: Sequence[torch.Tensor],
-        tensors: Sequence[torch.Tensor],
-    ) -> None:
-        self._begin, self._end, self._copied = begin, end, copied
-        self._copies = copies
-        # Their memory must not go to a later step while it is read.
-        self._tensors = tensors
+    begin: torch.cuda.Event
+    end: torch.cuda.Event
+    copied: torch.cuda.Event
+    copies: Sequence[torch.Tensor]
+    tensors: Sequence[torch.Tensor]
+    """Their memory must not go to a later step while it is read."""
 
     def wait(self) -> HostArrays:
-        self._copied.synchronize()
-        self._tensors = ()
-        return [copy.numpy() for copy in self._copies]
+        self.copied.synchronize()
+        self.tensors = ()
+        return [copy.numpy() for copy in self.copies]
 
     @property
     def seconds(self) -> float:
-        return float(self._begin.elapsed_time(self._end)) / 1e3
+        return float(self.begin.elapsed_time(self.end)) / 1e3

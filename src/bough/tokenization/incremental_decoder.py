@@ -257,18 +257,6 @@ class _WindowDecoder(IncrementalDecoder):
     inside a text. Ids that contribute nothing are kept out of it, since they would be no context.
     """
 
-    __slots__ = (
-        "_byte_fallback",
-        "_num_pending",
-        "_skip_special_tokens",
-        "_spaces_between",
-        "_tokenizer",
-        "decode_ids",
-        "decoded_text",
-        "read_offset",
-        "surr_offset",
-    )
-
     def __init__(
         self, tokenizer: Tokenizer, prompt_tail: Sequence[int], skip_special_tokens: bool, spaces_between: bool
     ) -> None:
