@@ -116,10 +116,7 @@ class BenchClient:
             raise StartupError(f"{self.base_url}{path} answered with no JSON: {content[:200]!r}") from None
 
     async def wait_until_ready(self, timeout: float) -> None:
-        """Return once the server lists its models.
-
-        Args:
-            timeout: seconds to wait.
+        """Return once the server lists its models, within ``timeout`` seconds.
 
         Raises:
             StartupError: if it does not in time, or refuses: no waiting helps against a wrong key or path.

@@ -54,11 +54,7 @@ class EventStream:
         self._tokens = 0
 
     def feed(self, chunk: bytes, now: float) -> None:
-        """Take bytes as they arrive.
-
-        Args:
-            chunk: any number of bytes, cut anywhere.
-            now: the time of their arrival, in seconds.
+        """Take bytes, cut anywhere, as they arrive at the time ``now``, in seconds.
 
         Raises:
             ValueError: if an event before the first token is not JSON.
@@ -87,10 +83,7 @@ class EventStream:
                 return
 
     def finish(self) -> list[Event]:
-        """End the stream: work out the gaps, without those of closing events that carry no token.
-
-        Returns:
-            The last few events, in order; the last of all holds the totals.
+        """Work out the gaps, without those of closing events without a token; return the last events, with the totals.
 
         Raises:
             ValueError: if one of them is not JSON.

@@ -59,11 +59,7 @@ def flags_of_length(flags: str) -> Iterator[None]:
 def engine_arguments(
     argv: list[str], name: str, description: str, *tables: type[OptionTable]
 ) -> tuple[Namespace, dict[str, Any]]:
-    """Read the command line of a benchmark that makes an engine.
-
-    Returns:
-        What was given, for ``given_options`` of the tables, and the keywords of ``Engine``.
-    """
+    """Read the command line of a benchmark that makes an engine: the namespace, and the keywords of ``Engine``."""
     parser = CommandParser(
         prog=f"bough bench {name}",
         usage=f"bough bench {name} [flags]",

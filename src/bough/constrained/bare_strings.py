@@ -71,12 +71,9 @@ def _bound(value: Any) -> int | None:
 
 
 def _of_whole_string(pattern: str) -> tuple[str, bool]:
-    """Return a pattern that matches a string as a whole, for one that may match anywhere, as in JSON schemas.
+    """Return a pattern that matches a string as a whole, for one that may match anywhere; true if no stricter.
 
     If anchors occur inside it, or in only some of its alternatives, it must match the whole string, which is stricter.
-
-    Returns:
-        The pattern, and true if it is no stricter.
     """
     anchors = [match.start() for match in _ANCHOR.finditer(pattern) if match[1]]
     at_start, at_end = 0 in anchors and pattern[0] == "^", bool(anchors) and anchors[-1] == len(pattern) - 1

@@ -56,12 +56,7 @@ NICENESS = 5
 
 @dataclass(eq=False)
 class CompileJob:
-    """A grammar that is being compiled, or is ready, or has failed.
-
-    Attributes:
-        queued_at: ``time.monotonic()`` when it began to wait for a worker.
-        started_at: ``time.monotonic()`` when a worker began.
-    """
+    """A grammar that is being compiled, or is ready, or has failed. Times are of ``time.monotonic()``."""
 
     spec: GrammarSpec
     queued_at: float = field(default_factory=time.monotonic)
@@ -198,11 +193,7 @@ class GrammarCompiler:
         self.num_compiled = 0
 
     def submit(self, spec: GrammarSpec) -> CompileJob:
-        """Begin to compile, unless that was done or is being done; returns at once.
-
-        Returns:
-            The job, which may have ended already, one way or the other.
-        """
+        """Begin to compile, unless that was done or is being done; returns at once. The job may have ended already."""
         known = self._jobs.get(spec)
         if known is not None:
             return known
@@ -221,11 +212,7 @@ class GrammarCompiler:
         return job
 
     def forget_all_but(self, wanted: set[int]) -> None:
-        """Do not begin with jobs that nobody waits for any more.
-
-        Args:
-            wanted: ``id`` of each job that somebody waits for.
-        """
+        """Drop queued jobs that no request waits for; ``wanted`` has the ``id`` of each of the others."""
         if len(self._jobs) == len(wanted):
             return
         with self._changed:

@@ -170,12 +170,9 @@ class _Terminals(_Automaton):
 
 
 def is_read_greedily(rules: Mapping[str, Node], start: str, plain: Mapping[str, Node]) -> bool:
-    """Whether taking the longest match at once is right for a grammar; not if it is too large to tell.
+    """True if taking the longest match at once is right for a grammar; false if it is too large to tell.
 
-    Args:
-        rules: made of terminals and of references to each other.
-        start: the one that an output follows.
-        plain: rules that terminals may refer to.
+    ``rules``, of which ``start`` is the first, are made of terminals, whose own references are to ``plain``.
     """
     try:
         return _Reader(rules, plain).reads(start)

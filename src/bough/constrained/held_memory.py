@@ -31,9 +31,6 @@ class HeldBytes:
 
     Destructors call :meth:`release`, and the garbage collector may run them in any thread, inside any lock. So they
     only put what they release into queues, which take no lock; a thread does the rest.
-
-    Attributes:
-        wanted: bytes that new grammars wait for.
     """
 
     def __init__(self, max_bytes: int = MAX_HELD_BYTES) -> None:
@@ -70,11 +67,7 @@ class HeldBytes:
                 weakref.finalize(self, self._work.put, None).atexit = False
 
     def release(self, num_bytes: int, free: Callable[[], None] = lambda: None) -> None:
-        """Subtract the size of something that was added, from its destructor.
-
-        Args:
-            free: frees it; runs in a thread.
-        """
+        """Subtract the size of something that was added, from its destructor; a thread calls ``free``."""
         self._released.put(num_bytes)
         self._work.put(free)
 

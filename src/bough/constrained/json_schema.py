@@ -98,11 +98,7 @@ def is_lenient(schema: Any) -> bool:
 
 
 def prepare(schema: Any, effort: Effort = Effort.ALL) -> Any:
-    """Return a schema for the grammar engine.
-
-    Args:
-        schema: an object or a boolean; not changed.
-        effort: amount of a lenient schema to keep.
+    """Return a schema for the grammar engine: an object or a boolean; of a lenient one as much as ``effort`` says.
 
     Raises:
         SchemaError: it is not a schema, or contains something that can neither be enforced nor left out.

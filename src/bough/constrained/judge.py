@@ -108,14 +108,7 @@ def main() -> int:
 
 @dataclass
 class Cost:
-    """Cost of a grammar so far: bytes, and seconds of processor time.
-
-    Attributes:
-        build_s: time to compile it.
-        hold_s: longest time for which the GIL was held.
-        masks_s: time of each mask.
-        forced_bytes: length of the longest text forced at once.
-    """
+    """Cost of a grammar so far: bytes, seconds of processor time, and the longest time for which the GIL was held."""
 
     num_bytes: int
     build_s: float

@@ -91,12 +91,7 @@ RESTLESS_BYTES = 64 * 1024
 
 
 class LLGuidanceBackend:
-    """Compiles grammars with llguidance for one vocabulary.
-
-    Args:
-        translator: writes specifications in llguidance's notation, with the ids of that vocabulary.
-        max_states: see :data:`MAX_LEXER_STATES`.
-    """
+    """Compiles grammars with llguidance for one vocabulary, whose ids ``translator`` writes."""
 
     def __init__(
         self,
@@ -123,11 +118,7 @@ class LLGuidanceBackend:
         return self.build(spec.kind, self._translator.translate(spec))
 
     def build(self, kind: GrammarKind, source: str, num_bytes: int | None = None) -> Grammar:
-        """Compile the output of a translator.
-
-        Args:
-            source: in the engine's notation.
-            num_bytes: memory of the grammar, if it was measured.
+        """Compile the output of a translator; ``num_bytes`` is its memory, if that was measured.
 
         Raises:
             GrammarError: it is invalid, not supported or too large.
@@ -169,8 +160,7 @@ class Account(NamedTuple):
 class LooksAhead:
     """When to ask a grammar for forced text, which takes as long as three masks, by what came of it so far.
 
-    Attributes:
-        tokens_left: until the next look; for matchers to count down.
+    Matchers count ``tokens_left`` until the next look down.
     """
 
     def __init__(self) -> None:
@@ -327,11 +317,7 @@ class GrammarMatcher:
         self.fill_masks([self], words[None])
 
     def accept(self, token_id: int) -> bool:
-        """Go on by one token.
-
-        Returns:
-            False if the grammar does not allow it; then the matcher is of no more use.
-        """
+        """Go on by one token; false if the grammar does not allow it, after which the matcher is of no more use."""
         self._grammar.num_tokens += 1
         return self._up_to_date().consume_token(token_id)
 

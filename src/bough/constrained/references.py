@@ -14,12 +14,9 @@ NEWEST_DRAFT = 2020
 
 
 class Place(NamedTuple):
-    """Position of a schema in its document.
+    """Position of a schema in its document: JSON pointer with ``#``, URI that references are relative to, and draft.
 
-    Attributes:
-        pointer: JSON pointer from the root, with ``#``.
-        base: URI that references are relative to.
-        draft: 3 to 7, 2019 or 2020.
+    Drafts are 3 to 7, 2019 and 2020.
     """
 
     pointer: str
@@ -35,11 +32,7 @@ class Target(NamedTuple):
 
 
 class References:
-    """References of a document.
-
-    Args:
-        root: the document, a schema that is an object; it must not change.
-    """
+    """References of a document: a schema that is an object, and must not change."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._named: dict[str, Target] = {}

@@ -180,12 +180,7 @@ _Item = _Constant | _Exact | _Open
 
 
 class StructuralTagWriter:
-    """Writes one structural tag as Lark.
-
-    Args:
-        json_rule: Lark for a value that follows a schema.
-        regex_rule: Lark for a text that matches a pattern.
-    """
+    """Writes one structural tag as Lark, given what writes the rules for JSON schemas and for patterns."""
 
     def __init__(
         self,

@@ -30,11 +30,7 @@ _CONTROL = re.compile(r"\\u00[01]|\\u007f")
 
 @dataclass(frozen=True)
 class Translator:
-    """Translates specifications.
-
-    Attributes:
-        whitespace_pattern: regular expression of what may stand between the tokens of JSON; empty for nothing.
-    """
+    """Translates specifications; ``whitespace_pattern`` may stand between tokens of JSON, and is empty for nothing."""
 
     whitespace_pattern: str = DEFAULT_JSON_WHITESPACE
     special_tokens: Mapping[str, int] = field(default_factory=dict)

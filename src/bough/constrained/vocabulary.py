@@ -28,11 +28,7 @@ class Vocabulary(msgspec.Struct, array_like=True, frozen=True):
 
 
 def vocabulary_of(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> Vocabulary:
-    """Return the vocabulary of a model.
-
-    Args:
-        vocab_size: number of ids in the model; ids unknown to the tokenizer are never allowed.
-    """
+    """Return the vocabulary of a model. Of its ``vocab_size`` ids those unknown to the tokenizer are never allowed."""
     ends = [token for token in eos_token_ids if 0 <= token < vocab_size]
     special = {token for token in (*tokenizer.special_ids, *ends) if token < vocab_size}
     known = min(vocab_size, tokenizer.vocab_size)

@@ -17,9 +17,7 @@ from bough.kernels.thread_pool import ThreadPool
 class LogprobReads:
     """What the kernel is asked about ``k`` rows, and room for what it reads in so many steps.
 
-    Attributes:
-        call: the kernel's call for the first step; where the logits are and which token each row is asked about is for
-            others to fill in. It names memory of this object.
+    ``call`` is that of the first step, and names memory of this object; its caller fills in logits and targets.
     """
 
     def __init__(
@@ -70,12 +68,7 @@ class LogprobReads:
 
 
 def read_logprobs(threads: ThreadPool, logits: torch.Tensor, targets: torch.Tensor, reads: LogprobReads) -> None:
-    """Read what :class:`LogprobReads` asks, as its first step.
-
-    Args:
-        logits: float32 ``[.., V]``, contiguous.
-        targets: int64 ``[k]``, the token that each row is asked about.
-    """
+    """Ask about ``targets``, int64 ``[k]``, in contiguous float32 ``logits`` ``[.., V]``: the first of ``reads``."""
     targets = targets.contiguous()
     call = reads.call
     call.logits, call.logits_stride, call.vocab_size = logits.data_ptr(), logits.stride(0), logits.shape[1]

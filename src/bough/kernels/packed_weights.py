@@ -211,10 +211,9 @@ class PackedWeights:
         return self.bias[self._bias_columns[first_row : first_row + num_rows]].to(self.dtype)
 
     def multiply(self, x: torch.Tensor, output_dtype: torch.dtype) -> torch.Tensor:
-        """``x Wᵀ + b`` of ``x`` ``[n, num_inputs]`` in the weights' dtype; gated weights give ``silu(gate) * value``.
+        """``x Wᵀ + b`` of ``x`` ``[n, num_inputs]`` in the weights' dtype: ``[n, num_outputs]`` in ``output_dtype``.
 
-        Returns:
-            ``[n, num_outputs]``, of gated weights ``[n, num_outputs / 2]``, in ``output_dtype``.
+        Gated weights give ``silu(gate) * value``, ``[n, num_outputs / 2]``.
 
         Raises:
             ValueError: at inputs of another width.

@@ -41,14 +41,10 @@ class NativeSampler:
     def sample(
         self, logits: npt.NDArray[np.float32], rows: npt.NDArray[Any]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """Choose a token per row.
-
-        Args:
-            logits: ``[S, V]``, contiguous; penalties and edits are applied to it in place.
-            rows: :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[n]``.
+        """Choose a token per row of contiguous ``logits`` ``[S, V]``; penalties and edits are applied in place.
 
         Returns:
-            tokens ``[n]``, and which rows were finite ``[n]``.
+            tokens ``[n]``, and which of ``rows``, :data:`SAMPLE_ROW` ``[n]``, were finite ``[n]``.
         """
         tokens = np.empty(len(rows), dtype=np.int64)
         finite = np.empty(len(rows), dtype=np.bool_)

@@ -121,11 +121,9 @@ class LogprobReader:
         return LogprobReads(self._top_n, self._ids, num_steps=num_steps, logits_rows=self._at, scales=self._scales)
 
     def read(self, logits: torch.Tensor, tokens: torch.Tensor) -> GatheredLogprobs:
-        """Logprobs of a step, a row for each request.
+        """Logprobs of a step, a row for each request, of the tokens chosen, int64 ``[S]``.
 
-        Args:
-            logits: float32 ``[S, V]``, penalties, bans, biases and masks applied; not modified.
-            tokens: int64 ``[S]``, those chosen.
+        ``logits`` float32 ``[S, V]`` have penalties, bans, biases and masks applied, and are not modified.
         """
         device = logits.device
         if self._threads is not None:

@@ -12,14 +12,9 @@ from bough.config.pooling import PoolingMethod
 
 
 def pool(method: PoolingMethod, hidden_states: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-    """Pool sequences that lie one after the other.
+    """Pool sequences that lie one after the other: ``[num_tokens, hidden_size]`` to float32 ``[R, hidden_size]``.
 
-    Args:
-        hidden_states: ``[num_tokens, hidden_size]``.
-        lengths: int64 ``[R]`` on the same device, tokens of each sequence, at least 1; their sum is ``num_tokens``.
-
-    Returns:
-        float32 ``[R, hidden_size]``.
+    ``lengths``, int64 ``[R]`` on the same device, are at least 1; their sum is ``num_tokens``.
     """
     if method == "cls":
         return hidden_states.index_select(0, lengths.cumsum(0) - lengths).float()

@@ -272,11 +272,6 @@ class Sampler:
         return block_sums
 
     def logprob_reader(self, slots: RowIndices, requests: tuple[RowLogprobs, ...]) -> LogprobReader:
-        """What reads logprobs in every step of the same rows.
-
-        Args:
-            slots: int64 ``[S]``, their request slots.
-            requests: as for :meth:`sample`; at least one.
-        """
+        """What reads logprobs in every step of the rows with request slots ``[S]``; of at least one request."""
         scales = self._state.inverse_temperatures(slots[[request.row for request in requests]])
         return LogprobReader(requests, scales, self._vocab_size, self._tile_rows, self._threads)

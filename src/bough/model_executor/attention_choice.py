@@ -121,11 +121,7 @@ def check_recording(
 def why_not_recorded(
     args: EngineArgs, attention: AttentionBackendName | None, device: torch.device, config: ModelConfig
 ) -> str | None:
-    """Why decode steps are not recorded as CUDA graphs; ``None`` if they are.
-
-    Args:
-        attention: what computes it, from :func:`chosen_attention`; ``None``: native CPU kernels.
-    """
+    """Why decode steps are not recorded as CUDA graphs; ``None`` if they are. Native kernels: no ``attention``."""
     if device.type != "cuda":
         return "decode steps are recorded on CUDA devices only"
     if args.disable_cuda_graph:

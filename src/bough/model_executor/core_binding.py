@@ -40,12 +40,7 @@ class CoreClaim:
 
 @dataclass(frozen=True)
 class CoreBinding:
-    """Where the threads of a pool run.
-
-    Attributes:
-        caller_cores: two for the calling thread and what it starts.
-        worker_cores: one for each of the other threads, which are bound to them.
-    """
+    """Cores of the threads of a pool: two for the calling thread and what it starts, one for each of the others."""
 
     claim: CoreClaim
     caller_cores: Sequence[Core]

@@ -34,11 +34,7 @@ _CHOICE, _LOGITS = int(Wanted.CHOICE), int(Wanted.LOGITS)
 
 
 def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_tokens: int) -> int:
-    """Memory that native kernels keep for their own use, beside activations and logits, in bytes.
-
-    Args:
-        max_step_tokens: most new tokens that steps usually have.
-    """
+    """Memory that native kernels keep for their own use, beside activations and logits, in bytes."""
     limits = ProgramLimits(
         max_tokens=min(max_step_tokens, MAX_PIECE_TOKENS),
         max_rows=max_rows,
@@ -220,10 +216,7 @@ class CpuGraphRunner:
         return self._run_on()
 
     def decode_further(self) -> IntArray:
-        """Run the next of the steps that :meth:`decode` was given; no other step may have been run since.
-
-        Returns:
-            tokens ``[R]``.
+        """Run the next of the steps of :meth:`decode`, to tokens ``[R]``; no other may have been run since.
 
         Raises:
             ValueError: if there is none.
@@ -283,11 +276,7 @@ class CpuGraphRunner:
 
 
 class RunningSteps:
-    """A plan whose steps are reported one by one, of which the first is done.
-
-    Args:
-        on_failed: see :class:`~bough.model_executor.launched_step.LaunchedStep`.
-    """
+    """A plan whose steps are reported one by one, of which the first is done; see :class:`LaunchedStep`."""
 
     def __init__(
         self,

@@ -98,11 +98,7 @@ def record_ladder(
 ) -> dict[int, Recorded]:
     """Record a step of each size, the largest first, so that the others find room in its memory.
 
-    Args:
-        sizes: ascending.
-        step_of: what runs a step of a size.
-        what: is recorded, for the log.
-        of: what sizes count.
+    ``step_of`` makes what runs a step of a size; for the log, ``what`` is recorded, and sizes count ``of``.
     """
     begin = told = time.perf_counter()
     recorded: dict[int, Recorded] = {}
@@ -255,10 +251,8 @@ class CudaGraphRunner:
     def replay(self, plan: StepPlan) -> tuple[torch.Tensor, torch.Tensor]:
         """Run a step that :meth:`can_run` accepts.
 
-        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
-
-        Returns:
-            Hidden states ``[R, hidden_size]`` and logits, float32 ``[R, vocab_size]``, valid until the next call.
+        Mutates the KV pool at ``plan.out_slots`` and enters these into the request table. Returns hidden states
+        ``[R, hidden_size]`` and logits, float32 ``[R, vocab_size]``, valid until the next call.
         """
         self._buffers.fill(plan.req_slots, plan.prefix_lens, plan.out_slots)
         num_rows = plan.num_rows

@@ -85,12 +85,9 @@ class EagerRunner:
         return DecodedRows(*self.graph_runner.replay(decode_rows), others)
 
     def forward_extend(self, plan: StepPlan) -> torch.Tensor:
-        """Run a step's forward pass, replayed if it is one of recorded prompts.
+        """Run a step's forward pass, replayed if it is one of recorded prompts, to hidden states ``[T, hidden_size]``.
 
         Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
-
-        Returns:
-            Hidden states ``[T, hidden_size]``.
         """
         if self.prompt_runner is not None and self.prompt_runner.can_run(plan):
             return self.prompt_runner.replay(plan)

@@ -34,12 +34,7 @@ _KV_DTYPES = {
 
 @dataclass(frozen=True, slots=True)
 class ExecutionChoice:
-    """Ways in which the model of a runner is computed.
-
-    Attributes:
-        threads: of the native CPU kernels; ``None`` where torch and Triton compute.
-        attention: what computes it, beside native kernels, which do so themselves.
-    """
+    """Ways in which the model of a runner is computed: natively if there are ``threads``, else by torch and Triton."""
 
     threads: ThreadPool | None
     binding: CoreBinding | None
@@ -52,10 +47,7 @@ class ExecutionChoice:
 def choose_execution(
     config: ModelConfig, device: torch.device, args: EngineArgs, *, native: bool = True
 ) -> ExecutionChoice:
-    """Choose how to compute a model, configured for the device that it is to run on.
-
-    Args:
-        native: use the native kernels where they can run the model.
+    """Choose how to compute a model, configured for its device; with native kernels only if ``native``.
 
     Raises:
         ConfigError: if an option cannot have its way, or would change nothing.

@@ -37,11 +37,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A view of the system's files.
-
-    Attributes:
-        root: where ``proc`` and ``sys`` are; another directory than ``/`` in tests.
-    """
+    """A view of the system's files; tests have them below another ``root``."""
 
     root: Path = Path("/")
 

@@ -53,10 +53,7 @@ class ModelRunner:
     def __init__(
         self, config: ModelConfig, device: torch.device, args: EngineArgs | None = None, *, native: bool = True
     ) -> None:
-        """Load the model and take the memory that it will ever need.
-
-        Args:
-            native: use the native kernels where they can run the model; false: torch computes everything.
+        """Load the model and take the memory that it will ever need; without native kernels unless ``native``.
 
         Raises:
             ConfigError: if an option cannot have its way on this device.
@@ -141,8 +138,7 @@ class ModelRunner:
     def forward_decode(self, plan: StepPlan) -> StepOutcome | None:
         """Run a plan's decode steps and choose their tokens natively, or the first if each is to be reported.
 
-        Returns:
-            ``None`` if rows want anything else.
+        ``None`` if rows want anything else.
         """
         decoder = self.decoder
         if decoder is None or plan.mode is not ForwardMode.DECODE or not plan.num_rows:
@@ -229,12 +225,7 @@ class ModelRunner:
         return needs
 
     def sample(self, plan: StepPlan, logits: torch.Tensor, rows: IndexArray) -> SampleOutput:
-        """Choose the next token of each of ``rows``.
-
-        Args:
-            logits: float32 ``[S, vocab_size]``; overwritten.
-            rows: int64 ``[S]``, the sampling rows of the plan.
-        """
+        """Choose the next tokens of the sampling ``rows`` ``[S]``; ``logits``, float32 ``[S, V]``, are overwritten."""
         requests: tuple[RowLogprobs, ...] = ()
         if plan.logprobs:
             requests = _among(rows, plan.logprobs)
@@ -250,11 +241,7 @@ class ModelRunner:
         return self.sampler.sample(logits, plan.req_slots[rows], requests, masks)
 
     def _gather_targets(self, plan: StepPlan, hidden_states: torch.Tensor) -> tuple[GatheredLogprobs | None, ...]:
-        """Logprobs of prompt tokens, for each of the plan's requests.
-
-        Args:
-            hidden_states: ``[T, hidden_size]``
-        """
+        """Logprobs of prompt tokens, for each of the plan's requests, from hidden states ``[T, hidden_size]``."""
         chunk_rows = max(LOGIT_CHUNK_ELEMENTS // self.config.vocab_size, 1)
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
         gathered = []

@@ -26,11 +26,7 @@ class CausalPooling:
         self._device = device
 
     def pool(self, plan: StepPlan, hidden_states: torch.Tensor) -> tuple[tuple[RowEmbedding, ...], list[int]]:
-        """Take the states of a step in.
-
-        Args:
-            plan: the step; all its rows are pooled, or none (a probe).
-            hidden_states: ``[T, hidden_size]``.
+        """Take the states of a step in, ``[T, hidden_size]``; all its rows are pooled, or none (a probe).
 
         Returns:
             The vectors of the sequences that end here, and the rows whose vector would not be finite.
@@ -56,11 +52,7 @@ class CausalPooling:
 def finish(
     ending: Sequence[RowPooling], vectors: torch.Tensor, *, normalize: bool
 ) -> tuple[tuple[RowEmbedding, ...], list[int]]:
-    """Cut vectors to the wanted length, scale them and bring them to the host.
-
-    Args:
-        ending: the rows, in order.
-        vectors: float32 ``[len(ending), dim]``.
+    """Cut vectors, float32 ``[len(ending), dim]``, to the wanted length, scale them and bring them to the host.
 
     Returns:
         The vectors, and the rows whose vector is not finite.

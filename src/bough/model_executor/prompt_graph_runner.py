@@ -105,12 +105,9 @@ class PromptGraphRunner:
         return self._sizes[int(np.searchsorted(self._sizes, num_tokens))]
 
     def replay(self, plan: StepPlan) -> torch.Tensor:
-        """Run the forward pass of a plan that :meth:`can_run` accepts.
+        """Run a plan that :meth:`can_run` accepts, to hidden states ``[T, hidden_size]``, valid until the next call.
 
         Mutates the KV pool at ``plan.out_slots`` and enters these into the request table.
-
-        Returns:
-            Hidden states ``[T, hidden_size]``, valid until the next call.
         """
         tiles = extend_tiles(plan.req_slots, plan.prefix_lens, plan.extend_lens, self._backend.tile_queries)
         req_slots = np.repeat(plan.req_slots, plan.extend_lens)

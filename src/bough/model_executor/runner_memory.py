@@ -93,11 +93,7 @@ class MemoryPlanner:
         loaded: LoadedModel,
         timings: dict[str, float],
     ) -> None:
-        """Take no memory yet.
-
-        Args:
-            timings: gets the seconds of each phase.
-        """
+        """Take no memory yet; ``timings`` get the seconds of each phase."""
         self._model, self._config, self._device, self._args = loaded.model, config, device, args
         self._activation_dtype, self._kv_scales = loaded.activation_dtype, loaded.kv_scales
         self._threads, self._attention = choice.threads, choice.attention
@@ -375,11 +371,7 @@ def max_step_tokens(args: EngineArgs, config: ModelConfig) -> int:
 
 @torch.inference_mode()
 def measured_forward_bytes(model: CausalLM, backend: AttentionBackend, num_tokens: int) -> int:
-    """Memory that a prompt of ``num_tokens`` takes while it is computed, in bytes; 0 if it cannot be measured.
-
-    Args:
-        backend: over a pool with room for it, which is written.
-    """
+    """Memory of computing a prompt, in bytes; 0 if it cannot be measured. Writes the backend's pool."""
     pool, device = backend.kv_pool, backend.kv_pool.device
     table = torch.zeros(1, pool.max_total_tokens, dtype=torch.int32, device=device)
     runner = EagerRunner(model, backend, table, torch.zeros(1, dtype=torch.int64, device=device))

@@ -75,11 +75,7 @@ class WeightChoice:
     def method(
         self, source: WeightSource | None, quantization: Quantization, arena: Arena | None = None
     ) -> MethodChoice:
-        """How weights from ``source`` are held.
-
-        Args:
-            source: of the weights; ``None``: random ones.
-        """
+        """How weights from ``source`` are held, or random ones if it is ``None``."""
         if self._threads is not None:
             if source is not None and source.quantized and quantization == "none":
                 return packed_formats(self._threads, source.form, arena)

@@ -26,12 +26,7 @@ def available_memory(device: torch.device) -> tuple[int, str]:
 
 
 def weight_bytes(config: ModelConfig, method: MethodChoice = TORCH) -> int:
-    """What the weights of a model take once it is loaded.
-
-    Args:
-        method: how linear layers hold their weights; those that pack must do so in an
-            :class:`~bough.kernels.host_memory.OutlineArena`.
-    """
+    """Memory of a model's weights once it is loaded; a ``method`` that packs must do so in an ``OutlineArena``."""
     with torch.device("meta"):
         model = make_model(config, method)
     return sum(parameter.nbytes for parameter in model.parameters())

@@ -99,11 +99,7 @@ class ArgumentSchemas:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """An argument that an answer may have.
-
-    Attributes:
-        schema: of its value; it stands alone.
-    """
+    """An argument that an answer may have; its schema stands alone."""
 
     name: str
     schema: Any
@@ -188,14 +184,7 @@ def not_exact(name: str, tool: ToolSpec) -> BadRequest:
 
 
 def _check_expressible(own: dict[str, Any], tool: ToolSpec, num_required: int, num_named: int | None) -> None:
-    """Refuse a schema that speaks of the arguments as a whole.
-
-    Args:
-        num_named: most arguments that there are; ``None`` if they may have any name.
-
-    Raises:
-        BadRequest: if it does.
-    """
+    """Refuse a schema that speaks of the arguments as a whole; ``num_named`` is ``None`` if they may have any name."""
     for keyword in _OF_WHOLE_OBJECTS:
         value = own.get(keyword, True)
         if value is True or (value in ({}, []) and keyword not in _NEVER_EMPTY):

@@ -37,12 +37,9 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallStart:
-    """The model calls a function. Calls do not overlap: its arguments come next, before any other event.
+    """The model calls a function that the request offers; ``index`` counts the calls of this answer from 0.
 
-    Attributes:
-        index: number of the call in this answer, from 0.
-        id: what the result of the call will refer to.
-        name: of a function that the request offers.
+    Calls do not overlap: the arguments come next, before any other event.
     """
 
     index: int
@@ -66,12 +63,7 @@ ParsedEvent = Content | Reasoning | ToolCallStart | ToolCallArguments
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A function that the model may call.
-
-    Attributes:
-        parameters: JSON schema of the arguments, which are an object.
-        strict: whether the model may only write arguments that fit the schema.
-    """
+    """A function that the model may call; if ``strict``, only with arguments, an object, that fit the schema."""
 
     name: str
     description: str | None
@@ -90,12 +82,8 @@ class ToolSpec:
     def from_openai(cls, tool: Any, where: str = "tools[0]") -> ToolSpec:
         """A tool as chat completions describe it: ``{"type": "function", "function": {"name": …}}``.
 
-        Args:
-            tool: decoded JSON.
-            where: its place in the request, for errors.
-
         Raises:
-            BadRequest: naming the member at fault.
+            BadRequest: naming the member at fault, in ``where``.
         """
         if not isinstance(tool, dict):
             raise _bad(where, "must be an object")
@@ -110,15 +98,10 @@ class ToolSpec:
 
     @classmethod
     def from_function(cls, function: Mapping[str, Any], where: str, *, schema: str = "parameters") -> ToolSpec:
-        """A tool out of an object with ``name``, ``description``, ``strict`` and the schema of the arguments.
-
-        Args:
-            function: decoded JSON.
-            where: its place in the request, for errors.
-            schema: what the member with the schema is called.
+        """A tool out of an object with ``name``, ``description``, ``strict``, and the arguments' schema in ``schema``.
 
         Raises:
-            BadRequest: naming the member at fault.
+            BadRequest: naming the member at fault, in ``where``.
         """
         name = function.get("name")
         if not isinstance(name, str) or len(name) > MAX_NAME_CHARS or not _NAME.fullmatch(name):

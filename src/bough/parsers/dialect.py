@@ -38,13 +38,9 @@ FALLBACK_TOOL_FORMAT = "hermes"
 
 @dataclass(frozen=True)
 class Dialect:
-    """How one model family writes thoughts and tool calls.
+    """How one model family writes thoughts and tool calls; a format is ``None`` if it is not known to write them.
 
-    Attributes:
-        tool_format: ``None`` if it is not known to write calls.
-        reasoning_format: ``None`` if it is not known to think.
-        marks_are_special: whether this model's tokenizer has special tokens where others of the family have ordinary
-            ones.
+    ``marks_are_special`` if this model's tokenizer has special tokens where others of the family have ordinary ones.
     """
 
     tool_format: ToolFormat | None = None
@@ -126,14 +122,9 @@ class Dialect:
     def constraint(
         self, tools: Sequence[ToolSpec], *, name: str | None, parallel: bool, thoughts: Thoughts = Thoughts.POSSIBLE
     ) -> str:
-        """A structural tag that makes the answer consist of tool calls, after thoughts if the model has them.
+        """A structural tag, as JSON, that makes the answer consist of tool calls, after thoughts if the model has them.
 
-        Args:
-            name: the only function that may be called, and once; ``None`` for any.
-            thoughts: what the prompt makes of them.
-
-        Returns:
-            JSON.
+        ``name`` is the only function that may be called, and once; ``None`` for any.
 
         Raises:
             BadRequest: if the schema of a tool is too large.
@@ -144,15 +135,7 @@ class Dialect:
         return _as_json(self._after_reasoning(calls, thoughts, calls))
 
     def structured(self, answer: Format, *, with_calls: Sequence[ToolSpec], parallel: bool, thoughts: Thoughts) -> str:
-        """A structural tag that makes the answer, behind the thoughts, follow a format, or consist of tool calls.
-
-        Args:
-            answer: what the answer has to look like if it is no call.
-            with_calls: what may be called instead.
-
-        Returns:
-            JSON.
-        """
+        """A structural tag, as JSON: behind the thoughts comes ``answer``, or one of the calls ``with_calls``."""
         if self.on_channels:
             answer = final_message(answer)
         calls = None

@@ -181,8 +181,7 @@ class LlamaFormat(ToolFormat):
 class MistralFormat(ToolFormat):
     """``[TOOL_CALLS]`` before a list of objects, or before each ``name[ARGS]{…}`` (tokenizers from v11 on).
 
-    Args:
-        lists: which of the two the model is constrained to. Both are read.
+    Both are read; the model is constrained to the first if ``lists``.
     """
 
     name = "mistral"

@@ -84,10 +84,7 @@ class JsonScanner:
         return self._state is _State.FAULT
 
     def scan(self, text: str, pos: int) -> int:
-        """Follow the value through more text.
-
-        Args:
-            text: holds the continuation of the value from ``pos`` on.
+        """Follow the value through more text, which holds its continuation from ``pos`` on.
 
         Returns:
             The place behind the last character that belongs to the value, or at which it is wrong.

@@ -59,8 +59,7 @@ class SectionFormat(ToolFormat):
 class DeepSeekFormat(SectionFormat):
     """DeepSeek V3 and R1 write ``function``, the name and a fenced block of JSON; V3.1 and later the name and JSON.
 
-    Args:
-        fenced: which of the two the model is constrained to. Both are read.
+    Both are read; the model is constrained to the first if ``fenced``.
     """
 
     section_begin = "<｜tool▁calls▁begin｜>"

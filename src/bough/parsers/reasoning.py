@@ -40,19 +40,11 @@ class ReasoningFormat:
     gap: Format = field(default_factory=lambda: regex("\\n{0,2}"))
 
     def begins_inside(self, prompt: str) -> bool:
-        """Whether an answer to this prompt begins inside the thoughts.
-
-        Args:
-            prompt: its end suffices, some 50 characters.
-        """
+        """True if an answer to this prompt, of which the last 50 characters suffice, begins inside the thoughts."""
         return self.thoughts(prompt) is Thoughts.BEGUN
 
     def thoughts(self, prompt: str) -> Thoughts:
-        """What this prompt makes of the thoughts.
-
-        Args:
-            prompt: its end suffices, some 50 characters.
-        """
+        """Place of the thoughts in an answer to this prompt, of which the last 50 characters suffice."""
         prompt = prompt.rstrip()
         if prompt.endswith(self.start.rstrip()):
             return Thoughts.BEGUN
@@ -63,11 +55,9 @@ class ReasoningFormat:
         return Thoughts.BEGUN if self.always else Thoughts.POSSIBLE
 
     def goes_on(self, text: str, prompt: str) -> Thoughts:
-        """What an answer that goes on with a text makes of the thoughts.
+        """Place of the thoughts in an answer that continues a message.
 
-        Args:
-            text: of the message that it goes on with.
-            prompt: its end, in which this text is the last, perhaps without white space around it.
+        ``text`` is the message's; it comes last in ``prompt``, perhaps without white space around it.
         """
         stem = text.strip()
         if not stem:  # what the message has of thoughts may be told elsewhere

@@ -15,12 +15,7 @@ from bough.parsers.reasoning import ReasoningFormat
 
 @dataclass(slots=True, eq=False)
 class ReasoningCounter:
-    """Counts the tokens of one output that contributed to reasoning.
-
-    Args:
-        num_bytes: bytes that a token adds to the text of the output.
-        begins_inside: whether the prompt has opened the thoughts.
-    """
+    """Counts the tokens of one output that contributed to reasoning; ``num_bytes`` of a token are those of its text."""
 
     num_bytes: Callable[[int], int]
     format_: ReasoningFormat
@@ -44,7 +39,7 @@ class ReasoningCounter:
     _end: int = field(default=0, init=False)
 
     def add(self, token_ids: Sequence[int], text: str, events: Sequence[ParsedEvent]) -> list[int]:
-        """Take in tokens, their text, and what the parser made of it.
+        """Take in tokens, their text, and the parser's events.
 
         Returns:
             For each event how many tokens of the output come before it, markers included.

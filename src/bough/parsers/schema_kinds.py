@@ -20,11 +20,7 @@ _EVERY_NUMBER = frozenset({"integer", "number"})
 def kinds_of(schema: Any, root: Any) -> frozenset[str]:
     """The JSON types that a schema speaks of; an empty set if it does not say, or nothing fits it.
 
-    ``integer`` is among them where ``number`` is.
-
-    Args:
-        schema: an object or a boolean; anything else says nothing.
-        root: the schema that references are relative to.
+    ``integer`` is among them where ``number`` is. References are relative to ``root``.
     """
     return _Search(root).kinds(schema, 0) or frozenset()
 

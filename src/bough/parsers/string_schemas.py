@@ -34,14 +34,9 @@ class StringForm:
 
 
 def string_forms(schema: Any, root: Any) -> tuple[list[StringForm], bool]:
-    """The forms that strings have which fit a schema; none if no string does.
+    """The forms of strings that fit a schema, and true if they are all that it says: if not, they may be wider.
 
-    Args:
-        schema: a schema that strings fit at most.
-        root: the schema that references are relative to.
-
-    Returns:
-        The forms, and whether they are all that the schema says; if not, they may be wider.
+    References are relative to ``root``. No forms: no string fits.
     """
     reader = _Reader(root)
     forms = [bounded for form in reader.forms(schema, 0) if (bounded := reader.bounded(form)).values != ()]

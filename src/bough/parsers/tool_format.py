@@ -70,11 +70,7 @@ MAX_HEAD_CHARS = 512
 
 
 class Calls:
-    """Writes down the calls of one answer.
-
-    Args:
-        format_: makes the ids.
-    """
+    """Writes down the calls of one answer; ``format_`` makes the ids."""
 
     def __init__(self, stream: Stream, tools: Mapping[str, ToolSpec], format_: ToolFormat) -> None:
         self.stream = stream
@@ -86,10 +82,7 @@ class Calls:
         self._index = -1
 
     def start(self, name: str, call_id: str | None = None) -> None:
-        """A call begins, and all that was read of it so far is dealt with.
-
-        Args:
-            call_id: what the model calls it. If that is too long, or is the id of an earlier call, it gets another one.
+        """Begin a call, and commit all that was read of it. An id that is too long, or of an earlier call, is replaced.
 
         Raises:
             NotACall: if there is no such function.
@@ -114,11 +107,7 @@ class Calls:
         return ToolCallArguments(self._index, fragment)
 
     def json_arguments(self) -> Steps[bool]:
-        """Pass on a JSON value that comes next, piece by piece.
-
-        Returns:
-            Whether it was complete; if not, reading stops where it goes wrong, or at the end.
-        """
+        """Pass on a JSON value that comes next, piece by piece; false if it goes wrong, where reading stops."""
         stream, scanner = self.stream, JsonScanner(finite=True)
         while True:
             stream.pos = scanner.scan(stream.text, stream.pos)
@@ -150,11 +139,9 @@ class Calls:
         return False
 
     def raw_arguments(self, marker: str | None, *, closing: str = "") -> Steps[None]:
-        """Pass on what is no JSON as it stands, so that the caller may make something of it.
+        """Pass on what is no JSON as it stands up to ``marker``, or the end of the answer; the caller may use it.
 
-        Args:
-            marker: ends the call, and is read past; ``None`` if only the end of the answer does.
-            closing: stands before the marker, and is not part of the arguments.
+        ``closing`` stands before the marker, and is not part of the arguments.
         """
         if marker is not None:
             try:

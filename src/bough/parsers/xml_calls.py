@@ -123,12 +123,7 @@ class TaggedFormat(ToolFormat):
         """Read what else there is behind ``marker``, which ended the arguments."""
 
     def tags_of(self, tool: ToolSpec, begin: str, end: str) -> Format:
-        """Every argument in the order of the schema.
-
-        Args:
-            tool: the function.
-            begin: stands before a value, and holds ``{}`` where the name is.
-            end: stands behind it; :attr:`value_end`, perhaps with a line break in front of it.
+        """Every argument in the order of the schema, with ``begin``, in which ``{}`` is the name, and ``end``.
 
         Raises:
             BadRequest: see :func:`~bough.parsers.argument_schemas.writable_arguments`.
@@ -181,11 +176,7 @@ class TaggedFormat(ToolFormat):
     def _read_value(
         self, calls: Calls, key: str, schema: Any, kinds: frozenset[str], is_next: Callable[[str], bool]
     ) -> Steps[bool]:
-        """Read a value and emit it for ``key``. A tag accepted by ``is_next`` also ends it.
-
-        Returns:
-            True if its end came.
-        """
+        """Read a value and emit it for ``key``; true if its end came, also by a tag that ``is_next`` accepts."""
         stream = calls.stream
         if kinds == {"string"}:
             calls.arguments(f'{key}"')
@@ -272,8 +263,7 @@ def _begins_text(stream: Stream, kinds: frozenset[str]) -> Steps[bool]:
 class QwenCoderFormat(TaggedFormat):
     """``<tool_call><function=NAME><parameter=KEY>VALUE</parameter></function></tool_call>``: Qwen3-Coder.
 
-    Args:
-        around: name of the outer tag.
+    ``around`` names the outer tag.
     """
 
     value_end = "</parameter>"
@@ -315,8 +305,7 @@ class QwenCoderFormat(TaggedFormat):
 class GlmFormat(TaggedFormat):
     """``<tool_call>NAME<arg_key>KEY</arg_key><arg_value>VALUE</arg_value></tool_call>``: GLM 4.5 and later.
 
-    Args:
-        newlines: whether the model is constrained to have the tags on lines of their own (4.5, 4.6).
+    With ``newlines`` the model is constrained to have the tags on lines of their own (4.5, 4.6).
     """
 
     triggers = ("<tool_call>",)

@@ -180,11 +180,7 @@ class ChatTemplate:
         return _from_mark(text, where) if continues else text
 
     def prompt_ends_with(self, marker: str, kwargs: Mapping[str, Any]) -> bool:
-        """Whether the prompt for a question ends with this marker, but for white space; not if it is refused.
-
-        Args:
-            kwargs: further variables of the template, as :meth:`render` takes them.
-        """
+        """True if the prompt for a question ends with this marker, but for white space; false if it is refused."""
         shown = self._try_messages([self._fit({"role": "user", "content": "a"}, "messages[0]")], kwargs)
         return shown is not None and shown.rstrip().endswith(marker.rstrip())
 

@@ -39,8 +39,7 @@ class IncrementalDecoder:
         """Add ids to the output.
 
         Returns:
-            The text that became final, and how many ids at the end of the output (of this and earlier calls) have
-            text that is not out yet.
+            Text that became final, and how many ids at the end of the output so far have text that is not out yet.
         """
         raise NotImplementedError
 

@@ -18,10 +18,7 @@ from bough.tokenization.wordpiece import load_wordpiece
 
 
 def load_tokenizer(path: str | Path) -> Tokenizer:
-    """Load the tokenizer of a checkpoint.
-
-    Args:
-        path: a local directory, a ``tokenizer.json``, or a GGUF file.
+    """Load the tokenizer of a checkpoint: a local directory, a ``tokenizer.json``, or a GGUF file.
 
     Raises:
         ConfigError: if there is no tokenizer in it, or none that can be read.

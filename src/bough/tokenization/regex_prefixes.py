@@ -43,11 +43,7 @@ def parse(pattern: str) -> PatternTree:
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """Part of a pattern; attributes as in :class:`PatternTree`.
-
-    Attributes:
-        is_single: it is one character, or a condition on a place in the text.
-    """
+    """Part of a pattern, as in :class:`PatternTree`; ``is_single``: one character, or a condition on a place."""
 
     whole: str
     beginnings: str

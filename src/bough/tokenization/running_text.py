@@ -17,11 +17,7 @@ _PUTS_NOTHING_IN_FRONT: dict[str, dict[str, Any]] = {
 def running_text_backend(description: str, special_ids: Container[int]) -> Backend:
     """A backend that puts nothing in front of a text, and to which the strings of special tokens are ordinary text.
 
-    Other added tokens are recognised as ever.
-
-    Args:
-        description: a backend as ``tokenizer.json`` text.
-        special_ids: added tokens that are special even if the description does not say so.
+    Other added tokens of the description (``tokenizer.json`` text) are recognised, unless among ``special_ids``.
     """
     described = json.loads(description)
     for token in described["added_tokens"]:

@@ -272,12 +272,9 @@ class Tokenizer:
         return max(self._backend.get_vocab(with_added_tokens=True).values(), default=-1)
 
     def running_text_encoder(self, special_ids: Container[int] = ()) -> Callable[[str], Sequence[int]]:
-        """What encodes text from the middle of a text: nothing is put in front, special tokens' strings are text.
+        """Encoder of text from the middle of a text: it puts nothing in front, and special tokens' strings are text.
 
-        It may still change the text where the vocabulary has no other tokens for it.
-
-        Args:
-            special_ids: tokens that are special besides :attr:`special_ids`.
+        It may still change the text where the vocabulary has no other tokens for it. ``special_ids`` are special, too.
         """
         encode = running_text_backend(self._backend.to_str(), special_ids).encode
         return lambda text: encode(text, add_special_tokens=False).ids

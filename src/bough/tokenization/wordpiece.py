@@ -23,10 +23,7 @@ _SPECIAL = {
 
 
 def load_wordpiece(directory: Path) -> Backend | None:
-    """Load the WordPiece tokenizer (Wu et al. 2016) of a ``vocab.txt``, with BERT's rules.
-
-    Returns:
-        The tokenizer, or ``None`` if there is no ``vocab.txt``, or it belongs to another kind of tokenizer.
+    """Load the WordPiece tokenizer (Wu et al. 2016) of a ``vocab.txt`` with BERT's rules; ``None``: another kind.
 
     Raises:
         CheckpointError: if the vocabulary is not UTF-8 text.

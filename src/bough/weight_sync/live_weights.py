@@ -151,12 +151,8 @@ class LiveWeights:
     def rows(self, name: str, count: int) -> Any:
         """The first ``count`` rows of a matrix, or numbers of a vector, as lists of floats, as the model has them.
 
-        Args:
-            name: as in the checkpoint.
-            count: at least 1.
-
         Raises:
-            BadRequest: if there is no such weight, or it is too much at once.
+            BadRequest: if the checkpoint has no weight of that name, or it is too much at once.
         """
         own_name = self._model.own_name(name)
         weight = self._model.checkpoint_weights.get(name if own_name is None else own_name)

@@ -43,12 +43,7 @@ _DTYPES = {
 
 @dataclass(frozen=True)
 class Membership:
-    """A group, and this process's place in it.
-
-    Attributes:
-        address, port: of the store, which the trainer serves.
-        rank: of this process; the trainer's is 0.
-    """
+    """A group, with the address of the store, which the trainer serves, and this process's rank; the trainer's is 0."""
 
     address: str
     port: int
@@ -69,11 +64,7 @@ class Membership:
 
 
 class WeightGroups:
-    """The groups that a worker belongs to. Joining one is done on a thread, so that the worker goes on meanwhile.
-
-    Args:
-        timeout: seconds, see :data:`GROUP_TIMEOUT`.
-    """
+    """The groups that a worker belongs to. Joining one is done on a thread, so that the worker goes on meanwhile."""
 
     def __init__(self, device: torch.device, timeout: float = GROUP_TIMEOUT) -> None:
         self._device = device
@@ -142,10 +133,7 @@ class WeightGroups:
     def receive(
         self, name: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
     ) -> list[tuple[str, torch.Tensor]]:
-        """Tensors that the trainer broadcasts, in the order of their names.
-
-        Args:
-            dtypes: of their tensors, with or without ``torch.``.
+        """Tensors that the trainer broadcasts, in the order of their names; ``torch.`` before a dtype may be left out.
 
         Raises:
             BadRequest: if there is no such group.
@@ -192,12 +180,7 @@ class WeightGroups:
 
 
 class _Joining:
-    """A thread on which a group is joined, once one of the same name has been left.
-
-    Attributes:
-        group: the group, if it came about.
-        error: what was wrong, if it did not.
-    """
+    """A thread on which a group is joined, once one of the same name has been left: a group or an error comes of it."""
 
     def __init__(self, name: str, membership: Membership, timeout: timedelta, leaving: threading.Thread | None) -> None:
         self.membership = membership

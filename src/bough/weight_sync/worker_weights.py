@@ -27,18 +27,7 @@ class WorkerWeights:
         self.groups = WeightGroups(device)
 
     def from_disk(self, model_path: str, load_format: LoadFormat) -> int:
-        """Load another checkpoint of the same model; see :meth:`LiveWeights.replace`.
-
-        Args:
-            model_path: local directory or file.
-
-        Returns:
-            How many pieces of memory were filled.
-
-        Raises:
-            BoughError: if it does not fit, and the old weights are there.
-            EngineDead: if neither are.
-        """
+        """Load another checkpoint of the same model, from a local directory or file; as :meth:`LiveWeights.replace`."""
         options = dataclasses.replace(self._server_args, model_path=model_path, load_format=load_format)
         return self._live.replace(ModelConfig.from_args(options), load_format)
 
@@ -57,14 +46,11 @@ class WorkerWeights:
     def from_group(
         self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
     ) -> int:
-        """Load some weights that a trainer broadcasts; see :meth:`WeightGroups.receive`.
-
-        Returns:
-            As :meth:`LiveWeights.update_weights`.
+        """Load some weights that a trainer broadcasts (:meth:`WeightGroups.receive`) as
+        :meth:`LiveWeights.update_weights`.
 
         Raises:
-            BoughError: as there; if names, types or shapes do not fit, before anything is received.
-            EngineDead: as :meth:`LiveWeights.update_weights`.
+            BoughError: also if names, types or shapes do not fit, before anything is received.
         """
         for param, given in (("dtypes", dtypes), ("shapes", shapes)):
             if len(given) != len(names):

@@ -53,15 +53,9 @@ def _rms_norm_rows(
 
 
 def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, delta: torch.Tensor | None = None) -> torch.Tensor:
-    """``x += delta``, if there is one, then the root mean square norm of ``x`` (Zhang and Sennrich 2019).
+    """``x += delta``, if there is one, then the root mean square norm of ``x`` (Zhang and Sennrich 2019), contiguous.
 
-    Args:
-        x: ``[num_rows, width]``, rows dense; changed only by ``delta``.
-        weight: ``[width]``
-        delta: like ``x``
-
-    Returns:
-        The norm, like ``x``, contiguous.
+    ``x`` and ``delta`` are ``[num_rows, width]``, rows dense; ``weight`` is ``[width]``.
     """
     num_rows, width = x.shape
     out = torch.empty(num_rows, width, dtype=x.dtype, device=x.device)

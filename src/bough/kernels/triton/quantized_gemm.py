@@ -286,11 +286,9 @@ def _quantize_groups(
 
 
 def quantize_rows(x: torch.Tensor, span: int | None = None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Activations in 8 bits, the largest of each group as the largest number that there is.
+    """Activations ``[num_rows, width]`` in 8 bits, the largest of each group as the largest number that there is.
 
-    Args:
-        x: ``[num_rows, width]``, rows dense.
-        span: numbers of a row that share a scale, a power of two; ``None``: all.
+    ``span`` numbers of a row share a scale, a power of two; ``None``: all.
 
     Returns:
         float8_e4m3fn ``[num_rows, width]``, and float32 scales ``[num_rows, groups]``.

@@ -361,12 +361,7 @@ def _log_totals(logits_ptr, largest_ptr, out_ptr, vocab_size, num_chunks, CHUNK:
 def log_total_weights(logits: torch.Tensor, largest: torch.Tensor) -> torch.Tensor:
     """``log(sum(exp(row - largest)))`` of each row, summed in an order that only the vocabulary's size decides.
 
-    Args:
-        logits: float32 ``[k, V]``, contiguous.
-        largest: float32 ``[k, 1]``, of each row.
-
-    Returns:
-        float32 ``[k, 1]``
+    Float32 ``logits`` ``[k, V]``, contiguous, and the ``largest`` of each row ``[k, 1]`` to float32 ``[k, 1]``.
     """
     num_rows, vocab_size = logits.shape
     out = torch.empty_like(largest)

@@ -51,23 +51,13 @@ class AttentionBackend(ABC):
     def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> Any:
         """Work out, once per step, everything that all layers need and that depends on the step's shape only.
 
-        Args:
-            req_to_token: int32 ``[max_running_requests, max_len]``, new tokens entered.
-
-        Returns:
-            What the batch carries as ``attn_metadata`` to this backend's forward functions; not changed by them.
+        Forward functions get the result as ``metadata``, and do not change it. ``req_to_token`` is int32
+        ``[max_running_requests, max_len]``, new tokens entered.
         """
 
     @abstractmethod
     def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: Any) -> torch.Tensor:
-        """Attend from the decode rows.
-
-        Args:
-            q: ``[num_decode_rows, num_heads, head_dim]``
-
-        Returns:
-            ``[num_decode_rows, num_heads * head_dim]``
-        """
+        """Attend from the decode rows ``[n, num_heads, head_dim]`` to ``[n, num_heads * head_dim]``."""
 
     @abstractmethod
     def forward_extend(
@@ -116,9 +106,6 @@ class RotatingBackend(AttentionBackend):
     ) -> torch.Tensor:
         """Normalise and rotate queries and keys, store keys and values, attend.
 
-        Args:
-            heads: ``[num_tokens, num_heads + 2 * num_kv_heads, head_dim]``: queries, keys, values.
-
-        Returns:
-            ``[num_tokens, num_heads * head_dim]``
+        ``heads`` ``[num_tokens, num_heads + 2 * num_kv_heads, head_dim]`` are queries, keys, values; returns
+        ``[num_tokens, num_heads * head_dim]``.
         """

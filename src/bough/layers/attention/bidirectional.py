@@ -40,11 +40,7 @@ class LengthGroup:
 
 
 def group_by_length(lengths: Sequence[int], device: torch.device) -> tuple[LengthGroup, ...]:
-    """Take sequences of similar length together.
-
-    Args:
-        lengths: tokens of each sequence, ascending, at least 1.
-    """
+    """Take sequences of similar length together; ``lengths``, in tokens, are ascending and at least 1."""
     groups: list[LengthGroup] = []
     first, start = 0, 0
     while first < len(lengths):
@@ -83,14 +79,7 @@ def bidirectional_attention(
 ) -> torch.Tensor:
     """Softmax attention within each sequence, scaled by the square root of ``head_dim``.
 
-    Args:
-        q: ``[num_tokens, num_heads, head_dim]``
-        k: like ``q``
-        v: like ``q``
-        groups: of all tokens, in order.
-
-    Returns:
-        ``[num_tokens, num_heads * head_dim]``
+    ``[num_tokens, num_heads, head_dim]`` each, in the order of ``groups``, to ``[num_tokens, num_heads * head_dim]``.
     """
     outputs = [_attend(q, k, v, group) for group in groups]
     return outputs[0] if len(outputs) == 1 else torch.cat(outputs)

@@ -40,16 +40,9 @@ class RadixAttention(nn.Module):
         self.sliding_window = sliding_window
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
-        """Attend.
+        """Attend from ``q`` ``[num_tokens, num_heads, head_dim]`` to ``[num_tokens, num_heads * head_dim]``.
 
-        Args:
-            q: ``[num_tokens, num_heads, head_dim]``
-            k: ``[num_tokens, num_kv_heads, head_dim]``
-            v: like ``k``
-            batch: says where the tokens' requests keep their KV, and which backend computes.
-
-        Returns:
-            ``[num_tokens, num_heads * head_dim]``
+        ``k`` and ``v`` are ``[num_tokens, num_kv_heads, head_dim]``; the batch's backend computes.
         """
         return batch.attn_backend.forward(q, k, v, self, batch)
 

@@ -44,9 +44,6 @@ def decode_pieces(seq_lens: IntArray, window: int | None, split_keys: int) -> De
 def row_groups(seq_lens: IntArray, max_pieces: int, split_keys: int) -> list[slice]:
     """Runs of decode rows that have at most so many pieces together: as few as go, in order; none for no rows.
 
-    Args:
-        seq_lens: ``[R]``
-
     Raises:
         ValueError: if a row alone has more.
     """
@@ -62,10 +59,9 @@ def row_groups(seq_lens: IntArray, max_pieces: int, split_keys: int) -> list[sli
 
 
 def extend_tiles(req_slots: IntArray, prefix_lens: IntArray, extend_lens: IntArray, tile_queries: int) -> IntArray:
-    """Cut the new tokens of each row into tiles of queries, those with the most keys first.
+    """Cut the new tokens of each row into tiles of queries ``[n, 4]``, those with the most keys first.
 
-    Returns:
-        ``[n, 4]``: request slot, index of the first new token, number of tokens, position of the first.
+    A tile is request slot, index of the first new token, number of tokens, position of the first.
     """
     counts = -(-extend_lens // tile_queries)
     rows = np.repeat(np.arange(len(extend_lens)), counts)
