@@ -12,6 +12,7 @@ from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ChatJob, Message, ToolChoice, ToolUse
 from bough.entrypoints.chat.read_back import served_dialects
 from bough.entrypoints.chat.reader import ChoiceReader
+from bough.entrypoints.chat.sampling import RequestSampling
 from bough.entrypoints.chat.template_fit import TemplateFit, message_text, tool_description
 from bough.entrypoints.chat.tools import template_variables
 from bough.ipc.messages import OutputDelta
@@ -80,6 +81,7 @@ class ChatCore:
 
     def __init__(self, manager: TokenizerManager) -> None:
         self.manager = manager
+        self.sampling = RequestSampling(manager)
         args = manager.server_args
         template = manager.chat_template
         special = () if manager.tokenizer is None else manager.tokenizer.special_token_ids

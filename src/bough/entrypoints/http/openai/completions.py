@@ -134,7 +134,7 @@ class CompletionHandler(OpenAIHandler):
         manager = self._manager
         given_max = body.max_tokens if "max_tokens" in given else None
         max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens, until_full=MAX_TOKENS)
-        if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
+        if max_tokens is None and "max_new_tokens" not in self._core.sampling.defaults:
             max_tokens = body.max_tokens
         constraint = find_constraint(body, given, unknown)
         params = self.sampling_params(body, given, max_tokens, max_tokens_field, constraint)

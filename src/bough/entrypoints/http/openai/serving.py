@@ -12,7 +12,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.core import ChatCore
-from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import direct_sink, text_sink
@@ -337,8 +336,6 @@ class OpenAIHandler(Handlers):
         super().__init__(manager, core)
         self._names = TokenNames(manager.tokenizer)
         self._id_names = TokenNames(manager.tokenizer, by_number=True)
-        self.sampling_defaults = sampling_defaults(manager.server_args, manager.model_config)
-        """Sampling parameters of requests that do not set them."""
 
     def sampling_params(
         self,
@@ -348,10 +345,9 @@ class OpenAIHandler(Handlers):
         max_tokens_field: str,
         constraint: Constraint | None,
     ) -> SamplingParams:
-        """Sampling parameters of a request; see :func:`make_sampling_params` and :func:`sampling_values`."""
-        values, defaults = sampling_values(body, given), self.sampling_defaults
-        limits = self._manager.limits
-        return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, CLIENT_NAMES)
+        """Sampling parameters of a request; see :meth:`RequestSampling.params` and :func:`sampling_values`."""
+        values = sampling_values(body, given)
+        return self._core.sampling.params(values, max_tokens, max_tokens_field, constraint, CLIENT_NAMES)
 
     def model_name(self, request: SharedFields) -> str:
         """What the answer calls the model."""
