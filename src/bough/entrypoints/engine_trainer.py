@@ -41,11 +41,7 @@ class CheckpointUpdate(NamedTuple):
 
 
 class TrainerMethods:
-    """What :class:`~bough.entrypoints.engine.Engine` offers to trainers.
-
-    Args:
-        parts: of the engine.
-    """
+    """What :class:`~bough.entrypoints.engine.Engine` offers to trainers."""
 
     def __init__(self, parts: EngineParts) -> None:
         self._parts = parts

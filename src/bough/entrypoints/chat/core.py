@@ -73,11 +73,7 @@ class ChatRun:
 
 
 class ChatCore:
-    """Everything that the APIs for conversations have in common.
-
-    Args:
-        manager: does the work.
-    """
+    """Everything that the APIs for conversations have in common."""
 
     def __init__(self, manager: TokenizerManager) -> None:
         self.manager = manager
@@ -109,7 +105,6 @@ class ChatCore:
         """Token ids of the prompt.
 
         Args:
-            job: says what is in it.
             bounded: whether one that is certainly too long is refused.
 
         Raises:
@@ -206,7 +201,6 @@ class ChatCore:
         Leaving early ends what is unfinished.
 
         Args:
-            run: the job.
             sink: see :meth:`Generation.deltas`; what it takes it reads itself.
 
         Raises:

@@ -41,8 +41,6 @@ def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig, *, is_
     """Values of the sampling parameters that a request leaves out, by the engine's names.
 
     Args:
-        server_args: the server's options.
-        model_config: the model.
         is_ollama: whether the requests come through Ollama's routes.
     """
     found = _found_defaults(server_args, model_config, is_ollama=is_ollama)

@@ -48,10 +48,6 @@ class Application(Starlette):
 
     Starlette brings the answers to what is not an endpoint. Its layers of routing and middleware
     would otherwise be resumed for every streamed token, which costs more than writing the token.
-
-    Args:
-        front: what the routes share.
-        cross_origin: which web pages may call.
     """
 
     def __init__(self, front: Front, cross_origin: CrossOrigin) -> None:
@@ -106,9 +102,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
     """The application that serves everything that ``manager`` can do.
 
     Args:
-        manager: of the engine.
         gate: who may call; made from the manager's options if there is none yet.
-        tracer: traces requests.
 
     Raises:
         ConfigError: if the keys of the options cannot be read.

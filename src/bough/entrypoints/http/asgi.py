@@ -203,7 +203,6 @@ class Call:
         """Decode the body, which is held here no longer, and return it with the names of the fields that were given.
 
         Args:
-            spec: what may be in it.
             max_tokens: longest prompt that can be served, if it is not that of other routes.
 
         Raises:

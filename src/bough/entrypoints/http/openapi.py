@@ -73,11 +73,7 @@ _KEY = "key"
 
 
 class Schemas:
-    """The JSON schemas of all bodies and answers.
-
-    Attributes:
-        components: schemas of the document, by name.
-    """
+    """The JSON schemas of all bodies and answers."""
 
     def __init__(self) -> None:
         # A body may be that of several routes, and so may an answer.

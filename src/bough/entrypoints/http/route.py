@@ -174,12 +174,7 @@ class Route:
 
 
 class Handlers:
-    """Base of classes whose methods answer routes; a server has one instance of each.
-
-    Args:
-        manager: does the work.
-        core: makes prompts of conversations and reads outputs.
-    """
+    """Base of classes whose methods answer routes; a server has one instance of each."""
 
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         self._manager = manager

@@ -44,8 +44,6 @@ def unknown_field(param: str, name: str, known: Iterable[str], meant: str | None
     """The error for a field that does not exist, with a suggestion.
 
     Args:
-        param: path of the field.
-        name: of the field.
         known: names that there are in its place.
         meant: which of them it is a typo of, if that is certain.
     """
@@ -135,8 +133,6 @@ def known_members(
     """Those members of an object that are known and not null.
 
     Args:
-        value: the object.
-        names: of members.
         place: where in the body it is.
         unknown: collects what is dropped; ``None`` to refuse it.
         check_typos: refuse what looks like a typo even so.

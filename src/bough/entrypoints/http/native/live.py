@@ -35,9 +35,6 @@ class LiveView:
     """Answers ``/playground/events``: a stream of pictures, of which a slow reader misses some.
 
     Nothing is asked of the scheduler while nobody looks.
-
-    Args:
-        manager: asks the scheduler.
     """
 
     def __init__(self, manager: TokenizerManager) -> None:

@@ -98,7 +98,6 @@ def sampling_values(options: Mapping[str, Any] | None, unknown: Unknown | None) 
     """Sampling parameters, by the engine's names, out of ``options``.
 
     Args:
-        options: decoded JSON.
         unknown: collects options that are unknown or do not work, which are ignored, as at Ollama; ``None`` to refuse
             them.
 

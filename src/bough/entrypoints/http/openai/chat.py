@@ -179,8 +179,6 @@ def prompt_job(
 
     Args:
         body: has those fields of :class:`ChatCompletionRequest` that are about the conversation.
-        given: names of the fields that were given.
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
         input_ids: the whole prompt, if it does not come from messages.
 
     Raises:

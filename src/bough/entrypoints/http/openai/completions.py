@@ -225,11 +225,6 @@ class CompletionChoiceWriter(ChoiceWriter):
 
     Args:
         chunk_start: beginning of every event, up to the first choice.
-        index: number of the choice.
-        names: shows tokens as text.
-        body: the request.
-        request: what the engine was asked.
-        echo: text that goes before the output.
     """
 
     def __init__(

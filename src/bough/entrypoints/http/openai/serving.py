@@ -140,7 +140,6 @@ class ChoiceWriter(ABC):
         """The events that say what ``delta`` says; none if that is nothing.
 
         Args:
-            delta: what is new.
             usage: what every event ends with, from the comma before its ``usage`` on; may be empty.
         """
 
@@ -192,12 +191,7 @@ class Answer:
     Args:
         kind: value of ``object`` in a whole answer.
         chunk_kind: value of ``object`` in an event.
-        rid: id of the answer.
-        model: name of the model, as the client knows it.
         options: the request, for what it wants of the answer. It is not kept: its texts may be long.
-
-    Attributes:
-        is_stream: whether it is to be streamed.
     """
 
     def __init__(self, kind: str, chunk_kind: str, rid: str, model: str, options: SharedFields) -> None:
@@ -224,9 +218,6 @@ class Answer:
         """Run the requests and write events as results come.
 
         Args:
-            manager: does the work.
-            requests: what to do.
-            writers: one per choice.
             body_writer: for events that are written as they come.
 
         Raises:
