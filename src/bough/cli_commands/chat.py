@@ -129,8 +129,6 @@ class ChatServer:
     Methods raise as those of :class:`RuntimeEndpoint`, and :class:`RequestFailed` if the answer has not OpenAI's form.
 
     Args:
-        url: of the server.
-        api_key: sent with every request.
         verify: as :func:`~bough.entrypoints.http.tls.client_tls_context` has it.
     """
 
@@ -211,7 +209,6 @@ class Conversation:
         thoughts do not. A question that brings no answer at all is no part of it. Raises as :class:`ChatServer` does.
 
         Args:
-            text: of the question.
             anew: whether it is the last one again; its answer, if it has one, is not sent and is replaced.
         """
         replaces = anew and self._unanswered is None
@@ -239,7 +236,6 @@ class Chat:
     Only answers go to a standard output that is no terminal; the rest then goes to standard error.
 
     Args:
-        conversation: to go on with.
         plain: whether markdown stays as it is written, without escape sequences. So it does on a dumb terminal.
         takes_pastes_whole: whether ``input()`` returns a text of several lines that is pasted at once.
 

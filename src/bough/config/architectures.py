@@ -67,9 +67,6 @@ def makes_vectors(architecture: str) -> bool:
 def load_reader(architecture: str) -> type:
     """Import the class that reads a model's config.json; for models of other packages that have none, the common one.
 
-    Args:
-        architecture: one of :func:`supported_architectures`.
-
     Returns:
         A class below :class:`~bough.models.family_reader.FamilyReader`.
 

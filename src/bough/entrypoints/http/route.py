@@ -188,6 +188,10 @@ class Handlers:
                 param=field,
             )
 
+    def model_name(self, given: str | None) -> str:
+        """Return what an answer calls the model, which a request may call as it likes."""
+        return self._manager.served_model_name if given is None else given
+
     @classmethod
     def routes(cls) -> list[Route]:
         """The routes that the class's own methods answer, in their order."""

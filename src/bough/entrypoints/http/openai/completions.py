@@ -104,7 +104,7 @@ class CompletionHandler(OpenAIHandler):
             names = [request.prompt_param for request in requests]
             skips = asked.sampling_params.skip_special_tokens
             echoes = [await self._echo(prompt, name, skips) for prompt, name in zip(prompts, names, strict=True)]
-        answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body), body)
+        answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body.model), body)
         writers = [
             CompletionChoiceWriter(
                 answer.chunk_start,

@@ -340,10 +340,6 @@ class OpenAIHandler(Handlers):
         values = sampling_values(body, given)
         return self._core.sampling.params(values, max_tokens, max_tokens_field, constraint, CLIENT_NAMES)
 
-    def model_name(self, request: SharedFields) -> str:
-        """What the answer calls the model."""
-        return request.model if request.model is not None else self._manager.served_model_name
-
     def names(self, *, as_ids: bool) -> TokenNames:
         """What shows tokens, as text or by number."""
         return self._id_names if as_ids else self._names

@@ -199,7 +199,7 @@ class ResponsesHandlers(Handlers):
         job = _job(body, tools, params, constraint_param(constraint))
         run = await self._ready(body, [*earlier, *items], tools, job)
         response_id = body.request_id or f"resp_{job.rids[0]}"
-        blank = _response(response_id, body, job, tools, self._manager.served_model_name)
+        blank = _response(response_id, body, job, tools, self.model_name(body.model))
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream, call_names=tools.call_names())
         entry = StoredResponse(response_id, blank, items, previous) if keep else None
         call.keep(len(msgspec.json.encode(blank)) if entry is None else entry.size)
@@ -454,7 +454,7 @@ def _response(
         "created_at": int(time.time()),
         "status": "in_progress",
         "completed_at": None,
-        "model": body.model if body.model is not None else model,
+        "model": model,
         "output": [],
         "usage": None,
         "error": None,
