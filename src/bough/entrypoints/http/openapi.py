@@ -206,9 +206,7 @@ def _sampling_params_schema() -> dict[str, Any]:
     properties = {}
     for name, schema in SAMPLING_PARAMS.items():
         default = None if defaults[name] == () else defaults[name]
-        properties[name] = {**schema, "default": default}
-        if default is None:
-            properties[name] = _nullable(properties[name])
+        properties[name] = _nullable({**schema, "default": default})
     for name, refused in UNSUPPORTED_SAMPLING_PARAMS.items():
         properties[name] = _refused(refused)
     return {

@@ -41,9 +41,9 @@ class ResponseFormat(msgspec.Struct):
 
     type: Literal["text", "json_object", "json_schema", "structural_tag"]
     json_schema: Annotated[NamedSchema | None, Meta(description="For the type `json_schema`.")] = None
-    structures: Annotated[list[Any] | None, Meta(description="For the type `structural_tag`, its older form.")] = None
-    triggers: Annotated[list[str] | None, Meta(description="For the type `structural_tag`, its older form.")] = None
-    format: Annotated[dict[str, Any] | None, Meta(description="For the type `structural_tag`, its newer form.")] = None
+    structures: Annotated[Any, Meta(description="For the type `structural_tag`, its older form: a list.")] = None
+    triggers: Annotated[Any, Meta(description="For the type `structural_tag`, its older form: a list of texts.")] = None
+    format: Annotated[Any, Meta(description="For the type `structural_tag`, its newer form: an object.")] = None
 
 
 class StructuredOutputs(msgspec.Struct):
