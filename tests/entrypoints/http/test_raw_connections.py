@@ -68,7 +68,7 @@ class TestHangingUp:
     def test_in_the_middle(self, server: RunningServer, kind: str) -> None:
         server.engine.token_delay = 0.01
         path, body = BODIES[kind]
-        aborted = server.manager.metrics.aborted_requests.total
+        aborted = server.manager.metrics.requests.aborted_requests.total
         with server.connect() as connection:
             connection.sendall(request_bytes(path, body))
             if body.get("stream"):
@@ -80,7 +80,7 @@ class TestHangingUp:
             assert outputs
         server.wait_until(lambda: not server.engine.running)
         assert outputs <= set(server.engine.aborted)
-        assert server.manager.metrics.aborted_requests.total == aborted + len(outputs)
+        assert server.manager.metrics.requests.aborted_requests.total == aborted + len(outputs)
 
 
 def test_client_that_stops_reading_holds_up_nobody_and_little_memory(
