@@ -91,7 +91,7 @@ def make_rows(
     return Rows(pool, table, plan, batch, q, k, v)
 
 
-def naive(rows: Rows, window: int | None) -> torch.Tensor:
+def naive(rows: Rows, window: int | None, cap: float | None = None, sinks: torch.Tensor | None = None) -> torch.Tensor:
     """One query, one head at a time, in float64, from the pool after the step's tokens were stored."""
     keys, values = (buffer(0).double() for buffer in (rows.pool.get_key_buffer, rows.pool.get_value_buffer))
     outputs = []
@@ -104,7 +104,11 @@ def naive(rows: Rows, window: int | None) -> torch.Tensor:
             for head in range(HEADS):
                 kv_head = head // (HEADS // KV_HEADS)
                 scores = keys[slots, kv_head] @ rows.q[token, head].double() / HEAD_DIM**0.5
-                heads.append(scores.softmax(0) @ values[slots, kv_head])
+                if cap is not None:
+                    scores = (scores / cap).tanh() * cap
+                if sinks is not None:
+                    scores = torch.cat((scores, sinks[head : head + 1].double()))
+                heads.append(scores.softmax(0)[: len(slots)] @ values[slots, kv_head])
             outputs.append(torch.cat(heads))
             token += 1
     return torch.stack(outputs)
@@ -132,6 +136,29 @@ def test_equals_naive_attention(
     with torch.inference_mode():
         ours = layer(rows.q, rows.k, rows.v, rows.batch)
     assert float((ours - naive(rows, window)).abs().max()) < 2e-6
+
+
+@table("cap, has_sinks", [(0.7, False), (None, True), (2.0, True)])
+@table("window", [None, 30])
+@table(
+    "prefix_lens, extend_lens, num_decode",
+    [([9, 511, 1300], [1, 1, 1], 3), ([700, 20, 0], [1, 40, 41], 1), ([1500], [30], 0)],
+)
+def test_soft_caps_and_sinks(
+    prefix_lens: list[int],
+    extend_lens: list[int],
+    num_decode: int,
+    window: int | None,
+    cap: float | None,
+    has_sinks: bool,
+) -> None:
+    rows = make_rows(prefix_lens, extend_lens, num_decode, page_size=16, window=window)
+    sinks = torch.nn.Parameter(torch.linspace(-2.0, 6.0, HEADS)) if has_sinks else None
+    layer = RadixAttention(HEADS, HEAD_DIM, KV_HEADS, 0, sliding_window=window, logit_cap=cap, sinks=sinks)
+    with torch.inference_mode():
+        ours = layer(rows.q, rows.k, rows.v, rows.batch)
+        reference = naive(rows, window, cap, sinks)
+    assert float((ours - reference).abs().max()) < 2e-6
 
 
 def test_long_prompt_is_computed_in_tiles_and_segments(monkeypatch: pytest.MonkeyPatch) -> None:

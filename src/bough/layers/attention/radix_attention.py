@@ -30,7 +30,21 @@ class RadixAttention(nn.Module):
         *,
         scaling: float | None = None,
         sliding_window: int | None = None,
+        logit_cap: float | None = None,
+        sinks: nn.Parameter | None = None,
     ) -> None:
+        """Take no memory.
+
+        Args:
+            num_heads: of queries.
+            head_dim: width of a head.
+            num_kv_heads: of keys and of values.
+            layer_id: number of the layer in the KV pool.
+            scaling: factor on the scores; ``None``: the inverse root of the width.
+            sliding_window: positions that a token sees, itself included; ``None``: all.
+            logit_cap: bound of the scaled scores, by a hyperbolic tangent (Gemma 2's soft-cap).
+            sinks: ``[num_heads]``, scores that take a share of each head's weight and have no value (gpt-oss).
+        """
         super().__init__()
         self.num_heads = num_heads
         self.head_dim = head_dim
@@ -38,6 +52,8 @@ class RadixAttention(nn.Module):
         self.layer_id = layer_id
         self.scaling = head_dim**-0.5 if scaling is None else scaling
         self.sliding_window = sliding_window
+        self.logit_cap = logit_cap
+        self.sinks = sinks
 
     def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, batch: ForwardBatch) -> torch.Tensor:
         """Attend from ``q`` ``[num_tokens, num_heads, head_dim]`` to ``[num_tokens, num_heads * head_dim]``.

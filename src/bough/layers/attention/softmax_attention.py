@@ -21,6 +21,7 @@ def attend(
     scale: float,
     mask: torch.Tensor | None = None,
     causal: bool = False,
+    logit_cap: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Attention of ``q`` over ``k`` and ``v``; query heads share key heads in equal groups. Sums are in float32.
 
@@ -32,17 +33,18 @@ def attend(
         mask: added to the scores, broadcastable to ``[batch, num_heads, num_queries, num_keys]``; every query must
             see at least one key.
         causal: query ``i`` sees keys up to ``i``.
+        logit_cap: bound of the scaled scores, by a hyperbolic tangent, before the mask; ``None``: no bound.
 
     Returns:
         Output ``[batch, num_heads, num_queries, head_dim]`` in q's dtype, laid out so that ``transpose(1, 2)`` is
         contiguous, and the logarithm of the sum of exponentiated scores, float32
         ``[batch, num_heads, num_queries]``.
     """
-    if is_fused(q.device):
+    if is_fused(q.device) and logit_cap is None:
         return torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(  # type: ignore[no-any-return]
             q, k, v, is_causal=causal, attn_mask=mask, scale=scale
         )
-    return attend_explicitly(q, k, v, scale=scale, mask=mask, causal=causal)
+    return attend_explicitly(q, k, v, scale=scale, mask=mask, causal=causal, logit_cap=logit_cap)
 
 
 def attend_explicitly(
@@ -53,12 +55,15 @@ def attend_explicitly(
     scale: float,
     mask: torch.Tensor | None = None,
     causal: bool = False,
+    logit_cap: float | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """:func:`attend` written out, for devices without a fused kernel that returns the sums."""
     batch, num_heads, num_queries, head_dim = q.shape
     num_kv_heads, num_keys = k.shape[1], k.shape[2]
     grouped = q.float().reshape(batch, num_kv_heads, -1, head_dim)  # the queries of a group of heads side by side
     scores = torch.matmul(grouped, k.float().transpose(-1, -2)).view(batch, num_heads, num_queries, num_keys) * scale
+    if logit_cap is not None:
+        scores = torch.tanh(scores / logit_cap) * logit_cap
     if mask is not None:
         scores = scores + mask
     if causal:

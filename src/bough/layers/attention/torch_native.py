@@ -96,6 +96,7 @@ class TorchNativeBackend(AttentionBackend):
     # --- once per step ---
 
     def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> TorchNativeMetadata:
+        """See :class:`AttentionBackend`."""
         split, req_slots = plan.num_decode_rows, plan.req_slots
         prefix_lens, extend_lens = plan.prefix_lens, plan.extend_lens
         decode: dict[int | None, _Decode] = {}
@@ -189,6 +190,7 @@ class TorchNativeBackend(AttentionBackend):
     # --- once per layer ---
 
     def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TorchNativeMetadata) -> torch.Tensor:
+        """See :class:`AttentionBackend`."""
         decode = metadata.decode[layer.sliding_window]
         num_rows, num_heads, head_dim = q.shape
         # The query heads of a group attend to the same keys: to the kernel they are queries of one head.
@@ -197,46 +199,50 @@ class TorchNativeBackend(AttentionBackend):
         for group in decode.groups:
             keys, values = self._gather(layer.layer_id, group.pages, group.num_blocks, group.width)
             queries = grouped if group.rows is None else grouped.index_select(0, group.rows)
-            output, log_sum = attend(queries, keys, values, scale=layer.scaling, mask=group.mask)
+            output, log_sum = _attend(queries, keys, values, layer, mask=group.mask)
             outputs.append(output.reshape(-1, num_heads, head_dim))
-            log_sums.append(log_sum)
+            log_sums.append(log_sum.reshape(-1, num_heads))
         output = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
         if decode.order is not None:
             output = output.index_select(0, decode.order)
-        if decode.merge is not None:
-            log_sum = torch.cat([each.reshape(-1, num_heads) for each in log_sums])
+        if decode.merge is not None or layer.sinks is not None:
+            log_sum = torch.cat(log_sums)
             if decode.order is not None:
                 log_sum = log_sum.index_select(0, decode.order)
-            output = _merge_blocks(output, log_sum, *decode.merge)
+            if decode.merge is not None:
+                output, log_sum = _merge_blocks(output, log_sum, *decode.merge)
+            output = _after_sinks(output, log_sum, layer)
         return output.view(num_rows, -1)
 
     def forward_extend(
         self, q: torch.Tensor, layer: RadixAttention, metadata: TorchNativeMetadata, new: NewKV | None = None
     ) -> torch.Tensor:
+        """See :class:`AttentionBackend`."""
         assert new is not None, "stored by the caller"
         outputs = []
         for tile in metadata.extend[layer.sliding_window]:
             tokens = slice(tile.first_token, tile.first_token + tile.num_queries)
             queries = q[tokens].transpose(0, 1)[None]
             if tile.segments:
-                output = self._attend_segments(queries, tile.segments, layer)
+                output, log_sum = self._attend_segments(queries, tile.segments, layer)
             else:
                 keys, values = (each[tokens].transpose(0, 1)[None] for each in new)
-                output, _ = attend(queries, keys, values, scale=layer.scaling, causal=True)
-            outputs.append(output[0].transpose(0, 1).reshape(tile.num_queries, -1))
+                output, log_sum = _attend(queries, keys, values, layer, causal=True)
+            output = _after_sinks(output[0].transpose(0, 1), log_sum[0].transpose(0, 1), layer)
+            outputs.append(output.reshape(tile.num_queries, -1))
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
     def _attend_segments(
         self, queries: torch.Tensor, segments: tuple[_Segment, ...], layer: RadixAttention
-    ) -> torch.Tensor:
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         merged, merged_sum = torch.empty(0), torch.empty(0)
         for index, segment in enumerate(segments):
             width = len(segment.pages) * self.kv_pool.page_size
             keys, values = self._gather(layer.layer_id, segment.pages, 1, width)
             keys, values = keys[:, :, : segment.num_keys], values[:, :, : segment.num_keys]
-            output, log_sum = attend(queries, keys, values, scale=layer.scaling, mask=segment.mask)
+            output, log_sum = _attend(queries, keys, values, layer, mask=segment.mask)
             if len(segments) == 1:
-                return output
+                return output, log_sum
             if index == 0:
                 merged, merged_sum = output.float(), log_sum
                 continue
@@ -244,7 +250,7 @@ class TorchNativeBackend(AttentionBackend):
             merged.mul_((merged_sum - total).exp_()[..., None])
             merged.add_(output * (log_sum - total).exp_()[..., None])
             merged_sum = total
-        return merged.to(queries.dtype)
+        return merged.to(queries.dtype), merged_sum
 
     def _gather(
         self, layer_id: int, pages: torch.Tensor, num_blocks: int, width: int
@@ -265,9 +271,36 @@ class TorchNativeBackend(AttentionBackend):
         return gathered[0], gathered[1]
 
 
+def _attend(
+    queries: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    layer: RadixAttention,
+    *,
+    mask: torch.Tensor | None = None,
+    causal: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Call :func:`attend` with the scale and the bound of a layer."""
+    return attend(queries, keys, values, scale=layer.scaling, mask=mask, causal=causal, logit_cap=layer.logit_cap)
+
+
+def _after_sinks(output: torch.Tensor, log_sum: torch.Tensor, layer: RadixAttention) -> torch.Tensor:
+    """Take away the share of weight that a layer's sinks have, if it has any.
+
+    Args:
+        output: ``[rows, num_heads, head_dim]``, as if there were none.
+        log_sum: float32 ``[rows, num_heads]``, of the exponentiated scores of all keys.
+        layer: has the sinks.
+    """
+    if layer.sinks is None:
+        return output
+    share = torch.sigmoid(log_sum - layer.sinks.float())
+    return (output * share[..., None]).to(output.dtype)
+
+
 def _merge_blocks(
     output: torch.Tensor, log_sum: torch.Tensor, counts: torch.Tensor, rows: torch.Tensor
-) -> torch.Tensor:
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Combine the partial results of each row's blocks.
 
     Args:
@@ -277,10 +310,11 @@ def _merge_blocks(
         rows: int64 ``[blocks]``, the row of each block.
 
     Returns:
-        ``[rows, num_heads, head_dim]`` in the dtype of ``output``.
+        ``[rows, num_heads, head_dim]`` in the dtype of ``output``, and the logarithms of the sums of all blocks,
+        float32 ``[rows, num_heads]``.
     """
     largest = torch.segment_reduce(log_sum, "max", lengths=counts, axis=0)
     weights = (log_sum - largest.index_select(0, rows)).exp_()
     totals = torch.segment_reduce(weights, "sum", lengths=counts, axis=0)
     weighted = torch.segment_reduce(output * weights[..., None], "sum", lengths=counts, axis=0)
-    return weighted.div_(totals[..., None]).to(output.dtype)
+    return weighted.div_(totals[..., None]).to(output.dtype), largest + totals.log()
