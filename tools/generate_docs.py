@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bough import other_engines
 from bough.cli_commands.completion import TABLES
+from bough.config.architectures import TESTED_WITH_TRANSFORMERS
 from bough.config.options import Option, OptionTable, groups_of
 from bough.entrypoints.http.openai.names_of_others import OF_CHAT
 from bough.ipc.messages import Heartbeat
@@ -261,6 +262,20 @@ def speed_graph() -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
+_LIST_BEGINS = "<!-- Architectures tested with transformers, written by tools/generate_docs.py -->\n"
+_LIST_ENDS = "<!-- End of the architectures -->\n"
+
+
+def models_page() -> str:
+    """The page of models, with the list of those that tests compare where transformers computes them."""
+    page = (DOCS / "models.md").read_text(encoding="utf-8")
+    before, _, rest = page.partition(_LIST_BEGINS)
+    after = rest.partition(_LIST_ENDS)[2]
+    names = ", ".join(f"`{name}`" for name in TESTED_WITH_TRANSFORMERS)
+    tested = f"Compared with transformers' own logits by the tests, on small random checkpoints: {names}.\n"
+    return f"{before}{_LIST_BEGINS}{tested}{_LIST_ENDS}{after}"
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "flags.md": flags_page,
     "endpoints.md": endpoints_page,
@@ -268,6 +283,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics_page,
     "schemas.md": schemas_page,
     "coming-from.md": coming_from_page,
+    "models.md": models_page,
     "pictures/speed.svg": speed_graph,
 }
 

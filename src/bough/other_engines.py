@@ -40,7 +40,7 @@ AS_IT_IS: dict[str, tuple[int | str, ...]] = {
     **dict.fromkeys(("nnodes", "gpu-id-step", "tokenizer-worker-num", "detokenizer-worker-num"), (1,)),
     **dict.fromkeys(("node-rank", "base-gpu-id", "cpu-offload-gb", "ep-num-redundant-experts"), (0,)),
     **dict.fromkeys(("disaggregation-mode", "decoupled-spec-role"), ("null",)),
-    **dict.fromkeys(("tokenizer-mode", "model-impl", "moe-runner-backend", "model-config-parser"), ("auto",)),
+    **dict.fromkeys(("tokenizer-mode", "moe-runner-backend", "model-config-parser"), ("auto",)),
     "load-balance-method": ("auto", "round_robin"),
     "moe-a2a-backend": ("none",),
     "tokenizer-backend": ("huggingface",),
@@ -117,7 +117,10 @@ _VALUES_HERE = {
 }
 """Values of options, and which of ours comes nearest."""
 
-SAME_VALUES = {"dtype": {"half": "float16", "float": "float32"}}
+SAME_VALUES = {
+    "dtype": {"half": "float16", "float": "float32"},
+    "model-impl": {"sglang": "bough", "vllm": "bough"},
+}
 """Other words for values, which mean the same in SGLang and vLLM."""
 
 ROUTES = {

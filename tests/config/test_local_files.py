@@ -90,8 +90,8 @@ def test_a_model_on_the_hub_that_cannot_be_served_is_refused_without_its_weights
         with pytest.raises(ConfigError, match="no such directory: /no/such") as caught:
             check_model(resolve(ServerArgs(model_path=model, tokenizer_path="/no/such")))
         assert caught.value.param == "tokenizer_path"
-    (tmp_path / "config.json").write_text('{"architectures": ["NoSuchForCausalLM"]}')
-    with pytest.raises(ConfigError, match="architecture NoSuchForCausalLM is not supported"):
+    (tmp_path / "config.json").write_text('{"architectures": ["NoSuchModel"]}')
+    with pytest.raises(ConfigError, match="architecture NoSuchModel is not supported"):
         check_model(resolve(ServerArgs(model_path="owner/model")))
     assert asked == [list(SMALL_FILES)] * 2
 

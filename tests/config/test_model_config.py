@@ -380,7 +380,7 @@ def yarn(**entries: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"architectures": ["GPT2LMHeadModel"]}, "GPT2LMHeadModel is not supported; supported are BertForMaskedLM, "),
+        ({"architectures": ["GPT2Model"]}, "GPT2Model is not supported; supported are BertForMaskedLM, "),
         ({"architectures": None}, "architectures must name"),
         ({"architectures": []}, "architectures must name"),
         ({"vocab_size": None}, "vocab_size must be a whole number of at least 1, got None"),

@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from bough.ipc.messages import Heartbeat
+from bough.ipc.messages import Heartbeat, SchedulerStats
 from bough.managers.health import HealthMonitor, ServerState
-from bough.observability.stats import SchedulerStats
 
 
 class Clock:

@@ -61,10 +61,13 @@ def make_runner(
     context_length: int | None = None,
     threads: int = 1,
     native: bool = True,
+    model_impl: str = "auto",
     **options: Any,
 ) -> RecordingRunner:
     torch.set_num_threads(threads)
-    config = ModelConfig.from_path(str(path), dtype=dtype, device="cpu", context_length=context_length)
+    config = ModelConfig.from_path(
+        str(path), dtype=dtype, device="cpu", context_length=context_length, model_impl=model_impl
+    )
     options.setdefault("max_running_requests", 8)
     options.setdefault("max_total_tokens", 4096)
     options.setdefault("max_prefill_tokens", 1024)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+from typing import Literal
 
 from bough import plugins
+from bough.config.engine_args import ModelImpl
+from bough.errors import ConfigError
 
 MODEL_MODULES: dict[str, str] = {
     "LlamaForCausalLM": "bough.models.llama",
@@ -26,6 +30,22 @@ ENCODER_MODULES: dict[str, str] = {
     "XLMRobertaForSequenceClassification": "bough.models.roberta",
 }
 """Encoders: bidirectional models that make one vector, or one row of class scores, of a sequence."""
+
+TESTED_WITH_TRANSFORMERS: tuple[str, ...] = (
+    "Cohere2ForCausalLM",
+    "DeepseekV3ForCausalLM",
+    "Exaone4ForCausalLM",
+    "Gemma2ForCausalLM",
+    "Glm4ForCausalLM",
+    "GPT2LMHeadModel",
+    "GptOssForCausalLM",
+    "GraniteForCausalLM",
+    "MixtralForCausalLM",
+    "Olmo2ForCausalLM",
+    "Qwen3MoeForCausalLM",
+    "Starcoder2ForCausalLM",
+)
+"""Models that the tests compare with transformers where that computes them here; it computes others as well."""
 
 BACKBONES: dict[str, str] = {
     "LlamaModel": "LlamaForCausalLM",
@@ -59,13 +79,61 @@ def supported_architectures() -> list[str]:
     return sorted({*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES, *others})
 
 
+Implementation = Literal["bough", "transformers"]
+"""Origin of the code that computes a model: Bough, and packages that extend it; or the package transformers."""
+
+TRANSFORMERS_EXTRA = "pip install 'bough-llm[transformers]'"
+"""Command that installs transformers in a version that can be served."""
+
+
+def chosen_implementation(architecture: str, wanted: ModelImpl) -> Implementation | None:
+    """Return what computes an architecture; ``None`` if nothing here does.
+
+    Args:
+        architecture: the model's class.
+        wanted: the user's choice.
+
+    Raises:
+        ConfigError: if transformers is wanted and not installed, or for a model that generates no text.
+    """
+    is_ours = architecture in supported_architectures()
+    if wanted == "bough" or (is_ours and wanted == "auto"):
+        return "bough" if is_ours else None
+    if wanted == "transformers" and not has_transformers():
+        raise ConfigError(
+            f"--model-impl transformers needs the package transformers: {TRANSFORMERS_EXTRA}", param="model_impl"
+        )
+    if not architecture.endswith(("ForCausalLM", "LMHeadModel")):
+        if wanted == "transformers":
+            raise ConfigError(
+                f"--model-impl transformers is for models that generate text, and {architecture} is none",
+                param="model_impl",
+                code=UNSUPPORTED_MODEL,
+            )
+        return None
+    return "transformers" if has_transformers() else None
+
+
+def has_transformers() -> bool:
+    """True if the package transformers is installed; it is not imported."""
+    return importlib.util.find_spec("transformers") is not None
+
+
+UNSUPPORTED_MODEL = "unsupported_model"
+"""Code of errors about a model that transformers could compute and Bough cannot serve."""
+
+
 def makes_vectors(architecture: str) -> bool:
     """True if an architecture never generates text."""
     return architecture in ENCODER_MODULES or architecture in BACKBONES
 
 
-def load_reader(architecture: str) -> type:
+def load_reader(architecture: str, implementation: Implementation = "bough") -> type:
     """Import the class that reads a model's config.json; for models of other packages that have none, the common one.
+
+    Args:
+        architecture: of the model.
+        implementation: from :func:`chosen_implementation`.
 
     Returns:
         A class below :class:`~bough.models.family_reader.FamilyReader`.
@@ -73,6 +141,8 @@ def load_reader(architecture: str) -> type:
     Raises:
         ConfigError: if the class of another package cannot be had.
     """
+    if implementation == "transformers":
+        return importlib.import_module("bough.models.transformers_config").TransformersReader  # type: ignore[no-any-return]
     common: type = importlib.import_module("bough.models.family_reader").FamilyReader
     family = {**MODEL_MODULES, **ENCODER_MODULES}.get(BACKBONES.get(architecture, architecture))
     if family is not None:

@@ -20,6 +20,7 @@ AttentionBackendName = Literal["triton", "flashinfer", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
+ModelImpl = Literal["auto", "bough", "transformers"]
 
 BUNDLED_MODEL_NAME = "sapling"
 
@@ -73,6 +74,13 @@ class EngineArgs(OptionTable):
         "checkpoint's type; on a CPU, half precision becomes bfloat16, but float32 for encoders, and where there are "
         "neither native kernels with AVX2 or newer nor instructions for bfloat16.",
         basic=True,
+    )
+    model_impl: ModelImpl = model_option(
+        "auto",
+        help="Code that computes the model. `bough`: Bough's own families alone. `transformers`: the package "
+        "transformers computes decoder-only models, those of Bough's families as well, with Bough's scheduler, KV "
+        "cache and sampler; it computes with torch, which is slower. `auto`: Bough's own where there is one, else "
+        "transformers if it is installed (`pip install 'bough-llm[transformers]'`).",
     )
     quantization: Quantization = model_option(
         "none",

@@ -8,13 +8,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
 
-from bough.config.architectures import load_reader, supported_architectures
+from bough.config.architectures import (
+    TRANSFORMERS_EXTRA,
+    Implementation,
+    chosen_implementation,
+    has_transformers,
+    load_reader,
+    supported_architectures,
+)
 from bough.config.checked_values import CheckedValues
 from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_model_path
 from bough.config.engine_args import EngineArgs
 from bough.config.eos_tokens import read_eos_token_ids
 from bough.config.file_kinds import but_is
-from bough.config.model_facts import ModelFacts
+from bough.config.model_facts import AttentionCall, ModelFacts
 from bough.config.pooling import PoolingConfig, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.config.user_paths import path_kind
@@ -55,6 +62,9 @@ class ModelConfig(ModelFacts):
     """How the model makes a vector of a sequence; ``None`` if it generates text."""
     stored_quantization: StoredQuantization | None = None
     """How the checkpoint's safetensors are quantised; ``None`` if they are not. GGUF files say it of each tensor."""
+    implementation: Implementation = "bough"
+    attention_calls: tuple[AttentionCall, ...] = ()
+    """Attention of a model of transformers, by layer, once a worker has found it out; else empty."""
 
     @property
     def is_generation(self) -> bool:
@@ -70,7 +80,9 @@ class ModelConfig(ModelFacts):
         """This configuration with the dtype that ``auto`` means on ``device``."""
         if not self.dtype_is_auto:
             return self
-        return dataclasses.replace(self, dtype=_auto_dtype(self.checkpoint_dtype, device, is_encoder=self.is_encoder))
+        native = self.implementation == "bough"
+        dtype = _auto_dtype(self.checkpoint_dtype, device, is_encoder=self.is_encoder, native=native)
+        return dataclasses.replace(self, dtype=dtype)
 
     @classmethod
     def from_path(cls, model_path: str, **options: Any) -> ModelConfig:
@@ -98,7 +110,8 @@ class ModelConfig(ModelFacts):
         hf_config = {**hf_config, **(args.json_model_override_args or {})}
         values = CheckedValues(config_file, hf_config)
         architecture = _architecture(values)
-        reader = load_reader(architecture)(values, architecture)
+        implementation = _implementation(values, architecture, args)
+        reader = load_reader(architecture, implementation)(values, architecture)
         facts: ModelFacts = reader.read()
         pooling = read_pooling(
             directory,
@@ -129,6 +142,7 @@ class ModelConfig(ModelFacts):
             eos_token_ids=read_eos_token_ids(hf_config, generation_config, directory, tokenizer, facts.vocab_size),
             pooling=pooling,
             stored_quantization=_read_quantization(values, directory, is_encoder=facts.is_encoder),
+            implementation=implementation,
         )
         return config.for_device(_device_type(args.device))
 
@@ -154,11 +168,26 @@ def _architecture(values: CheckedValues) -> str:
     architectures = values.get("architectures")
     if not (isinstance(architectures, list) and architectures and isinstance(architectures[0], str)):
         raise values.error("architectures", "must name the model's class", architectures)
-    architecture = architectures[0]
-    supported = supported_architectures()
-    if architecture not in supported:
-        raise values.refusal(f"architecture {architecture} is not supported; supported are {', '.join(supported)}")
-    return architecture
+    return architectures[0]
+
+
+def _implementation(values: CheckedValues, architecture: str, args: EngineArgs) -> Implementation:
+    """The code that computes an architecture.
+
+    Raises:
+        ConfigError: if nothing here does.
+    """
+    implementation = chosen_implementation(architecture, args.model_impl)
+    if implementation is None:
+        hint = "" if args.model_impl == "bough" or has_transformers() else f"; more are with {TRANSFORMERS_EXTRA}"
+        supported = ", ".join(supported_architectures())
+        raise values.refusal(f"architecture {architecture} is not supported; supported are {supported}{hint}")
+    if implementation == "transformers":
+        if STORED_AS in values.entries:
+            raise values.refusal("GGUF files are read for Bough's own families alone")
+        if args.is_embedding:
+            raise values.refusal(f"{architecture} is computed by transformers, which makes no embeddings here")
+    return implementation
 
 
 def _read_quantization(values: CheckedValues, directory: Path, *, is_encoder: bool) -> StoredQuantization | None:
@@ -198,18 +227,19 @@ def _device_type(device: str) -> DeviceType:
     return "cuda" if device.startswith("cuda") else "cpu"
 
 
-def _auto_dtype(checkpoint_dtype: DTypeName, device: DeviceType, *, is_encoder: bool) -> DTypeName:
+def _auto_dtype(checkpoint_dtype: DTypeName, device: DeviceType, *, is_encoder: bool, native: bool = True) -> DTypeName:
     """The checkpoint's own type, except for half precision on CPUs.
 
     Language models run in bfloat16 where the CPU has instructions for it, or the native kernels widen it as they read:
     half the memory of float32 and twice the speed of decoding, for a sixth of the speed of long prompts at worst. torch
     alone would emulate it, slower than float32. Encoders are small, and their vectors are compared: float32.
+    ``native`` says whether native kernels can run the model.
     """
     if device == "cuda" or checkpoint_dtype == "float32":
         return checkpoint_dtype
     if is_encoder:
         return "float32"
-    return "bfloat16" if _cpu_has_bfloat16() or _kernels_widen_bfloat16() else "float32"
+    return "bfloat16" if _cpu_has_bfloat16() or (native and _kernels_widen_bfloat16()) else "float32"
 
 
 def _kernels_widen_bfloat16() -> bool:

@@ -77,6 +77,25 @@ class LayerFacts:
         return 3 * max(self.mixer.q_size + 2 * self.mixer.kv_size, self.feed_forward.width)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionCall:
+    """Arguments with which a layer of a model of transformers calls attention."""
+
+    num_heads: int
+    num_kv_heads: int
+    key_width: int
+    """Numbers of a query's or a key's head."""
+    value_width: int
+    scaling: float
+    """Factor on the scores."""
+    window: int | None
+    """Positions that a token sees, itself included; ``None``: all."""
+    logit_cap: float | None
+    """Bound of the scores, by a hyperbolic tangent."""
+    sinks: str | None
+    """Name of the parameter with one score per head that takes a share of the weight and has no value."""
+
+
 @dataclass(frozen=True, slots=True)
 class KVLayout:
     """Keys and values of one token in the KV cache."""

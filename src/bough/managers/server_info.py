@@ -19,6 +19,7 @@ async def server_info(manager: TokenizerManager) -> dict[str, Any]:
     return {
         **args.to_public_dict(),
         "model_path": manager.weights.model_path,
+        "model_impl": manager.model_config.implementation,
         "weight_version": manager.weights.version,
         **manager.scheduler_info,
         "launch_command": shlex.join(["bough", "serve", *args.to_flags()]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 import torch
@@ -22,6 +23,8 @@ from bough.model_executor.machine import Machine
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.weight_choice import WeightChoice
 from bough.models.base import torch_dtype
+
+logger = logging.getLogger(__name__)
 
 _KV_DTYPES = {
     "bf16": torch.bfloat16,
@@ -53,14 +56,18 @@ def choose_execution(
         ConfigError: if an option cannot have its way, or would change nothing.
     """
     deterministic = args.enable_deterministic_inference
+    attention_backend = args.attention_backend
+    if config.implementation == "transformers":
+        attention_backend = _torch_attention(args)
     threads = native_threads(config, device, torch.get_num_threads()) if native else None
     if deterministic:
-        check_deterministic(config, device, args.attention_backend, native=threads is not None)
+        check_deterministic(config, device, attention_backend, native=threads is not None)
     weights = WeightChoice(
         threads,
         device,
         interpreted=args.attention_backend == "triton",
         batch_invariant=deterministic,
+        own_layers=config.implementation == "bough",
     )
     weights.check(args.quantization)
     if args.attention_backend is not None and threads is not None:
@@ -72,8 +79,8 @@ def choose_execution(
     kv_dtype = _kv_dtype(args.kv_cache_dtype, dtype, native=threads is not None)
     attention: AttentionBackendName | None = None
     if threads is None:
-        check_attention(args.attention_backend, device, config, kv_dtype)
-        attention = chosen_attention(args.attention_backend, device, config)
+        check_attention(attention_backend, device, config, kv_dtype)
+        attention = chosen_attention(attention_backend, device, config)
     check_recording(args, attention, device, config)
     binding: CoreBinding | None = None
     if args.bind_threads:
@@ -84,6 +91,18 @@ def choose_execution(
             )
         binding = bind_threads(threads, Machine())
     return ExecutionChoice(threads, binding, dtype, kv_dtype, attention, weights)
+
+
+def _torch_attention(args: EngineArgs) -> AttentionBackendName:
+    """The attention backend of models of transformers, which may need soft-caps and sinks."""
+    logger.warning("transformers computes the model, with torch, which is slower than Bough's own families")
+    if args.attention_backend not in (None, "torch_native"):
+        raise ConfigError(
+            f"--attention-backend {args.attention_backend} is for Bough's own families, and transformers computes this "
+            "model with torch_native; leave the option out",
+            param="attention_backend",
+        )
+    return "torch_native"
 
 
 def _kv_dtype(name: str, dtype: torch.dtype, *, native: bool) -> torch.dtype:

@@ -23,6 +23,7 @@ from bough.model_executor.pooling import CausalPooling
 from bough.model_executor.readback import lane_of
 from bough.model_executor.runner_memory import MemoryPlanner, timed
 from bough.models.pooled import PooledCausalLM
+from bough.models.registry import complete_config
 from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import to_device
@@ -60,7 +61,8 @@ class ModelRunner:
             StartupError: if the checkpoint does not fit the model, or memory does not suffice.
         """
         args = args or EngineArgs()
-        self.config = config = config.for_device("cuda" if device.type == "cuda" else "cpu")
+        config = config.for_device("cuda" if device.type == "cuda" else "cpu")
+        self.config = config = complete_config(config)
         self.device = device
         self.choice = choice = choose_execution(config, device, args, native=native)
         self.threads = choice.threads

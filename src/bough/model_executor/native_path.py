@@ -24,7 +24,7 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
     Raises:
         StartupError: if the system does not give so many threads.
     """
-    if device.type != "cpu":
+    if device.type != "cpu" or config.implementation == "transformers":
         return None
     if torch_dtype(config) not in KERNEL_DTYPES:
         logger.warning(

@@ -34,11 +34,14 @@ class WeightChoice:
         *,
         interpreted: bool = False,
         batch_invariant: bool = False,
+        own_layers: bool = True,
     ) -> None:
         """Args:
         interpreted: whether a CPU is to run Triton's kernels, in the interpreter.
         batch_invariant: whether a row of a product must not depend on the others; native kernels' never does.
+        own_layers: whether the model's linear layers are Bough's; others hold weights as torch does.
         """
+        self._own_layers = own_layers
         self._batch_invariant = batch_invariant
         self._threads, self._device = threads, device
         self._uses_triton = device.type == "cuda" or interpreted
@@ -47,6 +50,8 @@ class WeightChoice:
         """What is against quantising weights so, if anything is."""
         if quantization == "none":
             return None
+        if not self._own_layers:
+            return "is for Bough's own families, and transformers computes this model"
         if self._threads is not None or not self._uses_triton:
             if quantization == "fp8":
                 return "is for CUDA devices; use int8 here"
@@ -58,6 +63,8 @@ class WeightChoice:
         """What is against holding weights of few bits as the checkpoint has them, if it has any."""
         if not (source.quantized or source.float8):
             return None
+        if not self._own_layers:
+            return "transformers computes the model"
         if not self._uses_triton:
             if source.float8:
                 return "float8 is for CUDA devices; --quantization int8 takes as little here"
@@ -76,6 +83,8 @@ class WeightChoice:
         self, source: WeightSource | None, quantization: Quantization, arena: Arena | None = None
     ) -> MethodChoice:
         """How weights from ``source`` are held, or random ones if it is ``None``."""
+        if not self._own_layers:
+            return TORCH
         if self._threads is not None:
             if source is not None and source.quantized and quantization == "none":
                 return packed_formats(self._threads, source.form, arena)
@@ -92,7 +101,7 @@ class WeightChoice:
     def quantizing_bytes(self, source: WeightSource | None, quantization: Quantization) -> int:
         """Memory of the device that quantising takes while weights are loaded."""
         stored = source is not None and (source.quantized or source.float8)
-        is_here = self._threads is None and self._uses_triton
+        is_here = self._threads is None and self._uses_triton and self._own_layers
         return QUANTIZING_BYTES if is_here and (stored or quantization != "none") else 0
 
     def _plain(self) -> TorchMethod:

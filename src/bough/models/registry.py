@@ -30,11 +30,24 @@ def load_model_class(architecture: str) -> type[CausalLM]:
     return model_class
 
 
+def complete_config(config: ModelConfig) -> ModelConfig:
+    """Return a configuration with what only the code of its model says; that of Bough's own families says nothing more.
+
+    Raises:
+        ConfigError: naming what of a model of transformers cannot be served.
+    """
+    if config.implementation == "bough" or config.attention_calls:
+        return config
+    from bough.models.transformers_facts import complete  # late: the package need not be installed
+
+    return complete(config)
+
+
 def make_model(config: ModelConfig, method: MethodChoice | None = None) -> Model:
     """Make the model of a configuration, its weights not set.
 
     Args:
-        config: of the model.
+        config: of the model, complete.
         method: how the linear layers of a language model hold their weights; ``None``: torch's way.
     """
     architecture = config.architecture
@@ -42,6 +55,10 @@ def make_model(config: ModelConfig, method: MethodChoice | None = None) -> Model
         encoder_class: type[Encoder] = _import(ENCODER_MODULES, architecture)
         return encoder_class(config)
     options = () if method is None else (method,)
+    if config.implementation == "transformers":
+        from bough.models.transformers_model import TransformersCausalLM
+
+        return TransformersCausalLM(config, *options)
     if config.pooling is not None:
         return PooledCausalLM(config, load_model_class(BACKBONES.get(architecture, architecture)), *options)
     return load_model_class(architecture)(config, *options)

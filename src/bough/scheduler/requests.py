@@ -18,7 +18,6 @@ from bough.constrained.masks import are_masks_late
 from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV, make_kv
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.model_executor.worker_info import WorkerInfo
-from bough.observability.stats import SchedulerStats
 from bough.scheduler.device_news import DeviceNews
 from bough.scheduler.planned import Planned
 from bough.scheduler.prefix_sharing import PrefixSharing
@@ -43,7 +42,9 @@ class Requests:
         unfinished: those whose prompt is partly computed or planned, in order of arrival.
         compiling: those that wait for their grammar, and for what.
         in_flight: steps that were launched and whose results are not processed, oldest first.
-        stats: counters of all that happens to them, and to the steps that compute them.
+        num_retracted: retractions so far.
+        num_aborted: requests that clients have aborted.
+        num_cached_tokens: prompt tokens that requests found in the prefix cache when they started.
     """
 
     def __init__(self, kv: KVCacheManager, table: RequestTable, queue: WaitingQueue, sharing: PrefixSharing) -> None:
@@ -54,7 +55,9 @@ class Requests:
         self.unfinished: list[Req] = []
         self.in_flight: deque[Planned] = deque()
         self.compiling: dict[Req, CompileJob] = {}
-        self.stats = SchedulerStats()
+        self.num_retracted = 0
+        self.num_aborted = 0
+        self.num_cached_tokens = 0
         self._by_rid: dict[str, Req] = {}
         self.news = DeviceNews()
 
@@ -113,7 +116,7 @@ class Requests:
         if req.first_step_time is None:
             req.first_step_time = time.monotonic()
             req.cached_tokens = kv.length
-            self.stats.cached_tokens_total += kv.length
+            self.num_cached_tokens += kv.length
         self.table.occupy(req, prefix_len=kv.length)
         if kv.length:
             self.news.add_table_write(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
@@ -167,7 +170,7 @@ class Requests:
         """
         self._give_back(req, keep=True)
         req.num_retractions += 1
-        self.stats.num_retracted_total += 1
+        self.num_retracted += 1
         self.waiting_queue.push(req)
 
     def release(self, req: Req, *, keep: bool = True) -> None:

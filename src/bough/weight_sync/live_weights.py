@@ -26,6 +26,14 @@ _POSITIONS = ("max_position_embeddings", "original_max_position_embeddings")
 _MOST_COPIES = 2
 """How often a number may come at most: a matrix that serves twice has two names."""
 
+_FREE_ENTRIES = frozenset(
+    {
+        *("_name_or_path", "transformers_version", "dtype", "torch_dtype", "use_cache", "quantization_config"),
+        *("bos_token_id", "eos_token_id", "pad_token_id", "max_position_embeddings"),
+    }
+)
+"""Entries of a config.json that do not change what a model computes, or are compared as facts."""
+
 KVScales = Mapping[int, tuple[float, float]]
 """By layer, what keys and values are divided by where they are kept in 8-bit floating point."""
 
@@ -201,12 +209,21 @@ class LiveWeights:
         for each in fields(ModelFacts):
             if each.name != "derived_context_len":
                 _check_equal(each.name, getattr(config, each.name), getattr(self._config, each.name))
+        if config.implementation == "transformers":
+            self._check_entries(config)
         if self._holds_codes and config.stored_quantization != self._config.stored_quantization:
             raise BadRequest(
                 "model_path: this server holds the codes of a quantised checkpoint, and the other one is quantised in "
                 "another way or not at all",
                 param="model_path",
             )
+
+    def _check_entries(self, config: ModelConfig) -> None:
+        """Refuse another configuration of a model of transformers, which may follow any entry."""
+        there, here = config.hf_config, self._config.hf_config
+        for key in sorted((there.keys() | here.keys()) - _FREE_ENTRIES):
+            if there.get(key) != here.get(key):
+                raise _other_model(key, there.get(key), here.get(key))
 
     def _check_kv_scales(self, source: WeightSource) -> None:
         if self._kv_scales is not None and source.kv_scales() != self._kv_scales:

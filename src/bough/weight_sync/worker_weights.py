@@ -14,6 +14,7 @@ from bough.config.engine_args import LoadFormat
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest
+from bough.models.registry import complete_config
 from bough.weight_sync.live_weights import LiveWeights
 from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
 
@@ -29,7 +30,7 @@ class WorkerWeights:
     def from_disk(self, model_path: str, load_format: LoadFormat) -> int:
         """Load another checkpoint of the same model, from a local directory or file; as :meth:`LiveWeights.replace`."""
         options = dataclasses.replace(self._server_args, model_path=model_path, load_format=load_format)
-        return self._live.replace(ModelConfig.from_args(options), load_format)
+        return self._live.replace(complete_config(ModelConfig.from_args(options)), load_format)
 
     def from_file(self, path: str) -> int:
         """Load some weights, those of a safetensors file; returns and raises as :meth:`LiveWeights.update_weights`."""

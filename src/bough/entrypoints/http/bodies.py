@@ -57,6 +57,7 @@ class BodyIntake:
 
         Args:
             declared: value of the header ``content-length``, if there is one.
+            receive: of the ASGI connection.
 
         Raises:
             PayloadTooLarge: without reading the rest.

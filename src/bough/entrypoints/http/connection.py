@@ -67,6 +67,7 @@ class BoundedFlow(FlowControl):
     """Resumes reading only while there is room for what may come.
 
     Args:
+        transport: of the connection.
         pipeline: the requests that wait, of uvicorn's protocol.
     """
 
@@ -133,7 +134,12 @@ class _Timer:
 
 
 class _Reading(_Timer):
-    """Cuts a connection whose client reads nothing of what waits for it."""
+    """Cuts a connection whose client reads nothing of what waits for it.
+
+    Args:
+        loop: that the connection is on.
+        transport: of the connection.
+    """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
         super().__init__(loop)
