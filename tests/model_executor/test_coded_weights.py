@@ -44,12 +44,12 @@ def error_of(checkpoint: Checkpoint, runner: RecordingRunner) -> float:
 @pytest.mark.parametrize(
     ("case", "bound"),
     [
-        ("gptq 4 bits", 1e-5),
+        pytest.param("gptq 4 bits", 1e-5, marks=pytest.mark.slow),
         ("gptq 4 bits, zero points", 1e-5),
         pytest.param("gptq 4 bits, whole rows", 1e-5, marks=pytest.mark.slow),
         pytest.param("gptq 8 bits", 1e-5, marks=pytest.mark.slow),
         ("awq", 1e-5),
-        ("packed 4 bits", 1e-5),
+        pytest.param("packed 4 bits", 1e-5, marks=pytest.mark.slow),
         pytest.param("integers", 1e-5, marks=pytest.mark.slow),
         # Groups that kernels do not know become int8.
         ("gptq 4 bits, odd groups", 0.02),
@@ -89,7 +89,9 @@ def test_that_weights_take_more_memory_than_in_the_checkpoint_is_said_once(
     assert caplog.text.count("held in the model's type, which takes more memory: the device is too old") == 1
 
 
-@pytest.mark.parametrize("case", [pytest.param("one scale", marks=pytest.mark.slow), "rows", "blocks", "odd blocks"])
+@pytest.mark.parametrize(
+    "case", [*(pytest.param(each, marks=pytest.mark.slow) for each in ("one scale", "rows")), "blocks", "odd blocks"]
+)
 def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Path, case: str) -> None:
     checkpoint = make_float8(tmp_path, case, num_hidden_layers=2 if case == "rows" else 1)
     runner = runner_of(checkpoint)
@@ -102,7 +104,9 @@ def test_checkpoints_of_8_bit_floating_point_lose_what_inputs_lose(tmp_path: Pat
         torch.testing.assert_close(held.checkpoint_weights[f"model.layers.0.{name}"].read(), expected)
 
 
-@pytest.mark.parametrize(("kind", "bound"), [("int8", 0.03), ("fp8", 0.15), ("int4", 0.35)])
+@pytest.mark.parametrize(
+    ("kind", "bound"), [("int8", 0.03), pytest.param("fp8", 0.15, marks=pytest.mark.slow), ("int4", 0.35)]
+)
 # Random layers make three times of what one loses: see tests/layers/test_coded_method.py.
 def test_weights_are_quantised_while_they_are_loaded(tmp_path: Path, kind: Quantization, bound: float) -> None:
     checkpoint = save_checkpoint(tmp_path, "Llama", **SHAPE)

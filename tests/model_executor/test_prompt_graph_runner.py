@@ -92,6 +92,7 @@ def test_recorded_prompts_alone_and_beside_decode_rows_give_what_transformers_gi
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("same_bits_in_every_row")
 @pytest.mark.usefixtures("fused")
 def test_recorded_prompts_of_deterministic_inference_have_the_bits_of_those_that_are_not(

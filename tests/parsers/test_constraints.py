@@ -30,15 +30,27 @@ SCHEMAS = {tool.name: tool.parameters for tool in CHOOSING}
 OTHER_FORMS = ("llama4", "mistral", "pythonic", "qwen3_coder", "seed_oss", "gpt-oss")
 
 
-def test_constrained_answers_are_calls_with_arguments_that_fit() -> None:
+FORCED = [(None, True), (None, False), ("get_weather", True), ("now", False)]
+
+
+@pytest.mark.parametrize(
+    ("forced", "eagerness"),
+    [
+        pytest.param(FORCED, (True, False), marks=pytest.mark.slow, id="all"),
+        pytest.param(FORCED[::2], (True,), id="some"),
+    ],
+)
+def test_constrained_answers_are_calls_with_arguments_that_fit(
+    forced: list[tuple[str | None, bool]], eagerness: tuple[bool, ...]
+) -> None:
     for name in [*KINDS, "none"]:
-        for only, parallel in [(None, True), (None, False), ("get_weather", True), ("now", False)]:
+        for only, parallel in forced:
             made = dialect(name)
             grammar = bundled_backend().compile(
                 spec_of("structural_tag", made.constraint(CHOOSING, name=only, parallel=parallel))
             )
             rng = np.random.default_rng(5)
-            walked = [random_walk(grammar, rng, eager=eager) for eager in (True, False)]
+            walked = [random_walk(grammar, rng, eager=eager) for eager in eagerness]
             while not any(walked):  # at random, ways through some formats find no end
                 walked = [random_walk(grammar, rng)]
             for text in filter(None, walked):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from fractions import Fraction
 from types import FrameType
@@ -40,10 +41,19 @@ def test_short_prompt_behind_a_100k_one_is_answered_within_4_steps() -> None:
                 assert harness.outputs[f"long{seed}"].token_ids == harness.expected(prompt_of(100_000, seed), 1)
 
 
+MORE_THAN_SLOTS, MORE_THAN_ARE_LOOKED_AT = 10, 60
+FRESH, AGED = 0.0, 6.0
+USUAL = [(MORE_THAN_SLOTS, AGED, True), (MORE_THAN_ARE_LOOKED_AT, FRESH, False)]
+
+
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("long_prompts", [10, 60], ids=["more than slots", "more than are looked at"])
-@pytest.mark.parametrize("waited", [0.0, 6.0], ids=["fresh", "aged"])
-@pytest.mark.parametrize("decodes", [False, True], ids=["nobody decodes", "one decodes"])
+@pytest.mark.parametrize(
+    ("long_prompts", "waited", "decodes"),
+    [
+        pytest.param(*case, marks=() if case in USUAL else pytest.mark.slow)
+        for case in itertools.product((MORE_THAN_SLOTS, MORE_THAN_ARE_LOOKED_AT), (FRESH, AGED), (False, True))
+    ],
+)
 def test_long_prompts_leave_slots_to_short_ones(policy: str, long_prompts: int, waited: float, decodes: bool) -> None:
     harness = Harness(
         max_total_num_tokens=600_000, context_len=8000, max_running_requests=8, schedule_policy=policy, verify=False

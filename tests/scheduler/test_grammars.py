@@ -527,7 +527,7 @@ def answers(seeds: int = 6, **options: Any) -> tuple[Harness, dict[str, list[int
 
 def test_jumping_forward_changes_nothing_but_the_number_of_steps() -> None:
     for overlap in [False, True, "ahead"]:
-        for tokens, chunk in [(4096, None), (260, None), (4096, 1), (4096, 7)]:
+        for tokens, chunk in [(4096, None), (260, None), (4096, 7)]:
             options = {
                 "overlap": overlap,
                 "max_total_num_tokens": tokens,
@@ -637,10 +637,10 @@ def test_long_jumps_are_computed_within_the_budget_of_steps() -> None:
     for overlap in [False, True]:
         for chunk in [1, 20, 128]:
             h = harness(overlap=overlap, chunked_prefill_size=chunk, max_total_num_tokens=20_000, context_len=8192)
-            prompt, text = prompt_of(300, 1, VOCAB_SIZE), LONG_TEXT[:1000]
+            prompt, text = prompt_of(300, 1, VOCAB_SIZE), LONG_TEXT[:400]
             for i in range(3):
                 h.submit(PROMPT, rid=f"jump{i}", regex=f"{text}[0-9]", max_new_tokens=4000)
-            h.submit(PROMPT, rid="running", max_new_tokens=3000)
+            h.submit(PROMPT, rid="running", max_new_tokens=1000)
             for _ in range(40):
                 h.step()
             h.submit(prompt, rid="late", max_new_tokens=5)
