@@ -47,6 +47,12 @@ TESTED_WITH_TRANSFORMERS: tuple[str, ...] = (
 )
 """Models that the tests compare with transformers where that computes them here; it computes others as well."""
 
+WRAPPERS = frozenset({"Mistral3ForConditionalGeneration"})
+"""Architectures of a text model, described by ``text_config``, beside parts that read images: text is served alone."""
+
+TEXT_MODELS: dict[str, str] = {"mistral": "MistralForCausalLM"}
+"""``model_type`` of a ``text_config`` to the language model that serves it."""
+
 BACKBONES: dict[str, str] = {
     "LlamaModel": "LlamaForCausalLM",
     "LlamaForSequenceClassification": "LlamaForCausalLM",
@@ -76,7 +82,7 @@ READERS: dict[str, str] = {
 def supported_architectures() -> list[str]:
     """All that can be served, also thanks to other packages, sorted."""
     others = (*plugins.declared(plugins.MODELS), *plugins.declared(plugins.WORKERS))
-    return sorted({*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES, *others})
+    return sorted({*MODEL_MODULES, *ENCODER_MODULES, *BACKBONES, *WRAPPERS, *others})
 
 
 Implementation = Literal["bough", "transformers"]

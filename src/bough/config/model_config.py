@@ -24,6 +24,7 @@ from bough.config.file_kinds import but_is
 from bough.config.model_facts import AttentionCall, ModelFacts
 from bough.config.pooling import PoolingConfig, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
+from bough.config.text_config import text_entries
 from bough.config.user_paths import path_kind
 from bough.errors import CheckpointError, ConfigError
 from bough.kernels.library import Isa, LibraryMissing, best_isa
@@ -107,7 +108,8 @@ class ModelConfig(ModelFacts):
             config_file, (hf_config, generation_config) = directory, read_gguf_config(directory)
         else:
             config_file, hf_config, generation_config = _read_json_files(directory)
-        hf_config = {**hf_config, **(args.json_model_override_args or {})}
+        overrides = args.json_model_override_args or {}
+        hf_config = {**text_entries(config_file, {**hf_config, **overrides}), **overrides}
         values = CheckedValues(config_file, hf_config)
         architecture = _architecture(values)
         implementation = _implementation(values, architecture, args)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 
 import torch
 
@@ -50,6 +51,44 @@ class CheckpointWeight(ABC):
     def fill(self, value: float) -> None:
         """Set all elements."""
         self.write(torch.full(self.shape, value))
+
+
+class StackedWeight(CheckpointWeight):
+    """Rows of several weights, which a checkpoint has one below the other in one tensor.
+
+    Attributes:
+        names: the model's names of the weights, from top to bottom.
+    """
+
+    def __init__(self, parts: Mapping[str, CheckpointWeight]) -> None:
+        self.names = tuple(parts)
+        self._parts = list(parts.values())
+        first = self._parts[0]
+        self.shape = torch.Size((sum(part.shape[0] for part in self._parts), *first.shape[1:]))
+        self.dtype = first.dtype
+        self.key = tuple(number for part in self._parts for number in part.key)
+
+    def check(self, numbers: Weight) -> None:
+        """See :class:`CheckpointWeight`."""
+        for part, rows in self._rows_of(numbers):
+            part.check(rows)
+
+    def write(self, numbers: Weight) -> None:
+        """See :class:`CheckpointWeight`."""
+        self.check(numbers)  # all of them, before the first is replaced
+        for part, rows in self._rows_of(numbers):
+            part.write(rows)
+
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        """See :class:`CheckpointWeight`."""
+        return torch.cat([part.read() for part in self._parts])[:num_rows]
+
+    def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+        start = 0
+        for part in self._parts:
+            end = start + part.shape[0]
+            yield part, numbers[start:end] if isinstance(numbers, torch.Tensor) else numbers.part(start, end)
+            start = end
 
 
 class TensorWeight(CheckpointWeight):

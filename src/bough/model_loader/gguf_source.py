@@ -17,6 +17,7 @@ from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
 from bough.model_loader.gguf_blocks import read_numbers, read_quantized
 from bough.model_loader.sources import WeightSource
+from bough.models.weight_names import stored_names
 from bough.observability.progress import Progress
 
 _NAMES = {
@@ -72,7 +73,7 @@ class GGUFSource(WeightSource):
 
     def form(self, name: str) -> StoredForm | None:
         """See :class:`WeightSource`."""
-        info = self._infos.get(name)
+        info = next((self._infos[stored] for stored in stored_names(name) if stored in self._infos), None)
         if info is None or info.block.bits is None:
             return None
         return _FORMS.get(info.type, "int8")

@@ -17,8 +17,9 @@ from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.quantized_source import QuantizedSource
 from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
-from bough.models.base import BODY_PREFIX, Model
+from bough.models.base import Model
 from bough.models.registry import make_model
+from bough.models.weight_names import stored_names
 from bough.observability.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -103,10 +104,11 @@ def check_checkpoint(model: Model, source: WeightSource) -> None:
 def _go_through(source: WeightSource, model: Model, take: TakeWeights, what: str) -> set[str]:
     """Have all weights of a checkpoint taken; the model's own names of them."""
     found: set[str] = set()
+    known = {*model.checkpoint_weights, *model.stacked_weights}
     with Progress(what, source.total_bytes) as progress:
         for file in source.files:
             try:
-                found |= take(source.read(file, progress, model.checkpoint_weights))
+                found |= take(source.read(file, progress, known))
             except SafetensorError as error:
                 raise StartupError(
                     f"cannot load {file}: it is damaged or cut short ({error}); download it again"
@@ -131,7 +133,7 @@ def _taken_by_second_names(model: Model, source: WeightSource, found: set[str], 
     weights, taken = model.checkpoint_weights, set[str]()
     first_names = {weights[name].key: name for name in model.required_names}
     for second in weights.keys() - model.required_names:
-        first, tensor = first_names[weights[second].key], source.numbers(second)
+        first, tensor = first_names[weights[second].key], _numbers(source, second)
         if tensor is None:
             continue
         if first not in found:
@@ -146,9 +148,9 @@ def _taken_by_second_names(model: Model, source: WeightSource, found: set[str], 
 
 
 def _numbers(source: WeightSource, name: str) -> torch.Tensor | None:
-    """Return the values of a weight that a checkpoint may name without the prefix of the model's body."""
-    with_prefix = source.numbers(name)
-    return source.numbers(name.removeprefix(BODY_PREFIX)) if with_prefix is None else with_prefix
+    """Return the values of a weight that no checkpoint has in a stack, under whichever of its names there are."""
+    found = (source.numbers(stored) for stored in stored_names(name))
+    return next((numbers for numbers in found if numbers is not None), None)
 
 
 @torch.no_grad()

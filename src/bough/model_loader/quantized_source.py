@@ -18,6 +18,7 @@ from bough.layers.checkpoint_weight import Weight
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
 from bough.model_loader.sources import SafetensorsSource, is_of_attention, open_tensors
+from bough.models.weight_names import BODY_PREFIX, stored_names, text_name
 from bough.observability.progress import Progress
 
 _CODES: dict[Layout, str] = {
@@ -94,9 +95,8 @@ class QuantizedSource(SafetensorsSource):
         return self._forms[name]
 
     def _find_form(self, name: str) -> StoredForm | None:
-        stem = name.removesuffix(".weight")
-        # A model without its head is stored without this prefix, too.
-        module = next((each for each in (stem, stem.removeprefix("model.")) if each in self._modules), None)
+        stored_modules = stored_names(name.removesuffix(".weight"))
+        module = next((each for each in stored_modules if each in self._modules), None)
         if module is None:
             return None
         stored = self._quantization
@@ -281,7 +281,8 @@ class QuantizedSource(SafetensorsSource):
 
 
 def _is_needless(name: str, bias: torch.Tensor, known: Collection[str]) -> bool:
-    return name not in known and f"model.{name}" not in known and not bool(bias.any())
+    own_name = text_name(name) or name
+    return own_name not in known and f"{BODY_PREFIX}{own_name}" not in known and not bool(bias.any())
 
 
 def _unpacked(words: torch.Tensor, bits: Literal[4, 8]) -> torch.Tensor:

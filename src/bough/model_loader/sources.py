@@ -21,6 +21,7 @@ from bough.config.user_paths import shown_path
 from bough.errors import StartupError
 from bough.layers.checkpoint_weight import Weight
 from bough.layers.stored_formats import StoredForm
+from bough.models.weight_names import text_name
 from bough.observability.progress import Progress
 
 logger = logging.getLogger(__name__)
@@ -125,7 +126,7 @@ class SafetensorsSource(WeightSource):
         for file in self.files:
             with open_tensors(file) as tensors:
                 for name in self.names_in(file, tensors):
-                    match = _KV_SCALE.search(name)
+                    match = _KV_SCALE.search(text_name(name) or "")
                     if match is None:
                         continue
                     scale = tensors.get_tensor(name).float().flatten().tolist()

@@ -12,20 +12,18 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
-from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight, Weight
+from bough.layers.checkpoint_weight import CheckpointWeight, StackedWeight, TensorWeight, Weight
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import Linear, MergedLinear, QKVLinear
 from bough.layers.linear_method import MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
+from bough.models.weight_names import BODY_PREFIX, stacks, text_name
 
 if TYPE_CHECKING:
     from bough.kernels.program import Program
     from bough.kernels.structures import PackedMatrix
     from bough.layers.forward_batch import ForwardBatch
     from bough.mem_cache.kv_pool import KVPool
-
-BODY_PREFIX = "model."
-"""Prefix of all weight names of a language model except those of its head."""
 
 _IGNORED_SUFFIXES = ("rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached")
 """Tensors that old checkpoints carry and that follow from config.json."""
@@ -53,6 +51,16 @@ class Model(nn.Module, ABC):
     def checkpoint_weights(self) -> dict[str, CheckpointWeight]:
         """Every name that a checkpoint of this model has, and what it fills."""
         return dict(_checkpoint_weights(self, ""))
+
+    @cached_property
+    def stacked_weights(self) -> dict[str, StackedWeight]:
+        """Names under which some checkpoints have several of those weights as one."""
+        weights = self.checkpoint_weights
+        return {stack: StackedWeight({name: weights[name] for name in parts}) for stack, parts in stacks(weights)}
+
+    def find_weight(self, own_name: str) -> CheckpointWeight | None:
+        """Return the weight, or stack of weights, of that name; ``None`` if there is none."""
+        return self.checkpoint_weights.get(own_name) or self.stacked_weights.get(own_name)
 
     @cached_property
     def required_names(self) -> frozenset[str]:
@@ -109,29 +117,29 @@ class Model(nn.Module, ABC):
             place = self._place_of(name, tensor)
             if place is None:
                 continue
-            own_name, target = place
+            own_names, target = place
             if not is_finite(tensor, target.dtype):
                 raise ModelError(f"weight {name} has numbers that are not finite (NaN or infinity)", param=name)
             try:
                 use(target, tensor)
             except ModelError as error:
                 raise ModelError(f"weight {name}: {error.message}", param=name) from None
-            used.add(own_name)
+            used.update(own_names)
             del tensor  # or it would stay while the next one is made
         return used
 
     def first_name(self, name: str) -> str | None:
         """The name that counts of the memory that a checkpoint's ``name`` fills; ``None`` if it fills none."""
         own_name = self.own_name(name)
-        weight = None if own_name is None else self.checkpoint_weights.get(own_name)
-        return None if weight is None else self._first_names[weight.key]
+        weight = None if own_name is None else self.find_weight(own_name)
+        return None if weight is None else self._first_names.get(weight.key, own_name)
 
     @cached_property
     def _first_names(self) -> dict[tuple[int, ...], str]:
         return {self.checkpoint_weights[name].key: name for name in self.required_names}
 
-    def _place_of(self, name: str, tensor: Weight) -> tuple[str, CheckpointWeight] | None:
-        """The own name of a weight and where it goes; ``None`` for one that is not to be copied.
+    def _place_of(self, name: str, tensor: Weight) -> tuple[tuple[str, ...], CheckpointWeight] | None:
+        """Own names of what a weight fills, and where it goes; ``None`` for one that is not to be copied.
 
         Raises:
             ModelError: if the name is unknown, or shape or kind of dtype are wrong.
@@ -139,7 +147,7 @@ class Model(nn.Module, ABC):
         own_name = None if name.endswith(_IGNORED_SUFFIXES) else self.own_name(name)
         if own_name is None:
             return None
-        target = self.checkpoint_weights.get(own_name)
+        target = self.find_weight(own_name)
         if target is None:
             raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
         if tensor.shape != target.shape:
@@ -150,7 +158,8 @@ class Model(nn.Module, ABC):
             raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
         if isinstance(tensor, torch.Tensor) and tensor.element_size() == 1:
             raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
-        return (own_name, target) if own_name in self.required_names else None
+        own_names = target.names if isinstance(target, StackedWeight) else (own_name,)
+        return (own_names, target) if self.required_names.issuperset(own_names) else None
 
 
 def is_finite(tensor: Weight, dtype: torch.dtype = torch.float32) -> bool:
@@ -189,9 +198,16 @@ class CausalLM(Model):
     """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
 
     def own_name(self, name: str) -> str | None:
-        """Same as :meth:`Model.own_name`. Checkpoints of the body alone lack its prefix; transformers also adds it."""
-        below = f"{BODY_PREFIX}{name}"
-        return below if name not in self.checkpoint_weights and below in self.checkpoint_weights else name
+        """Same as :meth:`Model.own_name`.
+
+        Checkpoints of the body alone lack its prefix, which transformers also adds; wrapped models have another one.
+        """
+        name_in_text = text_name(name)
+        if name_in_text is None:
+            return None
+        below = f"{BODY_PREFIX}{name_in_text}"
+        is_of_body = self.find_weight(name_in_text) is None and self.find_weight(below) is not None
+        return below if is_of_body else name_in_text
 
     @abstractmethod
     def forward(self, batch: ForwardBatch) -> torch.Tensor:

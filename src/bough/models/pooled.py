@@ -60,4 +60,5 @@ class PooledCausalLM(CausalLM):
 
     def own_name(self, name: str) -> str | None:
         """See :meth:`Model.own_name`."""
-        return None if name.startswith("lm_head.") else super().own_name(name)
+        own_name = super().own_name(name)
+        return None if own_name is None or own_name.startswith("lm_head.") else own_name

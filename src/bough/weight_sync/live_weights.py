@@ -163,7 +163,7 @@ class LiveWeights:
             BadRequest: if the checkpoint has no weight of that name, or it is too much at once.
         """
         own_name = self._model.own_name(name)
-        weight = self._model.checkpoint_weights.get(name if own_name is None else own_name)
+        weight = self._model.find_weight(name if own_name is None else own_name)
         if weight is None:
             raise BadRequest(f"name: this model has no weight {name!r}", param="name")
         count = min(count, weight.shape[0])
