@@ -13,8 +13,8 @@ MODEL ?=
 PORT =
 ARGS ?=
 OPENAPI_TESTS = tests/e2e/test_openapi.py
-# One more than there are cores, since many tests wait for processes of their own; four at most, for each takes 1.5 GB.
-TEST_PROCESSES = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
+# Two more than there are cores, since many tests wait for processes of their own; five at most, for each takes 1.5 GB.
+TEST_PROCESSES = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 2, 5))')
 # uv picks the build of torch that fits the machine (without a GPU the small CPU one), which pip cannot. Where none is
 # installed, the environment gets one of its own; UV= does without. TORCH_BACKEND: auto, cpu, cu130, …
 UV ?= $(or $(shell command -v uv),$(BIN)/uv)
@@ -60,10 +60,9 @@ serve: $(BASE_STAMP) ## Serve the bundled model, or MODEL=…, on port 30000 or 
 	@exec $(BIN)/bough serve $(MODEL) $(if $(PORT),--port $(PORT)) $(ARGS)
 
 test: $(DEV_STAMP) ## Lint, check types and run the tests
-	@# What takes one process each comes last, side by side.
 	@$(MAKE) --no-print-directory style
-	@$(MAKE) --no-print-directory unit-side-by-side
-	@$(MAKE) --no-print-directory --jobs 2 typecheck unit-openapi
+	@# Types, then the tests that need one process, beside the others: those wait for processes of their own half the time.
+	@$(MAKE) --no-print-directory --jobs 2 unit-side-by-side typecheck unit-openapi
 
 lint: style typecheck ## Check style and types, changing nothing
 
@@ -82,11 +81,11 @@ typecheck: $(DEV_STAMP) ## Check types only
 
 unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows them
 	@# With ARGS they run one by one, and so do those that were made from the OpenAPI document, which have one name.
-	@$(if $(ARGS),,$(MAKE) --no-print-directory unit-side-by-side unit-openapi)
+	@$(if $(ARGS),,$(MAKE) --no-print-directory --jobs 2 unit-side-by-side unit-openapi)
 	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS))
 
 unit-side-by-side: $(DEV_STAMP)
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --ignore $(OPENAPI_TESTS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder --ignore $(OPENAPI_TESTS)
 
 unit-openapi: $(DEV_STAMP)
 	$(BIN)/python -m pytest $(OPENAPI_TESTS)
@@ -110,7 +109,7 @@ fuzz: $(DEV_STAMP) ## Try thousands of requests made from the OpenAPI document, 
 	@$(MAKE) --no-print-directory fuzz-properties ARGS=
 	@$(MAKE) --no-print-directory fuzz-code ARGS=
 
-fuzz-properties: $(DEV_STAMP) ## Try ten times as many examples of every property as make test does
+fuzz-properties: $(DEV_STAMP) ## Try sixteen times as many examples of every property as make test does
 	$(BIN)/python -m pytest -m 'hypothesis and not slow and not soak' --ignore $(OPENAPI_TESTS) --hypothesis-profile=thorough $(ARGS)
 
 fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS='answers --seconds 600'

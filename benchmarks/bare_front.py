@@ -1,6 +1,6 @@
-"""The least that a server of streamed completions on FastAPI does, to compare the HTTP front with.
+"""The least that a server of streamed completions on Starlette does, to compare the HTTP front with.
 
-Started by ``http_front.py --fronts bough bare``. It takes requests by a Pydantic model, passes them to the feeder over
+Started by ``http_front.py --fronts bough bare``. It takes requests by a msgspec struct, passes them to the feeder over
 the same channels, has a queue for each stream, and yields one event a token from a generator: no validation beyond
 types, no metrics, no limits, no other routes, no way to abort. Servers that are built like this, with the frame's
 ``StreamingResponse`` and a queue or event for each request, cannot be faster.
@@ -15,17 +15,19 @@ from array import array
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import uvicorn
-from fastapi import FastAPI
-from fastapi.responses import StreamingResponse
-from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
 
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import BatchStrOutput, BatchTokenIDOutput, OutputDelta, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
 
 
-class CompletionRequest(BaseModel):
+class CompletionRequest(msgspec.Struct):
     """What a request consists of."""
 
     prompt: list[int]
@@ -35,7 +37,6 @@ class CompletionRequest(BaseModel):
 
 def bare_server(channels: TokenizerChannels) -> uvicorn.Server:
     """A server of ``/v1/completions``, to be run on the event loop that this is called on."""
-    app = FastAPI()
     queues: dict[str, asyncio.Queue[OutputDelta]] = {}
 
     async def receive() -> None:
@@ -58,8 +59,8 @@ def bare_server(channels: TokenizerChannels) -> uvicorn.Server:
         finally:
             del queues[rid]
 
-    @app.post("/v1/completions")
-    async def completions(body: CompletionRequest) -> Any:
+    async def completions(request: Request) -> Response:
+        body = msgspec.json.decode(await request.body(), type=CompletionRequest)
         rid = uuid.uuid4().hex
 
         def answer(delta: OutputDelta) -> dict[str, Any]:
@@ -74,7 +75,8 @@ def bare_server(channels: TokenizerChannels) -> uvicorn.Server:
 
         if body.stream:
             return StreamingResponse(events(), media_type="text/event-stream")
-        return [answer(delta) async for delta in deltas(body, rid)][-1]
+        return JSONResponse([answer(delta) async for delta in deltas(body, rid)][-1])
 
+    app = Starlette(routes=[Route("/v1/completions", completions, methods=["POST"])])
     app.state.receiving = asyncio.create_task(receive())
     return uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="off"))

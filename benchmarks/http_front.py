@@ -374,7 +374,7 @@ def main() -> None:
         nargs="+",
         default=["bough"],
         choices=["bough", "bare"],
-        help="bare: the least on FastAPI, for completions only",
+        help="bare: the least on Starlette, for completions only",
     )
     parser.add_argument("--routes", nargs="+", default=list(ROUTES), choices=list(ROUTES))
     parser.add_argument("--output", type=Path, help="write the results as JSON")

@@ -4,7 +4,9 @@ import faulthandler
 import gc
 import os
 import sys
+import tempfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,23 @@ _FAKE_MODEL = str(Path(__file__).parent / "fake_model")
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (_FAKE_MODEL, os.environ.get("PYTHONPATH"))))
 
 # How long an example takes says how busy the machine is.
-settings.register_profile("untimed", deadline=None, max_examples=40)
+settings.register_profile("untimed", deadline=None, max_examples=25)
 settings.load_profile("untimed")
 # make fuzz: as long as one has patience for.
 settings.register_profile("thorough", deadline=None, max_examples=400)
+
+LONG = (
+    "tests/e2e/",
+    "tests/conformance/",
+    "tests/faults/",
+    "tests/soak/",
+    "tests/weight_sync/",
+    "tests/test_examples.py",
+)
+"""Folders and files that start many servers or run for a minute."""
+
+OF_PACKAGE = "package_"
+"""Prefix of fixtures that start a server for all tests of a folder; a test uses at most one."""
 
 EXIT_SECONDS = 120
 """In which an interpreter that has nothing left to test has to end."""
@@ -37,10 +52,22 @@ def pytest_unconfigure() -> None:
     faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True, file=sys.__stderr__)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuses tests of one name where processes share the tests: they know them by their names, and run each once."""
+    """Group tests for processes that share them: by file, or by the server of their folder; the longest come first.
+
+    Raises:
+        pytest.UsageError: for two tests of one name: processes that share tests know them by their names.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
+    for item in items:
+        file = item.nodeid.partition("::")[0]
+        shared = [name for name in getattr(item, "fixturenames", ()) if name.startswith(OF_PACKAGE)]
+        item.add_marker(pytest.mark.xdist_group(f"{file.rpartition('/')[0]}/{shared[0]}" if shared else file))
     names = Counter(item.nodeid for item in items)
-    if "PYTEST_XDIST_WORKER" in os.environ and len(names) < len(items):
+    if len(names) < len(items):
         raise pytest.UsageError(f"several tests are called {names.most_common(1)[0][0]}: run them in one process")
 
 
@@ -53,3 +80,13 @@ def pytest_collection_finish() -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--server-python", help="Python that has the server, if the tests' own has only its clients")
     parser.addoption("--screenshots", help="directory for pictures of the playground in both themes")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A directory for what tests and their processes leave behind, with a short path: the sockets in it need room."""
+    tmp_path_factory.getbasetemp()  # pytest's own directory must outlive this one
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="t") as directory, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", directory)
+        patch.setattr(tempfile, "tempdir", directory)
+        yield

@@ -10,6 +10,8 @@ import sys
 import textwrap
 from pathlib import Path
 
+import pytest
+
 from tests.minilm import minilm_path
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -35,6 +37,7 @@ def test_a_stream_ends_with_its_reason():
     assert "'type':" in lines[-1]
 
 
+@pytest.mark.slow
 def test_a_batch_answers_every_question():
     out = run("offline_batch.py")
     assert out.count("?") >= 4
@@ -50,6 +53,7 @@ def test_a_search_finds_the_sentence_that_answers_the_question():
     assert "Dig a hole" in ranked[0]
 
 
+@pytest.mark.slow
 def test_a_model_that_is_rewarded_for_brevity_becomes_brief():
     lines = run("reinforce.py", "--rounds", "6", "--samples", "6").splitlines()
     versions, lengths = zip(*(line.removesuffix(" tokens an answer").split(": ") for line in lines), strict=True)
@@ -82,6 +86,7 @@ def test_the_model_calls_the_functions_that_it_needs():
     assert "Sapling" in who[1]
 
 
+@pytest.mark.slow
 def test_a_benchmark_prints_what_batches_and_shared_prefixes_gain():
     lines = run("benchmark.py").splitlines()
     rates = [

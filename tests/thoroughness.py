@@ -7,7 +7,7 @@ from hypothesis import settings
 THOROUGH = settings.get_current_profile_name() == "thorough"
 """Whether `make fuzz` runs them: there is time."""
 
-_USUAL_SHARE, _THOROUGH_SHARE = 0.4, 4
+_USUAL_SHARE, _THOROUGH_SHARE = 0.25, 4
 
 
 def examples(count: int) -> int:

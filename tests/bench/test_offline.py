@@ -74,13 +74,13 @@ def test_answers_are_counted_while_they_are_waited_for(monkeypatch):
                 seen.set()
 
     monkeypatch.setattr(sys, "stderr", Terminal())
-    metrics = SimpleNamespace(num_requests=5)
+    metrics = SimpleNamespace(requests=SimpleNamespace(num_requests=5))
     engine: Any = SimpleNamespace(tokenizer_manager=SimpleNamespace(metrics=metrics))
     with WatchedProgress("Measuring", 3, unit="requests", elsewhere="nothing") as progress:
         with counting(engine, progress):
-            metrics.num_requests = 7
+            metrics.requests.num_requests = 7
             assert seen.wait(60)
-            metrics.num_requests = 8
+            metrics.requests.num_requests = 8
         assert progress.done == 3
 
 

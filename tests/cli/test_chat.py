@@ -70,13 +70,13 @@ def test_forgetting_keeps_the_system_message(conversation):
 
 def test_a_refused_question_leaves_no_trace(server, conversation):
     server.fail_with = 400
-    with pytest.raises(BadRequest, match=rf"^{server.url}/v1/chat/completions says: no \(status 400\)$"):
+    with pytest.raises(BadRequest, match=r"^no$"):
         list(conversation.ask("hi"))
     assert conversation.messages == [{"role": "system", "content": "be brief"}]
 
 
 @pytest.mark.parametrize(
-    ("failure", "message"), [(500, "status 500"), ("event", "it broke"), ("hang-up", "no answer from|in the middle")]
+    ("failure", "message"), [(500, "^no$"), ("event", "it broke"), ("hang-up", "no answer from|in the middle")]
 )
 def test_a_failing_server_is_an_error(server, conversation, failure, message):
     server.fail_with = failure
@@ -94,7 +94,7 @@ def test_a_failing_server_is_an_error(server, conversation, failure, message):
         ('{"choices": [{"delta": null}]}', "does not answer as"),
         ('{"choices": [{"delta": {"content": 3}}]}', "does not answer as .* content is no text"),
         ("[]", "does not answer as"),
-        ("<html>", "does not answer as"),
+        ("<html>", "broke off"),
     ],
 )
 def test_an_event_of_an_unfamiliar_form_is_a_failure(server, conversation, data, message):
@@ -110,7 +110,8 @@ def test_an_event_of_an_unfamiliar_form_is_a_failure(server, conversation, data,
 def test_a_list_of_models_of_an_unfamiliar_form_is_told(server, answer, capsys):
     server.models_answer = answer
     assert main(["chat", "--url", server.url]) == 1
-    assert f"error: {server.url} does not answer as OpenAI's interface does" in capsys.readouterr().err
+    reason = f"no JSON from {server.url}" if answer == "<html>" else f"{server.url} does not answer as OpenAI's"
+    assert f"error: {reason}" in capsys.readouterr().err
 
 
 def sit_at(monkeypatch, in_terminal: bool = True) -> None:
@@ -221,7 +222,7 @@ def test_a_refused_question_is_in_the_status_behind_a_pipe(server, monkeypatch, 
     say(monkeypatch, "one", "two")
     assert main(["chat", "--url", server.url, "--history-file", "none"]) == status
     err = capsys.readouterr().err
-    assert err.count(f"{server.url}/v1/chat/completions says: no (status 429)\n") == 2
+    assert err.count("no\n") == 2
     assert ("> " in err) == in_terminal
 
 
@@ -401,7 +402,7 @@ def test_a_terminal_has_commands_and_several_lines(server, tmp_path):
     terminal.wait_for("w0 \n> ")
     server.fail_with = 400
     terminal.type("/retry\n")
-    terminal.wait_for("/v1/chat/completions says: no (status 400)\n> ")
+    terminal.wait_for("no\n> ")
     terminal.type(f"/save {tmp_path}/chat.json\n")
     terminal.wait_for(f"(2 messages in {tmp_path}/chat.json)")
     terminal.type(f"/save {tmp_path}/chat.json\n")

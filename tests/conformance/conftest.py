@@ -31,7 +31,7 @@ def server_python(pytestconfig: pytest.Config) -> str:
 
 
 @pytest.fixture(scope="package")
-def shared_server(tmp_path_factory: pytest.TempPathFactory, server_python: str) -> Iterator[Server]:
+def package_server(tmp_path_factory: pytest.TempPathFactory, server_python: str) -> Iterator[Server]:
     """The bundled model in float32, in which equal means equal."""
     flags = ("--dtype", "float32", "--cpu-threads", "1", "--context-length", str(CONTEXT_LENGTH))
     flags += ("--max-body-size", str(MAX_BODY_SIZE))
@@ -41,14 +41,14 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory, server_python: str) 
 
 
 @pytest.fixture
-def server(shared_server: Server) -> Iterator[Server]:
+def server(package_server: Server) -> Iterator[Server]:
     """The shared server; whatever a client did, it must leave nothing behind."""
-    yield shared_server
-    shared_server.assert_idle_and_whole()
+    yield package_server
+    package_server.assert_idle_and_whole()
 
 
 @pytest.fixture(scope="package")
-def embedder(tmp_path_factory: pytest.TempPathFactory, server_python: str) -> Iterator[Server]:
+def package_embedder(tmp_path_factory: pytest.TempPathFactory, server_python: str) -> Iterator[Server]:
     """all-MiniLM-L6-v2, from wherever the server's environment has it."""
     code = "from tests.minilm import minilm_path; print(minilm_path())"
     found = subprocess.run([server_python, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -57,3 +57,8 @@ def embedder(tmp_path_factory: pytest.TempPathFactory, server_python: str) -> It
     flags = ("--model-path", found.stdout.strip(), "--served-model-name", "minilm", "--cpu-threads", "1")
     with running_server(tmp_path_factory.mktemp("embedder"), *flags, python=server_python) as server:
         yield server
+
+
+@pytest.fixture
+def embedder(package_embedder: Server) -> Server:
+    return package_embedder

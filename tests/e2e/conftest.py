@@ -9,7 +9,7 @@ from tests.e2e.server import Server, running_server
 
 
 @pytest.fixture(scope="package")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def package_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The bundled model in float32, in which equal means equal."""
     directory = tmp_path_factory.mktemp("server")
     with running_server(directory, "--dtype", "float32", "--cpu-threads", "1") as server:
@@ -17,10 +17,10 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def server(shared_server: Server) -> Iterator[Server]:
+def server(package_server: Server) -> Iterator[Server]:
     """The shared server; whatever a test did, it must leave nothing behind."""
-    yield shared_server
-    shared_server.assert_idle_and_whole()
+    yield package_server
+    package_server.assert_idle_and_whole()
 
 
 @pytest.fixture

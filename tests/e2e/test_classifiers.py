@@ -220,7 +220,10 @@ def test_label_probabilities_of_a_language_model() -> None:
     np.testing.assert_allclose(by_ids.scores[0], plain.scores[0], atol=TOLERANCE)
 
 
-@pytest.mark.parametrize("architecture", ["Qwen3ForCausalLM", "Qwen3ForSequenceClassification"])
+@pytest.mark.parametrize(
+    "architecture",
+    ["Qwen3ForCausalLM", pytest.param("Qwen3ForSequenceClassification", marks=pytest.mark.slow)],
+)
 def test_a_language_model_that_was_trained_for_it_reranks(architecture: str, tmp_path: Path) -> None:
     labels = {} if architecture.endswith("CausalLM") else {"num_labels": 1, "pad_token_id": 0}
     checkpoint = save_vector_checkpoint(tmp_path, architecture, max_position_embeddings=512, **labels)

@@ -34,6 +34,7 @@ def test_a_text_is_generated_from_an_argument_and_from_the_input() -> None:
     assert bough("generate", "--stream", *sampling, typed=ASKED + "\n").rstrip("\n") == given.rstrip("\n")
 
 
+@pytest.mark.slow
 def test_the_engine_is_measured_alone(tmp_path: Path) -> None:
     lengths = (
         "--random-input-len",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 import torch
 import transformers
 
-from bough import Engine, Runtime
+from bough import Engine, RuntimeEndpoint
 from bough.errors import BadRequest
 from tests.e2e.server import Server, running_server
 from tests.minilm import minilm_path
@@ -51,6 +50,12 @@ def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     flags = ("--model-path", str(minilm_path()), "--served-model-name", "minilm", "--cpu-threads", "1")
     with running_server(tmp_path_factory.mktemp("server"), *flags) as server:
         yield server
+
+
+@pytest.fixture
+def server(shared_server: Server) -> Iterator[Server]:
+    yield shared_server
+    shared_server.assert_idle_and_whole()
 
 
 def assert_close(ours: Any, reference: np.ndarray) -> None:
@@ -173,9 +178,8 @@ def test_clients_that_leave_cost_nothing(server: Server) -> None:
     server.assert_idle_and_whole()
 
 
-def test_runtime_encodes(reference: np.ndarray) -> None:
-    with Runtime(model_path=str(minilm_path()), cpu_threads=1) as runtime:
-        answers = json.loads(runtime.encode(TEXTS[:2]))
+def test_the_endpoint_of_a_runtime_encodes(server: Server, reference: np.ndarray) -> None:
+    answers = RuntimeEndpoint(server.url).encode(text=TEXTS[:2])
     assert_close([answer["embedding"] for answer in answers], reference[:2])
 
 

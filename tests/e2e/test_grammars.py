@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -126,29 +127,33 @@ def test_impossible_grammars_are_400(server: Server) -> None:
             assert error["code"] == "invalid_grammar"
 
 
-def test_engine_follows_grammars() -> None:
-    with bough.Engine(cpu_threads=1) as engine:
-        for params, follows in CASES:
-            answer = engine.generate(TEXT, {"temperature": 0, "max_new_tokens": 150, **params})
-            assert follows(answer["text"]), answer["text"]
-        with pytest.raises(ValueError, match="look-around"):
-            engine.generate(TEXT, {"regex": "(?=x)"})
+@pytest.fixture(scope="module")
+def engine() -> Iterator[bough.Engine]:
+    with bough.Engine(cpu_threads=1) as made:
+        yield made
 
 
-def test_engine_keeps_words_and_tokens_out() -> None:
-    with bough.Engine(cpu_threads=1) as engine:
-        params = {"temperature": 0, "max_new_tokens": 40}
-        free = engine.generate(TEXT, params)
-        words = re.findall("[a-z]{3,}", free["text"])[:2]
-        assert words
-        answers = engine.generate([TEXT, TEXT], {**params, "bad_words": words})
-        assert not any(set(words) & set(re.findall("[a-z]+", each["text"])) for each in answers)
-        allowed = free["output_ids"][:5]
-        answer = engine.generate(TEXT, {**params, "allowed_token_ids": allowed})
-        assert set(answer["output_ids"]) <= set(allowed)
-        for name, wrong in (("bad_words", ["x y " * 40]), ("allowed_token_ids", [])):
-            with pytest.raises(ValueError, match=name):
-                engine.generate(TEXT, {**params, name: wrong})
+def test_engine_follows_grammars(engine: bough.Engine) -> None:
+    for params, follows in CASES:
+        answer = engine.generate(TEXT, {"temperature": 0, "max_new_tokens": 150, **params})
+        assert follows(answer["text"]), answer["text"]
+    with pytest.raises(ValueError, match="look-around"):
+        engine.generate(TEXT, {"regex": "(?=x)"})
+
+
+def test_engine_keeps_words_and_tokens_out(engine: bough.Engine) -> None:
+    params = {"temperature": 0, "max_new_tokens": 40}
+    free = engine.generate(TEXT, params)
+    words = re.findall("[a-z]{3,}", free["text"])[:2]
+    assert words
+    answers = engine.generate([TEXT, TEXT], {**params, "bad_words": words})
+    assert not any(set(words) & set(re.findall("[a-z]+", each["text"])) for each in answers)
+    allowed = free["output_ids"][:5]
+    answer = engine.generate(TEXT, {**params, "allowed_token_ids": allowed})
+    assert set(answer["output_ids"]) <= set(allowed)
+    for name, wrong in (("bad_words", ["x y " * 40]), ("allowed_token_ids", [])):
+        with pytest.raises(ValueError, match=name):
+            engine.generate(TEXT, {**params, name: wrong})
 
 
 def test_what_cannot_be_enforced_is_left_out_unless_the_schema_is_strict(server: Server) -> None:

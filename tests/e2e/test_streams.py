@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
-import pytest
 
 from bough.entrypoints.http.routes import ROUTES
-from tests.e2e.server import Server, running_server
+from tests.e2e.server import Server
 from tests.e2e.test_conversations import PARAMETERS, QUESTION, TREE
 from tests.entrypoints.http import streams, test_anthropic, test_ollama, test_responses
 
@@ -131,24 +130,16 @@ CASES: dict[str, Case] = {
 }
 
 
-@pytest.fixture(scope="module")
-def thinker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    flags = ("--dtype", "float32", "--cpu-threads", "1", "--reasoning-parser", "qwen3")
-    with running_server(tmp_path_factory.mktemp("thinker"), *flags) as server:
-        yield server
-        server.assert_idle_and_whole()
-
-
 def test_every_route_that_streams_is_here() -> None:
     streaming = {info.path for info in ROUTES if info.events is not None}
     # A response's events can be had again, which is tested with the store.
     assert {path for _, path, _, _ in CASES.values()} == streaming - {"/v1/responses/{response_id}"}
 
 
-def test_a_stream_put_together_is_the_whole(thinker: Server) -> None:
+def test_a_stream_put_together_is_the_whole(server: Server) -> None:
     for name in CASES:
         ask, path, body, word = CASES[name]
-        ask(thinker.client, path, body)  # from now on as much is cached for one as for the other
-        whole, streamed = ask(thinker.client, path, body)
+        ask(server.client, path, body)  # from now on as much is cached for one as for the other
+        whole, streamed = ask(server.client, path, body)
         assert streamed == whole
         assert word in str(whole)

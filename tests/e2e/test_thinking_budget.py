@@ -72,15 +72,15 @@ def test_several_choices_logprobs_and_a_schema(server: Server) -> None:
     assert response.json()["usage"]["completion_tokens_details"]["reasoning_tokens"] <= 3 * 5
 
 
-NEVER_ENDS = {"logit_bias": {"0": -100, "1": -100, "2": -100, "4": -100}}
-"""Neither its thoughts nor its answers: the bundled model's special tokens, and the mark of the end of thoughts."""
+NEVER_ENDS = {"logit_bias": {str(token): -100 for token in range(5)}}
+"""Excludes the bundled model's special tokens and both thinking markers, so that only budgets end a part."""
 
 
 def test_messages_of_anthropic(tmp_path: Path) -> None:
     options = ("--cpu-threads", "1", "--preferred-sampling-params", json.dumps(NEVER_ENDS))
     with running_server(tmp_path, *options) as server:
         client = anthropic.Anthropic(base_url=server.url, api_key="none", max_retries=0)
-        fields: dict[str, Any] = {"model": "m", "messages": ASKED, "max_tokens": 1060}
+        fields: dict[str, Any] = {"model": "m", "messages": ASKED, "max_tokens": 1060, "extra_body": {"temperature": 0}}
         told = client.messages.create(**fields, thinking={"type": "enabled", "budget_tokens": 1024})
         thoughts, answer = told.content
         assert thoughts.type == "thinking"

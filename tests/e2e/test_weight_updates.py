@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import concurrent.futures
 import os
 import shutil
@@ -11,10 +12,11 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save, save_file
 
 from bough.config.engine_args import bundled_model_path
 from tests.e2e.server import Server, running_server
+from tests.in_process import output_of
 from tests.model_companions import COMPANIONS, write_other_checkpoint
 
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
@@ -31,20 +33,36 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
-def flags(request: pytest.FixtureRequest) -> list[str]:
-    dtype = ["--dtype", "float32"] if request.param == "float32" else ["--quantization", "int8"]
-    return ["--cpu-threads", "1", *dtype]
+def options(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {"dtype": "float32"} if request.param == "float32" else {"quantization": "int8"}
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory, options: dict[str, Any]) -> Iterator[Server]:
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    flags += ["--cpu-threads=1", "--max-body-size=64M"]
+    with running_server(tmp_path_factory.mktemp("server"), *flags) as running:
+        yield running
 
 
 @pytest.fixture
-def server(tmp_path: Path, flags: list[str]) -> Iterator[Server]:
-    with running_server(tmp_path, *flags) as running:
-        yield running
-        running.assert_idle_and_whole()
+def server(shared_server: Server) -> Iterator[Server]:
+    """A server that has its own weights again after the test, and nothing cached."""
+    yield shared_server
+    assert update(shared_server, bundled_model_path(), weight_version="default")["success"]
+    shared_server.assert_idle_and_whole()
+
+
+@pytest.fixture(scope="module")
+def wanted(other: Path, options: dict[str, Any]) -> tuple[str, list[Any]]:
+    """The answer of an engine that was started on the other checkpoint."""
+    output = output_of(PROMPT, GREEDY["sampling_params"], model_path=str(other), **options)
+    assert output.logprobs is not None
+    return output.text, [(entry.logprob, entry.token_id) for entry in output.logprobs]
 
 
 def said(answer: dict[str, Any]) -> tuple[str, list[Any]]:
-    return answer["text"], answer["meta_info"]["output_token_logprobs"]
+    return answer["text"], [tuple(entry[:2]) for entry in answer["meta_info"]["output_token_logprobs"]]
 
 
 def update(server: Server, path: Path, **fields: Any) -> dict[str, Any]:
@@ -53,11 +71,9 @@ def update(server: Server, path: Path, **fields: Any) -> dict[str, Any]:
 
 
 def test_answers_become_those_of_the_other_checkpoint(
-    server: Server, other: Path, flags: list[str], tmp_path: Path
+    server: Server, other: Path, wanted: tuple[str, list[Any]]
 ) -> None:
     before = said(server.generate(**GREEDY))
-    with running_server(tmp_path, *flags, "--model", str(other)) as fresh:
-        wanted = said(fresh.generate(**GREEDY))
     assert not before[0].startswith("Ahoy!")
     assert wanted[0].startswith("Ahoy!")
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -130,3 +146,18 @@ def test_weights_can_be_looked_at(server: Server, other: Path) -> None:
     update(server, other)
     assert server.post("/get_weights_by_name", **gate).json() != rows
     assert server.post("/get_weights_by_name", name="nothing").status_code == 400
+
+
+def test_tensors_come_over_http(server: Server, other: Path, wanted: tuple[str, list[Any]]) -> None:
+    tensors = load_file(other / "model.safetensors")
+    body = {"serialized_named_tensors": [base64.b64encode(save(tensors)).decode()], "weight_version": "step-1"}
+    done = server.post("/update_weights_from_tensor", **body)
+    assert done.json() == {"success": True, "message": f"{len(tensors)} weights are new", "num_paused_requests": 0}
+    answer = server.generate(**GREEDY)
+    assert (said(answer), answer["meta_info"]["weight_version"]) == (wanted, "step-1")
+    pickled = base64.b64encode(b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.").decode()
+    for text, message in ((pickled, "the tensors are not in safetensors format"), ("***", "must be base 64")):
+        refused = server.post("/update_weights_from_tensor", serialized_named_tensors=[text])
+        assert refused.status_code == 400
+        assert message in refused.text
+    assert said(server.generate(**GREEDY)) == wanted

@@ -26,10 +26,10 @@ from bough.ipc.messages import (
     FinishReason,
     Heartbeat,
     OutputDelta,
-    SchedulerStats,
     ShutdownReq,
     TokenizedGenerateReqInput,
 )
+from bough.observability.stats import SchedulerStats
 
 TICK_SECONDS = 0.002
 SLOW_TICK_SECONDS = 0.05

@@ -13,8 +13,9 @@ from typing import Any
 
 from bough.cli import run_reporting_errors
 from bough.cli_commands.serve import parse_server_args
-from bough.entrypoints import launch, launch_plan, server_run
+from bough.entrypoints import launch, launch_plan
 from bough.entrypoints.http.server import HttpServer
+from bough.entrypoints.running_engine import RunningEngine
 from bough.managers.request_log import RecentRequests
 from bough.managers.tokenizer_manager import TokenizerManager
 from tests.entrypoints.serve_echo import ECHO_SCHEDULER
@@ -51,7 +52,7 @@ def break_what_is_named(name: str | None) -> None:
     if name == "dump":
         RecentRequests.write = write_where_impossible
     elif name == "health check":
-        server_run.watch_health = watch_and_fail
+        RunningEngine._watch_health = watch_and_fail
     elif name == "download":
         launch_plan.with_local_files = download_for_ever
     elif name == "http":

@@ -7,7 +7,7 @@ import sys
 
 from bough.cli import run_reporting_errors
 from bough.cli_commands.serve import parse_server_args
-from bough.entrypoints import launch, launch_plan
+from bough.entrypoints import launch, running_engine
 from bough.entrypoints.server_run import ServerRun
 from bough.ipc.channels import TokenizerChannels
 from bough.managers.output_handler import OutputHandler
@@ -36,7 +36,7 @@ async def start(self: ServerRun, original=ServerRun._start) -> None:
 
 
 def main(argv: list[str]) -> int:
-    launch_plan.DETOKENIZER_MODULE = "tests.faults.detokenizer"
+    running_engine.DETOKENIZER_MODULE = "tests.faults.detokenizer"
     ServerRun._start = start
     before(TokenizerChannels, "recv", lambda: strike("main"))
     before(OutputHandler, "_handle_delta", lambda: run_out_of_memory("main"))

@@ -26,10 +26,10 @@ from bough.ipc.messages import (
     FinishReason,
     Heartbeat,
     OutputDelta,
-    SchedulerStats,
     TokenizedEmbeddingReqInput,
     TokenizedGenerateReqInput,
 )
+from bough.observability.stats import SchedulerStats
 from bough.sampling.sampling_params import SamplingParams
 from tests.e2e.server import Server
 from tests.entrypoints.leftovers import directories_of, eventually

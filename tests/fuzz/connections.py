@@ -8,6 +8,7 @@ import selectors
 import sys
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade
@@ -18,11 +19,13 @@ from uvicorn.server import ServerState
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.app import Application, _render_routing_error
-from bough.entrypoints.http.asgi import Call, Endpoint, EventStream, Response
+from bough.entrypoints.http.asgi import Call, EventStream, Front, Response
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.connection import MAX_PIPELINED, SLICE_BYTES, BoundedConfig, BoundedHttpProtocol
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import OpenAIErrors
+from bough.entrypoints.http.openai.protocol import COMPLETIONS
+from bough.entrypoints.http.route import Api, Route
 from bough.entrypoints.http.server import make_server
 from bough.errors import RequestFailed
 
@@ -347,13 +350,14 @@ async def _events(call: Call, *, fails: bool = False) -> AsyncGenerator[bytes, N
     yield _BIG
 
 
-_ENDPOINTS: dict[str, tuple[str, Any, Access]] = {
-    "/": ("GET", _small, Access.OPEN),
-    "/big": ("GET", _big, Access.CLIENT),
-    "/flush": ("POST", _small, Access.CONTROL),
-    "/echo": ("POST", _echo, Access.CLIENT),
-    "/stream": ("POST", _stream, Access.CLIENT),
-    "/broken": ("POST", _broken, Access.CLIENT),
+_API = Api("fuzzed", OpenAIErrors())
+_ROUTES = {
+    Route("GET /", _API, access=Access.OPEN): _small,
+    Route("GET /big", _API): _big,
+    Route("POST /flush", _API, access=Access.CONTROL): _small,
+    Route("POST /echo", _API, COMPLETIONS): _echo,
+    Route("POST /stream", _API, COMPLETIONS): _stream,
+    Route("POST /broken", replace(_API, needs_json=True), COMPLETIONS): _broken,
 }
 
 
@@ -361,20 +365,9 @@ def _make_config() -> tuple[BoundedConfig, BodyIntake, list[BaseException]]:
     """The server's configuration, with an application that remembers what was asked and what it has failed at."""
     args = ServerArgs(model_path="none", cors_allow_origins="http://a.example", **LIMITS)
     intake, gate = BodyIntake(MAX_BODY, MAX_BODY // 2), Gate(args)
-    app = Application(intake, CrossOrigin(args))
-    for path, (method, handler, access) in _ENDPOINTS.items():
-        endpoint = Endpoint(
-            handler,
-            path,
-            dialect=OpenAIErrors(),
-            metrics=None,
-            intake=intake,
-            takes_body=handler in (_echo, _stream, _broken),
-            needs_json=path == "/broken",
-            gate=gate,
-            access=access,
-        )
-        app.add_endpoint(path, (method,), endpoint)
+    app = Application(Front(intake, gate), CrossOrigin(args))
+    for route, handler in _ROUTES.items():
+        app.answer(route, handler)
     app.add_exception_handler(HTTPException, _render_routing_error)
     failures: list[BaseException] = []
 

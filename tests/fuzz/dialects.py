@@ -23,7 +23,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.reader import UNPARSED
 from bough.entrypoints.http.access import Gate
-from bough.entrypoints.http.asgi import DONE_EVENT, Endpoint
+from bough.entrypoints.http.asgi import DONE_EVENT, Endpoint, Front
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.chunk_writer import BODY_WRITER
 from bough.entrypoints.http.routes import make_handlers
@@ -188,19 +188,11 @@ class _Server:
         self.manager = TokenizerManager(
             args, _model_config(), tiny_tokenizer(), self.channels, {}, chat_template=template
         )
-        handlers = {route.path: (route, handler) for route, handler in make_handlers(self.manager).items()}
-        intake = BodyIntake(args.max_body_size, args.max_pending_body_size)
+        front = Front(BodyIntake(args.max_body_size, args.max_pending_body_size), _gate())
         self._endpoints = {
-            path: Endpoint(
-                handlers[path][1],
-                path,
-                dialect=handlers[path][0].api.errors,
-                metrics=None,
-                intake=intake,
-                takes_body=True,
-                gate=_gate(),
-            )
-            for path in _CONVERSATIONS
+            route.path: Endpoint(handler, route, front)
+            for route, handler in make_handlers(self.manager).items()
+            if route.path in _CONVERSATIONS
         }
 
     def begin(self, exchange: Exchange) -> asyncio.Task[None]:

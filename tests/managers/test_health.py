@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from bough.ipc.messages import Heartbeat, SchedulerStats
+from bough.ipc.messages import Heartbeat
 from bough.managers.health import HealthMonitor, ServerState
+from bough.observability.stats import SchedulerStats
 
 
 class Clock:

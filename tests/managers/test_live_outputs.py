@@ -31,7 +31,7 @@ class Life:
     def __init__(self, limit: int = LIMIT) -> None:
         self.sent: list[Any] = []
         self.metrics = Metrics("model")
-        records = RequestRecords(self.metrics, RequestLog(None))
+        records = RequestRecords(self.metrics.requests, RequestLog(None))
         queue = SchedulerQueue(8)
         self.outputs = LiveOutputs(self.sent.append, records, WaitingPrompts(limit, 1000, queue), queue)
 
@@ -142,7 +142,7 @@ def test_dead_engine_is_told_nothing() -> None:
     num_sent = len(life.sent)
     life.outputs.fail_all(EngineDead("gone"))
     assert not life.outputs.by_id
-    assert life.metrics.num_requests == 2
+    assert life.metrics.requests.num_requests == 2
     life.outputs.leave([*states, *late])
     later = life.add("c")
     life.outputs.refuse([later[0].obj], later, EngineDead("gone"))
@@ -193,4 +193,4 @@ def test_what_outputs_take_is_given_back_once(events: list[tuple[str, int]], die
         assert outputs.queue.num_taken == outputs.waiting.num_bytes == 0
     # Every end is recorded once, but for last words, which the manager tells itself.
     told_here = sum(s.abandoned or (dies and not s.finished) for states in calls for s in states)
-    assert life.metrics.num_requests == told_here
+    assert life.metrics.requests.num_requests == told_here

@@ -12,7 +12,7 @@ from bough.errors import BadRequest, EngineDead
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.managers.request_log import RecentRequests, RequestLog
 from bough.managers.request_records import RequestRecords
-from bough.observability.metrics import Metrics
+from bough.observability.metrics import RequestMetrics
 from tests.managers.test_request_log import SECRET, make_state
 
 MESSAGE = f"regex: nothing to repeat in {SECRET}"
@@ -28,7 +28,7 @@ FAILED = FinishReason("abort", message=MESSAGE, status_code=500)
     ids=["finished", "aborted", "aborted at once", "refused", "failed"],
 )
 def test_durations_and_sizes_are_those_of_answers(reason: FinishReason, tokens: int, count: int) -> None:
-    metrics, state = Metrics("m"), make_state()
+    metrics, state = RequestMetrics(), make_state()
     state.sent_time = state.first_token_time = state.finished_time = 1.0
     RequestRecords(metrics, RequestLog(None)).on_last_delta(
         state, OutputDelta("r", [], None, reason, completion_tokens=tokens, prompt_tokens=5, last_token_delay=0.5)
@@ -50,7 +50,7 @@ def test_what_is_wrong_is_told_without_quoting_the_request(
 ) -> None:
     caplog.set_level("INFO")
     recent = RecentRequests(str(tmp_path), with_prompts=False)
-    records, state = RequestRecords(Metrics("m"), RequestLog(1), recent), make_state()
+    records, state = RequestRecords(RequestMetrics(), RequestLog(1), recent), make_state()
     if from_engine:
         records.on_last_delta(state, OutputDelta("r", [], None, REFUSED))
     else:
@@ -63,7 +63,7 @@ def test_what_is_wrong_is_told_without_quoting_the_request(
 
 def test_whoever_is_cut_off_by_a_death_is_unfinished_in_the_crash_dump(tmp_path: Path) -> None:
     recent = RecentRequests(str(tmp_path), with_prompts=False)
-    metrics, state = Metrics("m"), make_state()
+    metrics, state = RequestMetrics(), make_state()
     RequestRecords(metrics, RequestLog(None), recent).on_error(state.obj, "r", EngineDead("killed"), state)
     dump: dict[str, Any] = json.loads(recent.write("x", []).read_text())
     assert [each["rid"] for each in dump["unfinished"]] == ["r"]

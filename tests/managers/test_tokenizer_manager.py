@@ -142,7 +142,7 @@ class TestFailures:
                         await results_of(manager, text="Hi", stream=stream)
                     with pytest.raises(kind, match="no"):
                         await results_of(manager, text=["Hi", "Ho"], stream=stream)
-            assert manager.metrics.failed_requests.total > 0
+            assert manager.metrics.requests.failed_requests.total > 0
 
         run(test)
 
@@ -257,7 +257,7 @@ class TestFailures:
             engine.gate.set()
             (result,) = await results_of(manager, text="Hi", rid="r", sampling_params={"max_new_tokens": 4})
             assert len(result["output_ids"]) == 4, "not what was left of the first request"
-            assert manager.metrics.failed_requests.total == 1
+            assert manager.metrics.requests.failed_requests.total == 1
 
         run(test)
 
@@ -286,10 +286,10 @@ class TestCounting:
     def counts(manager: TokenizerManager) -> dict[str, int]:
         metrics = manager.metrics
         return {
-            "all": metrics.num_requests,
-            "aborted": metrics.aborted_requests.total,
-            "refused": metrics.refused_requests.total,
-            "failed": metrics.failed_requests.total,
+            "all": metrics.requests.num_requests,
+            "aborted": metrics.requests.aborted_requests.total,
+            "refused": metrics.requests.refused_requests.total,
+            "failed": metrics.requests.failed_requests.total,
         }
 
     @pytest.mark.parametrize(
@@ -408,7 +408,7 @@ class TestPlaces:
                 await results_of(manager, text="Hi")
             assert raised.value.code == "queue_full"
             assert len(engine.received) == 3
-            assert manager.metrics.refused_requests.counts["queue_full"] == 1
+            assert manager.metrics.requests.refused_requests.counts["queue_full"] == 1
             if end == "left":
                 calls[0].cancel()  # the scheduler hears of that before what comes next
                 await asyncio.sleep(0)
@@ -525,7 +525,7 @@ class TestPlaces:
                 await core.prepare(job)
             code = "queue_full" if closed == "full" else "shutting_down"
             assert raised.value.code == code
-            assert manager.metrics.refused_requests.counts[code] == 2, "one for each output"
+            assert manager.metrics.requests.refused_requests.counts[code] == 2, "one for each output"
             engine.gate.set()
             await others
 
@@ -663,7 +663,7 @@ class TestLeaving:
             await anext(results)
             await results.aclose()  # type: ignore[attr-defined]
             assert sorted(engine.aborted) == ["r_0", "r_1"]
-            assert manager.metrics.aborted_requests.total == 2
+            assert manager.metrics.requests.aborted_requests.total == 2
 
         run(test)
 

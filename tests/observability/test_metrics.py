@@ -10,8 +10,9 @@ from prometheus_client.samples import Sample
 
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
-from bough.ipc.messages import Heartbeat, SchedulerStats
+from bough.ipc.messages import Heartbeat
 from bough.observability.metrics import MAX_REASONS, Histogram, Metrics, ReasonCounter
+from bough.observability.stats import SchedulerStats
 
 
 def samples(metrics: Metrics) -> list[Sample]:
@@ -87,10 +88,10 @@ def test_reasons_are_shown_before_the_first_and_their_number_is_bounded() -> Non
     shown = {s.labels["reason"]: s.value for s in samples(metrics) if s.name == "bough:num_refused_requests_total"}
     assert shown == {"invalid_value": 0, "overloaded": 0, "queue_full": 0, "queue_timeout": 0}
     for number in range(1000):
-        metrics.refused_requests.add(f"reason_{number}")
+        metrics.requests.refused_requests.add(f"reason_{number}")
     shown = {s.labels["reason"]: s.value for s in samples(metrics) if s.name == "bough:num_refused_requests_total"}
     assert len(shown) == MAX_REASONS + 1
-    assert metrics.refused_requests.total == sum(shown.values()) == 1000
+    assert metrics.requests.refused_requests.total == sum(shown.values()) == 1000
     assert shown["other"] == 1000 - (MAX_REASONS - 4)
 
 

@@ -22,6 +22,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.parsers.dialect import find_reasoning_format, find_tool_format, make_dialect
 from tests.e2e.server import running_server
+from tests.in_process import output_of
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 
 SITE = Path(__file__).parent / "site"
@@ -137,26 +138,25 @@ def test_a_model_of_another_package_computes_what_is_its_own(tmp_path: Path) -> 
 
 @pytest.mark.usefixtures("installed")
 def test_a_server_serves_a_model_and_parsers_of_another_package(tmp_path: Path) -> None:
+    question = "How tall does an oak grow?"
     flags = ("--tool-call-parser", "arrow", "--cpu-threads", "1", "--dtype", "float32")
-    messages = [{"role": "user", "content": "How tall does an oak grow?"}]
-    answers = []
-    for path in (str(garden(tmp_path)), str(bundled_model_path())):
-        with running_server(tmp_path, path, *flags) as server:
-            url = f"{server.url}/v1/chat/completions"
-            body = {"model": "x", "messages": messages, "temperature": 0}
-            answers.append(httpx.post(url, json=body, timeout=30).json()["choices"][0]["message"]["content"])
-            called = httpx.post(
-                url, json={**body, "tools": TOOLS, "tool_choice": "required", "max_tokens": 200}, timeout=30
-            )
-            calls = called.json()["choices"][0]["message"]["tool_calls"]
-            name = calls[0]["function"]["name"]
-            assert name in {tool["function"]["name"] for tool in TOOLS}
-            text = f'Well. => {{"name": "{name}", "arguments": {{}}}} <='
-            body = {"text": text, "tools": TOOLS, "tool_call_parser": "arrow"}
-            parsed = httpx.post(f"{server.url}/parse_function_call", json=body, timeout=30).json()
-            assert parsed["calls"][0]["name"] == name
-            body = {"text": "(muses: Hm.) Yes.", "reasoning_parser": "musing"}
-            parsed = httpx.post(f"{server.url}/separate_reasoning", json=body, timeout=30).json()
-            assert (parsed["reasoning_text"], parsed["text"].strip()) == ("Hm.", "Yes.")
-            server.assert_idle_and_whole()
-    assert answers[0] == answers[1] != ""
+    with running_server(tmp_path, str(garden(tmp_path)), *flags) as server:
+        url = f"{server.url}/v1/chat/completions"
+        body = {"model": "x", "messages": [{"role": "user", "content": question}], "temperature": 0}
+        answer = httpx.post(url, json=body, timeout=30).json()["choices"][0]["message"]["content"]
+        called = httpx.post(
+            url, json={**body, "tools": TOOLS, "tool_choice": "required", "max_tokens": 200}, timeout=30
+        )
+        calls = called.json()["choices"][0]["message"]["tool_calls"]
+        name = calls[0]["function"]["name"]
+        assert name in {tool["function"]["name"] for tool in TOOLS}
+        text = f'Well. => {{"name": "{name}", "arguments": {{}}}} <='
+        body = {"text": text, "tools": TOOLS, "tool_call_parser": "arrow"}
+        parsed = httpx.post(f"{server.url}/parse_function_call", json=body, timeout=30).json()
+        assert parsed["calls"][0]["name"] == name
+        body = {"text": "(muses: Hm.) Yes.", "reasoning_parser": "musing"}
+        parsed = httpx.post(f"{server.url}/separate_reasoning", json=body, timeout=30).json()
+        assert (parsed["reasoning_text"], parsed["text"].strip()) == ("Hm.", "Yes.")
+        server.assert_idle_and_whole()
+    prompt = f"<|im_start|>user\n{question}<|im_end|>\n<|im_start|>assistant\n"
+    assert answer == output_of(prompt, {"temperature": 0, "max_new_tokens": 500}, dtype="float32").text != ""

@@ -107,7 +107,7 @@ def test_ids_and_logprobs_are_the_reference(
     prompts = [shared + rng.choices(range(VOCAB_SIZE), k=rng.randint(1, 30)) for _ in range(8)]
     scheduler, outputs = serve(checkpoint.path, prompts, overlap=overlap, **options)  # type: ignore[arg-type]
     if options["max_total_tokens"] == 240:
-        assert scheduler.requests.num_retracted > 0
+        assert scheduler.requests.stats.num_retracted_total > 0
     for i, prompt in enumerate(prompts):
         output = outputs[f"r{i}"]
         reference = checkpoint.logits(prompt + output.token_ids[:-1]).log_softmax(-1)

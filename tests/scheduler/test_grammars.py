@@ -176,7 +176,7 @@ def test_retracted_requests_continue_where_their_grammar_was() -> None:
         for i in range(6):
             h.submit(PROMPT, rid=f"r{i}", **JSON, sampling_seed=i)
         h.run()
-    assert tight.scheduler.requests.num_retracted > 0
+    assert tight.scheduler.requests.stats.num_retracted_total > 0
     for rid, output in roomy.outputs.items():
         assert tight.outputs[rid].token_ids[:200] == output.token_ids[:200]
 
@@ -537,16 +537,16 @@ def test_jumping_forward_changes_nothing_but_the_number_of_steps() -> None:
             walking, one_by_one = answers(disable_jump_forward=True, **options)
             jumping, outputs = answers(**options)
             assert outputs == one_by_one
-            assert jumping.scheduler.output.forced_tokens > 50
-            assert walking.scheduler.output.forced_tokens == 0
+            assert jumping.scheduler.requests.stats.forced_tokens_total > 50
+            assert walking.scheduler.requests.stats.forced_tokens_total == 0
             if tokens < 4096:
-                assert jumping.scheduler.requests.num_retracted > 0
+                assert jumping.scheduler.requests.stats.num_retracted_total > 0
 
             def sampled(h: Harness) -> int:
                 return sum(int(plan.sample.sum()) for plan, _ in h.worker.steps)
 
             assert sampled(jumping) <= sampled(walking) - (
-                jumping.scheduler.output.forced_tokens if tokens == 4096 else 0
+                jumping.scheduler.requests.stats.forced_tokens_total if tokens == 4096 else 0
             )
 
 
@@ -606,7 +606,7 @@ def test_a_step_that_fails_within_a_jump_leaves_nothing_in_the_cache_that_was_no
             h.step()
             h.submit(PROMPT, rid="jump", regex=regex, max_new_tokens=200)
             h.run()
-            assert h.scheduler.log.num_failed == 1
+            assert h.scheduler.requests.stats.failed_steps_total == 1
             assert text_of(h.outputs["jump"])[1:-1] == LONG_TEXT[:300]
             assert len(h.outputs["free"].token_ids) == 80
             follow_up = [*PROMPT, *h.outputs["jump"].token_ids]
@@ -729,7 +729,7 @@ def test_with_logprobs_every_token_is_sampled() -> None:
     h = harness()
     h.submit(PROMPT, rid="r", **FORCED, return_logprob=True)
     h.run()
-    assert h.scheduler.output.forced_tokens == 0
+    assert h.scheduler.requests.stats.forced_tokens_total == 0
     assert len(h.outputs["r"].logprobs) == len(h.outputs["r"].token_ids)
 
 
@@ -932,13 +932,13 @@ def test_an_output_that_is_complete_is_neither_aborted_nor_late(monkeypatch: pyt
     h, tokens = ended_unseen()
     h.abort("r")
     assert_ended(h, tokens)
-    assert h.scheduler.requests.num_aborted == 0
+    assert h.scheduler.requests.stats.num_aborted_total == 0
     h, tokens = ended_unseen()
     now = time.monotonic()
     monkeypatch.setattr("bough.scheduler.deadlines.time.monotonic", lambda: now + 2000)
     h.scheduler.arrivals.end_late()
     assert_ended(h, tokens)
-    assert h.scheduler.arrivals.num_timeouts == 0
+    assert h.scheduler.requests.stats.num_timeouts_total == 0
 
 
 @pytest.mark.usefixtures("unseen_ends")
@@ -952,7 +952,7 @@ def test_where_memory_runs_out_those_that_are_complete_end_first(beside: int, mo
     h.step()
     assert_ended(h, tokens)
     h.run()
-    assert h.scheduler.requests.num_retracted == 0
+    assert h.scheduler.requests.stats.num_retracted_total == 0
     assert all(len(h.outputs[f"free{i}"].token_ids) == 300 for i in range(beside))
 
 

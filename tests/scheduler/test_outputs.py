@@ -148,7 +148,7 @@ def test_retracted_requests_continue_with_identical_output() -> None:
                 rids = [harness.submit(prompt, max_new_tokens=60)[0] for prompt in prompts]
                 harness.run()
                 harness.close()
-                assert harness.scheduler.requests.num_retracted > 0, "the pool was meant to run out"
+                assert harness.scheduler.requests.stats.num_retracted_total > 0, "the pool was meant to run out"
                 for rid, prompt in zip(rids, prompts, strict=True):
                     assert harness.outputs[rid].token_ids == harness.expected(prompt, 60)
 
@@ -359,7 +359,7 @@ def test_an_interval_longer_than_any_output_holds_back_all_but_the_first_token()
     for number in range(4):
         harness.submit(prompt_of(8, seed=number), rid=f"{number}", max_new_tokens=40, stream_interval=2**31 - 1)
     harness.run()
-    assert harness.scheduler.requests.num_retracted > 0, "and goes on after a retraction"
+    assert harness.scheduler.requests.stats.num_retracted_total > 0, "and goes on after a retraction"
     for number in range(4):
         output = harness.outputs[f"{number}"]
         assert output.token_ids == harness.expected(prompt_of(8, seed=number), 40)
@@ -459,7 +459,7 @@ def test_streams_are_told_of_each_token_before_the_next_step_of_a_run() -> None:
         assert {len(delta.token_ids) for rid in rids for delta in harness.outputs[rid].deltas} == {1}
         assert told == [count for count in range(1, 50) if count % 16 != 1]
         assert harness.scheduler.reports.stats().decode_tokens_total == 3 * 50
-        assert harness.scheduler.log.steps == 50
+        assert harness.scheduler.requests.stats.steps_total == 50
 
 
 def test_a_run_ends_with_a_stop_token_of_a_request_s_own() -> None:
@@ -507,7 +507,7 @@ def test_a_message_between_two_steps_ends_their_plan() -> None:
     harness.run()
     assert harness.outputs[first].token_ids == harness.expected(prompt_of(20), 40)[:10]
     assert harness.outputs[second].token_ids == harness.expected(prompt_of(30, 1), 40)
-    assert harness.scheduler.log.steps == 5 + 40
+    assert harness.scheduler.requests.stats.steps_total == 5 + 40
 
 
 def test_a_server_looks_for_messages_between_plans_and_not_between_their_steps() -> None:
@@ -519,7 +519,7 @@ def test_a_server_looks_for_messages_between_plans_and_not_between_their_steps()
         descriptors = ()
 
         def recv(self, timeout_s: float) -> list[TokenizedGenerateReqInput | ShutdownReq]:
-            done = harness.scheduler.log.steps
+            done = harness.scheduler.requests.stats.steps_total
             looked.append(done)
             if not done:
                 params = SamplingParams(temperature=0.0, max_new_tokens=33)
@@ -541,7 +541,7 @@ def test_steps_and_their_time_are_counted_once() -> None:
         (rid,) = harness.submit(prompt_of(20), max_new_tokens=100, **fields)
         harness.run()
         assert len(harness.outputs[rid].token_ids) == 100
-        assert harness.scheduler.log.steps == 100
+        assert harness.scheduler.requests.stats.steps_total == 100
         assert harness.scheduler.reports.stats().step_seconds_total == pytest.approx(1.0)
         assert harness.scheduler.planner.cost_model.seconds(1, 100.0) == pytest.approx(0.01, rel=0.1)
 
@@ -557,7 +557,7 @@ def test_who_waits_for_memory_beside_streams_gets_it_soon() -> None:
         (late,) = harness.submit(prompt_of(300, 9), max_new_tokens=200)
         while late not in harness.outputs:
             harness.step()
-        firsts.append(harness.scheduler.log.steps)
+        firsts.append(harness.scheduler.requests.stats.steps_total)
     assert firsts[0] < firsts[1] + 1 <= firsts[0] + 5, "once there is memory, the plan that runs has at most four steps"
 
 
@@ -658,7 +658,7 @@ def test_as_many_steps_follow_one_another_as_there_is_memory_for() -> None:
         harness.run()
         # 64 tokens are 32 for each of two: 16 behind the prompt, and then one has to make room.
         assert [plan.num_steps for plan, _ in harness.worker.steps][:2] == [1, 16]
-        assert harness.scheduler.requests.num_retracted > 0
+        assert harness.scheduler.requests.stats.num_retracted_total > 0
         for seed, rid in enumerate(rids):
             assert harness.outputs[rid].token_ids == harness.expected(prompt_of(16, seed), 40)
 
@@ -690,7 +690,7 @@ def test_estimates_of_memory_follow_the_steps_that_were_run() -> None:
         harness = Harness(max_steps=16)
         harness.worker.worker.model_runner.stops_early = lambda stops=stops: stops
         harness.submit(prompt_of(20), max_new_tokens=33, stream=False)
-        while harness.scheduler.log.steps < 33:
+        while harness.scheduler.requests.stats.steps_total < 33:
             harness.step()
         ratios.append(harness.scheduler.planner.ratio.value)
     assert ratios[0] == pytest.approx(ratios[1])

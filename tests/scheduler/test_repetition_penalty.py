@@ -87,7 +87,7 @@ def test_prompt_and_output_count_as_in_transformers(
         found = answers(engine, -1, n=1)
         assert {case: outputs[0] for case, outputs in found.items()} == expected
     if "max_total_tokens" in options:
-        assert engine.scheduler.requests.num_retracted > 0
+        assert engine.scheduler.requests.stats.num_retracted_total > 0
 
 
 def test_a_window_as_long_as_everything_counts_everything(

@@ -118,7 +118,7 @@ def test_answers_are_those_of_the_normal_loop(checkpoint: Checkpoint, options: I
     chosen = next(options)
     normal, ahead = (serve_all(checkpoint.path, chosen, ahead=each) for each in (False, True))
     if chosen["max_total_tokens"] == 120:
-        assert ahead.scheduler.requests.num_retracted > 0
+        assert ahead.scheduler.requests.stats.num_retracted_total > 0
     assert normal.outputs.keys() == ahead.outputs.keys()
     for rid, output in ahead.outputs.items():
         if rid == "aborted":

@@ -110,22 +110,22 @@ def test_a_log_for_debugging_has_all_lines(caplog: pytest.LogCaptureFixture) -> 
 def test_a_pause_counts_for_no_throughput() -> None:
     harness = Harness(decode_log_interval=4)
     harness.submit([1, 2], max_new_tokens=1000)
-    log = harness.scheduler.log
+    log, stats = harness.scheduler.log, harness.scheduler.requests.stats
 
     def run() -> float:
-        before = log.gen_throughput
-        while log.gen_throughput == before:
+        before = stats.gen_throughput
+        while stats.gen_throughput == before:
             harness.step()
-        return log.gen_throughput
+        return stats.gen_throughput
 
     assert run() > 0
     harness.scheduler.process_input_requests([ControlReq("1", "pause_generation", {"mode": "in_place"})])
-    assert log.gen_throughput == 0
+    assert stats.gen_throughput == 0
     log._since -= 1000.0
     harness.scheduler.process_input_requests([ControlReq("2", "continue_generation")])
     assert run() > 1, "four tokens in no 1000 s"
     harness.scheduler.process_input_requests([ControlReq("2", "continue_generation")])
-    assert log.gen_throughput > 0, "there was no pause to end"
+    assert stats.gen_throughput > 0, "there was no pause to end"
     harness.abort("r0")
     harness.run()
     harness.close()

@@ -109,7 +109,8 @@ def test_what_fails_in_the_middle_of_a_run_goes_on_where_it_was() -> None:
             assert harness.scheduler.reports.stats().failed_steps_total == 1
             num_probes = 1
             assert (
-                harness.scheduler.log.steps == sum(result.num_steps for _, result in harness.worker.steps) - num_probes
+                harness.scheduler.requests.stats.steps_total
+                == sum(result.num_steps for _, result in harness.worker.steps) - num_probes
             )
             assert [harness.outputs[rid].token_ids for rid in rids] == expected
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import concurrent.futures
 import subprocess
 import sys
@@ -12,12 +11,12 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save
+from safetensors.torch import load_file
 
 from bough import Engine
 from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest
-from tests.e2e.server import running_server
+from tests.in_process import output_of
 from tests.model_companions import ROOT, write_other_checkpoint
 from tests.weight_sync.running_trainer import GROUP, RunningTrainer
 
@@ -51,8 +50,7 @@ def engine(shared_engine: Engine) -> Iterator[Engine]:
 
 @pytest.fixture(scope="module")
 def wanted(other: Path) -> str:
-    with Engine(model_path=str(other), cpu_threads=1, max_total_tokens=8192, dtype="float32") as engine:
-        return str(engine.generate(PROMPT, GREEDY)["text"])
+    return output_of(PROMPT, GREEDY, model_path=str(other), dtype="float32").text
 
 
 def said(engine: Engine) -> str:
@@ -191,20 +189,3 @@ def test_tensors_that_do_not_fit_change_nothing(engine: Engine, tensors: dict[st
         engine.update_weights_from_tensor([(NORM, torch.zeros(256)), (NORM, torch.zeros(256))])
     with pytest.raises(BadRequest, match="load_format must be None"):
         engine.update_weights_from_tensor([], load_format="direct")  # type: ignore[arg-type]
-
-
-def test_tensors_come_over_http(tmp_path: Path, tensors: dict[str, torch.Tensor], wanted: str) -> None:
-    flags = ("--dtype", "float32", "--cpu-threads", "1", "--max-body-size", "64M")
-    with running_server(tmp_path, *flags) as server:
-        body = {"serialized_named_tensors": [base64.b64encode(save(tensors)).decode()], "weight_version": "step-1"}
-        done = server.post("/update_weights_from_tensor", **body)
-        assert done.json() == {"success": True, "message": f"{len(tensors)} weights are new", "num_paused_requests": 0}
-        answer = server.generate(text=PROMPT, sampling_params=GREEDY)
-        assert (answer["text"], answer["meta_info"]["weight_version"]) == (wanted, "step-1")
-        pickled = base64.b64encode(b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00.").decode()
-        for text, message in ((pickled, "the tensors are not in safetensors format"), ("***", "must be base 64")):
-            refused = server.post("/update_weights_from_tensor", serialized_named_tensors=[text])
-            assert refused.status_code == 400
-            assert message in refused.text
-        assert server.generate(text=PROMPT, sampling_params=GREEDY)["text"] == wanted
-        server.assert_idle_and_whole()

@@ -107,10 +107,10 @@ def counting(engine: Engine, progress: Progress) -> Iterator[None]:
         yield
         return
     metrics = engine.tokenizer_manager.metrics
-    before, is_over = metrics.num_requests, threading.Event()
+    before, is_over = metrics.requests.num_requests, threading.Event()
 
     def look() -> None:
-        progress.advance(metrics.num_requests - before - progress.done)
+        progress.advance(metrics.requests.num_requests - before - progress.done)
 
     def look_on() -> None:
         while not is_over.wait(_LOOK_SECONDS):

@@ -256,12 +256,10 @@ def answer_requests(
     """Ask a server, and write every answer as it comes.
 
     Args:
-        endpoint: the server.
         requests: read as there is room.
         output: gets a line of JSON an answer, in the order in which they end.
         sampling: for what requests do not set themselves.
         max_concurrency: most requests at a time.
-        progress: counts requests.
         remedy: what to add where answers cannot be written.
 
     Raises:

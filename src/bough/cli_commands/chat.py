@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import math
 import os
@@ -29,8 +28,7 @@ from bough.config.server_args import ServerArgs
 from bough.config.user_paths import user_path
 from bough.entrypoints.http.access import own_key, read_keys
 from bough.entrypoints.runtime import RuntimeEndpoint
-from bough.errors import BadRequest, ConfigError, RequestFailed
-from bough.refusals import refusal_message
+from bough.errors import BadRequest, BoughError, ConfigError, RequestFailed, TooManyRequests
 
 FAILED_STATUS = 1
 
@@ -128,12 +126,9 @@ class Piece(NamedTuple):
 class ChatServer:
     """A server with the OpenAI interface, reached over one connection per request.
 
-    Every method raises :class:`BadRequest` if the server refuses, and :class:`RequestFailed` if it cannot be reached,
-    fails, hangs up or answers in a form that is not OpenAI's.
+    Methods raise as those of :class:`RuntimeEndpoint`, and :class:`RequestFailed` if the answer has not OpenAI's form.
 
     Args:
-        url: of the server.
-        api_key: sent with every request.
         verify: as :func:`~bough.entrypoints.http.tls.client_tls_context` has it.
     """
 
@@ -143,15 +138,13 @@ class ChatServer:
 
     def first_model(self) -> str:
         """Name of the first model that the server lists."""
-        with self._request("GET", "/v1/models") as response:
-            return str(json.loads(response.read())["data"][0]["id"])
+        with self._as_openai():
+            return str(self._endpoint.get("/v1/models")["data"][0]["id"])
 
     def stream(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
         """What is thought and said in answer to ``body``; closing the generator stops the server's work."""
-        with self._request("POST", "/v1/chat/completions", {**body, "stream": True}) as response:
-            for event in _events(response):
-                if error := event.get("error"):
-                    raise RequestFailed(str(error.get("message", error) if isinstance(error, dict) else error))
+        with contextlib.closing(self._endpoint.events("/v1/chat/completions", body)) as events, self._as_openai():
+            for event in events:
                 for choice in event["choices"]:
                     for name in ("reasoning_content", "content"):
                         if text := choice["delta"].get(name):
@@ -160,20 +153,12 @@ class ChatServer:
                             yield Piece(text, is_thought=name == "reasoning_content")
 
     @contextlib.contextmanager
-    def _request(
-        self, method: str, path: str, body: dict[str, Any] | None = None
-    ) -> Iterator[http.client.HTTPResponse]:
-        url = self._endpoint.base_url
-        with self._endpoint.request(method, path, body) as response:
-            if response.status != http.client.OK:
-                message = refusal_message(response.read())
-                failure = BadRequest if 400 <= response.status < 500 else RequestFailed
-                raise failure(f"{url}{path} says: {message} (status {response.status})")
-            try:
-                yield response
-            except (AttributeError, LookupError, TypeError, ValueError) as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise RequestFailed(f"{url} does not answer as OpenAI's interface does: {reason}") from None
+    def _as_openai(self) -> Iterator[None]:
+        try:
+            yield
+        except (AttributeError, LookupError, TypeError) as error:
+            reason = f"{self._endpoint.base_url} does not answer as OpenAI's interface does"
+            raise RequestFailed(f"{reason}: {type(error).__name__}: {error}") from None
 
 
 class Conversation:
@@ -224,7 +209,6 @@ class Conversation:
         thoughts do not. A question that brings no answer at all is no part of it. Raises as :class:`ChatServer` does.
 
         Args:
-            text: of the question.
             anew: whether it is the last one again; its answer, if it has one, is not sent and is replaced.
         """
         replaces = anew and self._unanswered is None
@@ -246,23 +230,12 @@ class Conversation:
                 self._unanswered = text
 
 
-def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    for line in response:
-        if line.startswith(b"data:"):
-            data = line[len(b"data:") :].strip()
-            if data == b"[DONE]":
-                return
-            yield json.loads(data)
-    raise RequestFailed("the server ended the answer in the middle")
-
-
 class Chat:
     """A conversation at standard input and output; only a terminal gets prompts, styles, thoughts and several lines.
 
     Only answers go to a standard output that is no terminal; the rest then goes to standard error.
 
     Args:
-        conversation: to go on with.
         plain: whether markdown stays as it is written, without escape sequences. So it does on a dumb terminal.
         takes_pastes_whole: whether ``input()`` returns a text of several lines that is pasted at once.
 
@@ -389,7 +362,7 @@ class Chat:
         markdown = MarkdownStream(in_colour=self._in_colour)
         dim, plain = (DIM, PLAIN) if self._is_styled else ("", "")
         begun = thinking = False
-        failure: BadRequest | RequestFailed | None = None
+        failure: BoughError | None = None
         ending = "\n"
         try:
             for piece in pieces:
@@ -408,14 +381,14 @@ class Chat:
             if not self._asks_terminal:
                 raise
             ending = " (stopped)\n"
-        except (BadRequest, RequestFailed) as error:
+        except BoughError as error:
             failure = error
             ending = "\n" if begun else ""
         finally:  # however an answer ends, nothing of it is lost and the terminal gets its own style back
             print((plain if thinking else "") + markdown.end(), end=ending, flush=True)
         if failure is not None:
             if not self._asks_terminal:
-                if isinstance(failure, RequestFailed):
+                if not isinstance(failure, (BadRequest, TooManyRequests)):
                     raise failure
                 self.status = FAILED_STATUS
             print(harmless(str(failure)), file=sys.stderr)

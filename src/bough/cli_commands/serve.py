@@ -11,7 +11,6 @@ def parse_server_args(argv: list[str], *, prog: str) -> ServerArgs:
     """Options of a server from a command line.
 
     Args:
-        argv: arguments after the command.
         prog: what the user typed to get here, for messages.
 
     Raises:

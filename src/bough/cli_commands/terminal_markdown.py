@@ -135,7 +135,6 @@ def _inline(text: str, style: str, before: str, *, ended: bool) -> tuple[str, in
     """A part of a line with its emphasis shown.
 
     Args:
-        text: without line breaks.
         style: of what is around it.
         before: the character before it, if any; a backslash for one that was escaped.
         ended: whether nothing follows in the line.

@@ -137,10 +137,6 @@ def makes_vectors(architecture: str) -> bool:
 def load_reader(architecture: str, implementation: Implementation = "bough") -> type:
     """Import the class that reads a model's config.json; for models of other packages that have none, the common one.
 
-    Args:
-        architecture: of the model.
-        implementation: from :func:`chosen_implementation`.
-
     Returns:
         A class below :class:`~bough.models.family_reader.FamilyReader`.
 

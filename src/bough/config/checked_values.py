@@ -18,10 +18,6 @@ class CheckedValues:
     """Reads the entries of an object; every complaint names the file and the key.
 
     ``null`` is as good as silence, unless said otherwise.
-
-    Args:
-        source: the file.
-        entries: the object in it.
     """
 
     def __init__(self, source: Path, entries: Mapping[str, Any]) -> None:

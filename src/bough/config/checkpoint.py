@@ -154,7 +154,6 @@ def has_file(path: Path, directory: Path | None = None) -> bool:
     Weights may be links to anywhere: they are too large to copy, and their content is never shown.
 
     Args:
-        path: the file.
         directory: the checkpoint; by default the directory of the file.
 
     Raises:

@@ -23,7 +23,6 @@ class CommandParser(argparse.ArgumentParser):
 
     Args:
         stray: what to say to somebody who gives an argument where there are only flags.
-        settings: of ``ArgumentParser``.
     """
 
     def __init__(self, *, stray: str = "", **settings: Any) -> None:
@@ -62,7 +61,6 @@ class CommandParser(argparse.ArgumentParser):
         """Show the full help of a flag only in ``--help-all``, which is added with the first such flag.
 
         Args:
-            action: the flag.
             brief: its help in ``--help``; ``argparse.SUPPRESS`` leaves it out.
         """
         if not self._brief:
@@ -195,7 +193,6 @@ def given_options(
 
     Args:
         namespace: from a parser that :func:`add_options` filled.
-        table: whose options.
         config: a configuration file for this table; what the command line says wins.
 
     Raises:

@@ -14,10 +14,6 @@ _MOST_DIGITS = 10
 def declared_tokens(path: Path, config: dict[str, Any]) -> dict[int, dict[str, Any]]:
     """The entries of ``added_tokens_decoder`` by token id, each an object whose ``content`` is a string.
 
-    Args:
-        path: of the tokenizer_config.json.
-        config: its content.
-
     Raises:
         ConfigError: if an entry is not that.
     """

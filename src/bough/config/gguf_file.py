@@ -171,14 +171,7 @@ Value: TypeAlias = "Scalar | StringArray | npt.NDArray[np.generic]"
 
 
 class GGUFFile:
-    """A model in the GGUF format, in one file or split into several.
-
-    Attributes:
-        path: of the (first) file.
-        paths: of all its files.
-        metadata: its entries.
-        tensors: by name, those of all parts.
-    """
+    """A model in the GGUF format, in one file or split into several."""
 
     def __init__(self, path: Path) -> None:
         """Read all but the tensors' numbers.

@@ -13,9 +13,6 @@ from bough.config.user_paths import path_kind, user_path
 def with_local_files(args: ServerArgs) -> ServerArgs:
     """The same options with ``model_path`` and ``tokenizer_path`` as local paths, downloaded if they were hub ids.
 
-    Args:
-        args: resolved options.
-
     Raises:
         ConfigError: if there is no such model or tokenizer.
     """
@@ -28,9 +25,6 @@ def check_model(args: ServerArgs) -> None:
 
     Of a model on the hub its small files are downloaded; of a GGUF file there nothing, so that only a tokenizer beside
     it is looked at.
-
-    Args:
-        args: resolved options.
 
     Raises:
         ConfigError: if there is no such model, or it is none that can be served with these options.

@@ -167,7 +167,6 @@ class Option:
         """Value of the text ``text``, as written on a command line.
 
         Args:
-            text: what the user wrote.
             shown: what to call this option in an error.
 
         Raises:
@@ -187,7 +186,6 @@ class Option:
         """Check a value's type and range.
 
         Args:
-            value: from a keyword or a configuration file.
             shown: what to call this option in an error.
 
         Returns:

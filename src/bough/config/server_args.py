@@ -463,7 +463,6 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
     nothing.
 
     Args:
-        args: what the user set.
         seed_source: called once if no seed was set, and none is fixed; the only thing here that is not a function of
             ``args``.
 

@@ -79,10 +79,6 @@ def _modelopt_entry(file: Path) -> dict[str, Any] | None:
 def read_stored_quantization(source: Path, raw: Any) -> StoredQuantization:
     """The ``quantization_config`` of a checkpoint.
 
-    Args:
-        source: the file, for messages.
-        raw: the entry.
-
     Raises:
         ConfigError: naming what is not supported.
     """

@@ -36,7 +36,6 @@ def path_kind(path: Path, param: str) -> Literal["directory", "file", "disk", "o
     A disk is any block device; pipes, character devices and sockets are other.
 
     Args:
-        path: where to look.
         param: the option that the path comes from.
 
     Raises:

@@ -37,7 +37,6 @@ class Doorway:
         """Read the files of keys and certificates, look at the chat template, and listen.
 
         Args:
-            args: options of the server.
             listener: a listening socket to take instead of one at the address of the options; it is closed if there
                 is an error.
 

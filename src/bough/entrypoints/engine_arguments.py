@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Concatenate, ParamSpec, TypeVar, Union, cast
 
 import msgspec
 
-from bough.entrypoints.further_keywords import check_keywords
+from bough.config.options import did_you_mean
 from bough.errors import BadRequest
 from bough.json_words import kind_of
 from bough.managers.embedding_struct import EmbeddingReqInput
@@ -75,7 +75,7 @@ def generate(
             nor false, or one of ``others`` asks for something.
         TypeError: if there is no such keyword.
     """
-    check_keywords(generate, others, session_params=session_params)
+    _check_keywords(generate, others, session_params=session_params)
     if not isinstance(stream, bool):
         raise BadRequest(f"stream must be true or false, got {kind_of(stream)}", param="stream")
     given = _given(
@@ -111,7 +111,7 @@ def encode(
         BadRequest: if one of ``others`` asks for something.
         TypeError: if there is no such keyword.
     """
-    check_keywords(encode, others)
+    _check_keywords(encode, others)
     given = _given(
         text=prompt,
         dimensions=dimensions,
@@ -157,6 +157,38 @@ def pairs_of(prompt: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     ):
         raise BadRequest("prompt must be a list of pairs of a query and a document", param="prompt")
     return [(query, document) for query, document in given]
+
+
+def _check_keywords(method: Callable[..., Any], others: Mapping[str, Any], **given: Any) -> None:
+    """Refuse further keywords of SGLang's where they ask for something, as ``/generate``, or ``/encode``, does.
+
+    ``given`` are arguments that some of these keywords cannot stand beside.
+
+    Raises:
+        TypeError: if there is no such keyword, with a suggestion.
+        BadRequest: if one asks for something.
+    """
+    if not others:
+        return
+    # Not read by programs that do not need it: what HTTP bodies hold takes milliseconds to import.
+    from bough.entrypoints.http.native.encode import ENCODE
+    from bough.entrypoints.http.native.protocol import GENERATE
+
+    spec: Any = ENCODE if method.__name__.endswith("encode") else GENERATE
+    for name, value in others.items():
+        if name not in spec.no_effect and name not in spec.refused:
+            arguments = [each for each in inspect.signature(method).parameters if each != "others"]
+            hint = did_you_mean(name, [*arguments, *spec.no_effect, *spec.refused])
+            raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}{hint}")
+        asked = plain(value)
+        # Of several prompts each may have its own.
+        each = asked if isinstance(asked, list) and asked and name in spec.refused else [asked]
+        for one in each:
+            if one is not None:
+                spec.check_ineffective(name, one)
+        rival = spec.excludes.get(name)
+        if value is not None and rival is not None and given.get(rival) is not None:
+            raise BadRequest(f"give either {rival} or {name}, not both", param=name)
 
 
 def _given(**fields: Any) -> dict[str, Any]:

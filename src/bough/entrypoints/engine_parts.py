@@ -9,12 +9,10 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from typing import Any
 
-from bough.config.port_args import PortArgs
-from bough.entrypoints.launch_plan import LaunchPlan, launch_subprocesses, watch_health
+from bough.entrypoints.launch_plan import LaunchPlan
 from bough.entrypoints.loop_thread import LoopThread
-from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.entrypoints.running_engine import RunningEngine
 from bough.errors import EngineDead
-from bough.ipc.channels import TokenizerChannels
 from bough.managers.io_struct import GenerateReqInput
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.startup_timer import StartupTimer
@@ -38,29 +36,16 @@ class EngineParts:
         self._owner_pid = os.getpid()
         self._close_lock = threading.RLock()  # a signal handler may close what its own thread is closing
         self._closed = False
-        self._supervisor: ProcessSupervisor | None = None
         self._loop_thread: LoopThread | None = None
-        self._channels: TokenizerChannels | None = None
-        self._manager: TokenizerManager | None = None
-        self._health_check: asyncio.Task[None] | None = None
         self._streams: set[AsyncGenerator[Any, None]] = set()
-        self._port_args = PortArgs.create()
+        self._engine = RunningEngine(plan, self._on_death)
+        self.pids = self._engine.pids
+        """Process ids of the children."""
         try:
-            self._supervisor = launch_subprocesses(plan, self._port_args)
-            tokenizer, chat_template = plan.load_text()
-            self._channels = TokenizerChannels(self._port_args)
-            scheduler_info = self._supervisor.wait_until_ready(plan.server_args.startup_timeout)["scheduler"]
-            self._manager = TokenizerManager(
-                plan.server_args,
-                plan.model_config,
-                tokenizer,
-                self._channels,
-                scheduler_info,
-                chat_template=chat_template,
-            )
+            self._engine.load_text()
+            self._engine.wait_until_ready()
             self._loop_thread = LoopThread("bough-engine")
-            self._loop_thread.call(self._start(self._manager))
-            self._supervisor.watch(self._on_death)
+            self._loop_thread.call(self._engine.start())
             timer.end_phase("start")
             self.startup_seconds = timer.total
         except BaseException:
@@ -70,20 +55,14 @@ class EngineParts:
     @property
     def manager(self) -> TokenizerManager:
         """The front of the engine; to be used on :attr:`loop` only."""
-        assert self._manager is not None
-        return self._manager
+        assert self._engine.manager is not None
+        return self._engine.manager
 
     @property
     def loop(self) -> LoopThread:
         """Where the engine's coroutines run."""
         assert self._loop_thread is not None
         return self._loop_thread
-
-    @property
-    def pids(self) -> list[int]:
-        """Process ids of the children."""
-        assert self._supervisor is not None
-        return self._supervisor.pids
 
     def close(self) -> None:
         """End everything and wait for it. Doing it twice does nothing; nor does doing it in a fork of the host."""
@@ -100,19 +79,14 @@ class EngineParts:
             try:
                 self._end_loop()
             finally:  # whoever interrupts the wait leaves no process behind
-                if self._supervisor is not None:
-                    self._supervisor.stop()
-                self._port_args.cleanup()
+                self._engine.stop()
 
     def _end_loop(self) -> None:
         if self._loop_thread is not None:
             with contextlib.suppress(EngineDead):
                 self._loop_thread.call(self._stop())
             self._loop_thread.close()
-            if self.manager.prompt_encoder is not None:
-                self.manager.prompt_encoder.join()
-        elif self._channels is not None:
-            self._channels.close()
+            self._engine.finish_encoding()
 
     async def answer(self, request: GenerateReqInput) -> Any:
         """Answer to a request that does not stream."""
@@ -152,17 +126,8 @@ class EngineParts:
         self._streams.discard(events)
         await events.aclose()
 
-    async def _start(self, manager: TokenizerManager) -> None:
-        await manager.start()
-        assert self._supervisor is not None
-        self._health_check = asyncio.create_task(
-            watch_health(manager.health, self._supervisor, manager.server_args, self._on_hang)
-        )
-
     async def _stop(self) -> None:
-        if self._health_check is not None:
-            self._health_check.cancel()
-        await self.manager.close()
+        await self._engine.close()
         # Whoever waits on this loop hears of it before the loop stops.
         others = asyncio.all_tasks() - {asyncio.current_task()}
         if others:
@@ -173,28 +138,14 @@ class EngineParts:
         # Streams that nobody has closed; the loop would close what they are made of first.
         for events in list(self._streams):
             await self._close_stream(events)
-        assert self._channels is not None
-        self._channels.close()
 
     def _on_death(self, message: str) -> None:
-        """A child has died; called on the supervisor's thread, which ends the others."""
-        error = EngineDead(message)
-        with contextlib.suppress(EngineDead):
-            self.loop.submit(_fail_all(self.manager, error))
-
-    def _on_hang(self, message: str) -> None:
-        """A child does nothing any more; called on the engine's loop."""
-        error = EngineDead(message)
-        assert self._supervisor is not None
-        threading.Thread(target=self._supervisor.stop, name="bough-end-children", daemon=True).start()
-        self.manager.fail_all(error, crashed=True)
+        """Stop the children, which a hung one does not end, and fail all calls."""
+        threading.Thread(target=self._engine.stop_children, name="bough-end-children", daemon=True).start()
+        self._engine.fail(EngineDead(message), crashed=True)
 
 
 async def _next(events: AsyncIterator[Any]) -> Any:
     async for event in events:
         return event
     return END_OF_STREAM
-
-
-async def _fail_all(manager: TokenizerManager, error: EngineDead) -> None:
-    manager.fail_all(error, crashed=True)

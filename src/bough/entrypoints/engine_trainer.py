@@ -41,11 +41,7 @@ class CheckpointUpdate(NamedTuple):
 
 
 class TrainerMethods:
-    """What :class:`~bough.entrypoints.engine.Engine` offers to trainers.
-
-    Args:
-        parts: of the engine.
-    """
+    """What :class:`~bough.entrypoints.engine.Engine` offers to trainers."""
 
     def __init__(self, parts: EngineParts) -> None:
         self._parts = parts
@@ -89,7 +85,9 @@ class TrainerMethods:
         Raises:
             BoughError: as :meth:`ServedWeights.update_from_disk`.
         """
-        options = UpdateOptions(version=weight_version, abort_all_requests=abort_all_requests, flush_cache=flush_cache)
+        options = UpdateOptions(
+            weight_version=weight_version, abort_all_requests=abort_all_requests, flush_cache=flush_cache
+        )
         done = self._parts.loop.call(self._parts.manager.weights.update_from_disk(model_path, load_format, options))
         return CheckpointUpdate(done.success, done.message, done.num_paused_requests)
 
@@ -118,7 +116,7 @@ class TrainerMethods:
             if name in tensors:
                 raise BadRequest(f"named_tensors: weight {name} is there twice", param="named_tensors")
             tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
-        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
+        options = UpdateOptions(weight_version=weight_version, flush_cache=flush_cache)
         with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
             try:
                 save_file(tensors, path)
@@ -158,7 +156,7 @@ class TrainerMethods:
         """Take some weights that a trainer broadcasts, in this order; see :meth:`ServedWeights.update_from_group`."""
         if load_format is not None:
             raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
-        options = UpdateOptions(version=weight_version, flush_cache=flush_cache)
+        options = UpdateOptions(weight_version=weight_version, flush_cache=flush_cache)
         return self._done(
             self._parts.manager.weights.update_from_group(
                 list(names), [str(each) for each in dtypes], [list(each) for each in shapes], group_name, options

@@ -28,7 +28,6 @@ def launch_server(
     """Serve until told to end by a signal, or until a part of the server dies. Needs the main thread.
 
     Args:
-        server_args: options of the server.
         listener: a listening socket to serve on, instead of ``host`` and ``port``; it is closed in the end.
         on_ready: called once when the server takes requests.
         scheduler_module: main module of the scheduler process.

@@ -17,7 +17,6 @@ from bough.ipc.messages import (
     BatchTokenIDOutput,
     OutputDelta,
     PositionLogprobs,
-    SchedulerStats,
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
 from bough.managers.io_struct import GenerateRequest
@@ -25,6 +24,7 @@ from bough.managers.reasoning_span import reasoning_markers
 from bough.managers.request_limits import RequestLimits
 from bough.managers.request_preparer import bound_thoughts
 from bough.model_executor.create_worker import worker_factory
+from bough.observability.stats import SchedulerStats
 from bough.sampling.bad_words import sequences_of
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler

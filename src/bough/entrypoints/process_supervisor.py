@@ -197,8 +197,6 @@ class ProcessSupervisor:
         """Start a child; returns at once, while it loads what it needs.
 
         Args:
-            module: its main module.
-            name: its name in logs and errors.
             tidies_up: this child removes the directory of the endpoints should the parent die.
             watches_parent: it kills this process should it hang; then :meth:`beat` has to be called.
 

@@ -22,7 +22,8 @@ from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.http.access import own_key
 from bough.entrypoints.http.tls import client_tls_context
 from bough.entrypoints.process_supervisor import ChildProcess, child_config
-from bough.errors import BadRequest, ConfigError, Overloaded, RequestFailed, StartupError, TooManyRequests
+from bough.errors import BadRequest, ConfigError, RequestFailed, StartupError
+from bough.refusals import refusal
 
 if TYPE_CHECKING:
     from bough.tokenization.tokenizer import Tokenizer
@@ -45,7 +46,7 @@ class _Answer(NamedTuple):
 
 
 class RuntimeEndpoint:
-    """A client of the native API of a running server.
+    """A client of a running server, by its native API or any other.
 
     Methods raise :class:`BadRequest` (or :class:`Overloaded`) if the server refuses, and :class:`RequestFailed` if it
     fails or cannot be reached. A connection per call; safe to use from several threads.
@@ -85,15 +86,23 @@ class RuntimeEndpoint:
 
     def stream(self, **fields: Any) -> EventReader:
         """``POST /generate`` with these fields; iterate over the result for events as they come."""
-        return EventReader(self._open("POST", "/generate", {**fields, "stream": True}))
+        return self.events("/generate", fields)
 
     def get_model_info(self) -> dict[str, Any]:
         """``GET /model_info``."""
-        return dict(self._json("GET", "/model_info"))
+        return dict(self.get("/model_info"))
 
     def get_server_info(self) -> dict[str, Any]:
         """``GET /server_info``."""
-        return dict(self._json("GET", "/server_info"))
+        return dict(self.get("/server_info"))
+
+    def get(self, path: str) -> Any:
+        """``GET`` of any endpoint that answers with JSON; returns the answer."""
+        return self._json("GET", path)
+
+    def events(self, path: str, fields: dict[str, Any]) -> EventReader:
+        """``POST`` to any endpoint that streams; iterate over the result for events as they come."""
+        return EventReader(self._open("POST", path, {**fields, "stream": True}))
 
     def flush_cache(self) -> None:
         """``POST /flush_cache``: forget all cached prefixes."""
@@ -103,13 +112,6 @@ class RuntimeEndpoint:
         """``POST`` to any endpoint that answers with JSON; returns the status, whatever it is, and the answer."""
         answer = self._send("POST", path, fields)
         return answer.response.status, self._content(path, answer)
-
-    @contextlib.contextmanager
-    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Iterator[http.client.HTTPResponse]:
-        """Send a request to any endpoint and yield the answer, whatever its status; hang up when the block ends."""
-        answer = self._send(method, path, body)
-        with contextlib.closing(answer.connection), self._reported():
-            yield answer.response
 
     def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         return self._content(path, self._open(method, path, body))
@@ -128,7 +130,7 @@ class RuntimeEndpoint:
         try:
             if answer.response.status != http.client.OK:
                 with self._reported():
-                    raise _refusal(self.base_url + path, answer.response.status, answer.response.read())
+                    raise refusal(self.base_url + path, answer.response.status, answer.response.read())
         except BaseException:
             answer.connection.close()
             raise
@@ -181,8 +183,8 @@ class EventReader:
                 if data == b"[DONE]":
                     break
                 event: dict[str, Any] = json.loads(data)
-                if "error" in event:
-                    raise RequestFailed(str(event["error"].get("message", event["error"])))
+                if error := event.get("error"):
+                    raise RequestFailed(str(error.get("message", error) if isinstance(error, dict) else error))
                 return event
             else:
                 raise RequestFailed("the server ended the answer in the middle")
@@ -252,18 +254,18 @@ class Runtime:
         top_logprobs_num: int | list[int] | None = None,
     ) -> str:
         """Generate; returns the answer of ``/generate`` as JSON text."""
-        fields = _given(
+        answer = self.endpoint.generate(
             text=prompt,
             sampling_params=sampling_params,
             return_logprob=return_logprob,
             logprob_start_len=logprob_start_len,
             top_logprobs_num=top_logprobs_num,
         )
-        return json.dumps(self.endpoint.generate(**fields))
+        return json.dumps(answer)
 
     async def async_generate(self, prompt: str, sampling_params: dict[str, Any] | None = None) -> AsyncIterator[str]:
         """Generate, yielding text as it comes. Leaving the iteration early ends the request."""
-        events = await asyncio.to_thread(self.endpoint.stream, **_given(text=prompt, sampling_params=sampling_params))
+        events = await asyncio.to_thread(self.endpoint.stream, text=prompt, sampling_params=sampling_params)
         length = 0
         try:
             while (event := await asyncio.to_thread(next, events, None)) is not None:
@@ -346,10 +348,6 @@ class _ServerProcess:
         child.close()
 
 
-def _given(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def _free_listener(host: str, first_port: int | None) -> socket.socket:
     """A listening socket on a port of the system's choice, or on the first free one from ``first_port`` on."""
     from bough.entrypoints.http.server import bind_socket
@@ -363,19 +361,6 @@ def _free_listener(host: str, first_port: int | None) -> socket.socket:
             if error.param != "port":
                 raise
     return bind_socket(host, HIGHEST_PORT)
-
-
-def _refusal(url: str, status: int, body: bytes) -> BadRequest | Overloaded | RequestFailed:
-    try:
-        message = str(json.loads(body)["error"]["message"])
-    except (ValueError, KeyError, TypeError):  # not from a server of ours: who says so is worth knowing
-        words = body[:200].decode("utf-8", "replace").strip()
-        message = f"{url} answered with status {status}{f': {words}' if words else ''}"
-    if status in (Overloaded.status_code, TooManyRequests.status_code):
-        return (Overloaded if status == Overloaded.status_code else TooManyRequests)(message)
-    if 400 <= status < 500:
-        return BadRequest(message)
-    return RequestFailed(message, status_code=status)
 
 
 def run_runtime_process(child: Child) -> int:

@@ -11,27 +11,17 @@ import shlex
 import signal
 import socket
 from collections.abc import Callable, Coroutine, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bough.config.port_args import PortArgs
 from bough.entrypoints.doorway import Doorway
-from bough.entrypoints.launch_plan import (
-    HEALTH_CHECK_SECONDS,
-    SIGNAL_STATUS,
-    LaunchPlan,
-    launch_subprocesses,
-    watch_health,
-)
+from bough.entrypoints.launch_plan import SIGNAL_STATUS, LaunchPlan
+from bough.entrypoints.running_engine import CHILDREN_GRACE_SECONDS, HEALTH_CHECK_SECONDS, RunningEngine
 from bough.errors import BoughError, EngineDead, Overloaded, StartupError
-from bough.ipc.channels import TokenizerChannels
-from bough.ipc.messages import ShutdownReq
 from bough.observability.startup_timer import StartupTimer, describe_phases
 from bough.observability.tracing import create_tracer
 
 if TYPE_CHECKING:
     from bough.entrypoints.http.server import HttpServer
-    from bough.entrypoints.process_supervisor import ProcessSupervisor
     from bough.managers.tokenizer_manager import TokenizerManager
     from bough.observability.otel import OtelTracer
 
@@ -43,9 +33,6 @@ LAST_ANSWERS_SECONDS = 1.0
 
 LAST_TEXT_SECONDS = 0.25
 """How long each thread may take to finish the text that it is encoding; nobody waits for it any more."""
-
-CHILDREN_GRACE_SECONDS = 5.0
-"""How long children that were asked to end may take."""
 
 SAME_SIGNAL_SECONDS = 0.3
 """A signal that comes again this soon is the same one: a terminal's Ctrl-C through ``make``, or ``timeout``, delivers
@@ -84,12 +71,8 @@ class ServerRun:
         self._signal: signal.Signals | None = None
         self._signal_time = 0.0
         """When it came first, on the event loop's clock."""
-        self._port_args: PortArgs | None = None
-        self._supervisor: ProcessSupervisor | None = None
-        self._channels: TokenizerChannels | None = None
-        self._manager: TokenizerManager | None = None
+        self._engine: RunningEngine | None = None
         self._http: tuple[HttpServer, asyncio.Task[None]] | None = None
-        self._health_check: asyncio.Task[None] | None = None
         self._tracer: OtelTracer | None = None
 
     async def run(self) -> int:
@@ -118,52 +101,38 @@ class ServerRun:
     async def _start(self) -> None:
         plan, timer = self._plan, self._timer
         self._tracer = create_tracer(plan.server_args)
-        self._port_args = PortArgs.create()
-        self._supervisor = launch_subprocesses(plan, self._port_args, watch_parent=True)
+        self._engine = engine = RunningEngine(plan, self._on_death, watch_parent=True)
         timer.end_phase("starting processes")
         # Only now, while the children do the same. What the end needs is loaded, too: its file may be gone by then.
         import bough.entrypoints.http.under_way  # noqa: F401
         from bough.entrypoints.http.app import create_app
         from bough.entrypoints.http.server import make_server
         from bough.entrypoints.starting_app import StartingApp
-        from bough.managers.tokenizer_manager import TokenizerManager
 
         entrance = StartingApp(plan.server_args.root_path)
         server = make_server(entrance, plan.server_args, self._doorway.tls)
         self._http = (server, asyncio.create_task(server.serve(sockets=[self._doorway.listener])))
-        self._http[1].add_done_callback(partial(self._on_task_over, "the HTTP server"))
+        self._http[1].add_done_callback(self._on_http_over)
         timer.end_phase("more imports")
-        tokenizer, chat_template = plan.load_text()
-        self._channels = TokenizerChannels(self._port_args)
+        engine.load_text()
         timer.end_phase("tokenizer")
-        reports = await asyncio.to_thread(self._supervisor.wait_until_ready, plan.server_args.startup_timeout)
-        scheduler_info = reports["scheduler"]
+        await asyncio.to_thread(engine.wait_until_ready)
         timer.end_phase("waiting for the model")
-        self._manager = manager = TokenizerManager(
-            plan.server_args, plan.model_config, tokenizer, self._channels, scheduler_info, chat_template=chat_template
-        )
-        await manager.start()
-        loop = asyncio.get_running_loop()
-        self._supervisor.watch(lambda message: _call_soon(loop, self._on_death, message))
-        self._health_check = asyncio.create_task(
-            watch_health(manager.health, self._supervisor, plan.server_args, self._on_death)
-        )
-        self._health_check.add_done_callback(partial(self._on_task_over, "the health check"))
+        manager = await engine.start()
         app = create_app(manager, self._doorway.gate, self._tracer)
         timer.end_phase("application")
         if not plan.server_args.skip_server_warmup:
             await warm_up(manager)
             timer.end_phase("warm-up")
         settle_garbage_collector()
-        self._beat()
+        self._beat(engine)
         entrance.app = app
         self._announce(manager)
 
-    def _beat(self) -> None:
+    def _beat(self, engine: RunningEngine) -> None:
         """Show the children, from now on, that this event loop turns."""
-        if self._supervisor is not None:
-            self._supervisor.beat()
-        asyncio.get_running_loop().call_later(HEALTH_CHECK_SECONDS, self._beat)
+        engine.beat()
+        asyncio.get_running_loop().call_later(HEALTH_CHECK_SECONDS, self._beat, engine)
 
     def _announce(self, manager: TokenizerManager) -> None:
         timer, scheduler_info = self._timer, manager.scheduler_info
@@ -192,8 +161,8 @@ class ServerRun:
         await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
         ending.cancel()
         if self._ending.is_set():
-            if self._supervisor is not None:  # waiting for children that load is not to be cancelled otherwise
-                await asyncio.to_thread(self._supervisor.stop)
+            if self._engine is not None:  # waiting for children that load is not to be cancelled otherwise
+                await asyncio.to_thread(self._engine.stop_children)
             working.cancel()
             with contextlib.suppress(asyncio.CancelledError, BoughError):
                 await working
@@ -221,24 +190,23 @@ class ServerRun:
         self._at_once = True
         self._ending.set()
         logger.error("%s; the server ends", message)
-        manager = self._manager
-        if manager is not None:
+        if self._engine is not None:
             with _logged("telling clients"):
-                manager.fail_all(EngineDead(message), crashed=True)
+                self._engine.fail(EngineDead(message), crashed=True)
 
-    def _on_task_over(self, what: str, task: asyncio.Task[None]) -> None:
-        """What should go on as long as the server does has ended."""
-        if task.cancelled():
+    def _on_http_over(self, serving: asyncio.Task[None]) -> None:
+        """The HTTP server, which should go on as long as this one does, has ended."""
+        if serving.cancelled():
             return
-        error = task.exception()
+        error = serving.exception()
         if error is not None:
-            logger.error("Failure of %s", what, exc_info=error)
+            logger.error("Failure of the HTTP server", exc_info=error)
         if not self._ending.is_set():
-            self._on_death(f"{what} has failed")
+            self._on_death("the HTTP server has failed")
 
     async def _drain(self) -> None:
         """Let running requests finish, for a bounded time; new ones are refused meanwhile."""
-        manager = self._manager
+        manager = None if self._engine is None else self._engine.manager
         if manager is None or self._http is None or self._at_once:
             return
         from bough.entrypoints.http.under_way import AnswersUnderWay
@@ -276,33 +244,24 @@ class ServerRun:
     async def _tear_down(self) -> None:
         """Whatever was started ends here, in whatever state it is; what cannot be ended holds up nothing else."""
         self._ending.set()
-        if self._health_check is not None:
-            self._health_check.cancel()
-        if self._manager is not None:
+        engine = self._engine
+        if engine is not None:
             # Whoever still waits is told, before the connections are closed.
             with _logged("telling clients"):
                 message = "the server was shut down before the request was finished"
-                self._manager.fail_all(EngineDead(message, code="shutting_down"))
+                engine.fail(EngineDead(message, code="shutting_down"), crashed=False)
         if self._http is not None:
             with _logged("closing connections"):
                 await self._stop_http(*self._http)
-        if self._manager is not None:
+        if engine is not None:
             with _logged("closing the front end"):
-                await self._manager.close()
-                if self._manager.prompt_encoder is not None:
-                    await asyncio.to_thread(self._manager.prompt_encoder.join, LAST_TEXT_SECONDS)
+                await engine.close(in_a_hurry=lambda: self._at_once)
+                await asyncio.to_thread(engine.finish_encoding, LAST_TEXT_SECONDS)
+            with _logged("ending the other processes"):
+                await asyncio.to_thread(engine.stop)
         if self._tracer is not None:
             with _logged("sending the last traces"):
                 await asyncio.to_thread(self._tracer.close)
-        if self._supervisor is not None:
-            with _logged("ending the other processes"):
-                await self._stop_children(self._supervisor)
-        if self._channels is not None:
-            with _logged("closing sockets"):
-                self._channels.close()
-        if self._port_args is not None:
-            with _logged("removing sockets"):
-                self._port_args.cleanup()
 
     async def _stop_http(self, server: HttpServer, serving: asyncio.Task[None]) -> None:
         """Close all connections, after their clients had a moment to read the answers, all of which are complete."""
@@ -311,16 +270,6 @@ class ServerRun:
         server.abort_connections()
         await asyncio.wait((serving,), timeout=LAST_ANSWERS_SECONDS)
         serving.cancel()
-
-    async def _stop_children(self, supervisor: ProcessSupervisor) -> None:
-        if self._manager is not None and self._channels is not None and not self._at_once:
-            await asyncio.to_thread(supervisor.unwatch)
-            self._channels.send(ShutdownReq())
-            loop = asyncio.get_running_loop()
-            deadline = loop.time() + CHILDREN_GRACE_SECONDS
-            while supervisor.any_alive and not self._at_once and loop.time() < deadline:
-                await asyncio.sleep(_POLL_SECONDS)
-        await asyncio.to_thread(supervisor.stop)
 
 
 async def warm_up(manager: TokenizerManager) -> None:
@@ -383,8 +332,3 @@ def _logged(step: str) -> Iterator[None]:
         yield
     except Exception:
         logger.exception("At the end of the server something failed: %s", step)
-
-
-def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[str], None], message: str) -> None:
-    with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended already
-        loop.call_soon_threadsafe(callback, message)

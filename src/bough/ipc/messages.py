@@ -13,6 +13,7 @@ from typing import Any, Literal, Union
 
 import msgspec
 
+from bough.observability.stats import SchedulerStats
 from bough.sampling.sampling_params import SamplingParams
 
 
@@ -224,42 +225,6 @@ class ControlReply(Message):
     success: bool
     message: str = ""
     data: dict[str, Any] = {}
-
-
-class SchedulerStats(Record):
-    """Load and counters of one scheduler; counters only grow."""
-
-    num_running_reqs: int = 0
-    num_queue_reqs: int = 0
-    num_used_tokens: int = 0
-    max_total_num_tokens: int = 0
-    evictable_tokens: int = 0
-    prefill_tokens_total: int = 0
-    """Prompt tokens computed (not reused)."""
-    prefill_seconds_total: float = 0.0
-    """Duration of the steps that computed prompt tokens, whatever else they computed."""
-    cached_tokens_total: int = 0
-    decode_tokens_total: int = 0
-    num_retracted_total: int = 0
-    num_aborted_total: int = 0
-    num_queue_timeouts_total: int = 0
-    num_timeouts_total: int = 0
-    failed_steps_total: int = 0
-    """Steps that raised; most requests in them go on."""
-    kv_accounting_repairs_total: int = 0
-    steps_total: int = 0
-    gen_throughput: float = 0.0
-    """Generated tokens per second over the last logging interval."""
-    num_retracted_reqs: int = 0
-    """Requests that wait again after having begun."""
-    num_compiling_reqs: int = 0
-    """Requests that wait for their grammar, before the queue."""
-    new_token_ratio: float = 0.0
-    evicted_tokens_total: int = 0
-    step_seconds_total: float = 0.0
-    """Duration of all steps on the device."""
-    paused: bool = False
-    """True if nothing is computed because somebody has asked for that."""
 
 
 class Heartbeat(Message):

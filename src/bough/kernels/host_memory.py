@@ -51,15 +51,14 @@ class Arena(Protocol):
         """Zeros, uint8 ``[num_bytes]``, aligned to 64 bytes."""
 
 
-class OutlineArena:
+class OutlineArena(Arena):
     """Hands out tensors that have a size and no memory, to find out how much a model takes."""
 
     def zeros(self, num_bytes: int) -> torch.Tensor:
-        """See :class:`Arena`."""
         return torch.empty(num_bytes, dtype=torch.uint8, device="meta")
 
 
-class HugePageArena:
+class HugePageArena(Arena):
     """Hands out pieces of common chunks, so that small pieces are on huge pages, too.
 
     A chunk lives as long as any piece of it.
@@ -69,7 +68,6 @@ class HugePageArena:
         self._rest = torch.empty(0, dtype=torch.uint8)
 
     def zeros(self, num_bytes: int) -> torch.Tensor:
-        """See :class:`Arena`."""
         if num_bytes >= _CHUNK_BYTES:
             return huge_pages(num_bytes)
         if num_bytes > len(self._rest):

@@ -12,7 +12,7 @@ from bough.ipc.messages import OutputDelta
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReqState
 from bough.managers.request_log import Ending, Outcome, RecentRequests, RequestLog
-from bough.observability.metrics import Metrics
+from bough.observability.metrics import Metrics, RequestMetrics
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _UNAVAILABLE = 503
 class RequestRecords:
     """Counts what happens to outputs, and tells the log, traces and crash dumps of their ends."""
 
-    def __init__(self, metrics: Metrics, log: RequestLog, recent: RecentRequests | None = None) -> None:
+    def __init__(self, metrics: RequestMetrics, log: RequestLog, recent: RecentRequests | None = None) -> None:
         self._metrics = metrics
         self._log = log
         self._recent = recent
@@ -43,7 +43,7 @@ class RequestRecords:
         recent = None
         if args.crash_dump_folder is not None:
             recent = RecentRequests(args.crash_dump_folder, with_prompts=args.crash_dump_prompts)
-        return cls(metrics, RequestLog(args.log_requests_level if args.log_requests else None), recent)
+        return cls(metrics.requests, RequestLog(args.log_requests_level if args.log_requests else None), recent)
 
     def on_crash(self, cause: str, alive: Iterable[ReqState]) -> None:
         """Write a crash dump, if one is wanted: the latest requests, and ``alive``."""

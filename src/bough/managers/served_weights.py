@@ -10,9 +10,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
 
 from bough.config.checkpoint import resolve_model_path
 from bough.config.engine_args import LoadFormat
@@ -49,39 +52,45 @@ JOINING_TIMEOUT = 1000.0
 try to reach the store twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class TrainerGroup:
-    """A group of torch's collectives in which a trainer is rank 0.
-
-    Attributes:
-        master_address, master_port: of the store that the trainer serves.
-        rank_offset: rank of this server in the group.
-        world_size: processes of the group.
-        group_name: its name.
-        backend: of torch's collectives.
-    """
-
-    master_address: str
-    master_port: int
-    rank_offset: int
-    world_size: int
-    group_name: str = DEFAULT_GROUP
-    backend: GroupBackend = "nccl"
+Name = Annotated[str, Meta(min_length=1, max_length=4096)]
+"""Of a weight, or a path."""
+GroupName = Annotated[
+    Annotated[str, Meta(min_length=1, max_length=256)], Meta(description="Name of the group, as the trainer has it.")
+]
+Version = Annotated[str, Meta(min_length=1, max_length=256)]
+"""Name of weights, which is part of every answer."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateOptions:
-    """How other weights take the place of those that are there.
+class TrainerGroup(msgspec.Struct, frozen=True):
+    """A group of torch's collectives in which a trainer is rank 0."""
 
-    Attributes:
-        version: what they are called; ``None``: as the old ones.
-        abort_all_requests: whether to end what is there instead of waiting for it.
-        flush_cache: whether to forget what the old weights have computed.
-    """
+    master_address: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=255)],
+        Meta(description="Where the trainer, which is rank 0, serves the group's store."),
+    ]
+    master_port: Annotated[Annotated[int, Meta(ge=1, le=65535)], Meta(description="Its port.")]
+    rank_offset: Annotated[Annotated[int, Meta(ge=1, le=65535)], Meta(description="Rank of this server in the group.")]
+    world_size: Annotated[Annotated[int, Meta(ge=2, le=65536)], Meta(description="Processes of the group.")]
+    group_name: GroupName = DEFAULT_GROUP
+    backend: Annotated[GroupBackend, Meta(description="Of torch's collectives; `gloo` on a CPU.")] = "nccl"
 
-    version: str | None = None
-    abort_all_requests: bool = False
-    flush_cache: bool = True
+
+class UpdateOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How other weights take the place of those that are there."""
+
+    weight_version: Annotated[
+        Version | None, Meta(description="What the weights are called in answers from now on; by default as before.")
+    ] = None
+    abort_all_requests: Annotated[
+        bool, Meta(description="End the requests that are there instead of waiting for them.")
+    ] = False
+    flush_cache: Annotated[
+        bool,
+        Meta(
+            description="Forget what the old weights have computed. Without it the cache goes on being used; with it, "
+            "requests that are paused must have given their memory back (mode `retract`)."
+        ),
+    ] = True
 
 
 UPDATE = UpdateOptions()
@@ -212,7 +221,7 @@ class ServedWeights:
     async def join_group(self, group: TrainerGroup) -> UpdateOutcome:
         """Become part of a group; requests go on meanwhile. Raises as :meth:`update_from_disk`."""
         self._health.check_open()
-        reply = await self._control.call("init_weights_update_group", asdict(group), JOINING_TIMEOUT)
+        reply = await self._control.call("init_weights_update_group", msgspec.structs.asdict(group), JOINING_TIMEOUT)
         return _outcome(reply, f"in the group {group.group_name!r} as rank {group.rank_offset}")
 
     async def leave_group(self, group_name: str = DEFAULT_GROUP) -> UpdateOutcome:
@@ -267,8 +276,8 @@ class ServedWeights:
             if not reply.success:
                 return UpdateOutcome.failed(error_of(reply))
             message = done(reply.data["num_changed"])
-            if options.version is not None:
-                self._rename(options.version, reply.data["output_lens"], begun)
+            if options.weight_version is not None:
+                self._rename(options.weight_version, reply.data["output_lens"], begun)
             return UpdateOutcome(message, num_paused_requests=reply.data["num_paused_requests"])
 
         return await self._alone(change, abort_all_requests=options.abort_all_requests)

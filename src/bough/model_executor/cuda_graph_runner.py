@@ -72,7 +72,7 @@ def _recording_stream(device: torch.device) -> torch.cuda.Stream:
     return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
-class CudaRecorder:
+class CudaRecorder(Recorder):
     """Records CUDA graphs that share one memory pool."""
 
     def __init__(self, device: torch.device) -> None:
@@ -81,7 +81,6 @@ class CudaRecorder:
         self._pool = torch.cuda.graph_pool_handle()
 
     def record(self, step: Callable[[], None]) -> Recorded:
-        """See :class:`Recorder`."""
         self._stream.wait_stream(torch.cuda.current_stream(self._device))
         with torch.cuda.stream(self._stream):
             for _ in range(_WARM_UP_RUNS):

@@ -48,15 +48,13 @@ def lane_of(device: torch.device, cores: int | None = None) -> Lane:
     return CudaLane(device, cores=cores or Machine().usable_threads()) if device.type == "cuda" else HostLane()
 
 
-class HostLane:
+class HostLane(Lane):
     """Of a CPU: what is computed is there."""
 
     def begin(self) -> None:
-        """See :class:`Lane`."""
         self._begin = time.perf_counter()
 
     def read(self, tensors: Sequence[torch.Tensor]) -> Readback:
-        """See :class:`Lane`."""
         return _Arrived([tensor.numpy() for tensor in tensors], time.perf_counter() - self._begin)
 
 
@@ -68,7 +66,7 @@ class _Arrived(NamedTuple):
         return self.arrays
 
 
-class CudaLane:
+class CudaLane(Lane):
     """Copies into page-locked memory on a stream of its own, so that the next step's kernels need not wait for that.
 
     The host waits by asking again and again, which notices the end of a step within a microsecond or two and keeps a
@@ -81,12 +79,10 @@ class CudaLane:
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def begin(self) -> None:
-        """See :class:`Lane`."""
         self._begin = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._begin.record()
 
     def read(self, tensors: Sequence[torch.Tensor]) -> Readback:
-        """See :class:`Lane`."""
         end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         end.record()
         self._stream.wait_event(end)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bough.ipc.messages import SchedulerStats
+from bough.observability.stats import SchedulerStats
 
 if TYPE_CHECKING:
     from bough.observability.metrics import Histogram
@@ -19,15 +19,6 @@ SAMPLE_S = 0.5
 
 SNAPSHOT_S = 5.0
 """Least seconds between two snapshots of the latencies."""
-
-FIELDS = {
-    "running": "num_running_reqs",
-    "waiting": "num_queue_reqs",
-    "generated_total": "decode_tokens_total",
-    "prefilled_total": "prefill_tokens_total",
-    "cached_total": "cached_tokens_total",
-}
-"""Recorded fields of :class:`SchedulerStats`, by their names on the page."""
 
 
 class History:
@@ -42,17 +33,15 @@ class History:
         self._samples: deque[tuple[float, ...]] = deque(maxlen=int(WINDOW_S / SAMPLE_S))
         self._snapshots: deque[tuple[float, dict[str, list[int]]]] = deque([(0.0, self._snapshot())])
 
-    def sample(self, uptime: float, stats: Iterable[SchedulerStats]) -> None:
+    def sample(self, uptime: float, stats: SchedulerStats) -> None:
         """Take a sample, unless the last one is too recent.
 
         Args:
             uptime: seconds since the start; never decreases.
-            stats: latest of each scheduler; their sums are recorded.
+            stats: latest of all schedulers together.
         """
         if not self._samples or uptime - self._samples[-1][0] >= SAMPLE_S:
-            all_stats = list(stats)
-            sums = (sum(getattr(each, field) for each in all_stats) for field in FIELDS.values())
-            self._samples.append((round(uptime, 3), *sums))
+            self._samples.append((round(uptime, 3), *stats.shown("page").values()))
         if uptime - self._snapshots[-1][0] >= SNAPSHOT_S:
             self._snapshots.append((uptime, self._snapshot()))
         while len(self._snapshots) > 1 and self._snapshots[1][0] <= uptime - WINDOW_S:
@@ -61,7 +50,7 @@ class History:
     def columns(self, uptime: float) -> dict[str, list[float]]:
         """Return the samples of the window that ends at ``uptime``, one list per field, oldest first."""
         rows = [row for row in self._samples if row[0] >= uptime - WINDOW_S]
-        return {name: [row[at] for row in rows] for at, name in enumerate(("time", *FIELDS))}
+        return {name: [row[at] for row in rows] for at, name in enumerate(("time", *SchedulerStats().shown("page")))}
 
     def latencies(self) -> dict[str, dict[str, Any]]:
         """Return the histograms: upper bounds in seconds, counts since the start and in the window.

@@ -11,16 +11,19 @@ import time
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bough import __version__
-from bough.ipc.messages import Heartbeat, SchedulerStats
 from bough.observability.history import History
+from bough.observability.stats import DERIVED, STATS, SchedulerStats
 from bough.process_usage import resident_bytes
+
+if TYPE_CHECKING:
+    from bough.ipc.messages import Heartbeat
 
 DEFAULT_PREFIX = "bough:"
 
@@ -62,7 +65,7 @@ _HISTOGRAMS = {
     "prompt_tokens_histogram": "Prompt tokens per output.",
     "generation_tokens_histogram": "Generated tokens per output.",
 }
-"""Meanings of metrics, each an attribute of :class:`Metrics` but for the unit in its name."""
+"""Meanings of metrics, each an attribute of :class:`RequestMetrics` but for the unit in its name."""
 
 _COUNTERS = {
     "prompt_tokens": "Prompt tokens of finished outputs, reused ones included.",
@@ -80,69 +83,6 @@ _REASONS = {
     "num_failed_requests": "Outputs that could not be finished.",
 }
 """The same of counters by reason, which are attributes without ``num_``."""
-
-_SCHEDULER_GAUGES = {
-    "num_running_reqs": "Outputs that are being computed.",
-    "num_queue_reqs": "Outputs that wait to be computed.",
-    "num_retracted_reqs": "Outputs among those that wait which had begun and had to give up their memory.",
-    "num_grammar_queue_reqs": "Outputs whose grammar is being compiled, before they wait to be computed.",
-    "num_used_tokens": "Places of the KV cache held by running requests.",
-    "kv_used_tokens": "The same.",
-    "kv_evictable_tokens": "Places of the KV cache that hold prefixes nobody uses now.",
-    "kv_available_tokens": "Places of the KV cache that hold nothing.",
-    "max_total_num_tokens": "Places in the KV cache.",
-    "token_usage": "Share of the KV cache held by running requests.",
-    "gen_throughput": "Tokens per second from decoding, over the last logging interval; 0 when idle.",
-    "cache_hit_rate": "Share of prompt tokens that were reused, since the start; over time, divide the increases of "
-    "cached_tokens_total and prompt_tokens_total.",
-    "paused": "1 while nothing is computed because somebody has asked for that (/pause_generation), otherwise 0.",
-    "new_token_ratio": "Share of their remaining output that running requests are expected to use.",
-}
-"""Meanings of gauges about the schedulers: sums of fields of their statistics, or derived from these."""
-
-_SCHEDULER_COUNTERS = {
-    "prefill_computed_tokens": (
-        "prefill_tokens_total",
-        "Prompt tokens computed, not reused; after an interruption, output computed again too.",
-    ),
-    "prefill_reused_tokens": (
-        "cached_tokens_total",
-        "Prompt tokens that were found in the prefix cache when their request started.",
-    ),
-    "prefill_seconds": (
-        "prefill_seconds_total",
-        "Duration of the steps that computed prompt tokens, whatever else they computed.",
-    ),
-    "decode_tokens": ("decode_tokens_total", "Tokens generated, those of aborted requests included."),
-    "evicted_tokens": (
-        "evicted_tokens_total",
-        "Tokens that the prefix cache has forgotten because their places were needed.",
-    ),
-    "num_retracted_requests": (
-        "num_retracted_total",
-        "How often a running request had to give up its memory and wait again.",
-    ),
-    "scheduler_failed_steps": (
-        "failed_steps_total",
-        "Steps that failed. Only the request that is to blame ends with an error.",
-    ),
-    "kv_accounting_repairs": (
-        "kv_accounting_repairs_total",
-        "How often the KV cache was rebuilt because its accounts did not add up.",
-    ),
-    "scheduler_aborted_requests": (
-        "num_aborted_total",
-        "Outputs that the scheduler was told to end, health probes and the server's own included.",
-    ),
-    "queue_timeouts": (
-        "num_queue_timeouts_total",
-        "Outputs refused because they had waited too long (--queue-timeout).",
-    ),
-    "request_timeouts": ("num_timeouts_total", "Outputs ended because their time was over."),
-    "scheduler_steps": ("steps_total", "Steps computed."),
-    "forward_execution_seconds": ("step_seconds_total", "Duration of all steps on the device."),
-}
-"""Counters about the schedulers: fields of their statistics, and meanings."""
 
 
 class Histogram:
@@ -204,34 +144,15 @@ class ReasonCounter:
         return sum(self.counts.values())
 
 
-class Metrics(Collector):
-    """Everything that ``/metrics`` shows.
+class RequestMetrics:
+    """Counters and histograms of requests, to which the request path adds. Health probes are not counted."""
 
-    Requests are counted in the main process; loads come with the schedulers' heartbeats. Health probes are no
-    requests. Attributes are public to the request path, which adds to them; all calls come from one thread.
-
-    Args:
-        model_name: value of the label that every metric carries.
-        prefix: what every name begins with.
-    """
-
-    def __init__(self, model_name: str, prefix: str = DEFAULT_PREFIX) -> None:
-        self._labels = {"model_name": model_name}
-        self._prefix = prefix
-        self.heartbeats: dict[tuple[str, int], Heartbeat] = {}
-        """Latest of every other process, by kind and rank."""
+    def __init__(self) -> None:
         self.time_to_first_token = Histogram(LATENCY_BUCKETS)
         self.inter_token_latency = Histogram(ITL_BUCKETS)
         self.e2e_request_latency = Histogram(E2E_BUCKETS)
         self.request_time_per_output_token = Histogram(ITL_BUCKETS)
         self.queue_time = Histogram(LATENCY_BUCKETS)
-        self.history = History(
-            {
-                "time_to_first_token": self.time_to_first_token,
-                "inter_token_latency": self.inter_token_latency,
-                "request_latency": self.e2e_request_latency,
-            }
-        )
         self.stages = {stage: Histogram(E2E_BUCKETS) for stage in STAGES}
         """Seconds by stage of a request."""
         self.prompt_tokens_histogram = Histogram(TOKEN_BUCKETS)
@@ -243,6 +164,32 @@ class Metrics(Collector):
         self.aborted_requests = ReasonCounter("requested", "client_left", "timeout")
         self.refused_requests = ReasonCounter("invalid_value", "overloaded", "queue_full", "queue_timeout")
         self.failed_requests = ReasonCounter("internal_error", "engine_dead", "timeout")
+
+
+class Metrics(Collector):
+    """Everything that ``/metrics`` shows.
+
+    Requests are counted in the main process; loads come with the schedulers' heartbeats. Attributes are public to those
+    who count; all calls come from one thread.
+
+    Args:
+        model_name: value of the label that every metric carries.
+        prefix: what every name begins with.
+    """
+
+    def __init__(self, model_name: str, prefix: str = DEFAULT_PREFIX) -> None:
+        self._labels = {"model_name": model_name}
+        self._prefix = prefix
+        self.heartbeats: dict[tuple[str, int], Heartbeat] = {}
+        """Latest of every other process, by kind and rank."""
+        self.requests = requests = RequestMetrics()
+        self.history = History(
+            {
+                "time_to_first_token": requests.time_to_first_token,
+                "inter_token_latency": requests.inter_token_latency,
+                "request_latency": requests.e2e_request_latency,
+            }
+        )
         self.malformed_messages = 0
         """Dropped by the main process."""
         self.http_requests_active = 0
@@ -256,8 +203,6 @@ class Metrics(Collector):
         """Seconds; shown once it is set."""
         self._started = time.time()
         self._begun = time.monotonic()
-        self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(self)
 
     @property
     def uptime(self) -> float:
@@ -270,12 +215,12 @@ class Metrics(Collector):
         if beat.stats is not None:
             self.history.sample(self.uptime, self._scheduler_stats())
 
-    def _scheduler_stats(self) -> list[SchedulerStats]:
-        return [beat.stats for beat in self.heartbeats.values() if beat.stats is not None]
+    def _scheduler_stats(self) -> SchedulerStats:
+        return SchedulerStats.merged([beat.stats for beat in self.heartbeats.values() if beat.stats is not None])
 
     def render(self) -> bytes:
         """The text that a scraper gets (Prometheus text format 0.0.4)."""
-        return generate_latest(self._registry)
+        return generate_latest(self)
 
     def collect(self) -> Iterator[Metric]:
         """Called by the registry when somebody scrapes."""
@@ -286,41 +231,28 @@ class Metrics(Collector):
         yield from self._http_metrics()
 
     def _request_metrics(self) -> Iterator[Metric]:
+        requests = self.requests
         for name, documentation in _HISTOGRAMS.items():
-            histogram: Histogram = getattr(self, name.removesuffix("_seconds"))
+            histogram: Histogram = getattr(requests, name.removesuffix("_seconds"))
             yield self._histogram(name, documentation, {(): histogram})
-        stages: dict[tuple[str, ...], Histogram] = {(stage,): histogram for stage, histogram in self.stages.items()}
+        stages: dict[tuple[str, ...], Histogram] = {(stage,): histogram for stage, histogram in requests.stages.items()}
         documentation = "What finished outputs have spent in each stage."
         yield self._histogram("per_stage_req_latency_seconds", documentation, stages, "stage")
         for name, documentation in _COUNTERS.items():
-            yield self._counter(name, documentation, getattr(self, name))
+            yield self._counter(name, documentation, getattr(requests, name))
         for name, documentation in _REASONS.items():
-            reasons: ReasonCounter = getattr(self, name.removeprefix("num_"))
+            reasons: ReasonCounter = getattr(requests, name.removeprefix("num_"))
             yield self._counter(name, documentation, {(reason,): n for reason, n in reasons.counts.items()}, "reason")
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
-        all_stats = self._scheduler_stats()
-        total = {
-            name: float(sum(getattr(stats, name) for stats in all_stats)) for name in SchedulerStats.__struct_fields__
-        }
-        capacity = total["max_total_num_tokens"] or self.capacities.get("max_total_num_tokens", 0)
-        used, evictable = total["num_used_tokens"], total["evictable_tokens"]
-        reused, computed = total["cached_tokens_total"], total["prefill_tokens_total"]
-        derived = {
-            "num_grammar_queue_reqs": total["num_compiling_reqs"],
-            "kv_used_tokens": used,
-            "kv_evictable_tokens": evictable,
-            "kv_available_tokens": max(capacity - used - evictable, 0.0),
-            "max_total_num_tokens": capacity,
-            "token_usage": used / capacity if capacity else 0.0,
-            "cache_hit_rate": reused / (reused + computed) if reused + computed else 0.0,
-            "paused": float(any(stats.paused for stats in all_stats)),
-            "new_token_ratio": max((stats.new_token_ratio for stats in all_stats), default=0.0),
-        }
-        for name, documentation in _SCHEDULER_GAUGES.items():
-            yield self._gauge(name, documentation, {**total, **derived}[name])
-        for name, (field, documentation) in _SCHEDULER_COUNTERS.items():
-            yield self._counter(name, documentation, total[field])
+        stats = self._scheduler_stats()
+        # Before the first heartbeat, what the scheduler has reported at its start.
+        stats.max_total_num_tokens = stats.max_total_num_tokens or int(self.capacities.get("max_total_num_tokens", 0))
+        for name, stat in STATS.items():
+            make = self._gauge if stat.kind == "gauge" else self._counter
+            yield make(stat.metric or name, stat.help, getattr(stats, name))
+        for name in DERIVED:
+            yield self._gauge(name, " ".join(getattr(SchedulerStats, name).__doc__.split()), getattr(stats, name))
 
     def _static_metrics(self) -> Iterator[Metric]:
         for name, field, scale, documentation in CAPACITIES:

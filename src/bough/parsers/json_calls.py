@@ -133,14 +133,12 @@ class HermesFormat(ToolFormat):
         self.name = name
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
-        """See :meth:`ToolFormat.read`."""
         stream = calls.stream
         yield from stream.skip_space()
         yield from read_object(calls, "</tool_call>")
         yield from stream.take_if_next("</tool_call>")
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         each = [call_object(tool, begin="<tool_call>\n", end="\n</tool_call>") for tool in tools]
         return calls_of(each, "\n", parallel=parallel)
 
@@ -157,7 +155,6 @@ class LlamaFormat(ToolFormat):
     needs_special_tokens = True
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
-        """See :meth:`ToolFormat.read`."""
         stream = calls.stream
         if trigger == "{":
             stream.pos -= 1
@@ -174,7 +171,6 @@ class LlamaFormat(ToolFormat):
                 return
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         return calls_of([call_object(tool, "parameters") for tool in tools], "; ", parallel=parallel)
 
 
@@ -192,7 +188,6 @@ class MistralFormat(ToolFormat):
         self._lists = lists
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
-        """See :meth:`ToolFormat.read`."""
         stream = calls.stream
         yield from stream.skip_space()
         following = yield from stream.peek()
@@ -210,7 +205,6 @@ class MistralFormat(ToolFormat):
         yield from calls.object_arguments(name.strip(), call_id.strip(), marker=None)
 
     def for_template(self, template: str) -> ToolFormat:
-        """See :meth:`ToolFormat.for_template`."""
         return MistralFormat(lists="[TOOL_CALLS]" in template and "[ARGS]" not in template)
 
     def new_id(self) -> str:
@@ -218,7 +212,6 @@ class MistralFormat(ToolFormat):
         return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(9))
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         if self._lists:
             calls = calls_of([call_object(tool) for tool in tools], ", ", parallel=parallel)
             return sequence(const("[TOOL_CALLS] ["), calls, const("]"))
@@ -239,10 +232,8 @@ class JsonArrayFormat(ToolFormat):
     openers = ("[",)
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
-        """See :meth:`ToolFormat.read`."""
         yield from _read_list(calls)
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         calls = calls_of([call_object(tool, "parameters") for tool in tools], ", ", parallel=parallel)
         return sequence(const("["), calls, const("]"))

@@ -27,7 +27,6 @@ class SectionFormat(ToolFormat):
     needs_special_tokens = True
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
-        """See :meth:`ToolFormat.read`."""
         stream = calls.stream
         if trigger == self.section_begin:
             yield from stream.skip_space()
@@ -46,7 +45,6 @@ class SectionFormat(ToolFormat):
         """Read what stands between the markers of a call."""
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         each = [self.call_constraint(tool) for tool in tools]
         calls = calls_of(each, self.separator, parallel=parallel)
         return sequence(const(self.section_begin), calls, const(self.section_end))
@@ -76,7 +74,6 @@ class DeepSeekFormat(SectionFormat):
         self.separator = "\n" if fenced else ""
 
     def read_call(self, calls: Calls) -> Steps[None]:
-        """See :meth:`SectionFormat.read_call`."""
         stream = calls.stream
         name = (yield from stream.until(self._SEPARATOR, MAX_HEAD_CHARS)).strip()
         if name == "function" and name not in calls.tools:
@@ -92,7 +89,6 @@ class DeepSeekFormat(SectionFormat):
             yield from stream.take_if_next("```")
 
     def call_constraint(self, tool: ToolSpec) -> Format:
-        """See :meth:`SectionFormat.call_constraint`."""
         arguments = json_schema(tool.arguments_schema)
         if self._fenced:
             begin = f"{self.call_begin}function{self._SEPARATOR}{tool.name}\n```json\n"
@@ -114,7 +110,6 @@ class KimiFormat(SectionFormat):
     _ID = re.compile(r"(?:functions\.)?(?P<name>.+?)(?::\d+)?", re.DOTALL)
 
     def read_call(self, calls: Calls) -> Steps[None]:
-        """See :meth:`SectionFormat.read_call`."""
         call_id = (yield from calls.stream.until(self._ARGUMENTS, MAX_HEAD_CHARS)).strip()
         match = self._ID.fullmatch(call_id)
         if match is None:
@@ -122,7 +117,6 @@ class KimiFormat(SectionFormat):
         yield from calls.object_arguments(match["name"], call_id, marker=self.call_end)
 
     def call_constraint(self, tool: ToolSpec) -> Format:
-        """See :meth:`SectionFormat.call_constraint`."""
         number = regex("[0-9]{1,3}")
         content = sequence(number, const(self._ARGUMENTS), json_schema(tool.arguments_schema))
         return tag(f"{self.call_begin}functions.{tool.name}:", content, self.call_end)

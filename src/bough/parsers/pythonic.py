@@ -37,7 +37,6 @@ class PythonicFormat(ToolFormat):
         self.name = name
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
-        """See :meth:`ToolFormat.read`."""
         stream = calls.stream
         if trigger != "[":
             yield from stream.skip_space()
@@ -57,7 +56,6 @@ class PythonicFormat(ToolFormat):
             return
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         each = [tag(f"{tool.name}(", _arguments(tool), ")") for tool in tools]
         return sequence(const("["), calls_of(each, ", ", parallel=parallel), const("]"))
 

@@ -70,7 +70,6 @@ class TaggedFormat(ToolFormat):
     tail_of_calls: tuple[str, ...] = ()
 
     def read(self, calls: Calls, trigger: str) -> Steps[None]:
-        """See :meth:`ToolFormat.read`."""
         name = yield from self.read_name(calls, trigger)
         calls.start(name)
         stream, schemas = calls.stream, ArgumentSchemas(calls.tools[name].parameters)
@@ -278,23 +277,19 @@ class QwenCoderFormat(TaggedFormat):
         self.tail_of_calls = ("\n</function>", self._end)
 
     def read_name(self, calls: Calls, trigger: str) -> Steps[str]:
-        """See :meth:`TaggedFormat.read_name`."""
         if trigger == self._begin:
             yield from calls.stream.skip_space()
             yield from calls.stream.expect("<function=")
         return (yield from calls.stream.until(">", MAX_HEAD_CHARS)).strip()
 
     def read_key(self, calls: Calls) -> Steps[str]:
-        """See :meth:`TaggedFormat.read_key`."""
         return (yield from calls.stream.until(">", MAX_HEAD_CHARS)).strip()
 
     def read_end(self, calls: Calls, marker: str) -> Steps[None]:
-        """See :meth:`TaggedFormat.read_end`."""
         if marker == "</function>":
             yield from calls.stream.take_if_next(self._end)
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         each = []
         for tool in tools:
             arguments = self.tags_of(tool, "\n<parameter={}>\n", "\n</parameter>")
@@ -319,25 +314,21 @@ class GlmFormat(TaggedFormat):
         self._line = "\n" if newlines else ""
 
     def read_name(self, calls: Calls, trigger: str) -> Steps[str]:
-        """See :meth:`TaggedFormat.read_name`."""
         name = (yield from calls.stream.until("<", MAX_HEAD_CHARS)).strip()
         calls.stream.pos -= 1
         return name
 
     def read_key(self, calls: Calls) -> Steps[str]:
-        """See :meth:`TaggedFormat.read_key`."""
         key = (yield from calls.stream.until("</arg_key>", MAX_HEAD_CHARS)).strip()
         yield from calls.stream.skip_space()
         yield from calls.stream.expect("<arg_value>")
         return key
 
     def read_end(self, calls: Calls, marker: str) -> Steps[None]:
-        """See :meth:`TaggedFormat.read_end`."""
         return
         yield
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
-        """See :meth:`ToolFormat.constraint`."""
         line = self._line
         each = []
         for tool in tools:

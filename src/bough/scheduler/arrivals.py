@@ -28,12 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class Arrivals:
-    """Queues requests, and ends those that leave.
-
-    Attributes:
-        num_queue_timeouts: requests that have waited too long.
-        num_timeouts: requests that have taken too long in all.
-    """
+    """Queues requests, and ends those that leave."""
 
     def __init__(
         self,
@@ -55,8 +50,6 @@ class Arrivals:
         self.deadlines = Deadlines(
             requests, queue_timeout=server_args.queue_timeout, request_timeout=server_args.request_timeout
         )
-        self.num_queue_timeouts = 0
-        self.num_timeouts = 0
 
     @property
     def queue_is_full(self) -> bool:
@@ -92,7 +85,7 @@ class Arrivals:
         """End requests that have waited, or taken, too long; those without any output end with an error."""
         for req, limit in self.deadlines.expired():
             if limit == "queue":
-                self.num_queue_timeouts += 1
+                self._requests.stats.num_queue_timeouts_total += 1
                 text = f"the request has waited for {self._queue_timeout:g} s (--queue-timeout)"
                 reason = FinishReason("abort", message=text, status_code=503, code="queue_timeout")
             else:
@@ -101,7 +94,8 @@ class Arrivals:
                     "abort", message="the request has timed out", status_code=504 if nothing else None, code="timeout"
                 )
             delta = self._endings.cut_short(req, reason)
-            self.num_timeouts += limit == "request" and delta.finish_reason is reason
+            is_timeout = limit == "request" and delta.finish_reason is reason
+            self._requests.stats.num_timeouts_total += is_timeout
             self._stream_output([delta])
 
     def admit_compiled(self) -> None:

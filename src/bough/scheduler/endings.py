@@ -79,7 +79,7 @@ class Endings:
         """End requests that their clients no longer want."""
         reason = FinishReason("abort", message="aborted")
         deltas = [self.cut_short(req, reason) for req in reqs]
-        self._requests.num_aborted += sum(delta.finish_reason is reason for delta in deltas)
+        self._requests.stats.num_aborted_total += sum(delta.finish_reason is reason for delta in deltas)
         return deltas
 
     def end_complete(self) -> list[OutputDelta]:

@@ -57,10 +57,7 @@ class OutputProcessor:
         self.endings = endings
         self._is_eos = np.zeros(vocab_size, dtype=np.bool_)
         self._is_eos[[token for token in eos_token_ids if 0 <= token < vocab_size]] = True
-        self.generated_tokens = 0
-        """Output tokens so far, over all requests."""
-        self.forced_tokens = 0
-        """Number of them that were not sampled, because a grammar left no choice."""
+        self._stats = requests.stats
 
     def process_batch_result(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
         """Apply the result of a step.
@@ -166,7 +163,7 @@ class OutputProcessor:
         table.tokens[slots, table.known_len[slots] + np.arange(count)[:, np.newaxis]] = tokens[:, rows]
         table.known_len[slots] += count
         table.out_len[slots] += count
-        self.generated_tokens += count * len(rows)
+        self._stats.decode_tokens_total += count * len(rows)
         for of_step, results in zip(tokens, logprobs, strict=True) if logprobs else ():
             for result in results:
                 req = table.reqs[planned.plan.req_slots[result.row]]
@@ -216,7 +213,7 @@ class OutputProcessor:
         table.known_len[slots] = position + 1
         out_len = table.out_len[slots] + 1
         table.out_len[slots] = out_len
-        self.generated_tokens += len(rows)
+        self._stats.decode_tokens_total += len(rows)
         if planned.extend_reqs:
             for slot in slots[out_len == 1].tolist():
                 table.reqs[slot].first_token_time = time.monotonic()
@@ -340,8 +337,8 @@ class OutputProcessor:
         if taken:
             table.append(req.slot, taken)
             self.requests.news.add_forced(req.slot, taken)
-        self.generated_tokens += len(taken)
-        self.forced_tokens += len(taken)
+        self._stats.decode_tokens_total += len(taken)
+        self._stats.forced_tokens_total += len(taken)
         if reason is None and matcher.is_terminated:
             reason = FinishReason("stop")
         if reason is None and table.out_len[req.slot] >= table.max_new[req.slot]:

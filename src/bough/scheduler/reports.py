@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
+from msgspec.structs import asdict, replace
 
-from bough.ipc.messages import SchedulerStats
 from bough.model_executor.worker_info import WorkerInfo
-from bough.scheduler.arrivals import Arrivals
+from bough.observability.stats import SchedulerStats
 from bough.scheduler.control import ControlHandler
-from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.pause import Pause
 from bough.scheduler.planner import StepPlanner
 from bough.scheduler.req import Req
@@ -36,18 +34,14 @@ class Reports:
         timings: dict[str, float],
         max_steps: int,
         planner: StepPlanner,
-        output: OutputProcessor,
-        arrivals: Arrivals,
         log: StepLog,
         pause: Pause,
     ) -> None:
         self._info = info
         self._timings = timings
         self._max_steps = max_steps
-        self._requests = output.requests
+        self._requests = planner.requests
         self._planner = planner
-        self._output = output
-        self._arrivals = arrivals
         self._log = log
         self._pause = pause
 
@@ -78,31 +72,20 @@ class Reports:
 
     def stats(self) -> SchedulerStats:
         """Return load and counters, for heartbeats and metrics."""
-        requests, log, arrivals, kv = self._requests, self._log, self._arrivals, self._requests.kv
-        return SchedulerStats(
+        requests, kv = self._requests, self._requests.kv
+        return replace(
+            requests.stats,
             num_running_reqs=requests.num_holding,
             num_queue_reqs=requests.num_waiting,
-            num_used_tokens=self._info.max_total_num_tokens - kv.available_tokens,
-            max_total_num_tokens=self._info.max_total_num_tokens,
-            evictable_tokens=kv.prefix_cache.evictable_size,
-            prefill_tokens_total=log.prefill_tokens,
-            prefill_seconds_total=log.prefill_seconds,
-            cached_tokens_total=log.cached_tokens,
-            decode_tokens_total=self._output.generated_tokens,
-            num_retracted_total=requests.num_retracted,
-            num_aborted_total=requests.num_aborted,
-            num_queue_timeouts_total=arrivals.num_queue_timeouts,
-            num_timeouts_total=arrivals.num_timeouts,
-            failed_steps_total=log.num_failed,
-            kv_accounting_repairs_total=kv.num_repairs,
-            steps_total=log.steps,
-            gen_throughput=log.gen_throughput,
             num_retracted_reqs=self._num_retracted_waiting(),
             num_compiling_reqs=len(requests.compiling),
+            num_used_tokens=self._info.max_total_num_tokens - kv.available_tokens,
+            evictable_tokens=kv.prefix_cache.evictable_size,
+            max_total_num_tokens=self._info.max_total_num_tokens,
+            paused=self._pause.is_on,
             new_token_ratio=self._planner.ratio.value,
             evicted_tokens_total=kv.evicted_tokens,
-            step_seconds_total=log.step_seconds,
-            paused=self._pause.is_on,
+            kv_accounting_repairs_total=kv.num_repairs,
         )
 
     def expected_silence(self) -> float:
@@ -120,14 +103,13 @@ class Reports:
         requests, costs, log, info = self._requests, self._planner.cost_model, self._log, self._info
         idle = not requests.are_unfinished
         waiting = [req for req in requests if req.slot < 0]
-        state: dict[str, Any] = msgspec.to_builtins(msgspec.structs.asdict(self.stats()))
+        state = asdict(self.stats())
         state.update(
             effective_max_running_requests_per_dp=info.max_running_requests,
             num_waiting_tokens=sum(req.fill_len for req in waiting),
             num_waiting_uncached_tokens=self._num_uncached_tokens(waiting),
             decode_moments=log.decode_moments,
-            last_gen_throughput=log.gen_throughput,
-            forced_tokens_total=self._output.forced_tokens,
+            last_gen_throughput=state["gen_throughput"],
             cost_model={
                 "base_seconds": costs.base,
                 "seconds_per_token": costs.per_token,
@@ -146,7 +128,7 @@ class Reports:
 
     def _num_retracted_waiting(self) -> int:
         """Number of requests that have lost their slot and wait for another."""
-        if not self._requests.num_retracted:
+        if not self._requests.stats.num_retracted_total:
             return 0
         return sum(req.slot < 0 and req.num_retractions > 0 for req in self._requests)
 

@@ -18,6 +18,7 @@ from bough.constrained.masks import are_masks_late
 from bough.mem_cache.kv_cache_manager import KVCacheManager, RequestKV, make_kv
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.model_executor.worker_info import WorkerInfo
+from bough.observability.stats import SchedulerStats
 from bough.scheduler.device_news import DeviceNews
 from bough.scheduler.planned import Planned
 from bough.scheduler.prefix_sharing import PrefixSharing
@@ -42,9 +43,7 @@ class Requests:
         unfinished: those whose prompt is partly computed or planned, in order of arrival.
         compiling: those that wait for their grammar, and for what.
         in_flight: steps that were launched and whose results are not processed, oldest first.
-        num_retracted: retractions so far.
-        num_aborted: requests that clients have aborted.
-        num_cached_tokens: prompt tokens that requests found in the prefix cache when they started.
+        stats: counters of all that happens to them, and to the steps that compute them.
     """
 
     def __init__(self, kv: KVCacheManager, table: RequestTable, queue: WaitingQueue, sharing: PrefixSharing) -> None:
@@ -55,9 +54,7 @@ class Requests:
         self.unfinished: list[Req] = []
         self.in_flight: deque[Planned] = deque()
         self.compiling: dict[Req, CompileJob] = {}
-        self.num_retracted = 0
-        self.num_aborted = 0
-        self.num_cached_tokens = 0
+        self.stats = SchedulerStats()
         self._by_rid: dict[str, Req] = {}
         self.news = DeviceNews()
 
@@ -116,7 +113,7 @@ class Requests:
         if req.first_step_time is None:
             req.first_step_time = time.monotonic()
             req.cached_tokens = kv.length
-            self.num_cached_tokens += kv.length
+            self.stats.cached_tokens_total += kv.length
         self.table.occupy(req, prefix_len=kv.length)
         if kv.length:
             self.news.add_table_write(req.slot, 0, self.kv.req_to_token.table[req.slot, : kv.length].copy())
@@ -170,7 +167,7 @@ class Requests:
         """
         self._give_back(req, keep=True)
         req.num_retractions += 1
-        self.num_retracted += 1
+        self.stats.num_retracted_total += 1
         self.waiting_queue.push(req)
 
     def release(self, req: Req, *, keep: bool = True) -> None:

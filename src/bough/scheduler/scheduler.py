@@ -110,7 +110,7 @@ class Scheduler:
         self.log = log = StepLog(requests, server_args.decode_log_interval)
         self.arrivals = Arrivals(server_args, intake, self.grammars, self.planner, endings, send)
         self.pause = Pause(requests, endings, log, send)
-        self.reports = Reports(info, timings, self.max_steps, self.planner, self.output, self.arrivals, log, self.pause)
+        self.reports = Reports(info, timings, self.max_steps, self.planner, log, self.pause)
         self.heartbeats = Heartbeats(self.reports, self.arrivals, self.pause)
         self.profiler = Profiler(requests, self.heartbeats.announce, on_event)
         self.steps = StepsInFlight(

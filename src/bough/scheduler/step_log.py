@@ -58,19 +58,9 @@ class StepLog:
         self._last_was_prefill = False
         self._decode_is_due = False
         """True if a decode line was suppressed since the last line, which was about prompts."""
-        self.steps = 0
-        self.num_failed = 0
-        """Steps that have failed."""
-        self.step_seconds = 0.0
-        """Duration of all steps on the device."""
-        self.prefill_tokens = 0
-        """Prompt tokens computed."""
-        self.prefill_seconds = 0.0
-        """Duration of the steps that computed them."""
-        self.cached_tokens = 0
-        """Prompt tokens taken from the prefix cache."""
-        self.gen_throughput = 0.0
-        """Decoded tokens per second over the last interval."""
+        self._stats = requests.stats
+        self._cached_tokens = 0
+        """Prompt tokens taken from the prefix cache before the last step that computed others."""
         self.decode_moments = [0, 0, 0.0, 0, 0.0, 0]
         """Sums over the steps that only decoded, from which their time as a line over the batch can be fitted: steps,
         rows, microseconds, rows², rows * microseconds, tokens."""
@@ -81,22 +71,19 @@ class StepLog:
 
     def on_plan(self, planned: Planned) -> None:
         """Account for a plan whose steps are done."""
-        plan, num_steps, seconds = planned.plan, planned.num_run, planned.seconds
-        self.steps += num_steps
-        self.step_seconds += seconds
+        plan, num_steps, seconds, stats = planned.plan, planned.num_run, planned.seconds, self._stats
+        stats.steps_total += num_steps
+        stats.step_seconds_total += seconds
         end = plan.num_decode_rows + len(planned.extend_reqs)
         new_tokens = int(plan.extend_lens[plan.num_decode_rows : end].sum())
         if new_tokens:
-            cached, self.cached_tokens = (
-                self._requests.num_cached_tokens - self.cached_tokens,
-                (self._requests.num_cached_tokens),
-            )
-            self.prefill_tokens += new_tokens
-            self.prefill_seconds += seconds
+            cached_before, self._cached_tokens = self._cached_tokens, stats.cached_tokens_total
+            stats.prefill_tokens_total += new_tokens
+            stats.prefill_seconds_total += seconds
             told = self._prefill
             told.new_seq += len(plan.new_requests)
             told.new_token += new_tokens
-            told.cached_token += cached
+            told.cached_token += self._cached_tokens - cached_before
             told.step += 1
             told.seconds += seconds
             if told.new_seq or told.step >= self._interval or told.seconds >= _LONGEST_SILENCE:
@@ -119,7 +106,7 @@ class StepLog:
         """Start the next interval with the next step, because nothing is running."""
         if self._prefill.step:
             self._log_prefill()
-        self.gen_throughput = 0.0
+        self._stats.gen_throughput = 0.0
         self._decoded, self._since = 0, time.monotonic()
 
     def _may_write(self, longer_s: float = 0.0) -> bool:
@@ -146,7 +133,7 @@ class StepLog:
 
     def _log_decode(self) -> None:
         now = time.monotonic()
-        self.gen_throughput = self._decoded / max(now - self._since, 1e-9)
+        self._stats.gen_throughput = self._decoded / max(now - self._since, 1e-9)
         self._decoded, self._since = 0, now
         if not self._may_write():
             self._decode_is_due = self._last_was_prefill
@@ -155,7 +142,7 @@ class StepLog:
         logger.info(
             "Decode batch. #running-req: %(running_req)d, #token: %(token)d, token usage: %(token_usage).2f, "
             "gen throughput (token/s): %(gen_throughput).2f, #queue-req: %(queue_req)d",
-            {"token": self._used(), "gen_throughput": self.gen_throughput, **self._load()},
+            {"token": self._used(), "gen_throughput": self._stats.gen_throughput, **self._load()},
             extra={"event": "decode_batch"},
         )
 

@@ -116,7 +116,7 @@ class StepsInFlight:
         table = self._requests.table
         reqs = [req for req in (table.reqs[slot] for slot in planned.concerned_slots) if req is not None]
         if reqs:  # else it was launched before the failure of an earlier one was known
-            self._log.num_failed += 1
+            self._requests.stats.failed_steps_total += 1
             logger.exception("Step %d failed, with %d requests in it", planned.plan.step_id, len(reqs))
         # Requests that have left since the launch may be to blame as well: their rows were computed all the same.
         if len(reqs) == 1 and not planned.left:

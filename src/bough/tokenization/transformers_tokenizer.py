@@ -119,7 +119,6 @@ class TransformersTokenizer(Tokenizer):
         limits: Sequence[int | None],
         params: Sequence[str],
     ) -> list[tuple[TokenIds, bytes | None]]:
-        """See :meth:`Tokenizer.encode_segments`."""
         loaded = self._loaded
         results: list[tuple[TokenIds, bytes | None]] = []
         for (first, second), limit, param in zip(segments, limits, params, strict=True):
@@ -164,14 +163,12 @@ class TransformersTokenizer(Tokenizer):
         return lambda text: self._loaded.encode(text, add_special_tokens=False, split_special_tokens=True)
 
     def id_to_token(self, token_id: int) -> str | None:
-        """See :meth:`Tokenizer.id_to_token`."""
         if not 0 <= token_id < self.vocab_size:
             return None
         token: str | None = self._loaded.convert_ids_to_tokens(token_id)
         return token
 
     def token_to_id(self, token: str) -> int | None:
-        """See :meth:`Tokenizer.token_to_id`."""
         token_id: int | None = self._loaded.get_vocab().get(token)
         return token_id
 

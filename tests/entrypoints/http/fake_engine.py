@@ -23,11 +23,11 @@ from bough.ipc.messages import (
     Heartbeat,
     OutputDelta,
     PositionLogprobs,
-    SchedulerStats,
     TokenizedGenerateReqInput,
     ToScheduler,
     ToTokenizer,
 )
+from bough.observability.stats import SchedulerStats
 from bough.tokenization.incremental_decoder import incremental_decoder
 from bough.tokenization.stop_matcher import StopMatcher
 from bough.tokenization.tokenizer import Tokenizer

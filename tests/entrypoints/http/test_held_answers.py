@@ -43,7 +43,7 @@ def bounded(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Ru
 
 
 def held(server: RunningServer) -> int:
-    total: int = server.run(lambda: server.app.answers.num_bytes)
+    total: int = server.run(lambda: server.app.front.answers.num_bytes)
     return total
 
 

@@ -68,7 +68,7 @@ class TestHangingUp:
     def test_in_the_middle(self, server: RunningServer, kind: str) -> None:
         server.engine.token_delay = 0.01
         path, body = BODIES[kind]
-        aborted = server.manager.metrics.aborted_requests.total
+        aborted = server.manager.metrics.requests.aborted_requests.total
         with server.connect() as connection:
             connection.sendall(request_bytes(path, body))
             if body.get("stream"):
@@ -80,7 +80,7 @@ class TestHangingUp:
             assert outputs
         server.wait_until(lambda: not server.engine.running)
         assert outputs <= set(server.engine.aborted)
-        assert server.manager.metrics.aborted_requests.total == aborted + len(outputs)
+        assert server.manager.metrics.requests.aborted_requests.total == aborted + len(outputs)
 
 
 def test_client_that_stops_reading_holds_up_nobody_and_little_memory(
@@ -242,7 +242,7 @@ class TestBodies:
         half = b"POST /generate HTTP/1.1\r\nhost: x\r\ncontent-length: 900000\r\n\r\n{" + b" " * 700_000
         bounds = {"max_body_size": 1_000_000, "max_pending_body_size": 2_000_000}
         with running_server(tmp_path, **bounds) as server, contextlib.ExitStack() as stack:
-            intake = server.app.intake
+            intake = server.app.front.intake
             waiting = [stack.enter_context(server.connect()) for _ in range(4)]
             for connection in waiting[:2]:
                 connection.sendall(half)
@@ -267,7 +267,7 @@ class TestBodies:
         with server.connect() as connection:
             connection.sendall(request_bytes("/generate", body))
             server.wait_until(lambda: server.engine.running)
-            assert server.run(lambda: server.app.intake.pending_bytes) == 0
+            assert server.run(lambda: server.app.front.intake.pending_bytes) == 0
         server.wait_until(lambda: not server.engine.running)
 
     def test_body_counts_until_its_prompt_is_made_and_counts_itself(
@@ -285,12 +285,12 @@ class TestBodies:
         body = {"messages": [{"role": "user", "content": "Hi"}], "user": "x" * num_bytes}
         with server.connect() as connection:
             connection.sendall(request_bytes("/v1/chat/completions", body))
-            server.wait_until(lambda: server.app.intake.pending_bytes >= num_bytes)
+            server.wait_until(lambda: server.app.front.intake.pending_bytes >= num_bytes)
             time.sleep(0.1)
-            assert server.run(lambda: server.app.intake.pending_bytes) >= num_bytes
+            assert server.run(lambda: server.app.front.intake.pending_bytes) >= num_bytes
             server.run(gate.set)
             server.wait_until(lambda: server.engine.running)
-            assert server.run(lambda: server.app.intake.pending_bytes) == 0
+            assert server.run(lambda: server.app.front.intake.pending_bytes) == 0
             assert server.run(lambda: server.manager.outputs.waiting.num_bytes) > 0
         server.wait_until(lambda: not server.engine.running)
 
@@ -305,10 +305,10 @@ class TestBodies:
         with server.connect() as connection:
             connection.sendall(request_bytes("/v1/responses", {"input": "Hi", **fields, **dropped}))
             server.wait_until(lambda: server.engine.running)
-            assert 100_000 < server.run(lambda: server.app.intake.pending_bytes) < 110_000
+            assert 100_000 < server.run(lambda: server.app.front.intake.pending_bytes) < 110_000
             server.run(server.engine.gate.set)
             assert status_of(connection.recv(65536)) == 200
-        server.wait_until(lambda: server.app.intake.pending_bytes == 0)
+        server.wait_until(lambda: server.app.front.intake.pending_bytes == 0)
 
     def test_body_in_many_small_pieces(self, server: RunningServer) -> None:
         data = request_bytes(

@@ -223,7 +223,7 @@ def test_a_typo_is_refused_with_the_name_that_is_meant(client: httpx.Client) -> 
         text = answer.text
         assert answer.status_code == 400, text
         assert param in text
-        assert f"did you mean {meant}?" in text
+        assert f"did you mean {meant!r}?" in text
 
 
 MEMBERS: list[tuple[str, dict[str, Any], str]] = [

@@ -58,13 +58,6 @@ def constrained(
 ) -> tuple[SamplingParams, str | None]:
     """Sampling parameters whose constraint allows for thoughts and tool calls.
 
-    Args:
-        params: as the request has them.
-        field: what the client called the constraint in them.
-        tools: what may or must be called.
-        dialect: how the model writes.
-        thoughts: what the prompt makes of them.
-
     Returns:
         The parameters, and what the client called that from which their constraint is made.
 

@@ -12,6 +12,7 @@ from bough.entrypoints.chat.constraints import constrained
 from bough.entrypoints.chat.job import ChatJob, Message, ToolChoice, ToolUse
 from bough.entrypoints.chat.read_back import served_dialects
 from bough.entrypoints.chat.reader import ChoiceReader
+from bough.entrypoints.chat.sampling import RequestSampling
 from bough.entrypoints.chat.template_fit import TemplateFit, message_text, tool_description
 from bough.entrypoints.chat.tools import template_variables
 from bough.ipc.messages import OutputDelta
@@ -72,14 +73,11 @@ class ChatRun:
 
 
 class ChatCore:
-    """Everything that the APIs for conversations have in common.
-
-    Args:
-        manager: does the work.
-    """
+    """Everything that the APIs for conversations have in common."""
 
     def __init__(self, manager: TokenizerManager) -> None:
         self.manager = manager
+        self.sampling = RequestSampling(manager)
         args = manager.server_args
         template = manager.chat_template
         special = () if manager.tokenizer is None else manager.tokenizer.special_token_ids
@@ -107,7 +105,6 @@ class ChatCore:
         """Token ids of the prompt.
 
         Args:
-            job: says what is in it.
             bounded: whether one that is certainly too long is refused.
 
         Raises:
@@ -204,7 +201,6 @@ class ChatCore:
         Leaving early ends what is unfinished.
 
         Args:
-            run: the job.
             sink: see :meth:`Generation.deltas`; what it takes it reads itself.
 
         Raises:

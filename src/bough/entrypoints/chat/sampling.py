@@ -5,14 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from bough.config.model_config import LLAMA_CPP_WINDOW, ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.constraints import Constraint
 from bough.errors import BadRequest
-from bough.managers.request_limits import RequestLimits
 from bough.sampling.sampling_params import ALL_OF_CONTEXT, ALL_TOKENS, GRAMMAR_KINDS, SamplingParams
+
+if TYPE_CHECKING:
+    from bough.managers.tokenizer_manager import TokenizerManager
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +41,6 @@ def sampling_defaults(server_args: ServerArgs, model_config: ModelConfig, *, is_
     """Values of the sampling parameters that a request leaves out, by the engine's names.
 
     Args:
-        server_args: the server's options.
-        model_config: the model.
         is_ollama: whether the requests come through Ollama's routes.
     """
     found = _found_defaults(server_args, model_config, is_ollama=is_ollama)
@@ -95,45 +95,53 @@ def _tell(model_path: str, complaint: str) -> None:
     logger.warning("The generation_config of %s is not followed in one point: %s", model_path, complaint)
 
 
-def make_sampling_params(
-    values: Mapping[str, Any],
-    max_tokens: int | None,
-    max_tokens_field: str,
-    defaults: Mapping[str, Any],
-    limits: RequestLimits,
-    constraint: Constraint | None = None,
-    names: Mapping[str, str] | None = None,
-) -> SamplingParams:
-    """Sampling parameters out of what a request sets and what it leaves out.
+class RequestSampling:
+    """Sampling parameters of the requests of a server.
 
-    Args:
-        values: what the request sets, by the engine's names.
-        max_tokens: most tokens to generate; ``None`` for as many as fit.
-        max_tokens_field: what the client called that.
+    Attributes:
         defaults: from :func:`sampling_defaults`.
-        limits: of the server.
-        constraint: what the output has to follow.
-        names: from the engine's names to the client's, for errors.
-
-    Raises:
-        BadRequest: naming a field that is out of range, or more than this server allows.
     """
-    merged = {**defaults, **values}
-    top_k = values.get("top_k")
-    if top_k == 0 and not isinstance(top_k, bool):  # all tokens, at vLLM, Anthropic and Ollama
-        merged["top_k"] = ALL_TOKENS
-    if max_tokens is not None or "max_new_tokens" not in merged:
-        merged["max_new_tokens"] = max_tokens
-    merged.setdefault("repetition_window", ALL_OF_CONTEXT)
-    called = {**(names or {}), "max_new_tokens": max_tokens_field}
-    if constraint is not None:
-        merged = {name: value for name, value in merged.items() if name not in GRAMMAR_KINDS}
-        merged[constraint.kind] = constraint.value
-        called[constraint.kind] = constraint.field
 
-    def named(field: str) -> str:
-        return called.get(field, field)
+    def __init__(self, manager: TokenizerManager, *, is_ollama: bool = False) -> None:
+        self.defaults = sampling_defaults(manager.server_args, manager.model_config, is_ollama=is_ollama)
+        self._limits = manager.limits
 
-    params = SamplingParams.from_dict(merged, named=named)
-    limits.check_params(params, named=named)
-    return params
+    def params(
+        self,
+        values: Mapping[str, Any],
+        max_tokens: int | None,
+        max_tokens_field: str,
+        constraint: Constraint | None,
+        names: Mapping[str, str],
+    ) -> SamplingParams:
+        """Return sampling parameters out of what a request sets and what it leaves out.
+
+        Args:
+            values: what the request sets, by the engine's names.
+            max_tokens: most tokens to generate; ``None`` for as many as fit.
+            max_tokens_field: what the client called that.
+            constraint: what the output has to follow.
+            names: from the engine's names to the client's, for errors.
+
+        Raises:
+            BadRequest: naming a field that is out of range, or more than this server allows.
+        """
+        merged = {**self.defaults, **values}
+        top_k = values.get("top_k")
+        if top_k == 0 and not isinstance(top_k, bool):  # all tokens, at vLLM, Anthropic and Ollama
+            merged["top_k"] = ALL_TOKENS
+        if max_tokens is not None or "max_new_tokens" not in merged:
+            merged["max_new_tokens"] = max_tokens
+        merged.setdefault("repetition_window", ALL_OF_CONTEXT)
+        called = {**names, "max_new_tokens": max_tokens_field}
+        if constraint is not None:
+            merged = {name: value for name, value in merged.items() if name not in GRAMMAR_KINDS}
+            merged[constraint.kind] = constraint.value
+            called[constraint.kind] = constraint.field
+
+        def named(field: str) -> str:
+            return called.get(field, field)
+
+        params = SamplingParams.from_dict(merged, named=named)
+        self._limits.check_params(params, named=named)
+        return params

@@ -34,7 +34,6 @@ class TemplateFit:
     """Adapts conversations to a template.
 
     Args:
-        template: of the model, if it has one.
         tool_format: how its calls are read, where there are tools; what it is told of calls is in this form.
     """
 
@@ -55,7 +54,6 @@ class TemplateFit:
         """Messages and tools to render.
 
         Args:
-            messages: the conversation.
             tools: what the model may call, as :func:`tool_description` has it.
             where: what the client called the messages, for errors.
 

@@ -79,7 +79,6 @@ class Gate:
         """Let a request in, or raise.
 
         Args:
-            access: what its route asks for.
             headers: of the request, names in lower case.
 
         Returns:
@@ -137,9 +136,6 @@ class Gate:
     def begin(self, key: bytes | None) -> Callable[[], None] | None:
         """Count a request among those of its key.
 
-        Args:
-            key: from :meth:`check`.
-
         Returns:
             what to call, once, when the request is over; ``None`` if nobody counts.
 
@@ -164,9 +160,7 @@ def read_keys(key: str | None, file: str | None, param: str) -> list[str]:
     """A key of its own and those of a file.
 
     Args:
-        key: of its own.
         file: with one key a line; blank lines do not count.
-        param: the option that names the file.
 
     Raises:
         ConfigError: if the file cannot be read, or holds no key, or one that cannot be sent.

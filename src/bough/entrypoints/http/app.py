@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,16 +12,18 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
-from starlette.routing import Match, Route
+from starlette.routing import Match
+from starlette.routing import Route as StarletteRoute
 
 from bough.entrypoints.http.access import Access, Gate
-from bough.entrypoints.http.asgi import HTML_TYPE, AsgiApp, Call, Endpoint, Handler, Response
+from bough.entrypoints.http.asgi import HTML_TYPE, AsgiApp, Call, Endpoint, Front, Handler, Response
 from bough.entrypoints.http.bodies import BodyIntake
 from bough.entrypoints.http.cors import CrossOrigin
 from bough.entrypoints.http.errors import dialect_of
 from bough.entrypoints.http.native.live import LiveView
 from bough.entrypoints.http.openapi import openapi_schema
 from bough.entrypoints.http.playground import EVENTS_PATH, PlaygroundParts
+from bough.entrypoints.http.route import OPENAI, Api, Route
 from bough.entrypoints.http.routes import make_handlers
 from bough.errors import BoughError, NotFound
 from bough.managers.held_answers import HeldAnswers
@@ -46,26 +48,23 @@ class Application(Starlette):
 
     Starlette brings the answers to what is not an endpoint. Its layers of routing and middleware
     would otherwise be resumed for every streamed token, which costs more than writing the token.
-
-    Args:
-        intake: receives the bodies of all requests.
-        cross_origin: which web pages may call.
-        answers: counts what the answers to all requests take until they are read.
     """
 
-    def __init__(self, intake: BodyIntake, cross_origin: CrossOrigin, answers: HeldAnswers | None = None) -> None:
+    def __init__(self, front: Front, cross_origin: CrossOrigin) -> None:
         super().__init__()
         self.router.redirect_slashes = False
-        self.intake = intake
-        self.answers = answers
+        self.front = front
         self._cross_origin = cross_origin
         self._endpoints: dict[tuple[str, str], Endpoint] = {}
 
-    def add_endpoint(self, path: str, methods: Sequence[str], endpoint: Endpoint) -> None:
-        """Add a route."""
-        self.router.routes.append(Route(path, endpoint, methods=list(methods)))
-        if "{" not in path:
-            self._endpoints.update({(path, method): endpoint for method in methods})
+    def answer(self, route: Route, handler: Handler, *, is_counted: bool = True) -> None:
+        """Have ``handler`` answer a route; requests to it may be left out of metrics, traces and bounds."""
+        front = self.front if is_counted else Front(self.front.intake, self.front.gate)
+        endpoint = Endpoint(handler, route, front)
+        for path in route.paths:
+            self.router.routes.append(StarletteRoute(path, endpoint, methods=list(route.methods)))
+            if "{" not in path:
+                self._endpoints.update({(path, method): endpoint for method in route.methods})
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer one request (ASGI)."""
@@ -103,9 +102,7 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
     """The application that serves everything that ``manager`` can do.
 
     Args:
-        manager: of the engine.
         gate: who may call; made from the manager's options if there is none yet.
-        tracer: traces requests.
 
     Raises:
         ConfigError: if the keys of the options cannot be read.
@@ -117,39 +114,15 @@ def create_app(manager: TokenizerManager, gate: Gate | None = None, tracer: Otel
         allow_unknown=not args.strict_fields,
         max_tokens=manager.limits.max_prompt_tokens,
     )
-    answers = HeldAnswers(args.max_pending_answer_size)
-    gate = gate or Gate(args)
-    app = Application(intake, CrossOrigin(args), answers)
+    front = Front(intake, gate or Gate(args), manager.metrics, tracer, HeldAnswers(args.max_pending_answer_size))
+    app = Application(front, CrossOrigin(args))
     for path, page, access in _pages(manager):
-        app.add_endpoint(path, ("GET",), Endpoint(page, path, intake=intake, gate=gate, access=access))
+        app.answer(Route(f"GET {path}", OPENAI, access=access), page, is_counted=False)
     for route, handler in make_handlers(manager).items():
-        endpoint = Endpoint(
-            handler,
-            route.path,
-            dialect=route.api.errors,
-            metrics=None if route.is_probe else manager.metrics,
-            intake=intake,
-            takes_body=bool(route.bodies),
-            needs_json=route.needs_json,
-            is_limited=route.is_limited,
-            gate=gate,
-            access=route.access,
-            query=[each.name for each in route.query],
-            tracer=tracer,
-            answers=answers,
-        )
-        for path in route.paths:
-            app.add_endpoint(path, route.methods, endpoint)
+        app.answer(route, handler)
     for path in UNSUPPORTED_ROUTES:
-        refusing = Endpoint(
-            unsupported_route,
-            path,
-            intake=intake,
-            gate=gate,
-            dialect=dialect_of(path, ()),
-            metrics=manager.metrics,
-        )
-        app.add_endpoint(path, ("GET", "POST", "PUT", "DELETE"), refusing)
+        api = Api("unsupported", dialect_of(path, ()))
+        app.answer(Route(f"GET,POST,PUT,DELETE {path}", api), unsupported_route)
     app.add_exception_handler(HTTPException, _render_routing_error)
     return app
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Set
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Set
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
@@ -19,9 +19,10 @@ import msgspec
 from bough.entrypoints.http.access import Access, Gate
 from bough.entrypoints.http.bodies import BodyIntake, ClientLeft, Upload
 from bough.entrypoints.http.chunk_writer import BODY_WRITER, ChunkWriter, Headers, Receive, Scope, Send
-from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, OpenAIErrors, error_headers
+from bough.entrypoints.http.errors import INTERNAL_ERROR, ErrorDialect, error_headers
 from bough.entrypoints.http.fields import Body, BodySpec
 from bough.entrypoints.http.json_body import RawValue
+from bough.entrypoints.http.route import Route
 from bough.entrypoints.http.unknown_fields import Unknown, log_unknown, note_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.managers.held_answers import HeldAnswer, HeldAnswers
@@ -202,7 +203,6 @@ class Call:
         """Decode the body, which is held here no longer, and return it with the names of the fields that were given.
 
         Args:
-            spec: what may be in it.
             max_tokens: longest prompt that can be served, if it is not that of other routes.
 
         Raises:
@@ -257,107 +257,101 @@ class Call:
 
 
 Handler = Callable[[Call], Awaitable[Response | EventStream]]
-_USUAL_ERRORS = OpenAIErrors()
 
 
 @dataclass(frozen=True, eq=False)
-class Endpoint:
-    """One route: an ASGI application that runs a handler, renders its errors and ends it when the client leaves.
+class Front:
+    """Parts of a server that all its routes share.
 
     Attributes:
-        handler: makes the answer.
-        path: the route, for metrics.
-        dialect: how errors look.
-        metrics: where requests are counted; ``None`` for probes, which are not.
-        tracer: traces what is counted; ``None`` if nobody wants that.
-        intake: receives bodies, those of the other routes too.
-        takes_body: whether there is a body to read.
-        needs_json: whether a body that is said to be something else than JSON is refused.
-        is_limited: whether calls count among the requests of their key.
+        intake: receives bodies.
         gate: who may call.
-        access: what the route asks of its callers.
-        query: names of the parameters that the query string may have.
-        answers: counts what answers take until they are read, those of the other routes too; ``None`` not to.
+        metrics: where requests are counted, but for those to probes.
+        tracer: traces what is counted.
+        answers: counts what answers take until they are read.
     """
 
-    handler: Handler
-    path: str
-    _: KW_ONLY
     intake: BodyIntake
     gate: Gate
-    dialect: ErrorDialect = _USUAL_ERRORS
     metrics: Metrics | None = None
-    takes_body: bool = False
-    needs_json: bool = False
-    is_limited: bool = False
-    access: Access = Access.CLIENT
-    query: Collection[str] = ()
     tracer: OtelTracer | None = None
     answers: HeldAnswers | None = None
 
-    @property
-    def is_control(self) -> bool:
-        """True if the route acts on everybody's requests."""
-        return self.access is Access.CONTROL
+
+class Endpoint:
+    """One route: an ASGI application that runs a handler, renders its errors and ends it when the client leaves."""
+
+    def __init__(self, handler: Handler, route: Route, front: Front) -> None:
+        self.is_control = route.access is Access.CONTROL
+        """It acts on other clients' requests."""
+        self._handler = handler
+        self._route = route
+        self._front = front
+        self._metrics = None if route.is_probe else front.metrics
+        self._takes_body = bool(route.bodies)
+        self._needs_json = route.needs_json
+        self._is_limited = route.is_limited
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request (ASGI)."""
-        metrics, tracer, method, headers = self.metrics, self.tracer, scope["method"], scope["headers"]
+        metrics, tracer, method, headers = self._metrics, self._front.tracer, scope["method"], scope["headers"]
+        path = self._route.path
         if metrics is None:
             await self._answer(scope, receive, send, RequestContext(request_id_of(headers)))
             return
         span = None
         if tracer is not None:
-            attributes = {"http.request.method": method, "http.route": self.path}
-            span = tracer.begin(f"{method} {self.path}", headers, attributes)
-        metrics.http_requests[self.path, method] += 1
+            attributes = {"http.request.method": method, "http.route": path}
+            span = tracer.begin(f"{method} {path}", headers, attributes)
+        metrics.http_requests[path, method] += 1
         metrics.http_requests_active += 1
         status = 500
         try:
             status = await self._answer(scope, receive, send, RequestContext(request_id_of(headers), span))
         finally:
             metrics.http_requests_active -= 1
-            metrics.http_responses[self.path, method, status] += 1
+            metrics.http_responses[path, method, status] += 1
             if span is not None:
                 span.end(status)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send, context: RequestContext) -> int:
         """Run the handler and send what it makes; returns the status."""
-        call = Call(scope, receive, self.intake)
-        held = None if self.answers is None else HeldAnswer(self.answers)
+        front, dialect = self._front, self._route.api.errors
+        call = Call(scope, receive, front.intake)
+        held = None if front.answers is None else HeldAnswer(front.answers)
         context.answer = held
         CURRENT.set(context)
         unwatch: Callable[[], object] | None = None
         try:
             try:
-                key = self.gate.check(self.access, call.headers)
-                if self.is_limited:
-                    call.on_over = self.gate.begin(key)
+                key = front.gate.check(self._route.access, call.headers)
+                if self._is_limited:
+                    call.on_over = front.gate.begin(key)
                 if scope["query_string"]:
                     self._check_query(call)
-                if self.takes_body:
+                if self._takes_body:
                     context.on_taken = await call.read_body()
-                if self.needs_json:
+                if self._needs_json:
                     call.require_json()
                 task = asyncio.current_task()
                 assert task is not None
                 unwatch = call.watch_client(task)
                 try:
-                    answer = await self.handler(call)
+                    answer = await self._handler(call)
                 finally:
                     if call.unknown:
                         note_unknown(call.unknown)
                 if isinstance(answer, EventStream):
-                    return await self._send_events(answer, send, call.dialect or self.dialect, context.headers)
+                    return await self._send_events(answer, send, call.dialect or dialect, context.headers)
                 if held is not None and len(answer.body) > SLICE_BYTES:
                     failure = held.read(len(answer.body), partial(call.cut_off, task))
                     if failure is not None:
                         raise failure
             except BoughError as error:
-                answer = _error(error, call.dialect or self.dialect)
+                answer = _error(error, call.dialect or dialect)
             except Exception:
-                logger.exception("A request to %s failed", self.path)
-                answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or self.dialect)
+                logger.exception("A request to %s failed", self._route.path)
+                answer = _error(RequestFailed(INTERNAL_ERROR, code="internal_error"), call.dialect or dialect)
             await answer.send(send, call.writer, context.headers)
             return answer.status
         except asyncio.CancelledError:
@@ -378,17 +372,18 @@ class Endpoint:
         Raises:
             BadRequest: if there are any, on a route for control, or if one that is known comes again.
         """
-        names = [name for name, _ in call.query_items]
-        for name in self.query:
+        names, access = [name for name, _ in call.query_items], self._route.access
+        known = [each.name for each in self._route.query]
+        for name in known:
             if names.count(name) > 1:
                 raise BadRequest(f"query parameter {name} is given more than once", param=name)
-        unknown = [name for name in dict.fromkeys(names) if name not in self.query]
-        if not unknown or self.access is Access.OPEN:
+        unknown = [name for name in dict.fromkeys(names) if name not in known]
+        if not unknown or access is Access.OPEN:
             return
-        if self.access is Access.CONTROL:
+        if access is Access.CONTROL:
             shown = unknown[0][:64]
             raise BadRequest(f"unknown query parameter: {shown}", param=shown, code="unknown_parameter")
-        log_unknown(unknown, f"unknown query parameters of {self.path}")
+        log_unknown(unknown, f"unknown query parameters of {self._route.path}")
 
     async def _send_events(self, stream: EventStream, send: Send, dialect: ErrorDialect, more_headers: Headers) -> int:
         events = stream.events
@@ -406,7 +401,7 @@ class Endpoint:
             except BoughError as error:
                 last = dialect.event(error) + stream.end
             except Exception:
-                logger.exception("A stream from %s failed", self.path)
+                logger.exception("A stream from %s failed", self._route.path)
                 last = dialect.event(RequestFailed(INTERNAL_ERROR, code="internal_error")) + stream.end
             await send({"type": "http.response.body", "body": last, "more_body": False})
             return 200

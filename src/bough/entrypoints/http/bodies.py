@@ -57,7 +57,6 @@ class BodyIntake:
 
         Args:
             declared: value of the header ``content-length``, if there is one.
-            receive: of the ASGI connection.
 
         Raises:
             PayloadTooLarge: without reading the rest.

@@ -23,11 +23,7 @@ class ChunkWriter:
     """Frames parts of an answer as chunks (RFC 9112, 7.1), to be written past ASGI's ``send``, and spares a request
     ticks of the event loop for what is known already.
 
-    Args:
-        cycle: the request and its answer.
-
     Attributes:
-        cycle: the same.
         connection: of the client, on which framed parts are written.
         is_open: whether chunks may be written, since the last call of :meth:`ready`; the protocol shuts it when the
             client falls behind or leaves.

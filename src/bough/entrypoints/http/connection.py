@@ -67,7 +67,6 @@ class BoundedFlow(FlowControl):
     """Resumes reading only while there is room for what may come.
 
     Args:
-        transport: of the connection.
         pipeline: the requests that wait, of uvicorn's protocol.
     """
 
@@ -134,12 +133,7 @@ class _Timer:
 
 
 class _Reading(_Timer):
-    """Cuts a connection whose client reads nothing of what waits for it.
-
-    Args:
-        loop: that the connection is on.
-        transport: of the connection.
-    """
+    """Cuts a connection whose client reads nothing of what waits for it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, transport: asyncio.Transport) -> None:
         super().__init__(loop)

@@ -60,10 +60,6 @@ class CrossOrigin:
 
         It says so in Fetch metadata, if it thinks the connection safe; else the page's origin is not where it asks.
         Ports are no part of a site, so on this machine any page is of the same one: for control that is not enough.
-
-        Args:
-            headers: of the request, names in lower case.
-            is_control: the route is one for control.
         """
         origin, site = _header(headers, b"origin"), _header(headers, b"sec-fetch-site")
         if self._any or self.allows(origin, is_control=is_control):

@@ -75,7 +75,6 @@ def direct_sink(writer: ChunkWriter | None, event_of: Callable[[ReqState, Output
     """What writes the events of a stream as their deltas arrive; ``None`` where that is not possible.
 
     Args:
-        writer: of the answer.
         event_of: makes the events that a short delta is due, perhaps none; ``None``, with nothing changed, leaves them
             to the task.
     """
@@ -88,22 +87,14 @@ def text_sink(
     """The same where the events of an output differ in nothing but their text.
 
     Args:
-        writer: of the answer.
         edges_of: what stands in an output's events before the JSON string of the text and after it; ``None`` until its
             first event is written.
-        outputs: how many there are.
     """
     return None if writer is None else _TextSink(writer, edges_of, outputs)
 
 
 def chat_sink(writer: ChunkWriter | None, run: ChatRun, write: Callable[[ChoiceDelta], bytes]) -> Sink | None:
-    """The same for an answer to a conversation.
-
-    Args:
-        writer: of the answer.
-        run: what is answered.
-        write: makes the events for a delta in the middle.
-    """
+    """The same for an answer to a conversation."""
 
     def event_of(state: ReqState, delta: OutputDelta) -> bytes | None:
         reader = run.readers[state.index]

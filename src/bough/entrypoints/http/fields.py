@@ -308,8 +308,6 @@ def _mended(value: Any, kind: Any, place: str, extras: bool | None, unknown: Unk
 
     Args:
         value: anything; what is not declared stays as it was sent.
-        kind: its type.
-        place: path to it.
         extras: see :attr:`BodySpec.extras`; ``None`` to drop nothing.
         unknown: collects names of what is dropped besides nulls; ``None`` to keep it, so that it is refused.
     """

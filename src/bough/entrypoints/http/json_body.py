@@ -62,7 +62,6 @@ async def split_object(body: bytes, element_limit: ElementLimit | None = None) -
     """The members of a JSON object by name; the last one wins where a name appears twice.
 
     Args:
-        body: JSON.
         element_limit: bounds the members of a large body, because each is later decoded in one go. Every comma and
             every opening bracket outside strings counts as an element.
 
@@ -103,8 +102,6 @@ async def decode_token_ids(raw: RawValue, param: str, max_tokens: int, max_promp
     """Decode one list of token ids, or a list of such lists, in slices.
 
     Args:
-        raw: a JSON array.
-        param: name of the field, for errors.
         max_tokens: longest prompt that can be served; a longer one is refused before it is all decoded.
         max_prompts: most lists; more are refused before they are all decoded.
 
@@ -203,12 +200,7 @@ async def _skip_space(data: RawValue, position: int) -> int:
 
 
 class _Nearest:
-    """Finds the nearest of some bytes. A search for each is many times as fast as a pattern that has all of them.
-
-    Args:
-        data: where.
-        wanted: single bytes.
-    """
+    """Finds the nearest of some bytes. A search for each is many times as fast as a pattern that has all of them."""
 
     def __init__(self, data: bytes, wanted: tuple[bytes, ...]) -> None:
         self._data = data

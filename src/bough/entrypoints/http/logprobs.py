@@ -185,9 +185,7 @@ class CompletionLogprobs:
     ``text_offset`` is where a token's text begins in the choice's text, in characters.
 
     Args:
-        names: shows tokens as text.
         skip_special_tokens: the output's text lacks special tokens.
-        num_top: alternatives to list.
         echo: text that goes before the output, to whose tokens :meth:`add_prompt` belongs.
     """
 

@@ -73,11 +73,7 @@ _KEY = "key"
 
 
 class Schemas:
-    """The JSON schemas of all bodies and answers.
-
-    Attributes:
-        components: schemas of the document, by name.
-    """
+    """The JSON schemas of all bodies and answers."""
 
     def __init__(self) -> None:
         # A body may be that of several routes, and so may an answer.
@@ -210,9 +206,7 @@ def _sampling_params_schema() -> dict[str, Any]:
     properties = {}
     for name, schema in SAMPLING_PARAMS.items():
         default = None if defaults[name] == () else defaults[name]
-        properties[name] = {**schema, "default": default}
-        if default is None:
-            properties[name] = _nullable(properties[name])
+        properties[name] = _nullable({**schema, "default": default})
     for name, refused in UNSUPPORTED_SAMPLING_PARAMS.items():
         properties[name] = _refused(refused)
     return {

@@ -21,7 +21,6 @@ async def compile_patterns(encoder: PromptEncoder | None, lists: Collection[tupl
     Args:
         encoder: has the threads; ``None`` for a server without a tokenizer, which refuses patterns anyway.
         lists: the different values of ``stop_regex`` in the request.
-        param: name of that field.
 
     Raises:
         BadRequest: if a pattern is invalid, or there are more than ``MAX_STOP_STRINGS`` in all.

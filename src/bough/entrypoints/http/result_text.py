@@ -20,9 +20,6 @@ _MAX_DEPTH = 32
 def result_text(result: Any) -> str:
     """The text of a result: that of its parts, line by line. A part that is structured is written as JSON, without
     what is no text; one that is nothing else is named by its type.
-
-    Args:
-        result: decoded JSON.
     """
     return "\n".join(map(_part_text, result)) if isinstance(result, list) else _part_text(result)
 

@@ -174,12 +174,7 @@ class Route:
 
 
 class Handlers:
-    """Base of classes whose methods answer routes; a server has one instance of each.
-
-    Args:
-        manager: does the work.
-        core: makes prompts of conversations and reads outputs.
-    """
+    """Base of classes whose methods answer routes; a server has one instance of each."""
 
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         self._manager = manager
@@ -192,6 +187,10 @@ class Handlers:
                 f"{field} needs a tokenizer, and this server has none; /v1/completions and /generate take token ids",
                 param=field,
             )
+
+    def model_name(self, given: str | None) -> str:
+        """Return what an answer calls the model, which a request may call as it likes."""
+        return self._manager.served_model_name if given is None else given
 
     @classmethod
     def routes(cls) -> list[Route]:

@@ -135,13 +135,7 @@ def _remove_stale(path: str) -> None:
 
 
 def make_server(app: Any, server_args: ServerArgs, tls: ssl.SSLContext | None) -> HttpServer:
-    """The server for an ASGI application; the caller gives it sockets and runs it on an event loop.
-
-    Args:
-        app: from :func:`bough.entrypoints.http.app.create_app`.
-        server_args: for ``log_level`` and the bounds of requests.
-        tls: from :func:`bough.entrypoints.http.tls.tls_context`.
-    """
+    """The server for an ASGI application; the caller gives it sockets and runs it on an event loop."""
     config = BoundedConfig(
         app,
         server_args,

@@ -35,6 +35,29 @@ TopK = Annotated[
     Annotated[int, RANGES["top_k"].meta] | None,
     Meta(description="Keep so many of the likeliest tokens; -1 or 0: all. Default: the model's own, else -1."),
 ]
+MinP = Annotated[
+    Annotated[float, RANGES["min_p"].meta] | None,
+    Meta(description="Drop tokens less likely than this times the likeliest. Default: the model's own, else 0."),
+]
+FrequencyPenalty = Annotated[
+    Annotated[float, RANGES["frequency_penalty"].meta] | None,
+    Meta(description="Subtracted from a token's logit for each time that it is in the output."),
+]
+PresencePenalty = Annotated[
+    Annotated[float, RANGES["presence_penalty"].meta] | None,
+    Meta(description="Subtracted from a token's logit once it is in the output."),
+]
+RepetitionPenalty = Annotated[
+    Annotated[float, RANGES["repetition_penalty"].meta] | None,
+    Meta(
+        description="Divides positive, multiplies negative logits of tokens of prompt and output. Default: the "
+        "model's, else 1."
+    ),
+]
+StopStrings = Annotated[
+    StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
+    Meta(description="Strings that end the output; they are not part of it."),
+]
 
 WithObfuscation = Annotated[
     bool | None, Meta(description="Whether events are padded, so that nobody can tell their lengths; not yet.")
@@ -57,25 +80,10 @@ class SamplingFields(QueueFields, kw_only=True):
     temperature: Temperature = None
     top_p: TopP = None
     top_k: TopK = None
-    min_p: Annotated[
-        Annotated[float, RANGES["min_p"].meta] | None,
-        Meta(description="Drop tokens less likely than this times the likeliest. Default: the model's own, else 0."),
-    ] = None
-    frequency_penalty: Annotated[
-        Annotated[float, RANGES["frequency_penalty"].meta] | None,
-        Meta(description="Subtracted from a token's logit for each time that it is in the output."),
-    ] = None
-    presence_penalty: Annotated[
-        Annotated[float, RANGES["presence_penalty"].meta] | None,
-        Meta(description="Subtracted from a token's logit once it is in the output."),
-    ] = None
-    repetition_penalty: Annotated[
-        Annotated[float, RANGES["repetition_penalty"].meta] | None,
-        Meta(
-            description="Divides positive, multiplies negative logits of tokens of prompt and output. Default: the "
-            "model's, else 1."
-        ),
-    ] = None
+    min_p: MinP = None
+    frequency_penalty: FrequencyPenalty = None
+    presence_penalty: PresencePenalty = None
+    repetition_penalty: RepetitionPenalty = None
     repetition_window: Annotated[
         Annotated[int, RANGES["repetition_window"].meta] | None,
         Meta(description="Tokens at the end of prompt and output that `repetition_penalty` counts. Default: -1, all."),
@@ -91,7 +99,4 @@ class SamplingFields(QueueFields, kw_only=True):
         Annotated[int, RANGES["sampling_seed"].meta] | None,
         Meta(description="Makes the answer reproducible, whatever else is being computed."),
     ] = None
-    stop: Annotated[
-        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
-        Meta(description="Strings that end the output; they are not part of it."),
-    ] = None
+    stop: StopStrings = None

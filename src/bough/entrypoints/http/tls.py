@@ -51,7 +51,6 @@ def client_tls_context(url: str, verify: bool | str = True) -> ssl.SSLContext | 
     """How a client finds out whether a server is who it says; ``None`` for plain HTTP.
 
     Args:
-        url: of the server.
         verify: whether it must prove its identity; a path names the certificates to trust instead of the system's.
 
     Raises:

@@ -20,9 +20,6 @@ UNREAD_SECONDS = 3.0
 class AnswersUnderWay:
     """The answers that a server was making, or that waited to be read, when this was made. Nobody misses the end of
     what probes are told, or of the playground's view of the engine.
-
-    Args:
-        server: whose connections to look at.
     """
 
     def __init__(self, server: HttpServer) -> None:

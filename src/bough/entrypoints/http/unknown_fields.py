@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import logging
 import re
@@ -10,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
+from bough.config.options import did_you_mean
 from bough.errors import BadRequest
 from bough.observability.request_context import CURRENT
 
@@ -44,13 +44,10 @@ def unknown_field(param: str, name: str, known: Iterable[str], meant: str | None
     """The error for a field that does not exist, with a suggestion.
 
     Args:
-        param: path of the field.
-        name: of the field.
         known: names that there are in its place.
         meant: which of them it is a typo of, if that is certain.
     """
-    close = difflib.get_close_matches(name[:MAX_NAME_CHARS], known, n=1, cutoff=0.7) if meant is None else [meant]
-    hint = f"; did you mean {close[0]}?" if close else ""
+    hint = did_you_mean(name[:MAX_NAME_CHARS], known) if meant is None else f"; did you mean {meant!r}?"
     return BadRequest(f"unknown field: {param}{hint}", param=param, code="unknown_parameter")
 
 
@@ -135,8 +132,6 @@ def known_members(
     """Those members of an object that are known and not null.
 
     Args:
-        value: the object.
-        names: of members.
         place: where in the body it is.
         unknown: collects what is dropped; ``None`` to refuse it.
         check_typos: refuse what looks like a typo even so.

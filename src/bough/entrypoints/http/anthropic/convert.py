@@ -71,9 +71,6 @@ _SERVER_TOOLS = ("web_search_", "web_fetch_", "code_execution_", "tool_search_",
 class Conversion:
     """Reads the messages and tools of one request.
 
-    Args:
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
-
     Attributes:
         left_out: types of blocks and tools that are not shown to the model.
     """

@@ -8,9 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from bough.entrypoints.chat.constraints import constraint_param
-from bough.entrypoints.chat.core import ChatCore, ChatRun
+from bough.entrypoints.chat.core import ChatRun
 from bough.entrypoints.chat.job import ChatJob
-from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.anthropic import convert
 from bough.entrypoints.http.anthropic.protocol import COUNT_TOKENS, MESSAGES, CountTokensRequest, MessagesRequest
 from bough.entrypoints.http.anthropic.render import MessageWriter
@@ -20,7 +19,6 @@ from bough.entrypoints.http.route import ANTHROPIC, Handlers, Model, PromptToken
 from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest
 from bough.managers.io_struct import new_request_id
-from bough.managers.tokenizer_manager import TokenizerManager
 from bough.sampling.sampling_params import SamplingParams
 
 _NAMES = {"stop": "stop_sequences", "thinking_token_budget": "thinking.budget_tokens"}
@@ -68,10 +66,6 @@ _BETA = (QueryParameter("beta", {"type": "string"}, "What Anthropic's clients ad
 
 class MessagesHandlers(Handlers):
     """Answers in Anthropic's dialect."""
-
-    def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
-        super().__init__(manager, core)
-        self._defaults = sampling_defaults(manager.server_args, manager.model_config)
 
     @Route(
         "POST /v1/messages", ANTHROPIC, MESSAGES, AnthropicMessage, AnthropicEvent, query=_BETA, has_named_events=True
@@ -138,12 +132,5 @@ class MessagesHandlers(Handlers):
             "top_k": body.top_k,
             "thinking_token_budget": body.thinking.budget_tokens if body.thinking is not None and marks else None,
         }
-        return make_sampling_params(
-            {name: value for name, value in given.items() if value is not None},
-            body.max_tokens,
-            "max_tokens",
-            self._defaults,
-            self._manager.limits,
-            convert.constraint(body),
-            _NAMES,
-        )
+        values = {name: value for name, value in given.items() if value is not None}
+        return self._core.sampling.params(values, body.max_tokens, "max_tokens", convert.constraint(body), _NAMES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec
@@ -172,7 +172,10 @@ class AnthropicInputMessage(msgspec.Struct):
     """A message of a conversation."""
 
     role: Annotated[Literal["user", "assistant", "system"], Meta(description="Who says it.")]
-    content: Annotated[str | list[AnthropicBlock], Meta(description="What is said: a text, or its parts.")]
+    content: Annotated[
+        str | list[AnthropicBlock] | UnsetType,
+        Meta(description="What is said: a text, or its parts. Only the assistant's may be left out."),
+    ] = UNSET
 
 
 _SCHEMAS: dict[str, Any] = {

@@ -28,8 +28,6 @@ class MessageWriter:
     """Writes one answer.
 
     Args:
-        message_id: of the answer.
-        model: as the client calls it.
         shows_thinking: whether the text of thoughts is shown; else their blocks are empty.
     """
 

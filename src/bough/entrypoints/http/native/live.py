@@ -15,6 +15,7 @@ from bough.managers.health import ServerState
 from bough.managers.scheduler_control import data_of
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.history import WINDOW_S
+from bough.observability.stats import SchedulerStats
 
 INTERVAL = 0.5
 """Seconds between two events."""
@@ -35,9 +36,6 @@ class LiveView:
     """Answers ``/playground/events``: a stream of pictures, of which a slow reader misses some.
 
     Nothing is asked of the scheduler while nobody looks.
-
-    Args:
-        manager: asks the scheduler.
     """
 
     def __init__(self, manager: TokenizerManager) -> None:
@@ -88,19 +86,12 @@ class LiveView:
             "time": time.time(),
             "uptime": metrics.uptime,
             "server_state": manager.health.state.value,
-            "running": state["num_running_reqs"],
-            "waiting": state["num_queue_reqs"],
+            # Of tokens, not what has come here: of requests that are not streamed, they come dozens at a time.
+            **SchedulerStats.of_state(state).shown("page"),
             "max_running": state["effective_max_running_requests_per_dp"],
-            "used_tokens": state["num_used_tokens"],
-            "capacity": state["max_total_num_tokens"],
             "protected_tokens": cache.get("protected_tokens", 0),
             "evictable_tokens": cache.get("evictable_tokens", 0),
-            # Not what has come here: of requests that are not streamed, tokens come dozens at a time.
-            "generated_total": state["decode_tokens_total"],
-            "prefilled_total": state["prefill_tokens_total"],
-            "cached_total": state["cached_tokens_total"],
-            "retracted_total": state["num_retracted_total"],
-            "requests_total": metrics.num_requests,
+            "requests_total": metrics.requests.num_requests,
             "window_seconds": WINDOW_S,
             "latencies": metrics.history.latencies(),
             "nodes": [self._with_text(node) for node in cache.get("nodes", ())],

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -18,6 +18,7 @@ from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.native.control import METRICS_TYPE
 from bough.entrypoints.http.route import NATIVE, TEXT, Count, Handlers, QueryParameter, Route
 from bough.errors import BadRequest
+from bough.observability.stats import SchedulerStats
 
 SECTIONS = ("core", "memory", "disagg", "queues")
 """What ``include`` may name, besides ``all`` and the sections of what this server does not do."""
@@ -88,7 +89,7 @@ class LoadsHandler(Handlers):
             raise BadRequest(f"dp_rank must be in [0, {len(states)}), got {chosen}", param="dp_rank")
         loads = [_load(rank, state, sections) for rank, state in enumerate(states) if chosen is None or rank == chosen]
         if kind == "prometheus":
-            return Response(_prometheus(loads), content_type=METRICS_TYPE)
+            return Response(generate_latest(_Gauges(loads)), content_type=METRICS_TYPE)
         answer = LoadsAnswer(
             timestamp=datetime.now(timezone.utc).isoformat(),
             version=__version__,
@@ -117,29 +118,22 @@ def _rank(text: str) -> int:
 def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any]:
     """What is known of one scheduler, from its internal state."""
     load: dict[str, Any] = {"timestamp": time.time(), "dp_rank": rank}
-    running, capacity = state.get("num_running_reqs", 0), state.get("max_total_num_tokens", 0)
-    slots = state.get("effective_max_running_requests_per_dp", 0)
+    stats = SchedulerStats.of_state(state)
+    running, slots = stats.num_running_reqs, state.get("effective_max_running_requests_per_dp", 0)
     if "core" in sections:
-        used = state.get("num_used_tokens", 0)
-        total = used + state.get("num_waiting_tokens", 0)
+        total = stats.num_used_tokens + state.get("num_waiting_tokens", 0)
         moments = state.get("decode_moments")
-        computed, cached = state.get("prefill_tokens_total", 0), state.get("cached_tokens_total", 0)
         load |= {
-            "num_running_reqs": running,
-            "num_waiting_reqs": state.get("num_queue_reqs", 0),
+            **stats.shown("load"),
             "num_waiting_uncached_tokens": state.get("num_waiting_uncached_tokens", 0),
-            "num_used_tokens": used,
             "num_total_tokens": total,
             "num_active_tokens": total,
             "num_prealloc_ready_tokens": 0,
-            "max_total_num_tokens": capacity,
             "max_running_requests": slots,
-            "token_usage": used / capacity if capacity else 0.0,
-            "gen_throughput": state.get("gen_throughput", 0.0),
-            "cache_hit_rate": cached / (cached + computed) if cached + computed else 0.0,
+            "token_usage": stats.token_usage,
+            "cache_hit_rate": stats.cache_hit_rate,
             "utilization": running / slots if slots else 0.0,
-            "total_prefill_uncached_tokens": computed,
-            "total_prefill_busy_us": round(state.get("prefill_seconds_total", 0.0) * 1e6),
+            "total_prefill_busy_us": round(stats.prefill_seconds_total * 1e6),
             "decode_moments": moments if moments and moments[0] else None,
         }
     if "memory" in sections:
@@ -148,15 +142,14 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
             "weight_gb": memory.get("weight", 0) / _GB,
             "kv_cache_gb": memory.get("kvcache", 0) / _GB,
             "graph_gb": 0.0,
-            "token_capacity": memory.get("token_capacity", capacity),
+            "token_capacity": memory.get("token_capacity", stats.max_total_num_tokens),
         }
     if "queues" in sections:
-        compiling, retracted = state.get("num_compiling_reqs", 0), state.get("num_retracted_reqs", 0)
         load["queues"] = {
-            "waiting": state.get("num_queue_reqs", 0) - compiling,
-            "grammar": compiling,
-            "paused": running if state.get("paused") else 0,
-            "retracted": retracted,
+            "waiting": stats.num_queue_reqs - stats.num_compiling_reqs,
+            "grammar": stats.num_compiling_reqs,
+            "paused": running if stats.paused else 0,
+            "retracted": stats.num_retracted_reqs,
             "prealloc_ready": 0,
         }
     if "disagg" in sections:
@@ -184,9 +177,3 @@ class _Gauges(Collector):
                 )
                 family.add_metric([str(load["dp_rank"])], value)
         yield from families.values()
-
-
-def _prometheus(loads: list[dict[str, Any]]) -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Gauges(loads))
-    return generate_latest(registry)

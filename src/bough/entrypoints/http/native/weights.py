@@ -20,57 +20,22 @@ from bough.entrypoints.http.route import NATIVE, Count, Handlers, Route
 from bough.errors import BadRequest, Overloaded, RequestFailed
 from bough.managers.served_weights import (
     DEFAULT_GROUP,
-    GroupBackend,
+    GroupName,
+    Name,
     TrainerGroup,
     UpdateOptions,
     UpdateOutcome,
+    Version,
     passing_file,
 )
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.other_engines import fields_of
 
-MAX_VERSION_CHARS = 256
-"""Longest name of weights, which is part of every answer."""
-
-MAX_PATH_CHARS = 4096
-
 _PIECE_CHARS = 2**20
 """Of base 64, decoded in one go: a millisecond."""
 
-Name = Annotated[str, Meta(min_length=1, max_length=MAX_PATH_CHARS)]
-"""Of a weight, or a path."""
-GroupName = Annotated[
-    Annotated[str, Meta(min_length=1, max_length=256)], Meta(description="Name of the group, as the trainer has it.")
-]
-Version = Annotated[str, Meta(min_length=1, max_length=MAX_VERSION_CHARS)]
 
-
-class _Update(msgspec.Struct, kw_only=True):
-    """What all updates have."""
-
-    weight_version: Annotated[
-        Version | None, Meta(description="What the weights are called in answers from now on; by default as before.")
-    ] = None
-    abort_all_requests: Annotated[
-        bool, Meta(description="End the requests that are there instead of waiting for them.")
-    ] = False
-    flush_cache: Annotated[
-        bool,
-        Meta(
-            description="Forget what the old weights have computed. Without it the cache goes on being used; with it, "
-            "requests that are paused must have given their memory back (mode `retract`)."
-        ),
-    ] = True
-
-    @property
-    def options(self) -> UpdateOptions:
-        """The same."""
-        return UpdateOptions(
-            version=self.weight_version, abort_all_requests=self.abort_all_requests, flush_cache=self.flush_cache
-        )
-
-
-class UpdateWeightsFromDisk(_Update, kw_only=True):
+class UpdateWeightsFromDisk(UpdateOptions, frozen=True, kw_only=True):
     """Body of ``/update_weights_from_disk``."""
 
     model_path: Annotated[
@@ -86,7 +51,7 @@ class UpdateWeightsFromDisk(_Update, kw_only=True):
     ] = None
 
 
-class UpdateWeightsFromTensor(_Update, kw_only=True):
+class UpdateWeightsFromTensor(UpdateOptions, frozen=True, kw_only=True):
     """Body of ``/update_weights_from_tensor``."""
 
     serialized_named_tensors: Annotated[
@@ -98,7 +63,7 @@ class UpdateWeightsFromTensor(_Update, kw_only=True):
     ]
 
 
-class UpdateWeightsFromDistributed(_Update, kw_only=True):
+class UpdateWeightsFromDistributed(UpdateOptions, frozen=True, kw_only=True):
     """Body of ``/update_weights_from_distributed``."""
 
     names: Annotated[
@@ -108,20 +73,6 @@ class UpdateWeightsFromDistributed(_Update, kw_only=True):
     dtypes: Annotated[list[str], Meta(description="Type of each: `bfloat16`, `float16`, `float32`.")]
     shapes: Annotated[list[list[Annotated[int, Meta(ge=0, le=2**40)]]], Meta(description="Shape of each.")]
     group_name: GroupName = DEFAULT_GROUP
-
-
-class InitWeightsUpdateGroup(msgspec.Struct, kw_only=True):
-    """Body of ``/init_weights_update_group``."""
-
-    master_address: Annotated[
-        Annotated[str, Meta(min_length=1, max_length=255)],
-        Meta(description="Where the trainer, which is rank 0, serves the group's store."),
-    ]
-    master_port: Annotated[Annotated[int, Meta(ge=1, le=65535)], Meta(description="Its port.")]
-    rank_offset: Annotated[Annotated[int, Meta(ge=1, le=65535)], Meta(description="Rank of this server in the group.")]
-    world_size: Annotated[Annotated[int, Meta(ge=2, le=65536)], Meta(description="Processes of the group.")]
-    group_name: GroupName = DEFAULT_GROUP
-    backend: Annotated[GroupBackend, Meta(description="Of torch's collectives; `gloo` on a CPU.")] = "nccl"
 
 
 class DestroyWeightsUpdateGroup(msgspec.Struct, kw_only=True):
@@ -185,7 +136,7 @@ UPDATE_FROM_DISTRIBUTED = BodySpec(
     },
 )
 INIT_GROUP = BodySpec(
-    InitWeightsUpdateGroup,
+    TrainerGroup,
     is_strict=True,
     example={
         "master_address": "127.0.0.1",
@@ -230,7 +181,7 @@ class WeightHandlers(Handlers):
     async def update_from_disk(self, call: Call) -> Response:
         """Serve another checkpoint of the same model."""
         body = await call.parse(UPDATE_FROM_DISK)
-        return _told(await self._weights.update_from_disk(body.model_path, body.load_format, body.options))
+        return _told(await self._weights.update_from_disk(body.model_path, body.load_format, body))
 
     @Route("POST /update_weights_from_tensor", NATIVE, UPDATE_FROM_TENSOR, WeightUpdateAnswer, access=Access.CONTROL)
     async def update_from_tensor(self, call: Call) -> Response:
@@ -239,17 +190,16 @@ class WeightHandlers(Handlers):
         if self._takes_tensors:
             raise Overloaded("the tensors of another request have not been taken yet")
         self._takes_tensors = True
-        options, texts = body.options, body.serialized_named_tensors
-        del body
         # The file has to be there until it was read, even if the caller leaves.
-        return _told(await asyncio.shield(asyncio.ensure_future(self._take_tensors(texts, options))))
+        return _told(await asyncio.shield(asyncio.ensure_future(self._take_tensors(body))))
 
-    async def _take_tensors(self, texts: list[str], options: UpdateOptions) -> UpdateOutcome:
+    async def _take_tensors(self, body: UpdateWeightsFromTensor) -> UpdateOutcome:
         """Take weights from base 64, which is let go as soon as it is in a file."""
+        texts = body.serialized_named_tensors
         try:
             with passing_file(len(texts[0]) * 3 // 4) as path:
                 await asyncio.to_thread(_write_decoded, texts, path)
-                return await self._weights.update_from_file(path, options)
+                return await self._weights.update_from_file(path, body)
         finally:
             self._takes_tensors = False
 
@@ -263,16 +213,13 @@ class WeightHandlers(Handlers):
     async def update_from_distributed(self, call: Call) -> Response:
         """Take some weights that a trainer broadcasts."""
         body = await call.parse(UPDATE_FROM_DISTRIBUTED)
-        update = await self._weights.update_from_group(
-            body.names, body.dtypes, body.shapes, body.group_name, body.options
-        )
-        return _told(update)
+        group = body.group_name
+        return _told(await self._weights.update_from_group(body.names, body.dtypes, body.shapes, group, body))
 
     @Route("POST /init_weights_update_group", NATIVE, INIT_GROUP, WeightUpdateAnswer, access=Access.CONTROL)
     async def init_group(self, call: Call) -> Response:
         """Become part of a group in which a trainer sends weights."""
-        body = await call.parse(INIT_GROUP)
-        return _told(await self._weights.join_group(TrainerGroup(**msgspec.structs.asdict(body))))
+        return _told(await self._weights.join_group(await call.parse(INIT_GROUP)))
 
     @Route("POST /destroy_weights_update_group", NATIVE, DESTROY_GROUP, WeightUpdateAnswer, access=Access.CONTROL)
     async def destroy_group(self, call: Call) -> Response:

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from bough.entrypoints.chat.constraints import ANY_OBJECT, Constraint
 from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import NO_TOOLS, ChatJob, Message, ToolUse, template_call
-from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
+from bough.entrypoints.chat.sampling import RequestSampling
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.direct import chat_sink
@@ -100,7 +100,7 @@ class OllamaHandlers(Handlers):
 
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         super().__init__(manager, core)
-        self._defaults = sampling_defaults(manager.server_args, manager.model_config, is_ollama=True)
+        self._sampling = RequestSampling(manager, is_ollama=True)
         self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
         self._gap_format = None if manager.tokenizer is None else find_gap_format(manager.tokenizer)
         self._card = ModelCard(manager, core, fills_gaps=self._gap_format is not None)
@@ -214,9 +214,7 @@ class OllamaHandlers(Handlers):
                 raise BadRequest("format must be json or a JSON schema", param="format")
             schema = ANY_OBJECT if isinstance(body.format, str) else body.format
             constraint = Constraint("json_schema", schema, "format")
-        return make_sampling_params(
-            values, None, "options.num_predict", self._defaults, self._manager.limits, constraint, _NAMES
-        )
+        return self._sampling.params(values, None, "options.num_predict", constraint, _NAMES)
 
     def _writer(self, body: OllamaShared, run: ChatRun, started: float, *, is_chat: bool) -> OllamaWriter:
         return OllamaWriter(

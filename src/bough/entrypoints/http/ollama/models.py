@@ -20,13 +20,7 @@ _FOREVER = "2318-12-31T23:59:59Z"
 
 
 class ModelCard:
-    """What is said of the model.
-
-    Args:
-        manager: knows it.
-        core: knows what it can do.
-        fills_gaps: whether it can fill gaps in texts.
-    """
+    """What is said of the model."""
 
     def __init__(self, manager: TokenizerManager, core: ChatCore, *, fills_gaps: bool) -> None:
         config = manager.model_config

@@ -8,18 +8,19 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from bough.entrypoints.http.shared_fields import StopString
+from bough.entrypoints.http.shared_fields import (
+    FrequencyPenalty,
+    MinP,
+    PresencePenalty,
+    RepetitionPenalty,
+    StopStrings,
+    Temperature,
+    TopP,
+)
 from bough.entrypoints.http.unknown_fields import Unknown, unknown_field
 from bough.errors import BadRequest
 from bough.other_engines import is_neutral
-from bough.sampling.sampling_params import (
-    ALL_OF_CONTEXT,
-    ALL_TOKENS,
-    MAX_REPETITION_PENALTY,
-    MAX_REPETITION_WINDOW,
-    MAX_STOP_STRINGS,
-    MIN_REPETITION_PENALTY,
-)
+from bough.sampling.sampling_params import ALL_OF_CONTEXT, ALL_TOKENS, MAX_REPETITION_WINDOW
 
 
 class OllamaOptions(msgspec.Struct):
@@ -28,34 +29,19 @@ class OllamaOptions(msgspec.Struct):
     Options that are integers take any number, as Ollama does: see :data:`_INTEGERS`.
     """
 
-    temperature: Annotated[
-        Annotated[float, Meta(ge=0, le=10000)] | None,
-        Meta(description="0 takes the most probable token; larger values make less probable ones more likely."),
-    ] = None
-    top_p: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Keep only the most probable tokens, of which the probabilities add up to this."),
-    ] = None
+    temperature: Temperature = None
+    top_p: TopP = None
     top_k: Annotated[
         float | None, Meta(description="Number of tokens to choose from, any number; 0 and less keep all.")
     ] = None
-    min_p: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Leave out tokens less probable than this share of the most probable one."),
-    ] = None
+    min_p: MinP = None
     seed: Annotated[float | None, Meta(description="Any number; -1: another one every time.")] = None
-    stop: Annotated[
-        StopString | Annotated[list[StopString], Meta(max_length=MAX_STOP_STRINGS)] | None,
-        Meta(description="Texts before which the output ends."),
-    ] = None
+    stop: StopStrings = None
     num_predict: Annotated[
         float | None,
         Meta(description="Most tokens to generate, any number; below 0: until the context is full."),
     ] = None
-    repeat_penalty: Annotated[
-        Annotated[float, Meta(ge=MIN_REPETITION_PENALTY, le=MAX_REPETITION_PENALTY)] | None,
-        Meta(description="Divides positive and multiplies negative logits of tokens that occurred; 1 changes nothing."),
-    ] = None
+    repeat_penalty: RepetitionPenalty = None
     repeat_last_n: Annotated[
         float | None,
         Meta(
@@ -63,14 +49,8 @@ class OllamaOptions(msgspec.Struct):
             f"given, below 0: all. At most {MAX_REPETITION_WINDOW} count."
         ),
     ] = None
-    presence_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)] | None,
-        Meta(description="Subtracted from the logit of every token that was generated before."),
-    ] = None
-    frequency_penalty: Annotated[
-        Annotated[float, Meta(ge=-2, le=2)] | None,
-        Meta(description="Subtracted from a token's logit for each time it was generated."),
-    ] = None
+    presence_penalty: PresencePenalty = None
+    frequency_penalty: FrequencyPenalty = None
     num_ctx: Annotated[Any, Meta(description="Without effect, as are others that are chosen at the start.")] = None
 
 
@@ -118,7 +98,6 @@ def sampling_values(options: Mapping[str, Any] | None, unknown: Unknown | None) 
     """Sampling parameters, by the engine's names, out of ``options``.
 
     Args:
-        options: decoded JSON.
         unknown: collects options that are unknown or do not work, which are ignored, as at Ollama; ``None`` to refuse
             them.
 

@@ -29,11 +29,6 @@ class OllamaWriter:
     """Writes one answer.
 
     Args:
-        model: as the client calls it.
-        is_chat: whether the answer is a message, or plain text.
-        names: shows tokens as text, if logprobs are wanted.
-        top_logprobs: alternatives per token.
-        skip_special_tokens: whether special tokens add nothing to the text.
         started: when the request came in, in seconds on the monotonic clock.
     """
 

@@ -108,7 +108,7 @@ class ChatHandler(OpenAIHandler):
         job = self._job(body, given, call.unknown)
         await compile_patterns(manager.prompt_encoder, {job.params.stop_regex}, "stop_regex")
         run = await self._core.prepare(job)
-        answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body), body)
+        answer = Answer("chat.completion", "chat.completion.chunk", job.rids[0], self.model_name(body.model), body)
         options = ChatOptions(
             names=self.names(as_ids=body.return_tokens_as_token_ids),
             logprobs=body.logprobs,
@@ -179,8 +179,6 @@ def prompt_job(
 
     Args:
         body: has those fields of :class:`ChatCompletionRequest` that are about the conversation.
-        given: names of the fields that were given.
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
         input_ids: the whole prompt, if it does not come from messages.
 
     Raises:

@@ -28,9 +28,6 @@ class ChatOptions:
     """What the choices of an answer say besides text.
 
     Attributes:
-        names: shows tokens as text.
-        logprobs: whether they are wanted.
-        top_logprobs: alternatives per token.
         skip_special_tokens: whether special tokens add nothing to the text.
         token_ids: whether the ids of the output are wanted.
         prompt_of: has the ids of the prompt, if they are wanted.
@@ -53,9 +50,6 @@ class ChatChoiceWriter(ChoiceWriter):
 
     Args:
         chunk_start: beginning of every event, up to the first choice.
-        index: number of the choice.
-        reader: takes the output apart.
-        options: what is said besides text.
     """
 
     def __init__(self, chunk_start: bytes, index: int, reader: ChoiceReader, options: ChatOptions) -> None:

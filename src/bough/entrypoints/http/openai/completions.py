@@ -104,7 +104,7 @@ class CompletionHandler(OpenAIHandler):
             names = [request.prompt_param for request in requests]
             skips = asked.sampling_params.skip_special_tokens
             echoes = [await self._echo(prompt, name, skips) for prompt, name in zip(prompts, names, strict=True)]
-        answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body), body)
+        answer = Answer("text_completion", "text_completion", rids[0], self.model_name(body.model), body)
         writers = [
             CompletionChoiceWriter(
                 answer.chunk_start,
@@ -134,7 +134,7 @@ class CompletionHandler(OpenAIHandler):
         manager = self._manager
         given_max = body.max_tokens if "max_tokens" in given else None
         max_tokens, max_tokens_field = max_tokens_of(given_max, body.max_completion_tokens, until_full=MAX_TOKENS)
-        if max_tokens is None and "max_new_tokens" not in self.sampling_defaults:
+        if max_tokens is None and "max_new_tokens" not in self._core.sampling.defaults:
             max_tokens = body.max_tokens
         constraint = find_constraint(body, given, unknown)
         params = self.sampling_params(body, given, max_tokens, max_tokens_field, constraint)
@@ -225,11 +225,6 @@ class CompletionChoiceWriter(ChoiceWriter):
 
     Args:
         chunk_start: beginning of every event, up to the first choice.
-        index: number of the choice.
-        names: shows tokens as text.
-        body: the request.
-        request: what the engine was asked.
-        echo: text that goes before the output.
     """
 
     def __init__(

@@ -206,7 +206,7 @@ class DecisionsHandler(Handlers):
         num_tokens = sum(map(len, prompts))
         answer = {
             "object": "decisions",
-            "model": manager.served_model_name if body.model is None else body.model,
+            "model": self.model_name(body.model),
             "prompt_format_version": 1,
             "answers": answers,
             "usage": {"prompt_tokens": num_tokens, "total_tokens": num_tokens},

@@ -43,7 +43,7 @@ class ToolCall(msgspec.Struct, forbid_unknown_fields=True):
 
     function: CalledFunction
     id: Annotated[str | None, Meta(description="Its id.")] = None
-    type: Literal["function"] = "function"
+    type: Annotated[Literal["function"] | None, Meta(description="May be left out.")] = "function"
     index: Annotated[
         Annotated[int, Meta(ge=0, le=2**31 - 1)] | None,
         Meta(description="Without effect: calls are taken in their order."),

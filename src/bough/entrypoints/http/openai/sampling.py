@@ -28,7 +28,6 @@ def sampling_values(request: SamplingFields, given: Collection[str]) -> dict[str
     """The sampling parameters that a request sets, by the engine's names, but for its constraint.
 
     Args:
-        request: the request.
         given: names of the fields that it sets, be it to their default values.
     """
     fields = _sampling_fields(type(request))
@@ -41,8 +40,6 @@ def max_tokens_of(
     """Most tokens to generate, under whichever of its two names, and that name.
 
     Args:
-        max_tokens: under the one name.
-        max_completion_tokens: under the other.
         until_full: what stands for as many as fit.
 
     Raises:

@@ -12,7 +12,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from bough.entrypoints.chat.constraints import Constraint
 from bough.entrypoints.chat.core import ChatCore
-from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.chunk_writer import ChunkWriter
 from bough.entrypoints.http.direct import direct_sink, text_sink
@@ -141,7 +140,6 @@ class ChoiceWriter(ABC):
         """The events that say what ``delta`` says; none if that is nothing.
 
         Args:
-            delta: what is new.
             usage: what every event ends with, from the comma before its ``usage`` on; may be empty.
         """
 
@@ -193,12 +191,7 @@ class Answer:
     Args:
         kind: value of ``object`` in a whole answer.
         chunk_kind: value of ``object`` in an event.
-        rid: id of the answer.
-        model: name of the model, as the client knows it.
         options: the request, for what it wants of the answer. It is not kept: its texts may be long.
-
-    Attributes:
-        is_stream: whether it is to be streamed.
     """
 
     def __init__(self, kind: str, chunk_kind: str, rid: str, model: str, options: SharedFields) -> None:
@@ -225,9 +218,6 @@ class Answer:
         """Run the requests and write events as results come.
 
         Args:
-            manager: does the work.
-            requests: what to do.
-            writers: one per choice.
             body_writer: for events that are written as they come.
 
         Raises:
@@ -337,8 +327,6 @@ class OpenAIHandler(Handlers):
         super().__init__(manager, core)
         self._names = TokenNames(manager.tokenizer)
         self._id_names = TokenNames(manager.tokenizer, by_number=True)
-        self.sampling_defaults = sampling_defaults(manager.server_args, manager.model_config)
-        """Sampling parameters of requests that do not set them."""
 
     def sampling_params(
         self,
@@ -348,14 +336,9 @@ class OpenAIHandler(Handlers):
         max_tokens_field: str,
         constraint: Constraint | None,
     ) -> SamplingParams:
-        """Sampling parameters of a request; see :func:`make_sampling_params` and :func:`sampling_values`."""
-        values, defaults = sampling_values(body, given), self.sampling_defaults
-        limits = self._manager.limits
-        return make_sampling_params(values, max_tokens, max_tokens_field, defaults, limits, constraint, CLIENT_NAMES)
-
-    def model_name(self, request: SharedFields) -> str:
-        """What the answer calls the model."""
-        return request.model if request.model is not None else self._manager.served_model_name
+        """Sampling parameters of a request; see :meth:`RequestSampling.params` and :func:`sampling_values`."""
+        values = sampling_values(body, given)
+        return self._core.sampling.params(values, max_tokens, max_tokens_field, constraint, CLIENT_NAMES)
 
     def names(self, *, as_ids: bool) -> TokenNames:
         """What shows tokens, as text or by number."""

@@ -41,9 +41,9 @@ class ResponseFormat(msgspec.Struct):
 
     type: Literal["text", "json_object", "json_schema", "structural_tag"]
     json_schema: Annotated[NamedSchema | None, Meta(description="For the type `json_schema`.")] = None
-    structures: Annotated[list[Any] | None, Meta(description="For the type `structural_tag`, its older form.")] = None
-    triggers: Annotated[list[str] | None, Meta(description="For the type `structural_tag`, its older form.")] = None
-    format: Annotated[dict[str, Any] | None, Meta(description="For the type `structural_tag`, its newer form.")] = None
+    structures: Annotated[Any, Meta(description="For the type `structural_tag`, its older form: a list.")] = None
+    triggers: Annotated[Any, Meta(description="For the type `structural_tag`, its older form: a list of texts.")] = None
+    format: Annotated[Any, Meta(description="For the type `structural_tag`, its newer form: an object.")] = None
 
 
 class StructuredOutputs(msgspec.Struct):
@@ -106,8 +106,6 @@ def find_constraint(body: Any, given: Set[str], unknown: dict[str, None] | None)
 
     Args:
         body: has the fields of :class:`~bough.entrypoints.http.openai.protocol.SharedFields`.
-        given: names of the fields that were given.
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
 
     Raises:
         BadRequest: naming a field that does not have the right form, or one too many.
@@ -197,10 +195,6 @@ def described_schema(described: Mapping[str, Any], where: str) -> Any:
     """The schema of an object that has it as ``schema``, with its ``name``, ``description`` and ``strict``, if any.
 
     Without ``strict`` it is enforced as far as possible; with it, it is refused if something cannot be enforced.
-
-    Args:
-        described: the object.
-        where: the path to it.
 
     Raises:
         BadRequest: if one of these has the wrong type.

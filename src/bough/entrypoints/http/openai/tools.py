@@ -79,12 +79,6 @@ def tool_use(
 ) -> ToolUse:
     """From ``tools``, ``tool_choice`` and ``parallel_tool_calls``.
 
-    Args:
-        tools: decoded JSON.
-        choice: likewise.
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
-        parallel: whether one answer may hold several calls.
-
     Raises:
         BadRequest: naming what does not fit together.
     """

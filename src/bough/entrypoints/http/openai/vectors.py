@@ -150,7 +150,7 @@ class VectorHandlers(Handlers):
             await turns.spend(len(result.data) // 4)
         return Response(
             b'{"object":"list","data":[%b],"model":%b,"usage":%b}'
-            % (b",".join(data), _encode(self._model(body)), _encode(_usage(results)))
+            % (b",".join(data), _encode(self.model_name(body.model)), _encode(_usage(results)))
         )
 
     @Route("POST /v1/classify", OPENAI, CLASSIFY, ClassifyAnswer)
@@ -195,7 +195,7 @@ class VectorHandlers(Handlers):
                 result["document"] = {"text": plain_text(body.documents[index])}
             results.append(result)
         name = f"rerank-{body.rid or new_request_id()}"
-        return Response(_encode({"id": name, "model": self._model(body), "usage": usage, "results": results}))
+        return Response(_encode({"id": name, "model": self.model_name(body.model), "usage": usage, "results": results}))
 
     @Route("POST /v1/score /score", OPENAI, SCORE, (ScoreAnswer, PairScoresAnswer))
     async def score(self, call: Call) -> Response:
@@ -226,7 +226,7 @@ class VectorHandlers(Handlers):
             **body.shared(),
         )
         usage = {"prompt_tokens": result.prompt_tokens, "total_tokens": result.prompt_tokens}
-        answer = {"object": "scoring", "model": self._model(body), "scores": result.scores, "usage": usage}
+        answer = {"object": "scoring", "model": self.model_name(body.model), "scores": result.scores, "usage": usage}
         return Response(_encode(answer))
 
     async def _score_texts(self, body: ScoreBody) -> Response:
@@ -302,10 +302,9 @@ class VectorHandlers(Handlers):
         self, kind: str, body: VectorFields, data: Sequence[Any], results: Sequence[Embedded | Judged]
     ) -> Response:
         answer = {"id": f"{kind}-{body.rid or new_request_id()}", "object": "list", "created": int(time.time())}
-        return Response(_encode({**answer, "model": self._model(body), "data": data, "usage": _usage(results)}))
-
-    def _model(self, body: VectorFields) -> str:
-        return body.model if body.model is not None else self._manager.served_model_name
+        return Response(
+            _encode({**answer, "model": self.model_name(body.model), "data": data, "usage": _usage(results)})
+        )
 
 
 def _texts(given: str | list[str]) -> list[str]:

@@ -38,7 +38,6 @@ class ResponseBuilder:
     Args:
         body: the response object as it is before anything is generated; it is filled in here.
         describe: writes logprobs; ``None`` if they are not wanted.
-        tells: whether there shall be events.
         call_names: members that name a function that is called, by what the model calls it, where that is not its name.
 
     Attributes:

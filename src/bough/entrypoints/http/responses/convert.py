@@ -70,9 +70,7 @@ def input_items(body: ResponsesRequest, find: Find, unknown: Unknown | None, lef
     that has no meaning here.
 
     Args:
-        body: the request.
         find: looks up the items that are only named.
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
         left_out: collects types of items that are not shown to the model.
 
     Raises:
@@ -258,10 +256,6 @@ def _string(item: Mapping[str, Any], name: str, where: str) -> str:
 def constraint(body: ResponsesRequest, unknown: Unknown | None) -> Constraint | None:
     """What the output has to follow.
 
-    Args:
-        body: the request.
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
-
     Raises:
         BadRequest: if ``text.format`` does not have the right form.
     """
@@ -289,8 +283,6 @@ def _as_function_call(item: Mapping[str, Any], kind: str, item_id: str) -> list[
     no result, or a call whose result is not in the conversation.
 
     Args:
-        item: decoded JSON.
-        kind: its type.
         item_id: id of the first item.
     """
     call_id = item.get("call_id")

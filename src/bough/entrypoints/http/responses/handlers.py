@@ -16,7 +16,6 @@ from msgspec import Meta
 from bough.entrypoints.chat.constraints import constraint_param
 from bough.entrypoints.chat.core import ChatCore, ChatRun
 from bough.entrypoints.chat.job import ChatJob, Message
-from bough.entrypoints.chat.sampling import make_sampling_params, sampling_defaults
 from bough.entrypoints.chat.tools import template_variables
 from bough.entrypoints.http.asgi import Call, EventStream, Response
 from bough.entrypoints.http.chunk_writer import ChunkWriter
@@ -132,7 +131,6 @@ class ResponsesHandlers(Handlers):
     def __init__(self, manager: TokenizerManager, core: ChatCore) -> None:
         super().__init__(manager, core)
         args = manager.server_args
-        self._defaults = sampling_defaults(args, manager.model_config)
         self._names = None if manager.tokenizer is None else TokenNames(manager.tokenizer)
         self.store = ResponseStore(args.max_stored_responses, args.max_stored_response_bytes)
 
@@ -196,15 +194,12 @@ class ResponsesHandlers(Handlers):
         earlier: list[convert.Item] = []
         if previous is not None:
             earlier = await encoder.run(sum(part.size for part in previous.chain()), previous.conversation)
-        limits = self._manager.limits
         values, most = sampling_values(body, given), body.max_output_tokens
-        params = make_sampling_params(
-            values, most, "max_output_tokens", self._defaults, limits, constraint, CLIENT_NAMES
-        )
+        params = self._core.sampling.params(values, most, "max_output_tokens", constraint, CLIENT_NAMES)
         job = _job(body, tools, params, constraint_param(constraint))
         run = await self._ready(body, [*earlier, *items], tools, job)
         response_id = body.request_id or f"resp_{job.rids[0]}"
-        blank = _response(response_id, body, job, tools, self._manager.served_model_name)
+        blank = _response(response_id, body, job, tools, self.model_name(body.model))
         builder = ResponseBuilder(blank, self._describe(job, run), tells=body.stream, call_names=tools.call_names())
         entry = StoredResponse(response_id, blank, items, previous) if keep else None
         call.keep(len(msgspec.json.encode(blank)) if entry is None else entry.size)
@@ -459,7 +454,7 @@ def _response(
         "created_at": int(time.time()),
         "status": "in_progress",
         "completed_at": None,
-        "model": body.model if body.model is not None else model,
+        "model": model,
         "output": [],
         "usage": None,
         "error": None,

@@ -219,7 +219,10 @@ class ResponsesPart(msgspec.Struct):
 class ResponsesItem(msgspec.Struct):
     """An item of a conversation; which members it has depends on its type."""
 
-    type: Literal["message", "function_call", "function_call_output", "reasoning"] = "message"
+    type: Annotated[
+        Literal["message", "function_call", "function_call_output", "reasoning"] | None,
+        Meta(description="Kind of the item."),
+    ] = "message"
     role: Annotated[Literal["user", "assistant", "system", "developer"] | None, Meta(description="Of `message`.")] = (
         None
     )

@@ -41,11 +41,7 @@ _ITEMS = msgspec.json.Decoder(list[Item])
 
 
 class EventLog:
-    """Keeps events; the number of an event is its place.
-
-    Attributes:
-        num_bytes: of all events.
-    """
+    """Keeps events; the number of an event is its place."""
 
     def __init__(self) -> None:
         self.num_bytes = 0
@@ -87,10 +83,8 @@ class StoredResponse:
     """A response, and what it takes to go on with it. What is kept is encoded, so that its size is known.
 
     Args:
-        response_id: of the response.
         body: the response object, while it is being made.
         items: what the request has added to the conversation.
-        previous: the response that it goes on from.
 
     Attributes:
         id: of the response.
@@ -376,10 +370,7 @@ async def page_of(
     """A page of what went into a response, and whether there is more behind it.
 
     Args:
-        entry: the response.
         after: id of the item before the page; ``None`` for the first page.
-        limit: most items.
-        newest_first: whether to begin at the end.
 
     Raises:
         BadRequest: if ``after`` is none of the items.

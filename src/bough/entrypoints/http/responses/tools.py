@@ -73,8 +73,6 @@ def offered_tools(body: ResponsesRequest, unknown: Unknown | None, left_out: Unk
     functions are left out.
 
     Args:
-        body: the request.
-        unknown: see :func:`~bough.entrypoints.http.unknown_fields.known_members`.
         left_out: collects types of tools that are left out.
 
     Raises:
