@@ -134,7 +134,7 @@ def test_equals_naive_attention(
     rows = make_rows(prefix_lens, extend_lens, num_decode, page_size=page_size, window=window)
     layer = RadixAttention(HEADS, HEAD_DIM, KV_HEADS, 0, sliding_window=window)
     with torch.inference_mode():
-        ours = layer(rows.q, rows.k, rows.v, rows.batch)
+        ours = rows.batch.attn_backend.forward(rows.q, rows.k, rows.v, layer, rows.batch)
     assert float((ours - naive(rows, window)).abs().max()) < 2e-6
 
 
@@ -156,7 +156,7 @@ def test_soft_caps_and_sinks(
     sinks = torch.nn.Parameter(torch.linspace(-2.0, 6.0, HEADS)) if has_sinks else None
     layer = RadixAttention(HEADS, HEAD_DIM, KV_HEADS, 0, sliding_window=window, logit_cap=cap, sinks=sinks)
     with torch.inference_mode():
-        ours = layer(rows.q, rows.k, rows.v, rows.batch)
+        ours = rows.batch.attn_backend.forward(rows.q, rows.k, rows.v, layer, rows.batch)
         reference = naive(rows, window, cap, sinks)
     assert float((ours - reference).abs().max()) < 2e-6
 
@@ -170,7 +170,7 @@ def test_long_prompt_is_computed_in_tiles_and_segments(monkeypatch: pytest.Monke
     assert [len(tile.segments) for tile in metadata.extend[None]] == [3, 4]
     layer = RadixAttention(HEADS, HEAD_DIM, KV_HEADS, 0)
     with torch.inference_mode():
-        ours = layer(rows.q, rows.k, rows.v, rows.batch)
+        ours = rows.batch.attn_backend.forward(rows.q, rows.k, rows.v, layer, rows.batch)
     assert float((ours - naive(rows, None)).abs().max()) < 2e-6
 
 
@@ -191,7 +191,7 @@ def test_where_scores_are_kept_long_prompts_are_cut(window: int | None, monkeypa
     rows = make_rows([0, 0, 40], [700, 100, 30], 0, page_size=16, window=window)
     layer = RadixAttention(HEADS, HEAD_DIM, KV_HEADS, 0, sliding_window=window)
     with torch.inference_mode():
-        ours = layer(rows.q, rows.k, rows.v, rows.batch)
+        ours = rows.batch.attn_backend.forward(rows.q, rows.k, rows.v, layer, rows.batch)
     assert most <= 128 * 1024
     assert float((ours - naive(rows, window)).abs().max()) < 2e-6
 
@@ -201,7 +201,7 @@ def test_half_precision_stays_near() -> None:
     rows = make_rows([700, 20, 0, 40], [1, 1, 40, 60], 2, page_size=16, window=None, dtype=torch.bfloat16)
     layer = RadixAttention(HEADS, HEAD_DIM, KV_HEADS, 0)
     with torch.inference_mode():
-        ours = layer(rows.q, rows.k, rows.v, rows.batch)
+        ours = rows.batch.attn_backend.forward(rows.q, rows.k, rows.v, layer, rows.batch)
     assert ours.dtype == torch.bfloat16
     assert float((ours.double() - naive(rows, None)).abs().max()) < 0.02
 

@@ -83,12 +83,13 @@ def test_the_log_says_why_a_small_model_has_one_thread_on_a_machine_of_more_core
 ) -> None:
     caplog.set_level(logging.INFO)
     monkeypatch.setattr(native_path, "load_library", lambda: None)
+    monkeypatch.setattr(native_path, "why_not_recordable", lambda config: None)
     monkeypatch.setattr(native_path, "ThreadPool", lambda num_threads: num_threads)
     for isa in ("current_isa", "best_isa", "machine_isa"):
         monkeypatch.setattr(native_path, isa, lambda: Isa.AVX2)
     monkeypatch.setattr(Machine, "usable_threads", lambda self: 2)
     small = config_of(checkpoint)
-    large = dataclasses.replace(small, intermediate_size=1_000_000)
+    large = dataclasses.replace(small, hidden_size=1_000_000)
     for config, num_threads in ((small, 1), (small, 2), (large, 1)):
         native_threads(config, CPU, num_threads)
     assert [record.getMessage() for record in caplog.records] == [
@@ -117,6 +118,7 @@ def test_more_threads_than_the_system_gives_are_a_start_up_error(
     def refuse(num_threads: int) -> None:
         raise native_path.KernelError(f"the system does not give {num_threads} threads")
 
+    monkeypatch.setattr(native_path, "why_not_recordable", lambda config: None)
     monkeypatch.setattr(native_path, "ThreadPool", refuse)
     with pytest.raises(StartupError, match="does not give 9 threads; lower --cpu-threads"):
         native_threads(config_of(checkpoint), CPU, 9)

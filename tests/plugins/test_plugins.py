@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -20,10 +21,13 @@ from bough.config.engine_args import bundled_model_path
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
+from bough.models.llama import LlamaMLP
 from bough.parsers.dialect import find_reasoning_format, find_tool_format, make_dialect
 from tests.e2e.server import running_server
 from tests.in_process import output_of
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
+from tests.native import needs_native
+from tests.tables import table
 
 SITE = Path(__file__).parent / "site"
 WEATHER = {
@@ -134,6 +138,37 @@ def test_a_model_of_another_package_computes_what_is_its_own(tmp_path: Path) -> 
         logits = reference(torch.tensor([sequence.tokens])).logits[0, sequence.prompt_len - 1 : -1]
     assert output == logits.argmax(-1).tolist()
     torch.testing.assert_close(torch.stack(sequence.logits), logits, rtol=0, atol=1e-3)
+
+
+@pytest.mark.usefixtures("installed")
+@needs_native
+@table("architecture", ["MossForCausalLM", "FernForCausalLM"])
+def test_a_model_that_native_programs_lack_an_operation_for_is_computed_by_torch_and_the_log_says_so_once(
+    architecture: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = garden(tmp_path / architecture, architecture)
+    for options in ({"quantization": "int8"}, {"kv_cache_dtype": "int8"}, {"bind_threads": True}):
+        with pytest.raises(ConfigError, match="native CPU kernels"):
+            make_runner(path, dtype="float32", **options)
+    caplog.clear()
+    runner = make_runner(path, dtype="float32")
+    assert runner.threads is None
+    (warning,) = (record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING)
+    assert {"MossForCausalLM": "sharp_silu", "FernForCausalLM": "FernForCausalLM"}[architecture] in warning
+    builders = PlanBuilder(runner), PlanBuilder(make_runner(bundled_model_path(), dtype="float32", native=False))
+    theirs, plain = (builder.add(list(range(400, 420))) for builder in builders)
+    for builder, sequence in zip(builders, (theirs, plain), strict=True):
+        builder.generate(sequence, 3)
+    difference = float((theirs.logits[0] - plain.logits[0]).abs().max())
+    assert difference > 1e-2
+    if architecture == "FernForCausalLM":
+        torch.testing.assert_close(2 * theirs.logits[0], plain.logits[0])
+
+
+def test_a_block_that_brings_what_is_not_called_is_refused() -> None:
+    for name in ("forward", "record"):
+        with pytest.raises(TypeError, match="run"):
+            type("Block", (LlamaMLP,), {name: lambda self, x: x})
 
 
 @pytest.mark.usefixtures("installed")

@@ -1,8 +1,8 @@
 """Recording a forward pass as a native program, and running it.
 
-Layers and models record themselves (their ``record`` methods); this class turns what they say into calls of the
-library and owns the buffers that the calls work on. The residual stream and all sums are float32, the inputs of
-matrix products have the model's dtype.
+Models are recorded by :class:`bough.layers.recorded_ops.RecordOps`; this class makes calls of the library and owns the
+buffers that the calls work on. The residual stream and all sums are float32, the inputs of matrix products have the
+model's dtype.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ class Program:
         self._record("attention", ctypes.byref(call))
         return output
 
-    def finish(self, x: Buffer, norm_weight: torch.Tensor, eps: float, head: PackedMatrix | None) -> None:
+    def finish(self, x: Buffer, norm_weight: torch.Tensor, eps: float, head: PackedMatrix | None) -> Buffer:
         """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it.
 
         Args:
@@ -264,6 +264,9 @@ class Program:
             norm_weight: ``[hidden_size]``
             eps: of the norm.
             head: ``None`` if hidden states are all that is ever wanted.
+
+        Returns:
+            The norm's output.
         """
         output = self.buffer("head_input", x.columns, self.dtype, self.limits.max_rows)
         norm = _norm_call(x, norm_weight, eps, output)
@@ -273,6 +276,7 @@ class Program:
         self._library.bough_program_finish(
             self._handle, ctypes.byref(norm), ctypes.byref(quantize), None if head is None else ctypes.byref(head)
         )
+        return output
 
     def _quantize_call(self, x: Buffer, weights: PackedMatrix, name: str, rows: int | None = None) -> QuantizeCall:
         words = self._library.bough_quantized_row_words(ctypes.byref(weights))

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 from torch.nn import functional
 
 from bough.layers.checkpoint_weight import CheckpointWeight
-from bough.layers.linear_method import TORCH, LinearMethod, MatrixShape, packed_matrix
-
-if TYPE_CHECKING:
-    from bough.kernels.program import Buffer, Program
+from bough.layers.linear_method import TORCH, LinearMethod, MatrixShape
 
 _LARGE_HEAD = 2**24
 """Weights from which on measuring a head is worth its time."""
@@ -39,12 +35,6 @@ class VocabEmbedding(nn.Module):
     def forward(self, input_ids: torch.Tensor) -> torch.Tensor:
         """``[num_tokens]`` (int32 or int64) to ``[num_tokens, hidden_size]``."""
         return self.method.embed(self, input_ids)
-
-    def record(self, program: Program) -> Buffer:
-        """The step's tokens, as the start of the residual stream."""
-        if self.method is TORCH:
-            return program.embed(self.get_parameter("weight"))
-        return program.embed_packed(packed_matrix(self))
 
     def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
         """Name within this module, and what it fills."""

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from bough.layers.checkpoint_weight import CheckpointWeight
-from bough.layers.linear_method import TORCH, MatrixShape, MethodChoice, packed_matrix
-
-if TYPE_CHECKING:
-    from bough.kernels.program import Buffer, Program
+from bough.layers.linear_method import TORCH, MatrixShape, MethodChoice
 
 
 class MergedLinear(nn.Module):
@@ -47,14 +43,6 @@ class MergedLinear(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, in_features]`` to ``[num_tokens, sum of the parts' widths]``."""
         return self.method.apply(self, x)
-
-    def record(self, program: Program, x: Buffer) -> Buffer:
-        """What :meth:`forward` computes, in float32."""
-        return program.linear(x, [packed_matrix(self)])
-
-    def record_add(self, program: Program, x: Buffer, onto: Buffer) -> None:
-        """Add what :meth:`forward` computes to ``onto``."""
-        program.linear_add(x, packed_matrix(self), onto)
 
     def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
         """Name within the parent module (``q_proj.weight``), and what it fills."""
@@ -104,10 +92,6 @@ class QKVLinear(nn.Module):
         outputs: list[torch.Tensor] = [matrix(x) for matrix in self.matrices]
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)
 
-    def record(self, program: Program, x: Buffer) -> Buffer:
-        """What :meth:`forward` computes, in float32."""
-        return program.linear(x, [packed_matrix(matrix) for matrix in self.matrices])
-
     def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
         """See :class:`MergedLinear`."""
         for matrix in self.matrices:
@@ -122,7 +106,3 @@ class GatedLinear(MergedLinear):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, in_features]`` to ``[num_tokens, width of a part]``."""
         return self.method.apply_gated(self, x)
-
-    def record(self, program: Program, x: Buffer) -> Buffer:
-        """What :meth:`forward` computes."""
-        return program.linear_gated(x, packed_matrix(self))

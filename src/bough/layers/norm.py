@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 from torch.nn import functional
 
 from bough.kernels.triton.available import kernels_for
-
-if TYPE_CHECKING:
-    from bough.kernels.program import Buffer, Program
 
 
 class RMSNorm(nn.Module):
@@ -34,10 +29,6 @@ class RMSNorm(nn.Module):
             fused: torch.Tensor = kernels.rms_norm(x, self.weight, self.eps, delta)
             return fused
         return self(x if delta is None else x.add_(delta))  # type: ignore[no-any-return]
-
-    def record(self, program: Program, x: Buffer) -> Buffer:
-        """What :meth:`forward` computes of the residual stream."""
-        return program.rms_norm(x, self.weight, self.eps)
 
 
 class LayerNorm(nn.Module):

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 from bough.config.rope import FREQUENCY_FACTORS, RopeParameters, RopeType
-
-if TYPE_CHECKING:
-    from bough.kernels.program import Buffer, Program
 
 Rotation = tuple[torch.Tensor, torch.Tensor]
 """Cosines and signed sines, each ``[num_tokens, 1, head_dim]``, for :func:`apply_rotary`."""
@@ -40,10 +36,6 @@ class RotaryEmbedding(nn.Module):
         cos = torch.cat((cos, cos), dim=-1).to(self.dtype)
         signed_sin = torch.cat((-sin, sin), dim=-1).to(self.dtype)
         return cos[:, None], signed_sin[:, None]
-
-    def record(self, program: Program) -> Buffer:
-        """The rotation of the step's tokens, in float32."""
-        return program.rotary_table(self.inv_freq, self.attention_scaling)
 
 
 def apply_rotary(x: torch.Tensor, rotation: Rotation) -> torch.Tensor:

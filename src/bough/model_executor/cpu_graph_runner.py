@@ -18,6 +18,7 @@ from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step, address_of
 from bough.kernels.thread_pool import ThreadPool
+from bough.layers.recorded_ops import RecordOps
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ForwardOutput, Wanted
 from bough.model_executor.logprob_results import logprob_results
@@ -91,7 +92,7 @@ class CpuGraphRunner:
         )
         self._dtype = dtype
         self._program = Program(threads, limits, dtype)
-        model.record(self._program, kv_pool)
+        model.run_on(RecordOps(self._program, kv_pool.kernel_layer))
         # Of zeros, so that the memory is taken now. A model that pools has no logits.
         logit_rows = max_rows if config.is_generation else 0
         self._logits = torch.zeros(logit_rows, config.vocab_size, dtype=torch.float32)

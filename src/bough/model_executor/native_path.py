@@ -8,14 +8,36 @@ import torch
 
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
+from bough.kernels.host_memory import OutlineArena
 from bough.kernels.library import KernelError, LibraryMissing, best_isa, current_isa, load_library, machine_isa
-from bough.kernels.program import KERNEL_DTYPES
+from bough.kernels.program import KERNEL_DTYPES, Program
+from bough.kernels.structures import KVLayer, ProgramLimits
 from bough.kernels.thread_pool import ThreadPool
+from bough.layers.ops import NotRecordable
+from bough.layers.packed_method import PackedMethod
+from bough.layers.recorded_ops import RecordOps
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine
-from bough.models.base import torch_dtype
+from bough.models.base import CausalLM, torch_dtype
+from bough.models.registry import make_model
 
 logger = logging.getLogger(__name__)
+
+_OUTLINE_LIMITS = ProgramLimits(max_tokens=1, max_rows=1, max_context=1, vocab_size=1, num_slots=1)
+
+
+def why_not_recordable(config: ModelConfig) -> str | None:
+    """Record an outline of the model, which has no memory: the operation that native programs lack, if there is one."""
+    threads = ThreadPool(1)
+    with torch.device("meta"):
+        model = make_model(config, PackedMethod(threads, arena=OutlineArena()))
+    assert isinstance(model, CausalLM), "encoders are not recorded"
+    program = Program(threads, _OUTLINE_LIMITS, torch_dtype(config))
+    try:
+        model.run_on(RecordOps(program, lambda layer_id: KVLayer()))
+    except NotRecordable as error:
+        return error.message
+    return None
 
 
 def native_threads(config: ModelConfig, device: torch.device, num_threads: int) -> ThreadPool | None:
@@ -36,6 +58,10 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
         load_library()
     except LibraryMissing as missing:
         logger.warning("torch computes, several times slower than native kernels: %s.", missing)
+        return None
+    lacking = why_not_recordable(config)
+    if lacking is not None:
+        logger.warning("torch computes, several times slower than native kernels: %s.", lacking)
         return None
     threads = f"{num_threads} thread{'' if num_threads == 1 else 's'}"
     if num_threads == default_threads(config, cores=2) == 1:

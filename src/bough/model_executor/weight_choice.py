@@ -21,7 +21,7 @@ _GROUPS = (128, 64, 32)
 """Inputs to a scale that kernels know; a row is cut into the largest of these that its groups are made of."""
 _FLOAT8_GROUPS = (128, 64)
 
-_NEEDS_NATIVE = "needs the native CPU kernels and --dtype bfloat16 or float32"
+_NEEDS_NATIVE = "needs the native CPU kernels; the log says why they do not run this model"
 
 
 class WeightChoice:

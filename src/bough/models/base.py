@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import nn
@@ -16,14 +16,12 @@ from bough.layers.checkpoint_weight import CheckpointWeight, StackedWeight, Tens
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import Linear, MergedLinear, QKVLinear
 from bough.layers.linear_method import MethodChoice
+from bough.layers.ops import Ops, TorchOps, Value
 from bough.layers.quantized_rows import QuantizedRows
 from bough.models.weight_names import BODY_PREFIX, stacks, text_name
 
 if TYPE_CHECKING:
-    from bough.kernels.program import Program
-    from bough.kernels.structures import PackedMatrix
     from bough.layers.forward_batch import ForwardBatch
-    from bough.mem_cache.kv_pool import KVPool
 
 _IGNORED_SUFFIXES = ("rotary_emb.inv_freq", "rotary_emb.cos_cached", "rotary_emb.sin_cached")
 """Tensors that old checkpoints carry and that follow from config.json."""
@@ -182,19 +180,57 @@ def is_finite(tensor: Weight, dtype: torch.dtype = torch.float32) -> bool:
     return bool(torch.isfinite(torch.stack(tensor.aminmax()).to(dtype)).all())
 
 
-class Body(nn.Module, ABC):
-    """A language model without its head."""
+class Block(nn.Module):
+    """A part of a model that says in ``run``, once for torch and the native program, what it computes."""
 
-    @abstractmethod
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if {"forward", "record"} & vars(cls).keys():
+            raise TypeError(f"{cls.__name__} must say in run() what it computes: forward() and record() are not called")
+
+
+class Described(nn.Module):
+    """A language model, or its body, that says in ``run`` what it computes.
+
+    A class of another package may bring a ``forward`` for torch instead, which native kernels do not run.
+    """
+
+    _has_forward: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if {"forward", "run"} & vars(cls).keys():
+            cls._has_forward = "run" not in vars(cls)
+
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
         """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
+        return self.run(TorchOps(batch))
 
-    @abstractmethod
-    def record(self, program: Program, kv_pool: KVPool, head: PackedMatrix | None) -> None:
-        """Record the whole way from tokens to hidden states, and to logits if there is a head."""
+    def run_on(self, ops: Ops[Value]) -> Value:
+        """Compute or record what the class defines: :meth:`run`, or a :meth:`forward` of its own.
+
+        Raises:
+            NotRecordable: as :meth:`run`.
+        """
+        return ops.forward(self) if self._has_forward else self.run(ops)
+
+    def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
+        """Go all the way from tokens to hidden states.
+
+        Args:
+            ops: compute, or record.
+            head: of the model that this is the body of; ``None``: hidden states are all that is wanted.
+
+        Returns:
+            Hidden states after the final norm, ``[num_tokens, hidden_size]``.
+
+        Raises:
+            NotRecordable: if the native program cannot do it.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has neither run() nor forward()")
 
 
-class CausalLM(Model):
+class CausalLM(Model, Described):
     """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
 
     def own_name(self, name: str) -> str | None:
@@ -210,24 +246,12 @@ class CausalLM(Model):
         return below if is_of_body else name_in_text
 
     @abstractmethod
-    def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
-
-    @abstractmethod
     def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """Logits, float32 ``[num_rows, vocab_size]``, of hidden states ``[num_rows, hidden_size]``: ``out``, or new."""
 
-    def record(self, program: Program, kv_pool: KVPool) -> None:
-        """Record the whole way from tokens to logits, for native kernels; the linear layers' weights must be packed.
-
-        Raises:
-            ModelError: if torch has to compute this model.
-        """
-        raise ModelError(f"native kernels cannot run {type(self).__name__}")
-
     @classmethod
-    def make_body(cls, config: ModelConfig, method: MethodChoice) -> Body:
-        """The model without its head: like :meth:`forward`, with the checkpoint's names below ``model.``.
+    def make_body(cls, config: ModelConfig, method: MethodChoice) -> Described:
+        """The model without its head, with the checkpoint's names below ``model.``.
 
         Args:
             config: of the model.

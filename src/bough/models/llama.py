@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 
 from bough.config.model_config import ModelConfig
-from bough.layers.attention.base import HeadNorms, RotatingBackend
+from bough.layers.attention.base import HeadNorms
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, Linear, QKVLinear
-from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice, packed_matrix
+from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
 from bough.layers.norm import RMSNorm
-from bough.layers.rotary import RotaryEmbedding, Rotation, apply_rotary
-from bough.models.base import Body, CausalLM, torch_dtype
-
-if TYPE_CHECKING:
-    from bough.kernels.program import Buffer, Program
-    from bough.kernels.structures import PackedMatrix
-    from bough.layers.forward_batch import ForwardBatch
-    from bough.mem_cache.kv_pool import KVPool
+from bough.layers.ops import Ops, Rotation, Stream, Value
+from bough.layers.rotary import RotaryEmbedding
+from bough.models.base import Block, CausalLM, Described, torch_dtype
 
 
-class LlamaMLP(nn.Module):
+class LlamaMLP(Block):
     """Gated feed-forward network."""
 
     def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice) -> None:
@@ -36,17 +29,12 @@ class LlamaMLP(nn.Module):
         self.gate_up_proj = GatedLinear(config.hidden_size, parts, bias=bias, dtype=dtype, method=method)
         self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype, method=method)
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """``[num_tokens, hidden_size]`` to the same shape."""
-        output: torch.Tensor = self.down_proj(self.gate_up_proj(x))
-        return output
-
-    def record(self, program: Program, x: Buffer, onto: Buffer) -> None:
-        """Add what :meth:`forward` computes to the residual stream ``onto``."""
-        self.down_proj.record_add(program, self.gate_up_proj.record(program, x), onto)
+    def run(self, ops: Ops[Value], x: Value, stream: Stream[Value]) -> None:
+        """Compute ``x`` ``[num_tokens, hidden_size]`` and add it to the stream."""
+        ops.add_linear(stream, self.down_proj, ops.gated(self.gate_up_proj, x))
 
 
-class LlamaAttention(nn.Module):
+class LlamaAttention(Block):
     """Grouped-query attention with rotary positions."""
 
     def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice) -> None:
@@ -63,44 +51,17 @@ class LlamaAttention(nn.Module):
             self.num_heads, self.head_dim, self.num_kv_heads, layer_id, sliding_window=facts.window
         )
 
-    def forward(self, x: torch.Tensor, rotation: Rotation, batch: ForwardBatch) -> torch.Tensor:
-        """``[num_tokens, hidden_size]`` to the same shape."""
-        heads = self.qkv_proj(x).view(x.shape[0], -1, self.head_dim)
-        if isinstance(batch.attn_backend, RotatingBackend):
-            attended = batch.attn_backend.rotate_and_attend(heads, rotation, self.head_norms(), self.attn, batch)
-        else:
-            attended = self.attn(*self.rotate(heads, rotation), batch)
-        output: torch.Tensor = self.o_proj(attended)
-        return output
-
-    def rotate(self, heads: torch.Tensor, rotation: Rotation) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Split heads ``[num_tokens, num_heads + 2 * num_kv_heads, head_dim]`` into q, k, v; rotate q and k."""
-        values = self.num_heads + self.num_kv_heads
-        rotated = apply_rotary(heads[:, :values], rotation)
-        return rotated[:, : self.num_heads], rotated[:, self.num_heads :], heads[:, values:]
-
     def head_norms(self) -> HeadNorms:
-        """What :meth:`rotate` does to heads before it rotates them."""
+        """Norms of queries and keys before they are rotated."""
         return HeadNorms()
 
-    def record(self, program: Program, x: Buffer, rotation: Buffer, onto: Buffer, kv_pool: KVPool) -> None:
-        """Add what :meth:`forward` computes to the residual stream ``onto``."""
-        heads = self.qkv_proj.record(program, x)
-        norms = self.head_norms()
-        program.rotate_and_store(
-            heads,
-            rotation,
-            kv_pool.kernel_layer(self.attn.layer_id),
-            num_heads=self.num_heads,
-            num_kv_heads=self.num_kv_heads,
-            q_norm=norms.q_weight,
-            k_norm=norms.k_weight,
-            eps=norms.eps,
-        )
-        self.o_proj.record_add(program, self.attn.record(program, heads, kv_pool), onto)
+    def run(self, ops: Ops[Value], x: Value, rotation: Rotation[Value], stream: Stream[Value]) -> None:
+        """Attend from ``x`` ``[num_tokens, hidden_size]`` and add the result to the stream."""
+        heads = ops.linear(self.qkv_proj, x)
+        ops.add_linear(stream, self.o_proj, ops.attend(self.attn, heads, rotation, self.head_norms()))
 
 
-class LlamaDecoderLayer(nn.Module):
+class LlamaDecoderLayer(Block):
     """One transformer block, normalising before attention and before the feed-forward network."""
 
     def __init__(self, config: ModelConfig, self_attn: LlamaAttention, mlp: LlamaMLP) -> None:
@@ -111,31 +72,13 @@ class LlamaDecoderLayer(nn.Module):
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
 
-    def forward(
-        self, x: torch.Tensor, delta: torch.Tensor | None, rotation: Rotation, batch: ForwardBatch
-    ) -> torch.Tensor:
-        """Take part in the residual stream ``x`` ``[num_tokens, hidden_size]``, which this changes.
-
-        Args:
-            x: the stream.
-            delta: what the block before has still to add to it.
-            rotation: of the tokens.
-            batch: the step.
-
-        Returns:
-            What this block has still to add, so that the next norm can do it on the way.
-        """
-        delta = self.self_attn(self.input_layernorm.after_adding(x, delta), rotation, batch)
-        output: torch.Tensor = self.mlp(self.post_attention_layernorm.after_adding(x, delta))
-        return output
-
-    def record(self, program: Program, x: Buffer, rotation: Buffer, kv_pool: KVPool) -> None:
-        """What :meth:`forward` does, to the residual stream ``x``."""
-        self.self_attn.record(program, self.input_layernorm.record(program, x), rotation, x, kv_pool)
-        self.mlp.record(program, self.post_attention_layernorm.record(program, x), x)
+    def run(self, ops: Ops[Value], stream: Stream[Value], rotation: Rotation[Value]) -> None:
+        """Add attention, then the feed-forward network, to the stream."""
+        self.self_attn.run(ops, ops.norm(self.input_layernorm, stream), rotation, stream)
+        self.mlp.run(ops, ops.norm(self.post_attention_layernorm, stream), stream)
 
 
-class LlamaModel(Body):
+class LlamaModel(Described):
     """Embedding, blocks and final norm."""
 
     def __init__(self, config: ModelConfig, layers: list[LlamaDecoderLayer], embedding_method: LinearMethod) -> None:
@@ -148,22 +91,13 @@ class LlamaModel(Body):
         self.layers = nn.ModuleList(layers)
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
 
-    def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """See :class:`Body`."""
-        x = self.embed_tokens(batch.input_ids)
-        rotation = self.rotary_emb(batch.positions)
-        delta: torch.Tensor | None = None
+    def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
+        """Embed, go through all blocks, finish."""
+        stream = ops.embed(self.embed_tokens)
+        rotation = ops.rotation(self.rotary_emb)
         for layer in self.layers:
-            delta = layer(x, delta, rotation, batch)
-        return self.norm.after_adding(x, delta)
-
-    def record(self, program: Program, kv_pool: KVPool, head: PackedMatrix | None) -> None:
-        """See :class:`Body`."""
-        x = self.embed_tokens.record(program)
-        rotation = self.rotary_emb.record(program)
-        for layer in self.layers:
-            layer.record(program, x, rotation, kv_pool)  # type: ignore[operator]
-        program.finish(x, self.norm.weight, self.norm.eps, head)
+            layer.run(ops, stream, rotation)  # type: ignore[operator]
+        return ops.finish(self.norm, stream, head)
 
 
 class LlamaForCausalLM(CausalLM):
@@ -198,16 +132,11 @@ class LlamaForCausalLM(CausalLM):
         attention = LlamaAttention(config, layer_id, method)
         return LlamaDecoderLayer(config, attention, LlamaMLP(config, layer_id, method))
 
-    def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """See :class:`CausalLM`."""
-        output: torch.Tensor = self.model(batch)
-        return output
+    def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
+        """Run the body, with the head."""
+        return self.model.run(ops, self.lm_head)
 
     def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`CausalLM`."""
         output: torch.Tensor = self.lm_head(hidden_states, out)
         return output
-
-    def record(self, program: Program, kv_pool: KVPool) -> None:
-        """See :class:`CausalLM`."""
-        self.model.record(program, kv_pool, packed_matrix(self.lm_head.holder))

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import nn
 
 from bough.config.model_config import ModelConfig
+from bough.layers.embedding import LMHead
 from bough.layers.linear import Linear
 from bough.layers.linear_method import TORCH, MethodChoice
+from bough.layers.ops import Ops, Value
 from bough.models.base import CausalLM, TwoLayerHead, torch_dtype
-
-if TYPE_CHECKING:
-    from bough.kernels.program import Program
-    from bough.layers.forward_batch import ForwardBatch
-    from bough.mem_cache.kv_pool import KVPool
 
 
 class PooledCausalLM(CausalLM):
@@ -37,19 +32,14 @@ class PooledCausalLM(CausalLM):
         elif config.pooling.is_classifier:
             self.score = Linear("score", config.hidden_size, config.pooling.dim, bias=False, dtype=torch_dtype(config))
 
-    def forward(self, batch: ForwardBatch) -> torch.Tensor:
-        """See :class:`CausalLM`."""
-        output: torch.Tensor = self.model(batch)
-        return output
+    def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
+        """Run the body; pooling and scores follow elsewhere."""
+        return self.model.run_on(ops)
 
     def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """Class scores, or the states themselves: float32 ``[num_rows, dim]``."""
         scores = self.project(hidden_states)
         return scores if out is None else out.copy_(scores)
-
-    def record(self, program: Program, kv_pool: KVPool) -> None:
-        """See :class:`CausalLM`; what follows the hidden states is not part of the program."""
-        self.model.record(program, kv_pool, None)
 
     def project(self, pooled: torch.Tensor) -> torch.Tensor:
         """What follows the pooling: float32 ``[R, hidden_size]`` to float32 ``[R, dim]``."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import torch
-
 from bough.config.model_config import ModelConfig
 from bough.layers.attention.base import HeadNorms
 from bough.layers.linear_method import MethodChoice
 from bough.layers.norm import RMSNorm
-from bough.layers.rotary import Rotation, apply_rotary
 from bough.models.base import torch_dtype
 from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
 
@@ -21,15 +18,8 @@ class Qwen3Attention(LlamaAttention):
         self.q_norm = RMSNorm(self.head_dim, config.rms_norm_eps, torch_dtype(config))
         self.k_norm = RMSNorm(self.head_dim, config.rms_norm_eps, torch_dtype(config))
 
-    def rotate(self, heads: torch.Tensor, rotation: Rotation) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """As in Llama, with the norms first."""
-        values = self.num_heads + self.num_kv_heads
-        q = self.q_norm(heads[:, : self.num_heads])
-        k = self.k_norm(heads[:, self.num_heads : values])
-        return apply_rotary(q, rotation), apply_rotary(k, rotation), heads[:, values:]
-
     def head_norms(self) -> HeadNorms:
-        """As in Llama."""
+        """Norms with this layer's weights."""
         return HeadNorms(self.q_norm.weight, self.k_norm.weight, self.q_norm.eps)
 
 

@@ -114,9 +114,9 @@ def _attend(
     """
     step: _Step = keywords[STEP]
     layer = step.attention[module.layer_idx]  # type: ignore[index]
-    heads = [_widened(each[0].transpose(0, 1), layer.head_dim) for each in (query, key, value)]
-    output = layer(*heads, step.batch).view(query.shape[2], layer.num_heads, layer.head_dim)
-    return output[None, :, :, : value.shape[3]], None
+    q, k, v = (_widened(each[0].transpose(0, 1), layer.head_dim) for each in (query, key, value))
+    output = step.batch.attn_backend.forward(q, k, v, layer, step.batch)
+    return output.view(1, query.shape[2], layer.num_heads, layer.head_dim)[..., : value.shape[3]], None
 
 
 def _widened(heads: torch.Tensor, width: int) -> torch.Tensor:

@@ -1,0 +1,190 @@
+"""Operations that language models are made of: a block is written once, and is computed or recorded by a kind of these.
+
+:class:`TorchOps` computes with tensors, :class:`~bough.layers.recorded_ops.RecordOps` records a native program. A model
+passes values from one operation to the next and never looks into them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import torch
+from torch import nn
+
+from bough.errors import ModelError
+from bough.layers.attention.base import HeadNorms, RotatingBackend
+from bough.layers.attention.radix_attention import RadixAttention
+from bough.layers.rotary import RotaryEmbedding, apply_rotary
+
+if TYPE_CHECKING:
+    from bough.layers.embedding import LMHead, VocabEmbedding
+    from bough.layers.forward_batch import ForwardBatch
+    from bough.layers.linear import GatedLinear, MergedLinear, QKVLinear
+    from bough.layers.norm import RMSNorm
+
+Value = TypeVar("Value")
+"""Rows of numbers, one for each token of a step: a tensor, or a buffer of a program."""
+
+Rotation = tuple[Value, ...]
+"""Angles of a step's tokens, from :meth:`Ops.rotation` for :meth:`Ops.attend`."""
+
+NO_NORMS = HeadNorms()
+
+
+class NotRecordable(ModelError):
+    """The native program has no such operation, so torch has to compute the model."""
+
+
+@dataclass(slots=True)
+class Stream(Generic[Value]):
+    """The residual stream ``[num_tokens, hidden_size]`` that blocks read and add to."""
+
+    value: Value
+    pending: Value | None = None
+    """Still to be added to ``value``, which the next norm does on its way"""
+
+
+class Ops(ABC, Generic[Value]):
+    """One step of a model. ``T`` is its number of tokens."""
+
+    @abstractmethod
+    def embed(self, table: VocabEmbedding) -> Stream[Value]:
+        """Begin the stream with the step's tokens."""
+
+    @abstractmethod
+    def rotation(self, rotary: RotaryEmbedding) -> Rotation[Value]:
+        """Compute the angles of the step's positions, which layers share."""
+
+    @abstractmethod
+    def norm(self, norm: RMSNorm, stream: Stream[Value]) -> Value:
+        """Normalise the stream: ``[T, hidden_size]`` in the model's dtype."""
+
+    @abstractmethod
+    def linear(self, layer: MergedLinear | QKVLinear, x: Value) -> Value:
+        """Multiply ``x`` ``[T, in_features]`` by a matrix: ``[T, out_features]``."""
+
+    @abstractmethod
+    def gated(self, layer: GatedLinear, x: Value) -> Value:
+        """Compute gates and values of ``x`` ``[T, in_features]``, and their product ``[T, out_features / 2]``."""
+
+    @abstractmethod
+    def attend(
+        self, attention: RadixAttention, heads: Value, rotation: Rotation[Value], norms: HeadNorms = NO_NORMS
+    ) -> Value:
+        """Normalise and rotate queries and keys, store keys and values, attend.
+
+        Args:
+            attention: numbers of heads, window and layer.
+            heads: ``[T, (num_heads + 2 * num_kv_heads) * head_dim]``: queries, keys, values. Overwritten.
+            rotation: of the step's tokens.
+            norms: of single heads, if the family has them.
+
+        Returns:
+            ``[T, num_heads * head_dim]``
+        """
+
+    @abstractmethod
+    def add_linear(self, stream: Stream[Value], layer: MergedLinear, x: Value) -> None:
+        """Add the product of ``x`` ``[T, in_features]`` and a matrix to the stream."""
+
+    @abstractmethod
+    def finish(self, norm: RMSNorm, stream: Stream[Value], head: LMHead | None) -> Value:
+        """End the model with its last norm.
+
+        Args:
+            norm: the last one.
+            stream: of the last block.
+            head: computes logits, of rows that are chosen elsewhere; ``None`` if the model has none.
+
+        Returns:
+            Hidden states, ``[T, hidden_size]``.
+        """
+
+    @abstractmethod
+    def compute(self, function: Callable[..., torch.Tensor], *values: Value) -> Value:
+        """Compute with torch what no other operation does: ``function(*values)``, ``[T, any width]``.
+
+        Raises:
+            NotRecordable: if a native program is recorded, which has no such operation.
+        """
+
+    @abstractmethod
+    def forward(self, model: nn.Module) -> Value:
+        """Compute a model, or a body, that another package brings with nothing but a ``forward`` for torch.
+
+        Raises:
+            NotRecordable: as :meth:`compute`.
+        """
+
+
+class TorchOps(Ops[torch.Tensor]):
+    """Computes at once, with torch and Triton's kernels.
+
+    Args:
+        batch: the step.
+    """
+
+    def __init__(self, batch: ForwardBatch) -> None:
+        self._batch = batch
+
+    def embed(self, table: VocabEmbedding) -> Stream[torch.Tensor]:
+        """Look the tokens up; see :class:`Ops`."""
+        return Stream(table(self._batch.input_ids))
+
+    def rotation(self, rotary: RotaryEmbedding) -> Rotation[torch.Tensor]:
+        """Angles of the step's positions; see :class:`Ops`."""
+        return rotary(self._batch.positions)  # type: ignore[no-any-return]
+
+    def norm(self, norm: RMSNorm, stream: Stream[torch.Tensor]) -> torch.Tensor:
+        """Normalise the stream; see :class:`Ops`."""
+        pending, stream.pending = stream.pending, None
+        return norm.after_adding(stream.value, pending)
+
+    def linear(self, layer: MergedLinear | QKVLinear, x: torch.Tensor) -> torch.Tensor:
+        """Multiply by a matrix; see :class:`Ops`."""
+        return layer(x)  # type: ignore[no-any-return]
+
+    def gated(self, layer: GatedLinear, x: torch.Tensor) -> torch.Tensor:
+        """Gate a product; see :class:`Ops`."""
+        return layer(x)  # type: ignore[no-any-return]
+
+    def attend(
+        self,
+        attention: RadixAttention,
+        heads: torch.Tensor,
+        rotation: Rotation[torch.Tensor],
+        norms: HeadNorms = NO_NORMS,
+    ) -> torch.Tensor:
+        """Rotate, store, attend; see :class:`Ops`."""
+        batch, (cos, signed_sin) = self._batch, rotation
+        heads = heads.view(len(heads), -1, attention.head_dim)
+        if isinstance(batch.attn_backend, RotatingBackend):
+            return batch.attn_backend.rotate_and_attend(heads, (cos, signed_sin), norms, attention, batch)
+        keys, values = attention.num_heads, attention.num_heads + attention.num_kv_heads
+        rotated = apply_rotary(norms.apply(heads[:, :values], keys), (cos, signed_sin))
+        return batch.attn_backend.forward(rotated[:, :keys], rotated[:, keys:], heads[:, values:], attention, batch)
+
+    def add_linear(self, stream: Stream[torch.Tensor], layer: MergedLinear, x: torch.Tensor) -> None:
+        """Add a product to the stream; see :class:`Ops`."""
+        self._flush(stream)
+        stream.pending = layer(x)
+
+    def finish(self, norm: RMSNorm, stream: Stream[torch.Tensor], head: LMHead | None) -> torch.Tensor:
+        """Last norm; see :class:`Ops`."""
+        return self.norm(norm, stream)
+
+    def compute(self, function: Callable[..., torch.Tensor], *values: torch.Tensor) -> torch.Tensor:
+        """Call a function of torch; see :class:`Ops`."""
+        return function(*values)
+
+    def forward(self, model: nn.Module) -> torch.Tensor:
+        """Call a model's own forward; see :class:`Ops`."""
+        return model(self._batch)  # type: ignore[no-any-return]
+
+    def _flush(self, stream: Stream[torch.Tensor]) -> None:
+        if stream.pending is not None:
+            stream.value.add_(stream.pending)
+            stream.pending = None

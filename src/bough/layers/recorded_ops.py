@@ -1,0 +1,96 @@
+"""Operations of models, recorded as a native program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+
+from bough.kernels.program import Buffer, Program
+from bough.kernels.structures import KVLayer
+from bough.layers.embedding import LMHead, VocabEmbedding
+from bough.layers.linear import GatedLinear, MergedLinear, QKVLinear
+from bough.layers.linear_method import TORCH, packed_matrix
+from bough.layers.ops import NO_NORMS, NotRecordable, Ops, Rotation, Stream
+
+if TYPE_CHECKING:
+    from bough.layers.attention.base import HeadNorms
+    from bough.layers.attention.radix_attention import RadixAttention
+    from bough.layers.norm import RMSNorm
+    from bough.layers.rotary import RotaryEmbedding
+
+
+class RecordOps(Ops[Buffer]):
+    """Records a model with packed matrices. The stream and all sums are float32.
+
+    Reads addresses and sizes only, so that an outline without memory can be recorded, too.
+
+    Args:
+        program: gets the calls.
+        kv_layer: memory of a layer's keys and values.
+    """
+
+    def __init__(self, program: Program, kv_layer: Callable[[int], KVLayer]) -> None:
+        self._program, self._kv_layer = program, kv_layer
+
+    def embed(self, table: VocabEmbedding) -> Stream[Buffer]:
+        """Look the tokens up; see :class:`Ops`."""
+        if table.method is TORCH:
+            return Stream(self._program.embed(table.get_parameter("weight")))
+        return Stream(self._program.embed_packed(packed_matrix(table)))
+
+    def rotation(self, rotary: RotaryEmbedding) -> Rotation[Buffer]:
+        """Angles of the step's positions; see :class:`Ops`."""
+        return (self._program.rotary_table(rotary.inv_freq, rotary.attention_scaling),)
+
+    def norm(self, norm: RMSNorm, stream: Stream[Buffer]) -> Buffer:
+        """Normalise the stream; see :class:`Ops`."""
+        return self._program.rms_norm(stream.value, norm.weight, norm.eps)
+
+    def linear(self, layer: MergedLinear | QKVLinear, x: Buffer) -> Buffer:
+        """Multiply by a matrix; in float32."""
+        matrices = layer.matrices if isinstance(layer, QKVLinear) else (layer,)
+        return self._program.linear(x, [packed_matrix(matrix) for matrix in matrices])
+
+    def gated(self, layer: GatedLinear, x: Buffer) -> Buffer:
+        """Gate a product; see :class:`Ops`."""
+        return self._program.linear_gated(x, packed_matrix(layer))
+
+    def attend(
+        self, attention: RadixAttention, heads: Buffer, rotation: Rotation[Buffer], norms: HeadNorms = NO_NORMS
+    ) -> Buffer:
+        """Rotate, store, attend; see :class:`Ops`."""
+        if attention.logit_cap is not None or attention.sinks is not None:
+            raise NotRecordable("the native program has no soft-caps and no sinks")
+        (table,) = rotation
+        kv = self._kv_layer(attention.layer_id)
+        self._program.rotate_and_store(
+            heads,
+            table,
+            kv,
+            num_heads=attention.num_heads,
+            num_kv_heads=attention.num_kv_heads,
+            q_norm=norms.q_weight,
+            k_norm=norms.k_weight,
+            eps=norms.eps,
+        )
+        return self._program.attend(heads, kv, attention.shape)
+
+    def add_linear(self, stream: Stream[Buffer], layer: MergedLinear, x: Buffer) -> None:
+        """Add a product to the stream; see :class:`Ops`."""
+        self._program.linear_add(x, packed_matrix(layer), stream.value)
+
+    def finish(self, norm: RMSNorm, stream: Stream[Buffer], head: LMHead | None) -> Buffer:
+        """Last norm and head; the states are those of rows that end in the step."""
+        matrix = None if head is None else packed_matrix(head.holder)
+        return self._program.finish(stream.value, norm.weight, norm.eps, matrix)
+
+    def compute(self, function: Callable[..., torch.Tensor], *values: Buffer) -> Buffer:
+        """Refuse, as no program calls torch."""
+        raise NotRecordable(f"the native program has no {getattr(function, '__name__', repr(function))}")
+
+    def forward(self, model: nn.Module) -> Buffer:
+        """Refuse, as no program calls torch."""
+        raise NotRecordable(f"{type(model).__name__} has a forward for torch alone")
