@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from transformers import AutoModelForCausalLM
 
 from bough.config import architectures
 from bough.config.architectures import TESTED_WITH_TRANSFORMERS, UNSUPPORTED_MODEL
@@ -17,6 +19,7 @@ from bough.errors import BadRequest, ConfigError, StartupError
 from bough.models.registry import complete_config
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.models.quantized_checkpoints import float8, gptq, quantize
 from tests.models.transformers_checkpoints import REFUSED, SERVED, configuration, save_transformers_checkpoint
 from tests.tables import table
 
@@ -134,6 +137,44 @@ def test_missing_and_unknown_tensors_are_named(olmo: Checkpoint, tmp_path: Path)
     tensor = torch.zeros(96, 64)
     assert runner.live_weights.update_weights([("model.layers.0.mlp.up_proj.weight", tensor)]) == 1
     assert runner.live_weights.rows("layers.0.mlp.up_proj.weight", 1) == tensor[:1].tolist()
+
+
+@table("architecture", ["DeepseekV3ForCausalLM", "GptOssForCausalLM"])
+def test_half_precision_keeps_what_transformers_keeps(tmp_path: Path, architecture: str) -> None:
+    checkpoint = save_transformers_checkpoint(tmp_path / architecture, *SERVED[architecture])
+    reference = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype=torch.bfloat16, attn_implementation="eager")
+    runner = make_runner(checkpoint.path, dtype="bfloat16")
+    ours = {name: weight.dtype for name, weight in runner.model.checkpoint_weights.items()}
+    theirs = {name: tensor.dtype for name, tensor in reference.state_dict().items()}
+    assert {name: ours[name] for name in ours.keys() & theirs.keys()} == {
+        name: theirs[name] for name in ours.keys() & theirs.keys()
+    }
+    sequence = PlanBuilder(runner).add(random_prompt(20))
+    PlanBuilder(runner).generate(sequence, 1)
+    exact, near = (
+        each.logits(sequence.tokens[:-1])[-1] for each in (checkpoint, Checkpoint(checkpoint.path, reference.eval()))
+    )
+    assert (sequence.logits[0] - exact).abs().mean() <= 1.5 * (near - exact).abs().mean()
+
+
+@table(
+    "config, store, bits",
+    [
+        ({"quant_method": "gptq", "bits": 4, "group_size": 32, "sym": False, "desc_act": False}, gptq, 4),
+        (
+            {"quant_method": "fp8", "weight_block_size": [32, 32]},
+            partial(float8, block=(32, 32), scales_name="weight_scale_inv"),
+            8,
+        ),
+    ],
+)
+def test_quantised_checkpoints_become_the_dtype(tmp_path: Path, config: dict[str, Any], store: Any, bits: int) -> None:
+    plain = save_transformers_checkpoint(tmp_path / config["quant_method"], *SERVED["Olmo2ForCausalLM"])
+    checkpoint = quantize(plain, config, store, bits=bits, group=32, symmetric=False)
+    runner = make_runner(checkpoint.path, dtype="float32")
+    sequence = PlanBuilder(runner).add(random_prompt(20))
+    PlanBuilder(runner).generate(sequence, 4)
+    assert_as_reference(checkpoint, sequence)
 
 
 class TestChoice:

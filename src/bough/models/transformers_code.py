@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tempfile
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -63,7 +64,22 @@ def make_transformers_model(config: ModelConfig, attention: str, experts: str | 
         raise refusal(config, f"transformers does not make it ({one_line(error)})") from error
     if type(model).__name__ != config.architecture:
         raise refusal(config, f"transformers makes a {type(model).__name__} of its config.json")
+    _keep_in_float32(model)
     return model.eval()
+
+
+def _keep_in_float32(model: Any) -> None:
+    """Give tensors that a model's class wants in float32 that type, as loading by transformers does."""
+    dtype, kept = model.dtype, set(model._keep_in_fp32_modules_strict or ())
+    if dtype == torch.float32:
+        return
+    if dtype == torch.float16:
+        kept |= set(model._keep_in_fp32_modules or ())
+    if kept:
+        pattern = re.compile(rf"(^|\.)({'|'.join(map(re.escape, kept))})($|\.)")
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            if pattern.search(name) and tensor.is_floating_point():
+                tensor.data = tensor.data.float()
 
 
 def _hf_config(config: ModelConfig) -> Any:
