@@ -24,6 +24,13 @@ from tests.models.transformers_checkpoints import REFUSED, SERVED, configuration
 from tests.tables import table
 
 LOGIT_TOLERANCE = 1e-4
+_LONG_ROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1e4,
+    "original_max_position_embeddings": 48,
+    "short_factor": [1.0 + i / 8 for i in range(8)],
+    "long_factor": [2.0 + i / 2 for i in range(8)],
+}
 NEW_TOKENS = 8
 
 
@@ -175,6 +182,26 @@ def test_quantised_checkpoints_become_the_dtype(tmp_path: Path, config: dict[str
     sequence = PlanBuilder(runner).add(random_prompt(20))
     PlanBuilder(runner).generate(sequence, 4)
     assert_as_reference(checkpoint, sequence)
+
+
+@table("context_length", [48, 128])
+def test_long_rotation_follows_the_served_context(tmp_path: Path, context_length: int) -> None:
+    """On either side of the original length; transformers itself switches with the length of each call."""
+    overrides = {"rope_parameters": _LONG_ROPE, "original_max_position_embeddings": 48}
+    checkpoint = save_transformers_checkpoint(tmp_path / str(context_length), "phi3", overrides)
+    runner = make_runner(checkpoint.path, context_length=context_length, model_impl="transformers")
+    sequence = PlanBuilder(runner).add(random_prompt(context_length - 5 if context_length == 48 else 60))
+    PlanBuilder(runner).generate(sequence, 4, chunks=[20])
+    assert_as_reference(checkpoint, sequence)
+
+
+def test_rotation_by_the_length_of_a_call_is_refused(tmp_path: Path) -> None:
+    rope = {**_LONG_ROPE, "short_mscale": 1.1, "long_mscale": 1.3}
+    overrides = {"rope_parameters": rope, "num_local_experts": 4, "num_experts_per_tok": 2}
+    checkpoint = save_transformers_checkpoint(tmp_path, "phimoe", overrides)
+    with pytest.raises(ConfigError, match="PhimoeForCausalLM") as refusal:
+        make_runner(checkpoint.path)
+    assert refusal.value.code == UNSUPPORTED_MODEL
 
 
 class TestChoice:

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.utils import CONFIG_NAME
 from transformers.utils.generic import ModelOutput
 
@@ -65,7 +66,37 @@ def make_transformers_model(config: ModelConfig, attention: str, experts: str | 
     if type(model).__name__ != config.architecture:
         raise refusal(config, f"transformers makes a {type(model).__name__} of its config.json")
     _keep_in_float32(model)
+    _fix_rotation(config, model)
     return model.eval()
+
+
+def _fix_rotation(config: ModelConfig, model: Any) -> None:
+    """Choose the factors of longrope by the context that is served: they would follow the longest prompt of a call.
+
+    Raises:
+        ConfigError: if a table still depends on what else is in a call.
+    """
+    for module in model.modules():
+        if getattr(module, "rope_type", None) != "longrope":
+            continue
+        device = module.inv_freq.device
+        inv_freq, module.attention_scaling = ROPE_INIT_FUNCTIONS["longrope"](
+            module.config, device, seq_len=config.context_len
+        )
+        module.inv_freq.copy_(inv_freq)
+        module.rope_type = "default"
+        if device.type != "meta" and _depends_on_call(module, config.context_len):
+            raise refusal(config, f"the rotary table of {type(module).__name__} depends on the length of a call")
+
+
+def _depends_on_call(rotary: nn.Module, context_len: int) -> bool:
+    """True if a module turns a position otherwise when the last position of the context is in the same call."""
+    states = torch.empty(1, device=rotary.inv_freq.device)  # type: ignore[arg-type]  # of which the dtype counts
+    alone, beside = (
+        torch.stack(rotary(states, torch.tensor([positions], device=states.device)))[:, :, :1]
+        for positions in ([1], [1, context_len - 1])
+    )
+    return not torch.equal(alone, beside)
 
 
 def _keep_in_float32(model: Any) -> None:
