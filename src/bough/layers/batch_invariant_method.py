@@ -17,11 +17,9 @@ class BatchInvariantMethod(TorchMethod):
     batch_invariant = True
 
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         return linear(x, layer.get_parameter("weight"), cast("torch.Tensor | None", layer.bias))
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         weight, bias = layer.get_parameter("weight"), cast("torch.Tensor | None", layer.bias)
         if out is None:
             out = torch.empty(len(x), len(weight), device=x.device)

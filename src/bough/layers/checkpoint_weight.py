@@ -101,7 +101,6 @@ class TensorWeight(CheckpointWeight):
         self.key = (tensor.data_ptr(), *tensor.shape)
 
     def write(self, numbers: Weight) -> None:
-        """See :class:`CheckpointWeight`."""
         if isinstance(numbers, torch.Tensor):
             self._tensor.copy_(numbers)
             return
@@ -109,5 +108,4 @@ class TensorWeight(CheckpointWeight):
             self._tensor[start : start + len(part.codes)].copy_(part.dequantize())
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
-        """See :class:`CheckpointWeight`."""
         return self._tensor[:num_rows]

@@ -43,7 +43,6 @@ class CodedMethod(TorchMethod):
         """Rows as they are held, float32."""
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
-        """See :class:`LinearMethod`."""
         if shape.table:
             self._plain.create_weights(layer, shape)
             return
@@ -53,13 +52,11 @@ class CodedMethod(TorchMethod):
         layer.coded_shape = shape  # type: ignore[assignment]
 
     def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
-        """See :class:`LinearMethod`."""
         if not hasattr(layer, "coded_shape"):
             return self._plain.weight_rows(layer, first_row, num_rows)
         return _CodedRows(self, layer, first_row, num_rows)
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         return self._plain.compute_logits(layer, x, out)
 
 
@@ -87,7 +84,6 @@ class IntegerMethod(CodedMethod):
         self._exact = exact
 
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
-        """See :class:`CodedMethod`."""
         groups = -(-shape.in_features // self._group)
         packed = self._bits == 4
         width = groups * self._group // 2 if packed else shape.in_features
@@ -99,12 +95,10 @@ class IntegerMethod(CodedMethod):
         )
 
     def check(self, rows: Weight) -> None:
-        """See :class:`CodedMethod`."""
         if self._exact and (isinstance(rows, torch.Tensor) or not self._holds(rows)):
             raise no_room(f"{'u' * self._minimums}int{self._bits} in groups of {self._group}")
 
     def store(self, layer: nn.Module, first_row: int, rows: Weight) -> None:
-        """See :class:`CodedMethod`."""
         self.check(rows)
         if isinstance(rows, torch.Tensor) or not self._holds(rows):
             numbers = rows if isinstance(rows, torch.Tensor) else rows.dequantize()
@@ -136,7 +130,6 @@ class IntegerMethod(CodedMethod):
         return rows.bits <= self._bits
 
     def load(self, layer: nn.Module, first_row: int, num_rows: int) -> torch.Tensor:
-        """See :class:`CodedMethod`."""
         here = slice(first_row, first_row + num_rows)
         weight, scales = _tensors(layer)
         codes = weight[here]
@@ -148,7 +141,6 @@ class IntegerMethod(CodedMethod):
         return QuantizedRows(self._bits, self._group, codes, scales[:, here].T, offsets).dequantize()
 
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         weight, scales = _tensors(layer)
         offsets, bias = (cast("torch.Tensor | None", each) for each in (layer.offsets, layer.bias))
         return integer_linear(
@@ -167,14 +159,12 @@ class Float8Method(CodedMethod):
         self._group = group
 
     def create_codes(self, layer: nn.Module, shape: MatrixShape) -> None:
-        """See :class:`CodedMethod`."""
         groups = 1 if self._group is None else -(-shape.in_features // self._group)
         codes = torch.empty(shape.out_features, shape.in_features, dtype=torch.float8_e4m3fn)
         layer.weight = _parameter(codes)
         layer.scales = _parameter(torch.empty(groups, shape.out_features))
 
     def store(self, layer: nn.Module, first_row: int, rows: Weight) -> None:
-        """See :class:`CodedMethod`."""
         weight, scales = _tensors(layer)
         group = self._group or weight.shape[1]
         if isinstance(rows, QuantizedRows):
@@ -188,13 +178,11 @@ class Float8Method(CodedMethod):
         scales[:, here] = rows.scales[:, groups].T
 
     def load(self, layer: nn.Module, first_row: int, num_rows: int) -> torch.Tensor:
-        """See :class:`CodedMethod`."""
         here = slice(first_row, first_row + num_rows)
         weight, scales = _tensors(layer)
         return QuantizedRows(8, self._group or weight.shape[1], weight[here], scales[:, here].T).dequantize()
 
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         weight, scales = _tensors(layer)
         bias = cast("torch.Tensor | None", layer.bias)
         return float8_linear(x, weight, scales, span=self._group, bias=bias, one_tile=self.batch_invariant)

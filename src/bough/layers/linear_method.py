@@ -58,11 +58,9 @@ class LinearMethod(MethodChoice):
     """Stores and applies weight matrices of one format. As a choice it is itself, whatever the matrix."""
 
     def below(self, path: str) -> LinearMethod:
-        """See :class:`MethodChoice`."""
         return self
 
     def for_matrix(self, names: Collection[str]) -> LinearMethod:
-        """See :class:`MethodChoice`."""
         return self
 
     @abstractmethod
@@ -106,30 +104,24 @@ class TorchMethod(LinearMethod):
     batch_invariant = False
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
-        """See :class:`LinearMethod`."""
         weight = torch.empty(shape.out_features, shape.in_features, dtype=shape.dtype)
         layer.weight = nn.Parameter(weight, requires_grad=False)
         bias = nn.Parameter(torch.empty(shape.out_features, dtype=shape.dtype), requires_grad=False)
         layer.register_parameter("bias", bias if shape.bias else None)
 
     def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
-        """See :class:`LinearMethod`."""
         return TensorWeight(layer.get_parameter("weight").data[first_row : first_row + num_rows])
 
     def bias_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
-        """See :class:`LinearMethod`."""
         return TensorWeight(layer.get_parameter("bias").data[first_row : first_row + num_rows])
 
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         return functional.linear(x, cast(torch.Tensor, layer.weight), cast("torch.Tensor | None", layer.bias))
 
     def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         return silu_and_mul(self.apply(layer, x))
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         weight = cast(torch.Tensor, layer.weight)
         if x.is_cuda and x.dtype != torch.float32 and layer.bias is None:
             # Sums are float32 anyway: rounding them, and a pass to widen them again, are left out.
@@ -138,7 +130,6 @@ class TorchMethod(LinearMethod):
         return logits.float() if out is None else out.copy_(logits)
 
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         table = cast(torch.Tensor, layer.weight)
         kernels = kernels_for(table, "elementwise")
         rows: torch.Tensor = (

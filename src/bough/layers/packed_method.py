@@ -49,7 +49,6 @@ class PackedMethod(LinearMethod):
         self._tables: WeightFormat = tables or stored
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
-        """See :class:`LinearMethod`."""
         packed = PackedWeights(
             self._threads,
             shape.out_features,
@@ -66,28 +65,22 @@ class PackedMethod(LinearMethod):
         layer.register_parameter("bias", bias)
 
     def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
-        """See :class:`LinearMethod`."""
         return _WeightRows(_packed(layer), first_row, num_rows, exact=self._exact)
 
     def bias_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:
-        """See :class:`LinearMethod`."""
         return _BiasRows(_packed(layer), first_row, num_rows)
 
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         return _packed(layer).multiply(x, x.dtype)
 
     def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         return _packed(layer).multiply(x, x.dtype)
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         logits = _packed(layer).multiply(x, torch.float32)
         return logits if out is None else out.copy_(logits)
 
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
-        """See :class:`LinearMethod`."""
         return _packed(layer).embed(input_ids)
 
 

@@ -56,13 +56,11 @@ class StoredFormats(MethodChoice, Generic[Method]):
         self.recoded: list[str] = []
 
     def below(self, path: str) -> StoredFormats[Method]:
-        """See :class:`MethodChoice`."""
         child = copy.copy(self)
         child._prefix = f"{self._prefix}{path}."
         return child
 
     def for_matrix(self, names: Collection[str]) -> Method:
-        """See :class:`MethodChoice`."""
         paths = [f"{self._prefix}{name}" for name in names]
         forms = {path: self._form(f"{path}.weight") for path in paths}
         if self._recodes:
@@ -70,7 +68,6 @@ class StoredFormats(MethodChoice, Generic[Method]):
         return self._methods[max(forms.values(), key=self._order.index)]
 
     def matrices(self, names: Collection[str]) -> list[tuple[tuple[str, ...], LinearMethod]]:
-        """See :class:`MethodChoice`."""
         if not self._apart:
             return super().matrices(names)
         runs = groupby(names, key=lambda name: self.for_matrix((name,)))

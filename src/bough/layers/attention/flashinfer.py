@@ -70,7 +70,6 @@ class FlashInferBackend(StoringBackend):
         return _WORKSPACE_BYTES + 2 * len(windows) * _PLAN_BYTES
 
     def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> FlashInferMetadata:
-        """See :class:`AttentionBackend`."""
         split, lens = plan.num_decode_rows, plan.prefix_lens + plan.extend_lens
         if split:
             paging = self._paging(plan.req_slots[:split], lens[:split], req_to_token)
@@ -107,13 +106,11 @@ class FlashInferBackend(StoringBackend):
         return torch.from_numpy(first_page), slots.div(page_size, rounding_mode="floor"), last_lens
 
     def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: FlashInferMetadata) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
         return self._run(metadata.decode[layer.sliding_window], q, layer)
 
     def forward_extend(
         self, q: torch.Tensor, layer: RadixAttention, metadata: FlashInferMetadata, new: NewKV | None = None
     ) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
         return self._run(metadata.extend[layer.sliding_window], q, layer)
 
     def _run(self, wrapper: Any, q: torch.Tensor, layer: RadixAttention) -> torch.Tensor:

@@ -15,13 +15,11 @@ class StoringBackend(RotatingBackend):
     """Stores keys and values by Triton's kernels."""
 
     def store(self, k: torch.Tensor, v: torch.Tensor, layer: RadixAttention, batch: ForwardBatch) -> None:
-        """See :class:`AttentionBackend`."""
         store_tokens(k, v, batch.out_cache_loc, *self._buffers(layer), kv_scales=self._scales(layer))
 
     def rotate_and_attend(
         self, heads: torch.Tensor, rotation: Rotation, norms: HeadNorms, layer: RadixAttention, batch: ForwardBatch
     ) -> torch.Tensor:
-        """See :class:`RotatingBackend`."""
         q = rotate_and_store(
             heads,
             rotation,

@@ -96,7 +96,6 @@ class TorchNativeBackend(AttentionBackend):
     # --- once per step ---
 
     def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> TorchNativeMetadata:
-        """See :class:`AttentionBackend`."""
         split, req_slots = plan.num_decode_rows, plan.req_slots
         prefix_lens, extend_lens = plan.prefix_lens, plan.extend_lens
         decode: dict[int | None, _Decode] = {}
@@ -190,7 +189,6 @@ class TorchNativeBackend(AttentionBackend):
     # --- once per layer ---
 
     def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TorchNativeMetadata) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
         decode = metadata.decode[layer.sliding_window]
         num_rows, num_heads, head_dim = q.shape
         # The query heads of a group attend to the same keys: to the kernel they are queries of one head.
@@ -217,7 +215,6 @@ class TorchNativeBackend(AttentionBackend):
     def forward_extend(
         self, q: torch.Tensor, layer: RadixAttention, metadata: TorchNativeMetadata, new: NewKV | None = None
     ) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
         assert new is not None, "stored by the caller"
         outputs = []
         for tile in metadata.extend[layer.sliding_window]:

@@ -114,7 +114,6 @@ class TritonBackend(StoringBackend):
     # --- once per step ---
 
     def init_forward_metadata(self, plan: StepPlan, req_to_token: torch.Tensor) -> TritonMetadata:
-        """See :class:`AttentionBackend`."""
         device, split = self.kv_pool.device, 0 if self.one_kernel else plan.num_decode_rows
         req_slots, prefix_lens, extend_lens = plan.req_slots, plan.prefix_lens, plan.extend_lens
         seq_lens = prefix_lens[:split] + 1
@@ -139,11 +138,9 @@ class TritonBackend(StoringBackend):
     # --- once per layer ---
 
     def num_decode_rows(self, batch: ForwardBatch) -> int:
-        """See :class:`AttentionBackend`."""
         return 0 if self.one_kernel else batch.num_decode_rows
 
     def forward_decode(self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
         outputs = [self._decode_group(q[each.rows], layer, metadata, each) for each in metadata.decode]
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
 
@@ -170,7 +167,6 @@ class TritonBackend(StoringBackend):
     def forward_extend(
         self, q: torch.Tensor, layer: RadixAttention, metadata: TritonMetadata, new: NewKV | None = None
     ) -> torch.Tensor:
-        """See :class:`AttentionBackend`."""
         assert metadata.tiles is not None, "the step has extend rows"
         return extend_attention(
             q,
