@@ -141,7 +141,7 @@ def test_patterns_that_look_around_in_pieces_as_in_the_whole_text(
 def test_a_match_across_pieces_never_leaks() -> None:
     matcher = StopMatcher(["\n\nUser:"])
     assert matcher.push("fine.\n") == ("fine.", None)
-    assert matcher.num_held_chars == 1
+    assert len(matcher._held) == 1
     assert matcher.push("\nUs") == ("", None)
     assert matcher.push("er: hello") == ("", "\n\nUser:")
     assert matcher.push("more") == ("", "\n\nUser:")
@@ -180,7 +180,7 @@ def test_only_text_that_may_begin_a_match_is_held() -> None:
     assert matcher.push("a line\n") == ("a line", None)
     assert matcher.push("another\n\nHum") == ("\nanother", None)
     assert matcher.push("ility") == ("\n\nHumility", None)
-    assert matcher.num_held_chars == 0
+    assert len(matcher._held) == 0
 
 
 def test_a_word_border_is_judged_by_what_follows() -> None:
@@ -193,7 +193,7 @@ def test_a_pattern_without_bound_holds_back_a_bounded_text() -> None:
     text = "before <tag>" + "x" * 5000
     out = "".join(matcher.push(text[i : i + 7]).text for i in range(0, len(text), 7))
     assert out.startswith("before <tag>xxx")
-    assert len(text) - len(out) == matcher.num_held_chars < MAX_MATCH_CHARS
+    assert len(text) - len(out) == len(matcher._held) < MAX_MATCH_CHARS
     assert out + matcher.flush() == text
 
 

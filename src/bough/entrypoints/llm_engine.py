@@ -110,7 +110,7 @@ class LLMEngine:
         self._limits = RequestLimits.of_server(
             server_args,
             self.model_config,
-            self.scheduler.reports.init_info(),
+            self.scheduler.init_info,
             has_tokenizer=self.tokenizer is not None,
             marks_thoughts=self._reasoning is not None,
         )

@@ -117,13 +117,13 @@ def fit_pool(
             )
     else:
         if mem_fraction_static is None:
-            allowed = min(allowed, max_running_requests * _round_up(config.context_len, page_size) * budget.per_token)
+            allowed = min(allowed, max_running_requests * round_up(config.context_len, page_size) * budget.per_token)
             if device == "cpu":
                 allowed = min(allowed, max(2 * budget.weights, _MIN_CPU_POOL_BYTES))
         tokens = max(allowed, 0) // budget.per_token
     tokens = tokens // page_size * page_size
     wanted = (
-        page_size if max_total_tokens is not None else _round_up(min(config.context_len, _MIN_POOL_TOKENS), page_size)
+        page_size if max_total_tokens is not None else round_up(min(config.context_len, _MIN_POOL_TOKENS), page_size)
     )
     if max_total_tokens is not None and max_total_tokens < page_size:
         raise StartupError(
@@ -206,5 +206,6 @@ def forward_bytes(config: ModelConfig, itemsize: int, tokens: int, logit_rows: i
     return tokens * config.widest_activation() * itemsize + 3 * logit_rows * config.vocab_size * 4
 
 
-def _round_up(value: int, multiple: int) -> int:
+def round_up(value: int, multiple: int) -> int:
+    """Return the least multiple that is not below ``value``."""
     return -(-value // multiple) * multiple

@@ -24,6 +24,7 @@ class TpModelWorkerClient:
     depth = 1
 
     def __init__(self, worker: Worker) -> None:
+        self.worker = worker
         self.forward_thread_func = worker.forward_batch_generation
         self._pending: deque[Future[StepResult]] = deque()
         # Native programs are destroyed by finalizers at the end of the interpreter; the thread is joined before those.

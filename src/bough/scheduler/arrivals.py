@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import numpy as np
 
@@ -37,14 +36,12 @@ class Arrivals:
         grammars: Grammars,
         planner: StepPlanner,
         endings: Endings,
-        stream_output: Callable[[list[OutputDelta]], None],
     ) -> None:
         self._requests = requests = planner.requests
         self._intake = intake
         self._grammars = grammars
         self._num_startable = planner.prefill.num_startable
         self._endings = endings
-        self._stream_output = stream_output
         self._max_queued = server_args.max_queued_requests
         self._queue_timeout = server_args.queue_timeout
         self.deadlines = Deadlines(
@@ -79,7 +76,7 @@ class Arrivals:
         """End requests in any state; unknown ids are ignored."""
         requests = self._requests
         reqs = list(requests) if message.abort_all else requests.find(message.rid, exact=message.exact)
-        self._stream_output(self._endings.abort(reqs))
+        self._endings.stream_output(self._endings.abort(reqs))
 
     def end_late(self) -> None:
         """End requests that have waited, or taken, too long; those without any output end with an error."""
@@ -96,7 +93,7 @@ class Arrivals:
             delta = self._endings.cut_short(req, reason)
             is_timeout = limit == "request" and delta.finish_reason is reason
             self._requests.stats.num_timeouts_total += is_timeout
-            self._stream_output([delta])
+            self._endings.stream_output([delta])
 
     def admit_compiled(self) -> None:
         """Queue the requests whose grammar is ready, and end those whose grammar cannot be used."""
@@ -104,7 +101,7 @@ class Arrivals:
             self._endings.fail(req, error.message, status_code=error.status_code, param=error.param, code=error.code)
             for req, error in self._grammars.poll()
         ]
-        self._stream_output(deltas)
+        self._endings.stream_output(deltas)
 
     def _take(self, message: TokenizedGenerateReqInput, pooling: Pooling | None) -> None:
         try:
@@ -140,7 +137,7 @@ class Arrivals:
         reason = FinishReason("abort", message=text, status_code=status_code, param=param, code=code)
         # An id that is alive belongs to another request, whose client must not get its end.
         rids = [rid for rid in message.rids if rid not in self._requests]
-        self._stream_output([OutputDelta(rid, [], "", reason) for rid in rids])
+        self._endings.stream_output([OutputDelta(rid, [], "", reason) for rid in rids])
 
     def _would_overflow(self, arriving: list[Req]) -> bool:
         """Return whether too many requests would wait. Those that the next step can start do not count as waiting.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bough.constrained.base import INVALID_GRAMMAR
 from bough.ipc.messages import FinishReason, OutputDelta
@@ -16,12 +16,26 @@ logger = logging.getLogger(__name__)
 
 
 class Endings:
-    """Ends requests, which give back everything they hold, and returns their last deltas."""
+    """Ends requests, which give back everything they hold, and returns their last deltas.
 
-    def __init__(self, requests: Requests, vocab_size: int) -> None:
+    Args:
+        requests: all requests.
+        vocab_size: of the model.
+        send_to_detokenizer: takes deltas.
+    """
+
+    def __init__(
+        self, requests: Requests, vocab_size: int, send_to_detokenizer: Callable[[list[OutputDelta]], None]
+    ) -> None:
         self._requests = requests
+        self._send_to_detokenizer = send_to_detokenizer
         self._table = requests.table
         self._vocab_size = vocab_size
+
+    def stream_output(self, deltas: list[OutputDelta]) -> None:
+        """Send what is new, if anything is."""
+        if deltas:
+            self._send_to_detokenizer(deltas)
 
     def finish(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
         """End a request in any state; an error on the way concerns this request alone.

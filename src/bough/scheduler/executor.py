@@ -18,6 +18,7 @@ class StepExecutor(Protocol):
 
     depth: int
     """Steps that may be in flight while the next one is planned: 0 without overlap."""
+    worker: Worker
 
     def submit(self, plan: StepPlan) -> None:
         """Start a step."""
@@ -83,7 +84,7 @@ class InlineExecutor:
     depth = 0
 
     def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+        self.worker = worker
         self._begun: deque[StepResult | Launched | Exception] = deque()
 
     def submit(self, plan: StepPlan) -> None:
@@ -96,7 +97,7 @@ class InlineExecutor:
     def resolve_batch_result(self) -> StepResult:
         """Result of the oldest step, or of the one that follows the last result, which is run now."""
         if not self._begun:
-            return self._worker.forward_further()
+            return self.worker.forward_further()
         begun = self._begun.popleft()
         if isinstance(begun, Exception):
             raise begun
@@ -106,7 +107,7 @@ class InlineExecutor:
         """Nothing runs beside the scheduler, except perhaps the device."""
 
     def _begin(self, plan: StepPlan) -> StepResult | Launched:
-        return self._worker.forward_batch_generation(plan)
+        return self.worker.forward_batch_generation(plan)
 
 
 class AheadExecutor(InlineExecutor):
@@ -119,4 +120,4 @@ class AheadExecutor(InlineExecutor):
     depth = 1
 
     def _begin(self, plan: StepPlan) -> Launched:
-        return self._worker.launch(plan)
+        return self.worker.launch(plan)

@@ -49,6 +49,12 @@ class Heartbeats:
         if self.messages is not None and (self.messages.heartbeat_due or last != self._last_state):
             self.announce(self._reports.expected_silence())
 
+    def announce_if_long(self) -> None:
+        """Send a heartbeat if the steps in flight may take long."""
+        silence = self._reports.expected_silence()
+        if silence:
+            self.announce(silence)
+
     def announce(self, expected_silence: float) -> None:
         """Send a heartbeat after which there may be no other for ``expected_silence`` seconds."""
         if self.messages is not None:

@@ -59,7 +59,7 @@ class OutputProcessor:
         self._is_eos[[token for token in eos_token_ids if 0 <= token < vocab_size]] = True
         self._stats = requests.stats
 
-    def process_batch_result(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
+    def apply(self, planned: Planned, result: StepResult) -> list[OutputDelta]:
         """Apply the result of a step.
 
         Rows whose request ended while the step was in flight are ignored. Requests that finish here give back all
@@ -98,10 +98,10 @@ class OutputProcessor:
     ) -> None:
         """Account for the pieces of prompts, and of output that was not sampled, that are computed now."""
         plan = planned.plan
-        for row, req in enumerate(planned.jump_reqs, plan.num_decode_rows + len(planned.extend_reqs)):
+        for row, req in enumerate(planned.jumps, plan.num_decode_rows + len(planned.prompts)):
             if planned.alive[row]:  # the next pieces may be in flight
                 req.jump_from = -1 if plan.sample[row] else int(plan.prefix_lens[row] + plan.extend_lens[row])
-        for row, req in enumerate(planned.extend_reqs, plan.num_decode_rows):
+        for row, req in enumerate(planned.prompts, plan.num_decode_rows):
             if not planned.alive[row]:
                 continue
             try:
@@ -214,7 +214,7 @@ class OutputProcessor:
         out_len = table.out_len[slots] + 1
         table.out_len[slots] = out_len
         self._stats.decode_tokens_total += len(rows)
-        if planned.extend_reqs:
+        if planned.prompts:
             for slot in slots[out_len == 1].tolist():
                 table.reqs[slot].first_token_time = time.monotonic()
         if table.num_constrained:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import get_args
 
 from bough.errors import BadRequest
-from bough.ipc.messages import OutputDelta, PauseMode
+from bough.ipc.messages import PauseMode
 from bough.scheduler.control import ControlHandler, Params
 from bough.scheduler.endings import Endings
 from bough.scheduler.requests import Requests
@@ -22,14 +21,11 @@ class Pause:
         is_on: true while no step may be launched, also for requests that arrive.
     """
 
-    def __init__(
-        self, requests: Requests, endings: Endings, log: StepLog, stream_output: Callable[[list[OutputDelta]], None]
-    ) -> None:
+    def __init__(self, requests: Requests, endings: Endings, log: StepLog) -> None:
         self.is_on = False
         self._requests = requests
         self._endings = endings
         self._log = log
-        self._stream_output = stream_output
 
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handlers of ``pause_generation`` and ``continue_generation``."""
@@ -55,11 +51,12 @@ class Pause:
         """
         self.is_on = True  # again: another call may have ended it while this one waited
         if params["mode"] == "abort":
-            self._stream_output(self._endings.abort(list(self._requests)))
+            deltas = self._endings.abort(list(self._requests))
         elif params["mode"] == "retract":
-            self._stream_output(self._endings.retract_all())
+            deltas = self._endings.retract_all()
         else:
-            self._stream_output(self._endings.end_complete())
+            deltas = self._endings.end_complete()
+        self._endings.stream_output(deltas)
         self._log.on_idle()
         return {}
 

@@ -15,9 +15,9 @@ class Planned:
     """A plan and what the scheduler must remember to process its results."""
 
     plan: StepPlan
-    extend_reqs: list[Req]
+    prompts: list[Req]
     """Requests of the rows after the decode rows, in row order."""
-    jump_reqs: list[Req]
+    jumps: list[Req]
     """Requests of the rows after those: output that was not sampled."""
     token_context: float
     alive: np.ndarray = field(init=False)

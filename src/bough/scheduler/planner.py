@@ -55,6 +55,13 @@ class PlanOutcome:
     retracted: bool = False
     unstartable: Req | None = None
 
+    @property
+    def is_final(self) -> bool:
+        """True if there is a step to run, or nothing to compute; otherwise, planning again finds more."""
+        if self.needs_drain:
+            return False
+        return self.planned is not None or (not self.exhausted and self.unstartable is None)
+
 
 class StepPlanner:
     """Chooses the work of each step; takes and retracts through ``requests``."""

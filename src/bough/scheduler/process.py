@@ -34,7 +34,7 @@ def run_scheduler_process(child: Child) -> int:
     )
     scheduler = Scheduler(args, model_config, worker, tokenizer, send_to_detokenizer=channels.send_deltas)
     timer.end_phase("other")
-    info = scheduler.reports.init_info()
+    info = scheduler.init_info
     parts: dict[str, float] = info["timings"]
     timer.phases["other"] -= sum(seconds for phase, seconds in parts.items() if phase != "other")
     child.ready({**info, "timings": {**parts, **timer.phases}})

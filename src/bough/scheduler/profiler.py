@@ -246,8 +246,8 @@ def _metadata(name: str, track: int, value: str) -> dict[str, Any]:
 
 
 def _kind(planned: Planned) -> str:
-    has_decode = planned.plan.num_decode_rows > 0 or bool(planned.jump_reqs)
-    if not planned.extend_reqs:
+    has_decode = planned.plan.num_decode_rows > 0 or bool(planned.jumps)
+    if not planned.prompts:
         return "decode"
     return "mixed" if has_decode else "prefill"
 
@@ -257,7 +257,7 @@ def _described(planned: Planned) -> dict[str, Any]:
     return {
         "step": plan.step_id,
         "decode rows": plan.num_decode_rows,
-        "prompts": len(planned.extend_reqs),
+        "prompts": len(planned.prompts),
         "tokens": plan.num_tokens,
         "steps": planned.num_new or plan.num_steps,
         "context": planned.token_context,

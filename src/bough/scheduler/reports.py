@@ -25,21 +25,34 @@ MAX_LOOKED_UP_TOKENS = 65_536
 """Tokens of waiting prompts that are looked up to count the cached ones, for each question."""
 
 
+_INIT_FIELDS = (
+    "max_total_num_tokens",
+    "max_running_requests",
+    "max_req_len",
+    "max_req_input_len",
+    "context_len",
+    "vocab_size",
+    "page_size",
+    "device",
+    "dtype",
+    "num_parameters",
+    "weight_bytes",
+    "kv_bytes",
+    "embedding_dim",
+)
+
+
+def init_info(info: WorkerInfo, max_steps: int, timings: dict[str, float]) -> dict[str, Any]:
+    """Return what the front end must know, once."""
+    fields = {name: getattr(info, name) for name in _INIT_FIELDS}
+    return {"status": "ready", **fields, "num_continuous_decode_steps": max_steps, "timings": timings}
+
+
 class Reports:
     """Collects what the owners of a scheduler's numbers have counted."""
 
-    def __init__(
-        self,
-        info: WorkerInfo,
-        timings: dict[str, float],
-        max_steps: int,
-        planner: StepPlanner,
-        log: StepLog,
-        pause: Pause,
-    ) -> None:
+    def __init__(self, info: WorkerInfo, planner: StepPlanner, log: StepLog, pause: Pause) -> None:
         self._info = info
-        self._timings = timings
-        self._max_steps = max_steps
         self._requests = planner.requests
         self._planner = planner
         self._log = log
@@ -48,27 +61,6 @@ class Reports:
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handler of ``get_internal_state``."""
         return {"get_internal_state": ControlHandler(lambda params: self.internal_state())}
-
-    def init_info(self) -> dict[str, Any]:
-        """Return what the front end must know, once."""
-        names = (
-            "max_total_num_tokens",
-            "max_running_requests",
-            "max_req_len",
-            "max_req_input_len",
-            "context_len",
-            "vocab_size",
-            "page_size",
-            "device",
-            "dtype",
-            "num_parameters",
-            "weight_bytes",
-            "kv_bytes",
-            "embedding_dim",
-        )
-        info = {name: getattr(self._info, name) for name in names}
-        start = {"num_continuous_decode_steps": self._max_steps, "timings": self._timings}
-        return {"status": "ready", **info, **start}
 
     def stats(self) -> SchedulerStats:
         """Return load and counters, for heartbeats and metrics."""

@@ -37,7 +37,7 @@ from bough.scheduler.pause import Pause
 from bough.scheduler.planned import Planned
 from bough.scheduler.planner import PlanOutcome, make_planner
 from bough.scheduler.profiler import Profiler, StepEvent
-from bough.scheduler.reports import Reports
+from bough.scheduler.reports import Reports, init_info
 from bough.scheduler.requests import make_requests
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.steps_in_flight import StepsInFlight
@@ -90,7 +90,6 @@ class Scheduler:
             strict_accounting: raise when KV accounting does not add up at idle, instead of repairing it.
         """
         self.info = info = worker.get_worker_info()
-        self._send_to_detokenizer = send_to_detokenizer
         self._strict_accounting = strict_accounting
         self.worker = worker
         eos_token_ids, rng = frozenset(model_config.eos_token_ids), random.Random(server_args.random_seed)
@@ -98,31 +97,28 @@ class Scheduler:
         start = time.perf_counter()
         self.planner = make_planner(server_args, requests, worker)
         warm = time.perf_counter()
-        endings = Endings(requests, info.vocab_size)
+        self.endings = endings = Endings(requests, info.vocab_size, send_to_detokenizer)
         self.output = OutputProcessor(requests, endings, eos_token_ids, info.vocab_size)
         self.executor, self.max_steps = start_executor(server_args, worker, make_executor)
         begin = time.perf_counter()
         # Here, since nothing else can run meanwhile: no stream is to wait for the vocabulary later.
         self.grammars = grammars_for(server_args, info, requests, tokenizer, eos_token_ids, make_compiler)
         timings = {**info.timings, "warm-up": warm - start, "grammar engine": time.perf_counter() - begin}
+        self.init_info = init_info(info, self.max_steps, timings)
         intake = RequestIntake(server_args, info, tokenizer, eos_token_ids, rng)
-        send = self.stream_output
         self.log = log = StepLog(requests, server_args.decode_log_interval)
-        self.arrivals = Arrivals(server_args, intake, self.grammars, self.planner, endings, send)
-        self.pause = Pause(requests, endings, log, send)
-        self.reports = Reports(info, timings, self.max_steps, self.planner, log, self.pause)
+        self.arrivals = Arrivals(server_args, intake, self.grammars, self.planner, endings)
+        self.pause = Pause(requests, endings, log)
+        self.reports = Reports(info, self.planner, log, self.pause)
         self.heartbeats = Heartbeats(self.reports, self.arrivals, self.pause)
         self.profiler = Profiler(requests, self.heartbeats.announce, on_event)
-        self.steps = StepsInFlight(
-            self.executor, worker, self.planner, self.output, send, log, self.reports, self.heartbeats, self.profiler
-        )
+        self.steps = StepsInFlight(self.executor, self.planner, self.output, log, self.heartbeats, self.profiler)
         self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce)
         features = (self.pause, self.weights, self.profiler, self.reports)
         self.control = ControlCalls(cache_calls(requests), *(feature.calls() for feature in features))
         self.shutting_down = False
         self._is_unchecked = False
         self._received: deque[ToScheduler] = deque()
-        self._has_more = False
         self._dispatch: dict[type, Callable[[Any], list[ControlReply] | None]] = {
             TokenizedGenerateReqInput: self.arrivals.handle_generate_request,
             TokenizedEmbeddingReqInput: self.arrivals.handle_embedding_request,
@@ -212,23 +208,22 @@ class Scheduler:
                 seconds=self.arrivals.deadlines.seconds_left,
             )
             self._end_impossible(outcome)
-            if outcome.needs_drain:
-                if self.requests.in_flight:
-                    self.steps.process_batch_result()
-            elif outcome.planned is not None or (not outcome.exhausted and outcome.unstartable is None):
+            if outcome.is_final:
                 return outcome.planned
+            if outcome.needs_drain and self.requests.in_flight:
+                self.steps.process_batch_result()
 
     def _end_impossible(self, outcome: PlanOutcome) -> None:
         """End requests that no plan can continue, or of which planning has found that they are complete."""
-        finish = self.output.endings.finish
+        endings, finish = self.endings, self.endings.finish
         deltas = [finish(req, FinishReason("stop")) for req in outcome.complete]
         for req in outcome.exhausted:
             deltas.append(finish(req, FinishReason("length", length=len(self.requests.table.output_ids(req)))))
         if outcome.unstartable is not None:
             message = "there is no room for the request, though nothing runs; try again"
             logger.error("Request %r cannot start: %s", outcome.unstartable.rid, message)
-            deltas.append(self.output.endings.fail(outcome.unstartable, message, status_code=503))
-        self.stream_output(deltas)
+            deltas.append(endings.fail(outcome.unstartable, message, status_code=503))
+        endings.stream_output(deltas)
 
     @property
     def _has_other_work(self) -> bool:
@@ -238,7 +233,6 @@ class Scheduler:
             or self.steps.trials.running
             or self.requests.compiling
             or self._received
-            or self._has_more
             or self.control.are_waiting
         )
 
@@ -279,23 +273,22 @@ class Scheduler:
     def recv_requests(self, messages: SchedulerMessages, busy: bool) -> None:
         """Take in the messages that have come, as many as there is time for; only an idle scheduler waits for them."""
         received = self._received
-        self._has_more = False
         if not received:
             received.extend(messages.recv(0.0 if busy else IDLE_POLL_SECONDS))
         deadline = time.monotonic() + INTAKE_SECONDS
-        while True:
-            at_most_one = [received.popleft()] if received else []
-            for reply in self.process_input_requests(at_most_one):
-                self.heartbeats.send_news()  # first: a client that knows of a pause must find it in effect
-                messages.send_to_tokenizer(reply)
-            if not at_most_one:
-                return
-            if time.monotonic() >= deadline:
-                # Descriptors show what comes after nothing was found, and not what was there.
-                self._has_more = True
-                return
+        while received:
+            self._handle(messages, [received.popleft()])
             if not received:
+                # Until nothing is found: descriptors show only what comes after that.
                 received.extend(messages.recv(0.0))
+            if time.monotonic() >= deadline:
+                break
+        self._handle(messages, [])
+
+    def _handle(self, messages: SchedulerMessages, received: Sequence[ToScheduler]) -> None:
+        for reply in self.process_input_requests(received):
+            self.heartbeats.send_news()  # first: a client that knows of a pause must find it in effect
+            messages.send_to_tokenizer(reply)
 
     def process_input_requests(self, received: Sequence[ToScheduler]) -> list[ControlReply]:
         """Handle messages in order; returns the replies to control calls that are due."""
@@ -310,11 +303,6 @@ class Scheduler:
                 logger.exception("Could not handle a %s", type(message).__name__)
         replies.extend(self.control.poll())
         return replies
-
-    def stream_output(self, deltas: list[OutputDelta]) -> None:
-        """Send what is new, if anything is."""
-        if deltas:
-            self._send_to_detokenizer(deltas)
 
     def has_unfinished_requests(self) -> bool:
         """Return whether any request is alive or any step in flight."""

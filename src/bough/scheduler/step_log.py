@@ -74,7 +74,7 @@ class StepLog:
         plan, num_steps, seconds, stats = planned.plan, planned.num_run, planned.seconds, self._stats
         stats.steps_total += num_steps
         stats.step_seconds_total += seconds
-        end = plan.num_decode_rows + len(planned.extend_reqs)
+        end = plan.num_decode_rows + len(planned.prompts)
         new_tokens = int(plan.extend_lens[plan.num_decode_rows : end].sum())
         if new_tokens:
             cached_before, self._cached_tokens = self._cached_tokens, stats.cached_tokens_total
@@ -90,12 +90,12 @@ class StepLog:
                 self._log_prefill()
         elif self._prefill.step:
             self._log_prefill()
-        if plan.num_decode_rows or planned.jump_reqs:
+        if plan.num_decode_rows or planned.jumps:
             before, self._decode_steps = self._decode_steps, self._decode_steps + num_steps
             decoded = plan.num_decode_rows * num_steps + int(plan.extend_lens[end:].sum())
             self._decoded += decoded
             if not new_tokens:
-                rows, micros = plan.num_decode_rows + len(planned.jump_reqs), seconds * 1e6
+                rows, micros = plan.num_decode_rows + len(planned.jumps), seconds * 1e6
                 steps_rows = num_steps * rows
                 added = (num_steps, steps_rows, micros, steps_rows * rows, rows * micros, decoded)
                 self.decode_moments = [total + each for total, each in zip(self.decode_moments, added, strict=True)]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 import numpy as np
 
-from bough.ipc.messages import FinishReason, OutputDelta
-from bough.model_executor.worker_info import Worker
+from bough.ipc.messages import FinishReason
 from bough.scheduler.executor import StepExecutor
 from bough.scheduler.heartbeats import Heartbeats
 from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.planned import Planned
 from bough.scheduler.planner import StepPlanner
 from bough.scheduler.profiler import Profiler
-from bough.scheduler.reports import Reports
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.trials import Trials
 from bough.scheduler.warmup import probe_device
@@ -33,24 +30,18 @@ class StepsInFlight:
     def __init__(
         self,
         executor: StepExecutor,
-        worker: Worker,
         planner: StepPlanner,
         output: OutputProcessor,
-        stream_output: Callable[[list[OutputDelta]], None],
         log: StepLog,
-        reports: Reports,
         heartbeats: Heartbeats,
         profiler: Profiler,
     ) -> None:
         self._requests = output.requests
         self.executor = executor
-        self._worker = worker
         self._planner = planner
         self._output = output
         self._endings = output.endings
-        self._stream_output = stream_output
         self._log = log
-        self._reports = reports
         self._heartbeats = heartbeats
         self._profiler = profiler
         self.trials = Trials(self._requests.waiting_queue)
@@ -64,9 +55,7 @@ class StepsInFlight:
         """Launch a step."""
         self._profiler.mark("launch", planned)
         self._requests.in_flight.append(planned)
-        silence = self._reports.expected_silence()
-        if silence:
-            self._heartbeats.announce(silence)
+        self._heartbeats.announce_if_long()
         self.executor.submit(planned.plan)
         self._profiler.mark("launched", planned)
 
@@ -83,7 +72,7 @@ class StepsInFlight:
         self._profiler.mark("process", planned, result.seconds)
         if not result.goes_on:
             self.end_plan()
-        self._stream_output(self._output.process_batch_result(planned, result))
+        self._endings.stream_output(self._output.apply(planned, result))
         if result.goes_on and not planned.alive.all():
             self.end_plan()
         self._clear_suspects()
@@ -121,11 +110,11 @@ class StepsInFlight:
         # Requests that have left since the launch may be to blame as well: their rows were computed all the same.
         if len(reqs) == 1 and not planned.left:
             reason = FinishReason("abort", message="the forward pass failed", status_code=500)
-            self._stream_output([self._endings.cut_short(reqs[0], reason, keep=False)])
+            self._endings.stream_output([self._endings.cut_short(reqs[0], reason, keep=False)])
             self._clear_suspects()
         elif reqs:
             suspects = {req: int(table.planned_len[req.slot]) for req in reqs}
-            self._stream_output(self._endings.retract_all())
+            self._endings.stream_output(self._endings.retract_all())
             self.trials.accuse(suspects)
         self._probe_device()
 
@@ -133,7 +122,7 @@ class StepsInFlight:
         """After a step: give the memory of all others to the requests that are on trial next."""
         others_hold = self._requests.num_holding > 0
         if self.trials.running and self.trials.clear(self._requests.table.num_computed, others_hold=others_hold):
-            self._stream_output(self._endings.retract_all())
+            self._endings.stream_output(self._endings.retract_all())
 
     def skip_trial(self) -> None:
         """Go on with other requests where nothing could be computed for those on trial."""
@@ -151,5 +140,5 @@ class StepsInFlight:
             return
         slots = kv.extend(request_kv, 1)
         if slots is not None:
-            probe_device(self._worker, request_kv.req_slot, slots)
+            probe_device(self.executor.worker, request_kv.req_slot, slots)
         kv.finish(request_kv, token, 0, keep=False)

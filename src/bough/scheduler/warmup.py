@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from bough.model_executor.capacity import round_up
 from bough.model_executor.worker_info import Worker
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.cost_model import CostModel, StepCost
@@ -64,7 +65,7 @@ def measure_step_costs(worker: Worker, max_step_tokens: int = 2**30) -> CostMode
     for rows in _DECODE_ROWS:
         if not launches and (last >= MAX_PROBE_SECONDS or time.perf_counter() > deadline):
             break
-        page_rounded = _round_up(sum(row), info.page_size)
+        page_rounded = round_up(sum(row), info.page_size)
         if rows <= info.max_running_requests and rows * page_rounded <= longest:
             _measure(worker, info.page_size, [row] * rows, measurements)
     if len(measurements) < 2:
@@ -105,7 +106,7 @@ def _measure(worker: Worker, page_size: int, rows: list[tuple[int, int]], measur
     """Time one step of ``rows`` (context, new tokens each); the first page of the pool is reserved."""
     contexts = [context for context, _ in rows]
     news = [new for _, new in rows]
-    starts = page_size + np.arange(len(rows)) * _round_up(max(contexts) + max(news), page_size)
+    starts = page_size + np.arange(len(rows)) * round_up(max(contexts) + max(news), page_size)
     if any(contexts):
         # The context must be in the pool, or the probed step would read KV that was never written.
         _run(worker, [0] * len(rows), contexts, starts, is_decode=False)
@@ -147,7 +148,3 @@ def _plan(contexts: list[int], news: list[int], slots: list[np.ndarray], *, is_d
         if first_piece
         else (),
     )
-
-
-def _round_up(value: int, multiple: int) -> int:
-    return -(-value // multiple) * multiple

@@ -69,11 +69,6 @@ class StopMatcher:
         self.matched: str | None = None
         """The stop string or pattern that ended the output; ``None`` while there is none."""
 
-    @property
-    def num_held_chars(self) -> int:
-        """Characters that were pushed and are not out yet."""
-        return len(self._held)
-
     def push(self, text: str) -> StopStep:
         """Add text. After a match, further text is ignored."""
         if self.matched is not None:
