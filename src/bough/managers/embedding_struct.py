@@ -77,10 +77,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
         return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
     def requests(self, *, max_outputs: int | None = None) -> Iterator[EmbeddingRequest]:
-        """One request per text; see :func:`embedding_requests`.
-
-        Args:
-            max_outputs: most texts allowed; ``None`` for no bound.
+        """Return one request per text, at most ``max_outputs``; see :func:`embedding_requests`.
 
         Raises:
             BadRequest: naming the field that is missing, of the wrong type or of the wrong length.

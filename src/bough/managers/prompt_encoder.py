@@ -118,14 +118,9 @@ class PromptEncoder:
     async def encode_rendered(
         self, render: Callable[[], str], num_chars: int, param: str, *, keep: int | None = None, bounded: bool = True
     ) -> TokenIds:
-        """Token ids of a conversation, as the model was trained to see it.
+        """Token ids of a conversation, as the model was trained to see it; all, or at least the last ``keep``.
 
-        Args:
-            render: makes the text of it.
-            num_chars: about how much text it goes through.
-            param: the client's name for it, for errors.
-            keep: least number of tokens of its end that are wanted; ``None``: all.
-            bounded: see :meth:`check_length`.
+        ``render`` makes its text, of about ``num_chars`` characters, and ``param`` is the client's name for it.
 
         Raises:
             BadRequest, PayloadTooLarge: see :meth:`check_length`; or if the template refuses the conversation.

@@ -40,12 +40,10 @@ class ReasoningMarkers:
         return ReasoningSpan(self, inside=self.begins_inside(prompt))
 
     def bounded(self, *, begun: bool, triggers: tuple[str, ...] = (), hide_stops: bool = False) -> ThoughtMarkers:
-        """Return all markers needed to find, and to limit, the thoughts in an answer.
+        """Return all markers needed to find, and to limit, the thoughts in an answer, which may have ``begun`` in the
+        prompt.
 
-        Args:
-            begun: the answer begins inside the thoughts.
-            triggers: markers of tool calls, which also end the thoughts.
-            hide_stops: stop strings apply to the answer only.
+        ``triggers`` of tool calls end the thoughts, too. If ``hide_stops``, stop strings apply to the answer only.
         """
         marked = self._marked
         return msgspec.structs.replace(marked, begun=begun, ends=(*marked.ends, *triggers), hide_stops=hide_stops)

@@ -105,13 +105,10 @@ class ReadySignal:
             waiter.set_result(None)
 
     async def wait(self, sink: Sink | None = None) -> list[ReqState]:
-        """Outputs with news since the last call, in order of arrival; waits until there is at least one.
+        """Return the outputs with news since the last call, in order of arrival; waits until there is at least one.
 
-        Args:
-            sink: gets the news first, while this waits.
-
-        Raises:
-            BoughError: if the engine cannot finish the call.
+        A ``sink`` gets the news first, while this waits. Raises the :class:`BoughError` with which the engine cannot
+        finish the call.
         """
         if not self._ready and self._error is None:
             self._waiter = asyncio.get_running_loop().create_future()

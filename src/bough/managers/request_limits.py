@@ -77,11 +77,8 @@ class RequestLimits:
     def check_each(self, requests: Sequence[GenerateRequest]) -> Iterator[int]:
         """Check the requests of a call before their prompts are encoded; parameters that several share, once.
 
-        Yields:
-            Work that was done, for :data:`WORK_PER_TURN`.
-
-        Raises:
-            BadRequest: naming the field at fault.
+        Yields the work that was done, for :data:`WORK_PER_TURN`; raises :class:`BadRequest` that names the field at
+        fault.
         """
         for request in {id(request.sampling_params): request for request in requests}.values():
             self.check_params_of(request)
@@ -106,13 +103,10 @@ class RequestLimits:
         tag_is_ours: bool = False,
         grammar_param: str | None = None,
     ) -> None:
-        """Check sampling parameters on their own.
+        """Check sampling parameters on their own; ``named`` gives the client's name for a field, ``grammar_param`` that
+        of a grammar.
 
-        Args:
-            params: of a request.
-            named: from a field to the client's name for it, for errors.
-            tag_is_ours: see :meth:`SamplingParams.validate`.
-            grammar_param: the client's name for the grammar, if not its own.
+        A structural tag may be larger if it was made here (``tag_is_ours``).
 
         Raises:
             BadRequest: naming the field at fault.

@@ -60,12 +60,8 @@ class SchedulerControl:
     ) -> ControlReply:
         """Call a handler once the scheduler has the weights that it may be loading.
 
-        Sent earlier, the call would be carried out after its caller has given up.
-
-        Args:
-            method: name of the handler.
-            params: its arguments.
-            timeout: seconds to wait for the reply; ``with_loading``, for the weights as well.
+        Sent earlier, the call would be carried out after its caller has given up. ``timeout`` is in seconds,
+        ``with_loading`` for the wait for weights as well.
 
         Raises:
             Overloaded: if weights are being loaded all that time.

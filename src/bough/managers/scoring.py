@@ -30,12 +30,7 @@ CUT_TO_MODEL = -1
 
 @dataclass(frozen=True, slots=True)
 class ScoreResult:
-    """Scores of items.
-
-    Attributes:
-        scores: per item, a number per label.
-        prompt_tokens: of all items together.
-    """
+    """Scores of items, a number per label each, and the prompt tokens of all items together."""
 
     scores: list[list[float]]
     prompt_tokens: int

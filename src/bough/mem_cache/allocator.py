@@ -105,14 +105,11 @@ class SlotAllocator:
         return slots
 
     def alloc_decode(self, seq_lens: IntArray, last_slots: IntArray) -> IntArray | None:
-        """Hand out a slot for one more token of each of R sequences.
+        """Hand out a slot for one more token of each of R sequences, which have ``seq_lens`` ``[R]`` tokens, the last
+        at ``last_slots`` ``[R]``.
 
-        Args:
-            seq_lens: [R], tokens that each has.
-            last_slots: [R], the slot of each one's last token; read only where the last page is partly used.
-
-        Returns:
-            [R], or ``None`` if there are not enough free pages for all; then nothing has changed.
+        ``last_slots`` are read only where the last page is partly used. Returns ``[R]``, or ``None`` if there are not
+        enough free pages for all; then nothing has changed.
         """
         if self.page_size == 1:
             if len(seq_lens) > self._num_free:

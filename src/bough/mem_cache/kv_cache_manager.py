@@ -197,17 +197,8 @@ class KVCacheManager:
         return slots
 
     def extend_decode(self, req_slots: IntArray) -> IntArray | None:
-        """Give each of R different requests one more slot; all or nothing, otherwise as :meth:`extend`.
-
-        Args:
-            req_slots: [R], rows of requests that have begun.
-
-        Returns:
-            [R], or ``None`` if there is not room for all.
-
-        Raises:
-            ValueError: a row is full.
-        """
+        """Give each of R different requests that have begun (rows ``[R]``) one more slot; all or nothing, as
+        :meth:`extend`."""
         rows = req_slots.astype(np.intp)
         lengths = self.lengths[rows]
         if len(rows) and lengths.max() >= self.req_to_token.max_context_len:
@@ -226,14 +217,10 @@ class KVCacheManager:
         return slots
 
     def extend_steps(self, max_steps: int, req_slots: IntArray) -> IntArray:
-        """Give each of R different requests as many slots, as :meth:`extend_decode` would step by step.
+        """Give each of R different requests that have begun (rows ``[R]``, at least one) slots, as
+        :meth:`extend_decode` would step by step.
 
-        Args:
-            max_steps: most slots of each.
-            req_slots: [R], at least one, rows of requests that have begun, with room for so many tokens.
-
-        Returns:
-            [N, R], with as large an N as there is room for; perhaps 0.
+        Returns ``[N, R]``, with as large an N, up to ``max_steps``, as there is room for; perhaps 0.
         """
         rows = req_slots.astype(np.intp)
         lengths = self.lengths[rows]
@@ -305,14 +292,8 @@ class KVCacheManager:
         return rewrites
 
     def finish(self, kv: RequestKV, token_ids: IntArray, num_computed: int, keep: bool = True) -> None:
-        """Take back all that a request holds; ``kv`` is dead afterwards.
-
-        Args:
-            kv: the request's record.
-            token_ids: as for :meth:`checkpoint`.
-            num_computed: as for :meth:`checkpoint`.
-            keep: whether what was computed since the last checkpoint goes to the cache; otherwise it is lost.
-        """
+        """Take back all that a request holds, after a last :meth:`checkpoint` if ``keep``; ``kv`` is dead
+        afterwards."""
         if keep:
             self.checkpoint(kv, token_ids, num_computed)
         req_slot = self._row_of(kv)
@@ -419,14 +400,8 @@ class KVCacheManager:
 def make_kv(
     num_tokens: int, page_size: int, req_to_token: ReqToTokenPool, eviction_policy: EvictionPolicy | None
 ) -> KVCacheManager:
-    """The accounts of an empty pool.
-
-    Args:
-        num_tokens: capacity of the pool.
-        page_size: tokens of a page.
-        req_to_token: the requests' rows.
-        eviction_policy: of the prefix cache; ``None`` for a pool without one.
-    """
+    """Make the accounts of an empty pool of ``num_tokens`` tokens; without an ``eviction_policy`` it has no prefix
+    cache."""
     allocator = SlotAllocator(num_tokens, page_size)
     cache = RadixCache(allocator, page_size, eviction_policy) if eviction_policy else ChunkCache(allocator, page_size)
     return KVCacheManager(cache, allocator, req_to_token)

@@ -113,13 +113,8 @@ class KVPool:
         )
 
     def set_kv_buffer(self, layer_id: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
-        """Store keys and values of new tokens.
-
-        Args:
-            layer_id: which layer.
-            slots: int64 ``[num_tokens]``, each at most once.
-            k: ``[num_tokens, num_kv_heads, head_dim]``
-            v: like ``k``
+        """Store keys and values ``[num_tokens, num_kv_heads, head_dim]`` of new tokens at int64 ``slots``
+        ``[num_tokens]``, each at most once.
 
         Raises:
             TypeError: if the pool is of another dtype.

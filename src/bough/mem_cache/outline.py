@@ -45,12 +45,10 @@ class NodeOutline:
 
 
 def outline(root: TreeNode, now: int, max_nodes: int) -> list[NodeOutline]:
-    """The nodes of a tree that were used last, parents before children.
+    """Return the ``max_nodes`` nodes of a tree that were used last, parents before children; ``now`` is its logical
+    time.
 
-    Args:
-        root: of the tree.
-        now: its logical time.
-        max_nodes: how many to show. The cost is bounded by ``max_nodes`` times :data:`CHILDREN_SEEN`.
+    The cost is bounded by ``max_nodes`` times :data:`CHILDREN_SEEN`.
     """
     found: list[NodeOutline] = []
     # A node is never used later than its parent, so the most recent ones are found from the top down.

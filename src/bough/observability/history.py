@@ -34,12 +34,7 @@ class History:
         self._snapshots: deque[tuple[float, dict[str, list[int]]]] = deque([(0.0, self._snapshot())])
 
     def sample(self, uptime: float, stats: SchedulerStats) -> None:
-        """Take a sample, unless the last one is too recent.
-
-        Args:
-            uptime: seconds since the start; never decreases.
-            stats: latest of all schedulers together.
-        """
+        """Take a sample of all schedulers together, unless the last one is too recent; ``uptime`` never decreases."""
         if not self._samples or uptime - self._samples[-1][0] >= SAMPLE_S:
             self._samples.append((round(uptime, 3), *stats.shown("page").values()))
         if uptime - self._snapshots[-1][0] >= SNAPSHOT_S:

@@ -29,10 +29,7 @@ _FOREIGN_LOGGERS = ("uvicorn", "asyncio", "opentelemetry")
 def configure_logging(level: str, *, label: str = "", log_format: LogFormat = "text") -> None:
     """Send records of ``level`` and above to stderr, as ``[time label] message`` or as one JSON object a line.
 
-    Args:
-        level: ``debug`` to ``critical``.
-        label: names the process where several of a kind write to one terminal (``TP1``).
-        log_format: how a record looks.
+    The ``label`` names the process where several of a kind write to one terminal (``TP1``).
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter(label) if log_format == "json" else _TextFormatter(label))

@@ -167,14 +167,10 @@ class RequestMetrics:
 
 
 class Metrics(Collector):
-    """Everything that ``/metrics`` shows.
+    """Everything that ``/metrics`` shows, labelled with a model's name, with a prefix.
 
     Requests are counted in the main process; loads come with the schedulers' heartbeats. Attributes are public to those
     who count; all calls come from one thread.
-
-    Args:
-        model_name: value of the label that every metric carries.
-        prefix: what every name begins with.
     """
 
     def __init__(self, model_name: str, prefix: str = DEFAULT_PREFIX) -> None:

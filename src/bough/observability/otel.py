@@ -26,12 +26,7 @@ _PROPAGATOR = TraceContextTextMapPropagator()
 
 
 class OtelSpan:
-    """A span of one HTTP request, with those of its outputs below it.
-
-    Args:
-        span: of the request.
-        tracer: makes the others.
-    """
+    """A span of one HTTP request, with those of its outputs below it."""
 
     def __init__(self, span: trace.Span, tracer: trace.Tracer) -> None:
         self._span = span

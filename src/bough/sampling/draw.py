@@ -24,14 +24,11 @@ def integer_weights(weights: torch.Tensor) -> torch.Tensor:
 
 
 def draw_by_weight(weights: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
-    """The first position whose cumulative weight exceeds ``uniform`` times the total.
+    """The first position, int64 ``[n, 1]``, whose cumulative weight exceeds ``uniform`` (float64 ``[n, 1]``, to ``1 -
+    2**-48``) times the total.
 
-    Args:
-        weights: int64 ``[n, M]``, not negative. Positions of weight 0 are never drawn, unless a row has no others.
-        uniform: float64 ``[n, 1]``, from 0 to ``1 - 2**-48``.
-
-    Returns:
-        int64 ``[n, 1]``; a valid position whatever a row holds.
+    Of the ``weights``, int64 ``[n, M]``, not negative, those of 0 are never drawn, unless a row has no others. The
+    position is valid whatever a row holds.
     """
     return _invert(weights.cumsum(-1), uniform)[0]
 
@@ -44,18 +41,13 @@ def draw_from_vocabulary(
     block_sums: torch.Tensor,
     uniform: torch.Tensor,
 ) -> torch.Tensor:
-    """Draw from all tokens: first a block, then a token within it.
+    """Draw from all tokens, int64 ``[n, 1]``, valid whatever a row holds: first a block, then a token within it.
 
     Args:
-        logits: float32 ``[S, V]``, contiguous.
-        batch_rows: int64 ``[n]``, the rows of ``logits`` to draw for.
-        largest: float32 ``[n, 1]``, their largest logits.
-        inverse_temperature: float32 ``[n, 1]``.
+        logits: float32 ``[S, V]``, contiguous; ``batch_rows``, int64 ``[n]``, are drawn for.
+        largest, inverse_temperature: float32 ``[n, 1]``.
         block_sums: float32 ``[n, N]``, sums of their weights.
         uniform: float64 ``[n, 1]``, from 0 to ``1 - 2**-40``.
-
-    Returns:
-        token ids, int64 ``[n, 1]``; valid whatever a row holds.
     """
     units = integer_weights(block_sums)
     cumulative = units.cumsum(-1)

@@ -29,10 +29,7 @@ class LogitEdits:
         self._cached = (torch.zeros(0, dtype=torch.int64), torch.zeros(0))
 
     def set(self, slot: int, ids: Sequence[int], addends: Sequence[float]) -> bool:
-        """Replace the edits of a slot, by nothing if both are empty.
-
-        Returns:
-            whether the slot has edits now.
+        """Replace the edits of a slot, by nothing if both are empty; returns true if it has edits now.
 
         Raises:
             ValueError: an id is outside the vocabulary, or occurs twice.

@@ -86,14 +86,8 @@ class PenaltyTable:
         output_ids: npt.NDArray[np.int32],
         prompt_ids: npt.NDArray[np.int32] | None = None,
     ) -> None:
-        """Start counting for a slot that takes a request with penalties.
-
-        Args:
-            slot: the request slot.
-            params: sampling parameters of the request.
-            output_ids: output tokens so far, to be counted.
-            prompt_ids: the prompt, if ``params.penalises_prompt``.
-        """
+        """Start counting for a slot that takes a request with penalties, from its ``output_ids`` so far and what it
+        needs of the prompt."""
         row = int(self._row_of[slot])
         if row == _NO_ROW:
             row = self._take_row()
@@ -200,13 +194,10 @@ class PenaltyTable:
             logits.view(-1).index_put_((at,), values)
 
     def describe(self, target: npt.NDArray[Any], slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> None:
-        """Tell the native sampler what :meth:`apply` would do; for tables in host memory.
+        """Tell the native sampler (:data:`~bough.kernels.sampling.SAMPLE_ROW` ``[p]``) what :meth:`apply` would do; for
+        tables in host memory.
 
-        Args:
-            target: :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[p]``; the addresses written into it are valid until
-                the table changes.
-            slots: ``[p]``, their request slots, each :meth:`set` before.
-            num_outputs: ``[p]``, how many tokens each has produced.
+        The addresses written into ``target`` are valid until the table changes.
         """
         rows = self._row_of[slots].astype(np.uint64)
         names = ("frequency_penalty", "presence_penalty", "repetition_penalty", "scoped")
@@ -231,14 +222,8 @@ class PenaltyTable:
         return np.where(lengths > self._max_columns, -1, lengths)
 
     def record(self, batch_rows: SlotArray, slots: SlotArray, num_outputs: SlotArray, tokens: torch.Tensor) -> None:
-        """Count one new token per slot.
-
-        Args:
-            batch_rows: ``[p]``, where in ``tokens`` the slots' tokens are.
-            slots: ``[p]``.
-            num_outputs: ``[p]``, how many tokens each had produced before this one.
-            tokens: int64 ``[S]``.
-        """
+        """Count one new token, of int64 ``tokens`` ``[S]`` at ``batch_rows`` ``[p]``, per slot ``[p]``, after
+        ``num_outputs`` ``[p]`` tokens of each."""
         lengths = num_outputs + self._listed[slots]
         self._grow_columns(min(int(lengths.max()) + 1, self._max_columns))
         table_rows = self._row_of[slots]

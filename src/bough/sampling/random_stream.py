@@ -42,13 +42,10 @@ def mix64(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
 
 
 def uniforms(keys: npt.NDArray[np.uint64], indices: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Uniform numbers from 0 to ``1 - 2**-40``, with 40 random bits.
+    """Uniform numbers from 0 to ``1 - 2**-40``, with 40 random bits: of the streams ``keys`` ``[S]``, those at
+    ``indices`` ``[S]``.
 
     The distance from 1 makes products with integers up to ``2**60`` stay below these when rounded to float64.
-
-    Args:
-        keys: ``[S]``, from :func:`stream_key`.
-        indices: ``[S]``, which number of each stream, from 0 on.
     """
     x = indices.astype(np.uint64)
     x += np.uint64(1)

@@ -258,12 +258,9 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     def validate(
         self, vocab_size: int | None, *, named: ClientName = in_sampling_params, tag_is_ours: bool = False
     ) -> None:
-        """Check every range.
+        """Check every range, without those that need the model's ``vocab_size`` if it is ``None``.
 
-        Args:
-            vocab_size: number of token ids of the model, or ``None`` to skip the checks that need it.
-            named: from a field to what the client called it, for errors.
-            tag_is_ours: whether a structural tag may have been made around what a client has sent.
+        A structural tag may have been made around what a client has sent if ``tag_is_ours``.
 
         Raises:
             BadRequest: naming the first field that is out of range.

@@ -63,14 +63,8 @@ def draw_sorted(logits: torch.Tensor, params: DeviceDrawParams, totals: torch.Te
 def _kept_count(
     scaled: torch.Tensor, weights: torch.Tensor, params: DeviceDrawParams, totals: torch.Tensor | None
 ) -> torch.Tensor:
-    """How many of the likeliest tokens are kept, int64 ``[n, 1]``, at least 1.
-
-    Args:
-        scaled: float32 ``[n, M]``, ``(logit - largest) / temperature``, descending.
-        weights: int64 ``[n, M]``.
-        params: of the rows.
-        totals: as of :func:`draw_selected`.
-    """
+    """Number of the likeliest tokens that are kept, int64 ``[n, 1]``, at least 1; ``scaled`` ``[n, M]`` is ``(logit -
+    largest) / temperature``, descending."""
     kept = torch.arange(scaled.shape[1], device=scaled.device) < params.top_k
     kept &= scaled >= params.log_min_p
     if totals is not None:

@@ -37,17 +37,10 @@ def draw_truncated(
     params: DrawParams,
     totals: IndexArray | None,
 ) -> IndexArray:
-    """Draw one token per row from those that truncation keeps.
+    """Draw one token per row ``[n]`` from those that truncation keeps.
 
-    Args:
-        logits: ``[S, V]``, contiguous.
-        maxima: ``[S, N]``, their block maxima.
-        batch_rows: ``[n]``, the rows to draw for, all of them finite.
-        params: of these rows.
-        totals: ``[n]``, the weight of each row's whole vocabulary in units; ``None`` if no row has a top-p.
-
-    Returns:
-        token ids ``[n]``.
+    ``logits`` ``[S, V]`` are contiguous, ``maxima`` ``[S, N]`` their block maxima, ``totals`` ``[n]`` the weight of
+    each row's whole vocabulary in units; ``None`` if no row has a top-p. All ``batch_rows`` ``[n]`` are finite.
     """
     tokens = np.zeros(len(batch_rows), dtype=np.int64)
     num_blocks = maxima.shape[1]

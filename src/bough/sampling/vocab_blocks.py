@@ -37,15 +37,9 @@ def block_maxima(logits: torch.Tensor) -> torch.Tensor:
 
 
 def gather_blocks(logits: torch.Tensor, blocks: torch.Tensor, batch_rows: torch.Tensor) -> torch.Tensor:
-    """Copy blocks out of rows.
+    """Copy blocks ``[n, k]`` out of ``batch_rows`` ``[n]`` of ``logits`` ``[S, V]``, contiguous, to ``[n, k, BLOCK]``.
 
-    Args:
-        logits: ``[S, V]``, contiguous.
-        blocks: int64 ``[n, k]``, block numbers.
-        batch_rows: int64 ``[n]``, which row of ``logits`` each row of ``blocks`` is about.
-
-    Returns:
-        ``[n, k, BLOCK]``; places behind the last token id hold -inf.
+    Places behind the last token id hold -inf.
     """
     vocab_size = logits.shape[1]
     if vocab_size % BLOCK == 0:
@@ -57,14 +51,10 @@ def gather_blocks(logits: torch.Tensor, blocks: torch.Tensor, batch_rows: torch.
 
 
 def first_maximum(logits: torch.Tensor, maxima: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest value of each row and the lowest token id that has it.
+    """The largest value ``[S]`` of each row and the lowest token id, int64 ``[S]``, that has it, by
+    :func:`block_maxima` ``[S, N]``.
 
-    Args:
-        logits: ``[S, V]``.
-        maxima: ``[S, N]``, its :func:`block_maxima`.
-
-    Returns:
-        values ``[S]`` and ids int64 ``[S]``. A row with a NaN has the value NaN and the id of a NaN.
+    A row with a NaN has the value NaN and the id of a NaN.
     """
     values, blocks = maxima.max(-1)
     batch_rows = torch.arange(len(logits), device=logits.device)
@@ -73,18 +63,11 @@ def first_maximum(logits: torch.Tensor, maxima: torch.Tensor) -> tuple[torch.Ten
 
 
 def top_tokens(logits: torch.Tensor, maxima: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """The ``k`` largest values of each row, largest first and ties by ascending token id, exactly.
+    """The ``k`` largest values, float32 ``[S, k]``, of each row and their ids, int64 ``[S, k]``, largest first and ties
+    by ascending id, exactly.
 
     Each of them lies in one of the ``k`` blocks whose own best token comes first in that order, so only those blocks
-    are searched.
-
-    Args:
-        logits: ``[S, V]``, contiguous.
-        maxima: ``[S, N]``, its :func:`block_maxima`.
-        k: at most ``V``.
-
-    Returns:
-        values float32 ``[S, k]`` and ids int64 ``[S, k]``. Rows with a NaN hold arbitrary values and valid ids.
+    are searched. Rows with a NaN hold arbitrary values and valid ids.
     """
     rows, vocab_size = logits.shape
     device = logits.device

@@ -33,13 +33,8 @@ class NewTokenRatio:
         self.value = max(self.value - count * self._decay, self._minimum)
 
     def on_retraction(self, decoded: int, max_new: int, num_running: int) -> None:
-        """Memory ran out.
-
-        Args:
-            decoded: output tokens that the running requests have so far, in all.
-            max_new: output tokens that they may have, in all, each clipped.
-            num_running: number of running requests.
-        """
+        """Memory ran out while ``num_running`` requests had ``decoded`` output tokens in all, of at most ``max_new``,
+        each clipped."""
         estimate = (decoded + RETRACT_HEADROOM_STEPS * num_running) / (max_new + 1)
         self.value = min(max(estimate, self.value), 1.0)
 

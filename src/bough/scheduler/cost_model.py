@@ -98,12 +98,8 @@ class CostModel:
     def fit(
         cls, measurements: list[StepCost], *, knows_prompts: bool = False, least_share: float = _LEAST_SHARE
     ) -> CostModel:
-        """Least squares over relative errors.
-
-        Args:
-            measurements: probes.
-            knows_prompts: whether steps with a prompt may take longer than others of as many tokens.
-            least_share: see :class:`CostModel`.
+        """Least squares over relative errors of the probes; ``knows_prompts``: steps with a prompt may take longer than
+        others of as many tokens.
 
         Raises:
             ValueError: with fewer than two measurements.

@@ -51,13 +51,9 @@ def delta_of(req: Req, output: IntArray) -> OutputDelta:
 
 
 def add_input_logprobs(req: Req, result: RowLogprobResult | None, start: int, first_position: int) -> None:
-    """Append the logprobs of the tokens of a piece of the prompt.
+    """Append the logprobs of the tokens of a piece of the prompt, which begins at position ``start``.
 
-    Args:
-        req: the request.
-        result: logprobs of the tokens from ``first_position`` on; ``None`` if the piece has none.
-        start: position of the piece's first token.
-        first_position: position of the first token that ``result`` is about.
+    ``result`` has those from ``first_position`` on; ``None`` if the piece has none.
     """
     if req.logprob_next == 0 and start == 0:
         # Nothing precedes the first token, so nothing predicts it.

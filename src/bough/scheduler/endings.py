@@ -16,13 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Endings:
-    """Ends requests, which give back everything they hold, and returns their last deltas.
-
-    Args:
-        requests: all requests.
-        vocab_size: of the model.
-        send_to_detokenizer: takes deltas.
-    """
+    """Ends requests, which give back everything they hold, and returns their last deltas."""
 
     def __init__(
         self, requests: Requests, vocab_size: int, send_to_detokenizer: Callable[[list[OutputDelta]], None]
@@ -40,10 +34,8 @@ class Endings:
     def finish(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
         """End a request in any state; an error on the way concerns this request alone.
 
-        Args:
-            req: the request.
-            reason: sent to the client, unless the end of the text shows another one.
-            keep: whether its KV may serve other requests; false if it cannot be trusted.
+        The ``reason`` is sent to the client, unless the end of the text shows another one. Its KV may serve others if
+        it can be trusted (``keep``).
         """
         try:
             return self._finish(req, reason, keep=keep)
@@ -130,12 +122,8 @@ class Endings:
         return self.fail(req, f"internal error while {work}", keep=False)
 
     def fail_row(self, req: Req, *, no_masks: bool) -> OutputDelta:
-        """End a request for which no token could be chosen.
-
-        Args:
-            req: the request.
-            no_masks: whether the grammar engine has failed in this step.
-        """
+        """End a request for which no token could be chosen; ``no_masks``: the grammar engine has failed in this
+        step."""
         grammar = req.sampling_params.grammar
         has_rivals = req.matcher is not None or req.banned_sequences or req.forced in req.masked_until_min
         if req.forced is not None and has_rivals and not no_masks:

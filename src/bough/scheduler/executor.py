@@ -34,12 +34,10 @@ class StepExecutor(Protocol):
 
 
 def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
-    """Choose how to run the steps of ``worker``.
+    """Choose how to run the steps of ``worker``: beside the scheduler, or not (``overlap``); ``None`` for what suits
+    the device.
 
-    Args:
-        worker: whose model is loaded.
-        overlap: whether steps run beside the scheduler; ``None`` for what suits the device. On a CPU the scheduler and
-            the model share the cores, and overlapping them gains nothing.
+    On a CPU the scheduler and the model share the cores, and overlapping them gains nothing.
     """
     if overlap is None:
         overlap = worker.get_worker_info().device != "cpu"
@@ -51,12 +49,8 @@ def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], 
 def start_executor(
     server_args: ServerArgs, worker: Worker, make_executor: Callable[[Worker], StepExecutor] | None
 ) -> tuple[StepExecutor, int]:
-    """Start an executor; returns it and the most steps that a plan may have.
-
-    Args:
-        server_args: resolved options.
-        worker: runs the steps; its model is loaded.
-        make_executor: makes the executor; ``None`` for the one that the options and the device ask for.
+    """Start an executor, by default the one that the options and the device ask for; returns it and the most steps of a
+    plan.
 
     Raises:
         ConfigError: if more steps are wanted where there can be but one.

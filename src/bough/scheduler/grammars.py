@@ -112,15 +112,9 @@ def grammars_for(
     eos_token_ids: Collection[int],
     make_compiler: Callable[[], GrammarCompiler] | None = None,
 ) -> Grammars:
-    """Make what the options and the model allow for. Preparing the vocabulary holds the GIL for up to a second.
+    """Make what the options and the model allow for, or what ``make_compiler`` makes.
 
-    Args:
-        server_args: resolved options.
-        info: about the model.
-        requests: all requests.
-        tokenizer: the model's; ``None`` if requests have ids only.
-        eos_token_ids: tokens that end an output.
-        make_compiler: makes another compiler than the options ask for.
+    Preparing the vocabulary holds the GIL for up to a second.
     """
     if make_compiler is not None:
         return Grammars(requests, make_compiler())

@@ -64,12 +64,8 @@ class RequestIntake:
     def requests_of(
         self, message: TokenizedGenerateReqInput, pooling: Pooling | None, alive: Container[str]
     ) -> list[Req]:
-        """One request per parallel sample.
-
-        Args:
-            message: as it came.
-            pooling: what is wanted of the prompt, if it is a vector.
-            alive: ids that are taken.
+        """Return one request per parallel sample; ``pooling`` is wanted of the prompt if it is a vector, ids ``alive``
+        are taken.
 
         Raises:
             BadRequest: naming the field at fault.

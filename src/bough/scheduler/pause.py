@@ -13,12 +13,9 @@ from bough.scheduler.step_log import StepLog
 
 
 class Pause:
-    """Keeps steps from being launched between two control calls.
+    """Keeps steps from being launched between two control calls, also for requests that arrive, while ``is_on``.
 
     Steps in flight stay the loop's to process: a broken device ends it.
-
-    Attributes:
-        is_on: true while no step may be launched, also for requests that arrive.
     """
 
     def __init__(self, requests: Requests, endings: Endings, log: StepLog) -> None:

@@ -86,13 +86,9 @@ class StepPlanner:
         self._builder = StepBuilder(requests, vocab_size)
 
     def plan(self, now: float, *, in_flight: bool, max_steps: int = 1, seconds: float = MAX_RUN_SECONDS) -> PlanOutcome:
-        """Plan one step, or several that only decode.
+        """Plan one step, or up to ``max_steps`` that only decode and take ``seconds``; ``now`` is ``time.monotonic()``.
 
-        Args:
-            now: ``time.monotonic()``.
-            in_flight: whether a step is running whose result is not processed; then nothing is retracted.
-            max_steps: most steps that the plan may have.
-            seconds: that several may take.
+        While a step is ``in_flight``, whose result is not processed, nothing is retracted.
         """
         outcome = PlanOutcome()
         if in_flight and self.table.waits_for_token():
@@ -246,13 +242,7 @@ class StepPlanner:
 
 
 def make_planner(server_args: ServerArgs, requests: Requests, worker: Worker) -> StepPlanner:
-    """Make a planner that knows what steps cost on this machine, by running a few.
-
-    Args:
-        server_args: resolved options.
-        requests: all requests.
-        worker: to be measured.
-    """
+    """Make a planner that knows what steps cost on this machine, by running a few."""
     info = worker.get_worker_info()
     cost_model = measure_step_costs(worker, server_args.max_prefill_tokens)
     ratio = NewTokenRatio(server_args.schedule_conservativeness)

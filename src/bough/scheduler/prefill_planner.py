@@ -67,14 +67,10 @@ class PrefillPlanner:
         self.min_chunk = min(MIN_CHUNK_TOKENS, limits.max_prefill_tokens, limits.chunk_tokens or MIN_CHUNK_TOKENS)
 
     def plan(self, now: float, budget: StepBudget, *, idle: bool, may_admit: bool, new_first: bool) -> dict[Req, int]:
-        """Decide how many prompt tokens each request computes; admits new requests.
+        """Decide how many prompt tokens each request computes; admits new requests if it ``may_admit`` any.
 
-        Args:
-            now: ``time.monotonic()``.
-            budget: of the step.
-            idle: whether no other request computes anything in this step.
-            may_admit: whether new requests may start.
-            new_first: whether new requests, or the shortest prompt, choose first.
+        ``idle``: no other request computes anything in this step. New requests, or the shortest prompt, choose first if
+        ``new_first``.
         """
         chunks: dict[Req, int] = {}
         if not self._requests.unfinished and not len(self._queue):

@@ -65,12 +65,7 @@ class ProfileSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Timeline:
-    """Timeline of the scheduler and the device, as events of Chrome's trace format; times in microseconds.
-
-    Args:
-        requests: whose numbers are shown beside.
-        clock: seconds.
-    """
+    """Timeline of the scheduler and the device, as events of Chrome's trace format; times in microseconds."""
 
     def __init__(self, requests: Requests, clock: Callable[[], float] = time.perf_counter) -> None:
         self._requests = requests
@@ -88,12 +83,9 @@ class Timeline:
         self.num_steps = 0
 
     def mark(self, name: str, planned: Planned | None, seconds: float) -> None:
-        """Something begins in the scheduler; what came before ends.
+        """Something begins in the scheduler, one of :data:`_SPANS`, and what came before ends.
 
-        Args:
-            name: one of :data:`_SPANS`.
-            planned: the step that it is about.
-            seconds: how long that has taken on the device, once it is known.
+        ``seconds`` is the time of the step on the device, once it is known.
         """
         now = self._clock()
         if name == "plan" and self._open is not None and self._open[0] in (_SPANS["plan"], _IDLE):
@@ -134,10 +126,7 @@ class Timeline:
 class Profiler:
     """Starts and ends profiles, at most one at a time; the scheduler marks in it what it begins to do.
 
-    Args:
-        requests: of the scheduler.
-        announce: sends a heartbeat, with the seconds of silence that may follow.
-        listener: gets the marks while there is no profile.
+    The ``listener`` gets the marks while there is no profile.
     """
 
     def __init__(

@@ -171,12 +171,8 @@ class Requests:
         self.waiting_queue.push(req)
 
     def release(self, req: Req, *, keep: bool = True) -> None:
-        """A request has ended: everything it holds goes back.
-
-        Args:
-            req: the request, in any state.
-            keep: whether its KV may serve others; false when it is not to be trusted.
-        """
+        """A request has ended, in any state: everything it holds goes back. Its KV may serve others if it can be
+        trusted (``keep``)."""
         if req.state is ReqStage.WAITING:
             self.waiting_queue.remove(req)
         elif req.state is ReqStage.PARKED:
@@ -243,13 +239,7 @@ class Requests:
 
 
 def make_requests(server_args: ServerArgs, info: WorkerInfo, *, queue_seed: int) -> Requests:
-    """Make the empty accounts of a model's KV pool and request slots.
-
-    Args:
-        server_args: resolved options.
-        info: limits of the model.
-        queue_seed: for the ``random`` policy.
-    """
+    """Make the empty accounts of a model's KV pool and request slots; ``queue_seed`` is for the ``random`` policy."""
     reuses_prefixes = info.reuses_prefixes and not server_args.disable_radix_cache
     max_len = info.max_req_len + 1
     kv = make_kv(

@@ -237,13 +237,10 @@ class Scheduler:
         )
 
     def _settle(self, busy: bool) -> bool:
-        """After a tick: let suspects of a failed step or grammars have their turn, or check the accounts at idle.
+        """After a tick, ``busy`` with a step or not: let suspects of a failed step or grammars have their turn, or
+        check the accounts at idle.
 
-        Args:
-            busy: whether there was a step.
-
-        Returns:
-            Whether the loop should continue without waiting for messages.
+        Returns true if the loop should continue without waiting for messages.
         """
         if not busy and self.steps.trials.running and not self.pause.is_on:
             self.steps.skip_trial()

@@ -75,14 +75,10 @@ def limits_of_steps(server_args: ServerArgs, info: WorkerInfo) -> StepLimits:
 def budget_of_step(
     limits: StepLimits, model: CostModel, num_decode: int, decode_context: float, *, only_long: bool
 ) -> StepBudget:
-    """Make the budget for prompts, and for output that was not sampled.
+    """Make the budget for prompts, and for output that was not sampled, beside ``num_decode`` requests with
+    ``decode_context`` tokens in all.
 
-    Args:
-        limits: of all steps.
-        model: what tokens take.
-        num_decode: running requests that get a token.
-        decode_context: their tokens so far, in all.
-        only_long: whether no short prompt is there that could use the time.
+    ``only_long``: no short prompt is there that could use the time.
     """
     tokens = limits.max_prefill_tokens
     logprobs = LOGPROB_CHUNK_BESIDE_DECODE if num_decode else LOGPROB_CHUNK_TOKENS
@@ -119,15 +115,9 @@ class StepBudget:
         long_prompt_seconds: float = float("inf"),
         most_seconds: float = float("inf"),
     ) -> None:
-        """Begin with all of it.
+        """Begin with all of it; of ``seconds``, long prompts may take a part, and a prompt's minimum ``most_seconds``.
 
-        Args:
-            cost_model: what tokens take.
-            seconds: for all.
-            tokens: for all.
-            logprob_tokens: most tokens of one prompt whose logits are read.
-            long_prompt_seconds: of ``seconds``, what long prompts may take.
-            most_seconds: what a prompt's minimum may take.
+        At most ``logprob_tokens`` of one prompt have their logits read.
         """
         self._cost_model = cost_model
         self._long_prompt_seconds = long_prompt_seconds
@@ -151,14 +141,9 @@ class StepBudget:
     def tokens_for(
         self, context: int, share: float, *, leaving: float = 0.0, leaving_tokens: int = 0, is_long: bool = False
     ) -> int:
-        """Most tokens that a request with ``context`` earlier ones may take.
+        """Most tokens that a request with ``context`` earlier ones may take, at most a ``share`` of the whole budget.
 
-        Args:
-            context: see above.
-            share: of the whole budget, at most.
-            leaving: a share of the whole that has to be left.
-            leaving_tokens: tokens that have to be left at least.
-            is_long: whether it is a long prompt.
+        A share of the whole (``leaving``), and so many tokens, have to be left.
         """
         kept = max(math.ceil(self._total_tokens * leaving), leaving_tokens)
         tokens = max(min(self._tokens - kept, int(self._total_tokens * share)), 0)
@@ -170,11 +155,10 @@ class StepBudget:
         return min(tokens, self._cost_model.tokens_within(seconds, context))
 
     def logprob_tokens_for(self, per_token: int, given: int) -> int:
-        """Most tokens that a prompt may take whose logits are read; at least one for the first in the step that asks.
+        """Most tokens that a prompt may take whose logits are read, each with ``per_token`` logprobs, after those
+        ``given`` in this step.
 
-        Args:
-            per_token: logprobs that each of them has, those of alternatives included.
-            given: how many of them the prompt has in this step.
+        It is at least one for the first prompt in the step that asks.
         """
         is_first = self._logprobs == LOGPROBS_AT_ONCE
         return min(self._logprob_tokens - given, max(self._logprobs // per_token, int(is_first)))

@@ -66,12 +66,9 @@ class StepBuilder:
     ) -> Planned:
         """Build the next plan, with the news of requests that the device has not got yet.
 
-        Args:
-            decode_slots: request slots ``[n]`` that take one more sampled token.
-            decode_kv: its KV slots ``[n]``.
-            rows: requests that compute more: how many tokens, and their KV slots; prompts first.
-            decode_context: tokens so far of ``decode_slots``, in all.
-            further: what may follow, if there are no ``rows``.
+        ``decode_slots`` ``[n]``, with ``decode_context`` tokens in all, take one more sampled token, at the KV slots
+        ``decode_kv`` ``[n]``; the ``rows`` compute more (how many tokens, and their KV slots; prompts first). What may
+        follow if there are none is in ``further``.
         """
         table = self._table
         num_decode = len(decode_slots)

@@ -50,14 +50,10 @@ class Trials:
         self._next()
 
     def clear(self, computed: Callable[[Req], int], *, others_hold: bool = False) -> bool:
-        """After a step that did not fail: who is above suspicion now?
+        """After a step that did not fail: drop the suspicion of those that have ``computed`` enough tokens.
 
-        Args:
-            computed: how many tokens of a request are computed.
-            others_hold: whether any request holds memory, cleared ones included.
-
-        Returns:
-            Whether others are on trial now, for which those that run must make room first.
+        ``others_hold``: any request holds memory, cleared ones included. Returns true if others are on trial now, for
+        which those that run must make room first.
         """
         num_before = len(self._on_trial)
         self._on_trial = {

@@ -32,14 +32,10 @@ _DECODE_CONTEXT = 16
 
 
 def measure_step_costs(worker: Worker, max_step_tokens: int = 2**30) -> CostModel:
-    """Run a few synthetic steps and fit the cost model to them.
+    """Run a few synthetic steps, of at most ``max_step_tokens`` with prompts, and fit the cost model to them.
 
     Every shape runs twice and the faster run counts, so that this also warms up caches and lazily made kernels. KV
     written here is never read: no request knows of its slots.
-
-    Args:
-        worker: to be measured.
-        max_step_tokens: most tokens that steps with prompts will have.
     """
     info = worker.get_worker_info()
     longest = min(info.max_req_len - 1, info.max_total_num_tokens // 2)
@@ -87,16 +83,8 @@ def measure_step_costs(worker: Worker, max_step_tokens: int = 2**30) -> CostMode
 
 
 def probe_device(worker: Worker, req_slot: int, slots: np.ndarray) -> None:
-    """Run a step of one token that is not read.
-
-    Args:
-        worker: to be probed.
-        req_slot: a request slot that is not used.
-        slots: [1], a KV slot that is not used.
-
-    Raises:
-        Exception: what the device raises if it is broken.
-    """
+    """Run a step of one token that is not read, in a request slot and a KV slot ``[1]`` that are not used; raises what
+    the device raises if it is broken."""
     plan = _plan([0], [1], [slots], is_decode=False)
     req_slots, sample = np.array([req_slot], dtype=np.int32), np.zeros(1, dtype=np.bool_)
     worker.forward_batch_generation(replace(plan, req_slots=req_slots, sample=sample, new_requests=()))

@@ -35,15 +35,7 @@ class UpdatableWorker(Protocol):
 
 
 class Weights:
-    """Replaces the weights of a worker, and takes care of what was computed with the old ones.
-
-    Args:
-        worker: has the weights.
-        requests: all requests.
-        pause: updates may ask for one.
-        weight_bytes: size of the model.
-        announce: sends a heartbeat, with the seconds of silence that may follow.
-    """
+    """Replaces the weights of a worker, and takes care of what was computed with the old ones."""
 
     def __init__(
         self, worker: Worker, requests: Requests, pause: Pause, weight_bytes: int, announce: Callable[[float], None]
@@ -133,11 +125,9 @@ class Weights:
         return {req.rid: len(self._requests.table.output_ids(req)) for req in self._requests}
 
     def _change(self, load: Callable[[WorkerWeights], int], *, flush_cache: bool) -> Params:
-        """Load other weights; no step is in flight.
+        """Load other weights while no step is in flight; ``load`` returns how many pieces of memory it has filled.
 
-        Args:
-            load: does it; returns how many pieces of memory it has filled.
-            flush_cache: whether to forget what the old weights have computed; otherwise it stays in use.
+        What the old weights have computed stays in use unless ``flush_cache``.
 
         Raises:
             BadRequest: if requests hold memory that is to be flushed.
