@@ -97,12 +97,8 @@ class TrialChild:
                 self.kill()
 
     def ask(self, question: Any, answer: type[_Answer], timeout_s: float) -> _Answer:
-        """Return the child's answer to a question.
-
-        Raises:
-            TimeoutError: the answer takes longer than ``timeout_s`` seconds.
-            EOFError, OSError: the question has killed the child.
-        """
+        """Return the child's answer; raises ``TimeoutError`` after ``timeout_s`` seconds, ``EOFError`` or ``OSError``
+        if the question has killed it."""
         _write(self._input, msgspec.msgpack.encode(question))
         return msgspec.msgpack.decode(self._read(timeout_s), type=answer)
 
@@ -144,16 +140,10 @@ def answer_parent(
     *,
     memory_bytes: int,
 ) -> int:
-    """Run a child: answer questions from standard input until it ends.
+    """Run a child until its input ends: ``start`` takes the parent's ``setup`` message and returns the function that
+    answers questions.
 
-    Args:
-        setup: type of the first message from the parent.
-        question: type of the questions.
-        start: receives the setup and returns the function that answers questions.
-        memory_bytes: address space allowed beyond what the child has now.
-
-    Returns:
-        The exit status.
+    It may take ``memory_bytes`` of address space beyond what it has now. Returns the exit status.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
     limit = address_space_bytes() + memory_bytes

@@ -29,14 +29,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run one command.
-
-    Args:
-        argv: arguments without the program's name; ``None`` takes the process's own.
-
-    Returns:
-        The exit status.
-    """
+    """Run one command with the arguments ``argv``, by default the process's own; returns the exit status."""
     return run_reporting_errors(_dispatch, sys.argv[1:] if argv is None else argv)
 
 

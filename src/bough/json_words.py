@@ -242,14 +242,8 @@ def _first(count: int, holds: Callable[[int, int], bool]) -> int:
 
 
 def wrong_field(param: str, value: Any, declared: Any, *, is_wrapped: bool = False) -> BadRequest:
-    """The error for a field that is not as declared.
-
-    Args:
-        param: path of the field.
-        value: given for it, decoded.
-        declared: its type.
-        is_wrapped: ``value`` is a list only here, of the single value that was given.
-    """
+    """The error for a field at the path ``param`` whose ``value`` is not as declared; ``is_wrapped``: it is a list only
+    here, of the single value given."""
     fault = fault_of(value, declared) or NOT_POSSIBLE
     place = fault.place.removeprefix("[0]") if is_wrapped else fault.place
     return BadRequest(f"{param}{place}{fault.problem}", param=param)

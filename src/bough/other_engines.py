@@ -270,11 +270,8 @@ _INSTEAD = {
 
 
 def fields_of(*bodies: str) -> dict[str, Unsupported]:
-    """Return the fields that are refused in a body, by name.
-
-    Args:
-        bodies: what the body is called in the table, and what a group of bodies that it belongs to is.
-    """
+    """Return the fields that are refused in a body, by name; ``bodies`` are what it and its group are called in the
+    table."""
     return {
         name: Unsupported(neutral, _INSTEAD.get(name, ""))
         for where, neutral, names in _FIELDS
@@ -338,15 +335,10 @@ def without_neutral(words: Sequence[str]) -> list[str]:
 
 
 def asks_for_nothing(name: str, value: Any, given: Mapping[str, Any], known: Iterable[str]) -> bool:
-    """Return whether a keyword, or key of a configuration file, that is no option asks for what is so anyway.
+    """Return whether a keyword (``"tp_size"``) that is no option asks for what is so anyway, among all ``given``.
 
-    ``None`` and ``False`` do, whatever the name, unless that is certainly a mistyped one.
-
-    Args:
-        name: of the keyword (``"tp_size"``).
-        value: its value.
-        given: all that are given, this one among them.
-        known: names of options, with dashes.
+    ``None`` and ``False`` do, whatever the name, unless that is certainly a mistyped one of those ``known``, with
+    dashes.
     """
     bare = _bare(name)
     if bare in NEVER_THERE:

@@ -31,21 +31,12 @@ REASONING_PARSERS = "bough.reasoning_parsers"
 
 @cache
 def declared(group: str) -> Mapping[str, EntryPoint]:
-    """What installed packages declare, by name; what Bough has itself goes before it.
-
-    Args:
-        group: one of the above.
-    """
+    """What installed packages declare in one of the groups above, by name; what Bough has itself goes before it."""
     return {each.name: each for each in sorted(entry_points(group=group), key=lambda each: each.value)}
 
 
 def load(group: str, name: str, kind: type) -> Any:
-    """Import what is declared.
-
-    Args:
-        group: one of the above.
-        name: that :func:`declared` knows.
-        kind: what it has to be: a class below this one, or something of it.
+    """Import what is declared in a group as ``name``: a class below ``kind``, or something of it.
 
     Raises:
         ConfigError: if it cannot be imported, or is something else.

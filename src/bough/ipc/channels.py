@@ -143,11 +143,8 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
         return [self._input.fileno()]
 
     def recv(self, timeout_s: float = 0.0) -> list[ToScheduler]:
-        """Messages that have arrived, oldest first. Also sends what could not be sent before.
-
-        Args:
-            timeout_s: seconds to wait for the first message if there is none; 0 does not wait.
-        """
+        """Messages that have arrived, oldest first; waits at most ``timeout_s`` seconds for the first. Also sends what
+        could not be sent before."""
         for output in self._outputs:
             if output.lagging:
                 output.flush()

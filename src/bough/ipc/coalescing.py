@@ -12,14 +12,12 @@ text so far for every token."""
 
 
 def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
-    """One delta that says what several successive ones of the same output say.
+    """One delta that says what several successive ones of the same output say, oldest first; only the last may have a
+    finish reason.
 
-    What is new in each (ids, text, logprobs) is joined; what only the first has (``decode`` and times) is kept;
-    of counts and the finish reason the latest hold. If one still has to be decoded (its text is ``None``), so has the
+    What is new in each (ids, text, logprobs) is joined; what only the first has (``decode`` and times) is kept; of
+    counts and the finish reason the latest hold. If one still has to be decoded (its text is ``None``), so has the
     result. The arguments are not changed; the result may share their lists.
-
-    Args:
-        deltas: at least one, oldest first. Only the last may have a finish reason.
     """
     if len(deltas) == 1:
         return deltas[0]

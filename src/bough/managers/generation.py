@@ -23,14 +23,11 @@ class Generation:
         self._queue = queue
 
     async def deltas(self, sink: Sink | None = None) -> list[tuple[ReqState, OutputDelta]]:
-        """Return news, oldest first; waits until there is some.
+        """Return news, oldest first; waits until there is some. Raises :class:`BoughError` if the engine cannot go on.
 
         A request that does not stream has news once, when it is finished; of a stream that lags behind several deltas
         may come together. A ``sink`` gets what arrives while this waits; what it does not take, and what comes after
         that, is returned.
-
-        Raises:
-            BoughError: if the engine cannot go on.
         """
         news = []
         for state in await self._signal.wait(sink):

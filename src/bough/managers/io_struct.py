@@ -431,12 +431,10 @@ def is_nested(ids: Any) -> bool:
 def prompts_of(
     text: Any, input_ids: Any, text_name: str = "text", *, may_be_empty: bool = False
 ) -> tuple[list[Any], str]:
-    """Prompts of a request, texts or packed token ids, and the name of their field.
+    """Prompts of a request, texts or packed token ids, and the name of their field; raises :class:`BadRequest` if one
+    is missing or wrong.
 
     ``text_name`` is what the caller calls ``text``; a prompt has tokens unless it ``may_be_empty``.
-
-    Raises:
-        BadRequest: naming the field that is missing or wrong.
     """
     if text is None and input_ids is None:
         message = f"{text_name} or input_ids is required"

@@ -53,10 +53,8 @@ class LiveOutputs:
         self.records = records
 
     async def wait_until_free(self, rids: Iterable[str]) -> set[str]:
-        """Wait for outputs with these ids that were given up to be gone from the engine.
-
-        Returns:
-            The ids that were aborted meanwhile.
+        """Wait for outputs with these ids that were given up to be gone from the engine; returns the ids that were
+        aborted meanwhile.
 
         Raises:
             BadRequest: if an id is there twice, or in use, or does not become free in time.

@@ -63,12 +63,10 @@ class PromptEncoder:
     async def encode(
         self, texts: Sequence[str], params: Sequence[str], *, add_special_tokens: bool = True, bounded: bool = True
     ) -> list[TokenIds]:
-        """Token ids of plain texts; ``params`` are the client's names for them, for errors.
+        """Token ids of plain texts, with what the tokenizer puts around one if ``add_special_tokens``; ``params`` are
+        the client's names for them.
 
-        With ``add_special_tokens``, a text gets what the tokenizer puts around one, such as a BOS token.
-
-        Raises:
-            BadRequest, PayloadTooLarge: see :meth:`check_length`; or if a text cannot be encoded.
+        Raises as :meth:`check_length`, or :class:`BadRequest` if a text cannot be encoded.
         """
         for text, param in zip(texts, params, strict=True):
             self.check_length(len(text), param, bounded=bounded)
@@ -83,10 +81,8 @@ class PromptEncoder:
     async def encode_segments(self, requests: Sequence[EmbeddingRequest], limits: Sequence[int | None]) -> None:
         """Give requests the token ids of their text, or pair of texts, and which text of a pair each belongs to.
 
-        ``limits`` are the most tokens of each, to be cut to; ``None``: as they are.
-
-        Raises:
-            BadRequest: if a text cannot be encoded, or cutting the second would leave nothing of it.
+        ``limits`` are the most tokens of each, to be cut to; ``None``: as they are. Raises :class:`BadRequest` if a
+        text cannot be encoded, or cutting the second would leave nothing of it.
         """
         num_chars = 0
         segments: list[tuple[str, str | None]] = []
@@ -120,10 +116,8 @@ class PromptEncoder:
     ) -> TokenIds:
         """Token ids of a conversation, as the model was trained to see it; all, or at least the last ``keep``.
 
-        ``render`` makes its text, of about ``num_chars`` characters, and ``param`` is the client's name for it.
-
-        Raises:
-            BadRequest, PayloadTooLarge: see :meth:`check_length`; or if the template refuses the conversation.
+        ``render`` makes its text, of about ``num_chars`` characters, and ``param`` is the client's name for it. Raises
+        as :meth:`check_length`, or :class:`BadRequest` if the template refuses the conversation.
         """
 
         def work() -> TokenIds:

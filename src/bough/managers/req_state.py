@@ -49,11 +49,8 @@ class Sink(Protocol):
         ...
 
     def take(self, state: ReqState, delta: OutputDelta, outbox: Outbox) -> bool:
-        """Take a delta, and put what it says into ``outbox``.
-
-        Returns:
-            ``False``, with nothing changed, to leave it to the waiter. What is raised ends the call.
-        """
+        """Take a delta, and put what it says into ``outbox``; ``False``, with nothing changed, leaves it to the waiter.
+        What is raised ends the call."""
         ...
 
 

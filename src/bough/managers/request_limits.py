@@ -103,13 +103,10 @@ class RequestLimits:
         tag_is_ours: bool = False,
         grammar_param: str | None = None,
     ) -> None:
-        """Check sampling parameters on their own; ``named`` gives the client's name for a field, ``grammar_param`` that
-        of a grammar.
+        """Check sampling parameters on their own; raises :class:`BadRequest`. ``named`` gives the client's name for a
+        field, ``grammar_param`` that of a grammar.
 
         A structural tag may be larger if it was made here (``tag_is_ours``).
-
-        Raises:
-            BadRequest: naming the field at fault.
         """
         params.validate(self.vocab_size, named=named, tag_is_ours=tag_is_ours)
         self._check_bound(named("n"), params.n, "max_parallel_samples")
@@ -270,10 +267,8 @@ class RequestLimits:
     ) -> Sequence[SamplingParams]:
         """Bound the logprobs of a call: outputs that would go on until the context is full end before.
 
-        ``fitted`` are the parameters from :meth:`fit_into_context`, one per request.
-
-        Raises:
-            PayloadTooLarge: if there were too many all the same.
+        ``fitted`` are the parameters from :meth:`fit_into_context`, one per request. Raises :class:`PayloadTooLarge` if
+        there were too many all the same.
         """
         most, entries, per_open_token = ceilings.LOGPROB_ENTRIES, 0, 0
         for request, params in zip(requests, fitted, strict=True):

@@ -178,12 +178,9 @@ class RecentRequests:
         self._cut_off.append(self._describe(state, "unfinished", ""))
 
     def write(self, cause: str, alive: Iterable[ReqState]) -> Path:
-        """Write a file, which only this user can read; returns its path.
+        """Write a file, which only this user can read; returns its path. Raises ``OSError`` if it cannot be written.
 
         Besides the requests that were cut off, those that are ``alive`` have not ended.
-
-        Raises:
-            OSError: if it cannot be written.
         """
         since = time.time() - DUMPED_SECONDS
         dump = {

@@ -52,9 +52,8 @@ class RequestPreparer:
     async def prepare(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> list[TokenizedReqInput]:
         """Messages for the requests of a call, which get their ids, banned sequences and turns of sessions.
 
-        Raises:
-            BadRequest: if a prompt cannot be encoded, or goes beyond a limit.
-            PayloadTooLarge, Overloaded: if prompts come out too large to wait.
+        Raises :class:`BadRequest` if a prompt cannot be encoded, or goes beyond a limit; :class:`PayloadTooLarge` or
+        :class:`Overloaded` if prompts come out too large to wait.
         """
         before = [prompt_bytes(request) for request in requests]
         await self._encode_texts(requests)

@@ -304,10 +304,8 @@ async def label_logprobs(
 ) -> list[list[float]]:
     """Logprobs of some tokens (``labels``, per prompt) right after prompts of our own making.
 
-    ``param`` is the client's name for the prompts, ``fields`` are further fields of the requests.
-
-    Raises:
-        BoughError: if one of them cannot be taken, or fails.
+    ``param`` is the client's name for the prompts, ``fields`` are further fields of the requests. Raises
+    :class:`BoughError` if one of them cannot be taken, or fails.
     """
     rids = request_ids(rid, len(prompts), is_batch=True)
     requests = [

@@ -123,11 +123,8 @@ class UpdateOutcome:
 
 @contextlib.contextmanager
 def passing_file(num_bytes: int) -> Iterator[str]:
-    """Path of an empty file that only this user can read, in memory where it has room; it is removed at the end.
-
-    Args:
-        num_bytes: that it is to hold.
-    """
+    """Path of an empty file for ``num_bytes`` that only this user can read, in memory where it has room; it is removed
+    at the end."""
     in_memory: str | None = "/dev/shm"
     try:
         if shutil.disk_usage("/dev/shm").free < num_bytes + SPARE_BYTES:
@@ -171,12 +168,9 @@ class ServedWeights:
     async def update_from_disk(
         self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
     ) -> UpdateOutcome:
-        """Serve another checkpoint of the same model, which is fetched first if it is on the hub.
+        """Serve another checkpoint of the same model: a local directory or file, or a hub id, which is fetched first.
 
-        Args:
-            model_path: local directory or file, or hub id.
-            load_format: as at the start; by default the same, or ``auto`` if that was ``dummy``.
-            options: how.
+        ``load_format`` is as at the start; by default the same, or ``auto`` if that was ``dummy``.
 
         Raises:
             Overloaded: if the server is shutting down.
@@ -316,10 +310,8 @@ class ServedWeights:
     def _rename(self, version: str, output_lens: dict[str, int], begun: float) -> None:
         """Call the weights ``version`` from now on; requests that are being ended have no tokens of them.
 
-        Args:
-            version: the name.
-            output_lens: tokens that outputs had before, by id.
-            begun: monotonic time; an output that was sent before and is not among these had all of its tokens.
+        ``output_lens`` are the tokens that outputs had before, by id; an output that was sent before ``begun``
+        (monotonic) and is not among these had all of its tokens.
         """
         if version == self.version:
             return

@@ -43,14 +43,10 @@ class WorkerLane:
         self._thread: threading.Thread | None = None
 
     def submit(self, seconds: float, work: Callable[[], T]) -> Future[T]:
-        """Queue ``work``.
+        """Queue ``work``, which takes about so many seconds; its result, or what it raises, is the future's.
 
-        Args:
-            seconds: about how long it will take.
-            work: its result, or what it raises, is the future's. Cancelling the future drops it if it has not begun.
-
-        Raises:
-            RuntimeError: if there is no thread and none can be started; then nothing is queued.
+        Cancelling the future drops it if it has not begun. Raises ``RuntimeError``, with nothing queued, if there is no
+        thread and none can be started.
         """
         future: Future[T] = Future()
         with self._wake:

@@ -76,16 +76,12 @@ class SlotAllocator:
         return pages
 
     def alloc_extend(self, num_new: int, seq_len: int, last_slot: int) -> IntArray | None:
-        """Hand out slots for ``num_new`` tokens after ``seq_len`` existing ones, whose last is at ``last_slot``.
+        """Hand out slots ``[num_new]`` for tokens after ``seq_len`` existing ones, whose last is at ``last_slot``;
+        ``None``, with nothing changed, without enough free pages.
 
-        The rest of a partly used last page comes first, then whole pages. ``last_slot`` is not used where the last
-        page is full, and is -1 by convention where there is none.
-
-        Returns:
-            [num_new], or ``None`` if there are not enough free pages; then nothing has changed.
-
-        Raises:
-            ValueError: a negative count, or a partly used page with no ``last_slot``.
+        The rest of a partly used last page comes first, then whole pages. ``last_slot`` is not used where the last page
+        is full, and is -1 by convention where there is none. Raises ``ValueError`` for a negative count, or a partly
+        used page with no ``last_slot``.
         """
         if num_new < 0 or seq_len < 0:
             raise ValueError(f"cannot extend {seq_len} tokens by {num_new}")
@@ -125,11 +121,8 @@ class SlotAllocator:
         return slots
 
     def alloc_steps(self, num_steps: int, seq_lens: IntArray, last_slots: IntArray) -> IntArray | None:
-        """Hand out slots for ``num_steps`` more tokens of each of R sequences, otherwise as :meth:`alloc_decode`.
-
-        Returns:
-            [num_steps, R], or ``None`` if there are not enough free pages for all; then nothing has changed.
-        """
+        """Hand out slots ``[num_steps, R]`` for more tokens of each of R sequences, otherwise as
+        :meth:`alloc_decode`."""
         positions = seq_lens + np.arange(num_steps, dtype=np.int32)[:, np.newaxis]
         offsets = positions & (self.page_size - 1)
         starts_page = offsets == 0

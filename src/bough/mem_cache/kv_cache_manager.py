@@ -146,18 +146,11 @@ class KVCacheManager:
     def begin(
         self, token_ids: IntArray, extra_key: str | None = None, max_prefix: int | None = None, priority: int = 0
     ) -> RequestKV | None:
-        """Give a request a row, whose first ``owned_len`` tokens are already in the cache.
+        """Give a request for ``token_ids`` ``[n]`` a row, whose first ``owned_len`` tokens are already in the cache.
 
-        Args:
-            token_ids: [n], what the request has to have in KV; may be longer than what is looked up.
-            extra_key: namespace.
-            max_prefix: most tokens to take from the cache; rounded down to whole pages. ``None``: no limit.
-            priority: for the ``priority`` eviction policy; higher stays longer.
-
-        Mutates: locks the matched path and enters its slots in the table.
-
-        Returns:
-            the request's record, ``length == owned_len``; ``None`` if all rows are taken, then nothing has changed.
+        At most ``max_prefix`` tokens, rounded down to whole pages, are taken from the cache's namespace ``extra_key``.
+        Mutates: locks the matched path and enters its slots in the table. Returns the request's record, ``length ==
+        owned_len``; ``None``, with nothing changed, if all rows are taken.
         """
         if self.req_to_token.available_size == 0:
             return None
@@ -173,14 +166,11 @@ class KVCacheManager:
         return kv
 
     def extend(self, kv: RequestKV, num_new: int) -> IntArray | None:
-        """Give a request ``num_new`` more slots, evicting from the cache what is not locked where that is needed.
+        """Give a request slots ``[num_new]`` more, also in the table, evicting from the cache what is not locked where
+        that is needed.
 
-        Returns:
-            [num_new], also entered in the table; ``None`` if not even eviction makes enough room, then nothing has
-            changed.
-
-        Raises:
-            ValueError: a negative count, or more tokens than a row holds.
+        ``None``, with nothing changed, if not even eviction makes enough room. Raises ``ValueError`` for a negative
+        count, or more tokens than a row holds.
         """
         req_slot = self._row_of(kv)
         length = kv.length
@@ -253,18 +243,10 @@ class KVCacheManager:
     def checkpoint(self, kv: RequestKV, token_ids: IntArray, num_computed: int) -> list[tuple[int, IntArray]]:
         """Give the cache the whole pages among the first ``num_computed`` tokens, so that others can use them.
 
-        Args:
-            kv: the request's record.
-            token_ids: at least the first ``num_computed`` tokens of the request.
-            num_computed: tokens whose KV is computed, or will be by a step that is planned already.
-
-        Mutates: the owner of these pages, the row where another request was faster, the lock.
-
-        Returns:
-            the rewrites ``row[start:start + len(slots)] = slots`` that device tables need as well; usually none.
-
-        Raises:
-            ValueError: ``num_computed`` exceeds the tokens given or the slots held.
+        Their KV is computed, or will be by a step that is planned already; ``token_ids`` has at least them. Mutates:
+        the owner of these pages, the row where another request was faster, the lock. Returns the rewrites
+        ``row[start:start + len(slots)] = slots`` that device tables need as well; usually none. Raises ``ValueError``
+        if ``num_computed`` exceeds the tokens given or the slots held.
         """
         req_slot = self._row_of(kv)
         if num_computed > min(len(token_ids), kv.length):
@@ -305,11 +287,8 @@ class KVCacheManager:
         kv.req_slot = ReqSlot(-1)
 
     def check_idle(self) -> str | None:
-        """Check what must hold when no request runs; cheap enough for every time the scheduler runs dry.
-
-        Returns:
-            what is wrong, with numbers, or ``None``.
-        """
+        """Check what must hold when no request runs, and return what is wrong, with numbers; cheap enough for every
+        time the scheduler runs dry."""
         usage = self.usage()
         faults: list[str] = []
         if usage.private or usage.protected:
@@ -327,9 +306,7 @@ class KVCacheManager:
         """Start again with everything free and an empty cache, after :meth:`check_idle` has found a fault.
 
         Only when nothing is planned or running: the records of requests that still hold something are dead afterwards.
-
-        Returns:
-            tokens that were neither free nor evictable (or, if negative, that had two owners).
+        Returns the tokens that were neither free nor evictable (or, if negative, that had two owners).
         """
         self.num_repairs += 1
         off = self.allocator.total_size - self.available_tokens
@@ -344,9 +321,8 @@ class KVCacheManager:
         return off
 
     def check_integrity(self) -> None:
-        """Check at any time that every page has exactly one owner: the free stack, the cache or one request.
-
-        Walks everything; meant for tests.
+        """Check, by a walk over everything, that every page has exactly one owner: the free stack, the cache or one
+        request; meant for tests.
 
         Raises:
             RuntimeError: it has not; the message has the numbers.

@@ -137,22 +137,15 @@ class RadixCache:
         *,
         below: TreeNode | None = None,
     ) -> InsertResult:
-        """Remember the whole pages of a run, whose token ``i`` is at ``slots[i]``.
+        """Remember the whole pages of a run ``[n]``, whose token ``i`` is at ``slots[i]``; raises ``ValueError`` for
+        fewer slots than tokens.
 
-        ``slots`` must lie in whole pages like the tokens. Mutates: takes ownership of
-        ``slots[existing_len:owned_len]`` of the result (:class:`InsertResult` says what remains the caller's), copies
-        what it keeps, refreshes access times and raises priorities along the path, may split a node.
+        ``slots`` must lie in whole pages like the tokens. Mutates: takes ownership of ``slots[existing_len:owned_len]``
+        of the result (:class:`InsertResult` says what remains the caller's), copies what it keeps, refreshes access
+        times and raises priorities along the path, may split a node.
 
-        Args:
-            token_ids: [n]
-            slots: at least [n]
-            extra_key: namespace.
-            priority: for the ``priority`` eviction policy.
-            below: a locked node whose path the run continues, so that the path need not be looked up again; lengths
-                of the result count from its end. ``None``: the run starts at the root.
-
-        Raises:
-            ValueError: fewer slots than tokens.
+        The run continues the path of the locked node ``below``, so that the path need not be looked up again, and
+        lengths of the result count from its end; ``None``: it starts at the root.
         """
         run = as_run(token_ids)
         end = len(run) - len(run) % self._page_bytes
@@ -222,11 +215,8 @@ class RadixCache:
             self._queue.offer(node)
 
     def evict(self, num_tokens: int) -> int:
-        """Remove whole leaves, in the policy's order, until ``num_tokens`` are free or only locked nodes remain.
-
-        Returns:
-            tokens given back.
-        """
+        """Remove whole leaves, in the policy's order, until ``num_tokens`` are free or only locked nodes remain;
+        returns the tokens given back."""
         freed = 0
         runs: list[IntArray] = []
         while freed < num_tokens:

@@ -41,12 +41,8 @@ class ReqToTokenPool:
         return ReqSlot(req_slot)
 
     def free(self, req_slot: ReqSlot) -> None:
-        """Give a row back.
-
-        Raises:
-            ValueError: there is no such row.
-            RuntimeError: it is free already.
-        """
+        """Give a row back; raises ``ValueError`` for a row that does not exist, ``RuntimeError`` for one that is free
+        already."""
         if not 0 <= req_slot < self.size:
             raise ValueError(f"request slot {req_slot} is not one of {self.size}")
         if self._is_free[req_slot]:

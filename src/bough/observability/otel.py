@@ -77,12 +77,10 @@ class OtelTracer:
 
     @classmethod
     def exporting(cls, endpoint: str, service_name: str, sample_rate: float) -> OtelTracer:
-        """One that sends its spans to a collector, from a thread of its own.
+        """Return one that sends its spans from a thread of its own to a collector, whose ``endpoint`` takes OTLP over
+        HTTP.
 
-        Args:
-            endpoint: URL that takes traces, OTLP over HTTP.
-            service_name: what the server is called there.
-            sample_rate: share of the traces that begin here which are recorded; a client's are if it says so.
+        ``sample_rate`` is the share of the traces that begin here which are recorded; a client's are if it says so.
         """
         provider = TracerProvider(
             sampler=ParentBased(TraceIdRatioBased(sample_rate)),

@@ -70,10 +70,7 @@ class BannedSequences:
         return max_running_requests * (sequences + 8 * _WIDTH)
 
     def set(self, slot: int, sequences: tuple[tuple[int, ...], ...], output_ids: Sequence[int]) -> bool:
-        """Replace the sequences of a slot, whose output so far is ``output_ids``.
-
-        Returns:
-            whether the slot has any now.
+        """Replace the sequences of a slot, whose output so far is ``output_ids``; returns true if it has any now.
 
         Raises:
             ValueError: a sequence is empty or too long, or has an id outside the vocabulary.

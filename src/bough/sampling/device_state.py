@@ -273,11 +273,10 @@ class SamplingState:
                 edits.apply(logits, at, rows.slots[at])
 
     def describe(self, rows: SamplingRows) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]]]:
-        """All that the native sampler needs to know of a step's rows; for a state in host memory.
+        """All that the native sampler needs to know of a step's rows (``SAMPLE_ROW`` ``[S]``); for a state in host
+        memory.
 
-        Returns:
-            :data:`~bough.kernels.sampling.SAMPLE_ROW` ``[S]``, whose addresses are valid until the state changes, and
-            arrays that must live as long.
+        Its addresses are valid until the state changes, while the arrays returned beside it live.
         """
         described = self._described[rows.slots]
         described["logits_row"] = np.arange(len(rows.slots))

@@ -158,17 +158,13 @@ class PenaltyTable:
     def apply(
         self, logits: torch.Tensor, batch_rows: SlotArray, slots: SlotArray, num_outputs: npt.NDArray[np.int64]
     ) -> None:
-        """Penalise logits in place.
+        """Penalise ``logits``, float32 ``[S, V]``, contiguous, in place: at ``batch_rows`` ``[p]``, for the request
+        ``slots`` ``[p]``.
 
         A token that was generated ``c > 0`` times gets ``logit -= frequency * c + presence``. The positive logit of a
         repeated token is divided by ``repetition``, a negative one multiplied by it: before that if the penalty has a
-        scope, otherwise after it.
-
-        Args:
-            logits: float32 ``[S, V]``, contiguous.
-            batch_rows: ``[p]``, rows of ``logits``.
-            slots: ``[p]``, request slots of these rows; :meth:`set` was called for each.
-            num_outputs: ``[p]``, number of tokens that each has generated.
+        scope, otherwise after it. :meth:`set` was called for each slot, which has generated ``num_outputs`` ``[p]``
+        tokens.
         """
         kernels = kernels_for(logits, "sampling")
         if kernels is not None:
@@ -208,11 +204,8 @@ class PenaltyTable:
         target["history"] = np.uint64(self._history.data_ptr()) + rows * np.uint64(4 * self._history.stride(0))
 
     def reserve(self, slots: SlotArray, num_outputs: npt.NDArray[np.int64]) -> int:
-        """Make room for histories of ``slots`` ``[p]`` with this many tokens each, if histories are used.
-
-        Returns:
-            Number of tokens that fit into each history.
-        """
+        """Make room for histories of ``slots`` ``[p]`` with this many tokens each, if histories are used; returns how
+        many fit into each."""
         self._grow_columns(min(int((num_outputs + self._listed[slots]).max()), self._max_columns))
         return self._history.shape[1]
 

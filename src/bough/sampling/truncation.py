@@ -21,17 +21,10 @@ _MOST_UNITS = 2.0**62
 def draw_selected(
     logits: torch.Tensor, maxima: torch.Tensor, k: int, params: DeviceDrawParams, totals: torch.Tensor | None
 ) -> torch.Tensor:
-    """Draw for rows that keep at most ``k`` tokens.
+    """Draw tokens, int64 ``[n, 1]``, for rows of ``logits`` (float32 ``[n, V]``, contiguous) that keep at most ``k``.
 
-    Args:
-        logits: float32 ``[n, V]``, contiguous.
-        maxima: float32 ``[n, N]``, its block maxima.
-        k: at least every row's top-k, at most ``V``.
-        params: of the rows.
-        totals: int64 ``[n, 1]``, the weight of each row's whole vocabulary; ``None`` if no row has a top-p.
-
-    Returns:
-        token ids, int64 ``[n, 1]``.
+    ``k`` is at least every row's top-k and at most ``V``, ``maxima`` are the block maxima ``[n, N]``, ``totals`` the
+    weight, int64 ``[n, 1]``, of each row's whole vocabulary; ``None`` if no row has a top-p.
     """
     values, ids = top_tokens(logits, maxima, k)
     scaled = (values - values[:, :1]) * params.inverse_temperature

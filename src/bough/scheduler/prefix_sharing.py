@@ -74,11 +74,8 @@ class PrefixSharing:
         return bool(self._followers.get(req))
 
     def progressed(self, req: Req, owned_len: int) -> list[Req]:
-        """The first ``owned_len`` tokens of a leader are in the prefix cache.
-
-        Returns:
-            The requests that need not wait any longer; the caller puts them back into the queue.
-        """
+        """The first ``owned_len`` tokens of a leader are in the prefix cache: return the requests that the caller is to
+        queue again."""
         followers = self._followers.get(req)
         if not followers:
             return []

@@ -88,11 +88,7 @@ class TextStops:
         """True if :meth:`finish` has found a match that ends the text earlier than the reason it was called for."""
 
     def push(self, token_id: int) -> str | None:
-        """Add one token.
-
-        Returns:
-            The stop string or pattern that this token completed, or ``None``.
-        """
+        """Add one token; returns the stop string or pattern that it completed, or ``None``."""
         if token_id in self._special_stops and (self._answer is None or self._answer.is_behind):
             self._begin_answer()
             return self._end_before(self._special_stops[token_id])
@@ -110,11 +106,8 @@ class TextStops:
         return self.matched
 
     def skip(self) -> str | None:
-        """Count a token that adds no text: the stop token itself.
-
-        Returns:
-            The pattern that an earlier token completed, or ``None``; then this token does not count.
-        """
+        """Count a token that adds no text: the stop token itself, unless an earlier one completed a pattern, which is
+        returned."""
         self._search()
         if self.matched is None:
             self._undecoded += 1
@@ -163,11 +156,7 @@ class TextStops:
         self._emit(text)
 
     def _begin_answer(self, answer: bytes | None = None) -> None:
-        """Apply stops from here on.
-
-        Args:
-            answer: the answer so far; ``None`` if the output has ended.
-        """
+        """Apply stops from here on; ``answer`` is what there is of it, ``None`` if the output has ended."""
         if self._answer is None:
             return
         answer = self._answer.rest() if answer is None else answer

@@ -93,11 +93,10 @@ class WaitingQueue:
             del self._short_by_key[bisect.bisect_left(self._short_by_key, key, key=_key)]
 
     def ordered(self, now: float, limit: int) -> list[tuple[Req, bool]]:
-        """The next ``limit`` requests in the order in which they should start.
+        """The next ``limit`` requests in the order in which they should start, and for each whether only a higher
+        priority may overtake it.
 
-        Returns:
-            Pairs of a request and whether it is so old that nothing may overtake it but a higher priority. Within a
-            priority the old ones come first, in order of arrival. The queue is not changed.
+        Within a priority such old ones come first, in order of arrival. The queue is not changed.
         """
         if self.only is not None:
             return [(req, True) for req in sorted(self.only & self._keys.keys(), key=lambda req: req.order)][:limit]
