@@ -236,11 +236,8 @@ class TokenizerChannels:
         return self._decoder.num_malformed
 
     async def recv(self) -> ToTokenizer:
-        """The next message; waits for it. One task at a time may wait.
-
-        Raises:
-            EngineDead: if the channels are closed.
-        """
+        """The next message; waits for it. One task at a time may wait. Raises :class:`EngineDead` if the channels are
+        closed."""
         while not self._inbox:
             if self._closed:
                 raise EngineDead("the engine was shut down")

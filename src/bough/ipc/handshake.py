@@ -61,32 +61,23 @@ ChildStatus = Union[ChildReady, ChildFailed]  # noqa: UP007 (evaluated by msgspe
 
 
 def encode_message(message: msgspec.Struct) -> bytes:
-    """One message as it is written to a pipe.
-
-    Raises:
-        OverflowError, UnicodeEncodeError: if it holds a number or a text that MessagePack cannot.
-    """
+    """One message as it is written to a pipe. Raises :class:`OverflowError` or :class:`UnicodeEncodeError` if it holds
+    a number or a text that MessagePack cannot."""
     body = msgspec.msgpack.encode(message)
     return len(body).to_bytes(_LENGTH_BYTES, "little") + body
 
 
 def write_message(fd: int, encoded: bytes) -> None:
-    """Write what :func:`encode_message` has made to a pipe; blocks while the pipe is full.
-
-    Raises:
-        BrokenPipeError: if nobody reads it any more.
-    """
+    """Write what :func:`encode_message` has made to a pipe; blocks while the pipe is full. Raises
+    :class:`BrokenPipeError` if nobody reads it any more."""
     data = memoryview(encoded)
     while data:
         data = data[os.write(fd, data) :]
 
 
 def read_message(fd: int) -> bytes | None:
-    """Read one message from a pipe, waiting for it; ``None`` at the end of the file, be it in the middle.
-
-    Raises:
-        ValueError: if what is there cannot be a message.
-    """
+    """Read one message from a pipe, waiting for it; ``None`` at the end of the file, be it in the middle. Raises
+    ``ValueError`` if what is there cannot be a message."""
     head = _read_exactly(fd, _LENGTH_BYTES)
     if head is None:
         return None

@@ -70,11 +70,8 @@ def require_embeddings(manager: TokenizerManager) -> None:
 
 
 async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> list[Embedded]:
-    """Run requests, at least one; returns one result each, in their order.
-
-    Raises:
-        BoughError: if one of them cannot be made or taken, or fails; the others are ended.
-    """
+    """Run requests, at least one; returns one result each, in their order. Raises :class:`BoughError` if one of them
+    cannot be made or taken, or fails; the others are ended."""
     requests = await collect(made)
     results: list[Embedded | None] = [None] * len(requests)
     async with manager.generation(requests) as generation:
@@ -86,11 +83,8 @@ async def embed(manager: TokenizerManager, made: Iterable[EmbeddingRequest]) -> 
 
 
 async def encode_native(manager: TokenizerManager, obj: EmbeddingReqInput) -> Any:
-    """Vectors in the native shape: a dictionary, or a list of them for a batch.
-
-    Raises:
-        BoughError: see :func:`embed`.
-    """
+    """Vectors in the native shape: a dictionary, or a list of them for a batch. Raises :class:`BoughError`: see
+    :func:`embed`."""
     turns = number_turns()
     answers = []
     for result in await embed(manager, obj.requests()):

@@ -77,11 +77,8 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
         return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
 
     def requests(self, *, max_outputs: int | None = None) -> Iterator[EmbeddingRequest]:
-        """Return one request per text, at most ``max_outputs``; see :func:`embedding_requests`.
-
-        Raises:
-            BadRequest: naming the field that is missing, of the wrong type or of the wrong length.
-        """
+        """Return one request per text, at most ``max_outputs``; see :func:`embedding_requests`. Raises
+        :class:`BadRequest`, naming the field that is missing, of the wrong type or of the wrong length."""
         check_types(self)
         prompts, param = prompts_of(self.text, self.input_ids)
         return embedding_requests(

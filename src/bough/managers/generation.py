@@ -38,11 +38,8 @@ class Generation:
         return news
 
     async def results(self) -> AsyncIterator[tuple[ReqState, OutputDelta]]:
-        """Whole outputs of requests that do not stream, as they finish.
-
-        Raises:
-            BoughError: if one of them fails, or the engine cannot go on.
-        """
+        """Whole outputs of requests that do not stream, as they finish; raises :class:`BoughError` if one of them
+        fails, or the engine cannot go on."""
         while self.unfinished:
             for state, delta in await self.deltas():
                 self.check(delta)

@@ -370,11 +370,8 @@ def cache_namespace(extra_key: str | None, cache_salt: str | None) -> str | None
 
 
 def pack_token_ids(ids: Sequence[int] | TokenIds, param: str, *, may_be_empty: bool = False) -> TokenIds:
-    """Token ids as int32.
-
-    Raises:
-        BadRequest: if something is not an integer of 32 bits, or the list is empty and may not be.
-    """
+    """Token ids as int32; raises :class:`BadRequest` if something is not an integer of 32 bits, or the list is empty
+    and may not be."""
     if isinstance(ids, array) and ids.typecode == "i":
         packed = ids
     else:
@@ -456,11 +453,8 @@ def prompts_of(
 
 
 def check_types(request: msgspec.Struct, names: Mapping[str, str] = MappingProxyType({})) -> None:
-    """Check the types of fields other than ``input_ids``, which a caller of an Engine has set unchecked.
-
-    Raises:
-        BadRequest: naming the field at fault, as in ``names`` if it is there.
-    """
+    """Check the types of fields other than ``input_ids``, which a caller of an Engine has set unchecked; raises
+    :class:`BadRequest`, naming the field at fault, as in ``names`` if it is there."""
     for name, default, kind in _checked_fields(type(request)):
         value = getattr(request, name)
         if value is default:

@@ -54,11 +54,8 @@ class LiveOutputs:
 
     async def wait_until_free(self, rids: Iterable[str]) -> set[str]:
         """Wait for outputs with these ids that were given up to be gone from the engine; returns the ids that were
-        aborted meanwhile.
-
-        Raises:
-            BadRequest: if an id is there twice, or in use, or does not become free in time.
-        """
+        aborted meanwhile. Raises :class:`BadRequest` if an id is there twice, or in use, or does not become free in
+        time."""
         wanted = list(rids)
         if len(set(wanted)) != len(wanted):
             raise BadRequest("rid names the same id twice", param="rid", code="duplicate_request_id")
@@ -90,11 +87,8 @@ class LiveOutputs:
         signal: ReadySignal,
         aborted: Collection[str] = (),
     ) -> list[ReqState]:
-        """Register the outputs of a call, whose ids are free; those in ``aborted`` are aborted already.
-
-        Raises:
-            PayloadTooLarge, Overloaded: if too much waits, or would; then nothing has changed.
-        """
+        """Register the outputs of a call, whose ids are free; those in ``aborted`` are aborted already. Raises
+        :class:`PayloadTooLarge` or :class:`Overloaded` if too much waits, or would; then nothing has changed."""
         states: list[ReqState] = []
         for request in requests:
             arrived = request.arrival_time

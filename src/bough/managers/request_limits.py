@@ -148,11 +148,8 @@ class RequestLimits:
                 raise BadRequest(f"{name} {problem} (--max-grammar-depth)", param=name, code="invalid_grammar")
 
     def check(self, request: GenerateRequest) -> None:
-        """What can be said about the rest of a request before its prompt is encoded.
-
-        Raises:
-            BadRequest: naming the field at fault.
-        """
+        """What can be said about the rest of a request before its prompt is encoded; raises :class:`BadRequest`, naming
+        the field at fault."""
         self._check_kind(request)
         if not self.has_tokenizer:
             if request.text is not None:
@@ -223,11 +220,8 @@ class RequestLimits:
             raise BadRequest(f"{param} must hold token ids in [0, {self.vocab_size}), got {wrong}", param=param)
 
     def check_prompt(self, request: GenerateRequest) -> Iterator[None]:
-        """What can be said once the prompt is encoded; yields where a long check may be interrupted.
-
-        Raises:
-            BadRequest: naming the field at fault.
-        """
+        """What can be said once the prompt is encoded; yields where a long check may be interrupted. Raises
+        :class:`BadRequest`, naming the field at fault."""
         ids = request.input_ids
         if not ids:
             raise BadRequest(
@@ -246,11 +240,8 @@ class RequestLimits:
             )
 
     def fit_into_context(self, request: GenerateRequest) -> SamplingParams:
-        """Return sampling parameters with a ``max_new_tokens`` that fits into the context after the prompt.
-
-        Raises:
-            BadRequest: if the prompt leaves no room.
-        """
+        """Return sampling parameters with a ``max_new_tokens`` that fits into the context after the prompt; raises
+        :class:`BadRequest` if the prompt leaves no room."""
         params, num_prompt_tokens = request.sampling_params, len(request.input_ids or ())
         room = self.context_len - num_prompt_tokens
         wanted = params.max_new_tokens

@@ -158,11 +158,8 @@ class RequestPreparer:
                 await turns.spend(len(request.input_ids))
 
     async def _tokenize_one_request(self, request: GenerateRequest) -> SamplingParams:
-        """Check an encoded request, and return its sampling parameters as they fit into the context.
-
-        Raises:
-            BadRequest: if a limit that depends on the prompt is exceeded.
-        """
+        """Check an encoded request, and return its sampling parameters as they fit into the context; raises
+        :class:`BadRequest` if a limit that depends on the prompt is exceeded."""
         for _ in self._limits.check_prompt(request):
             await asyncio.sleep(0)
         params = self._limits.fit_into_context(request)

@@ -37,11 +37,8 @@ class SchedulerControl:
         return not self._loaded.is_set()
 
     async def wait_until_loaded(self, timeout: float | None = None) -> None:
-        """Wait as long as :attr:`is_loading`.
-
-        Raises:
-            Overloaded: if that takes longer than ``timeout`` seconds.
-        """
+        """Wait as long as :attr:`is_loading`; raises :class:`Overloaded` if that takes longer than ``timeout``
+        seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         while self.is_loading:  # the next update may begin before this task runs
             try:

@@ -46,11 +46,8 @@ class SchedulerQueue:
         self.num_taken -= state.sent
 
     def check_room(self, requests: Iterable[GenerateRequest]) -> None:
-        """Refuse requests of a call for which there is no room, unless the scheduler's queue is too small for one.
-
-        Raises:
-            Overloaded: if the queue is full, and each request would fit into an empty one.
-        """
+        """Refuse requests of a call for which there is no room, unless the scheduler's queue is too small for one;
+        raises :class:`Overloaded` if the queue is full, and each request would fit into an empty one."""
         if self.is_full and self._limit is not None and all(len(each.rids) <= self._limit for each in requests):
             raise Overloaded("the waiting queue is full", retry_after=self.retry_after, code="queue_full")
 

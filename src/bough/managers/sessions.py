@@ -392,11 +392,8 @@ class SessionStore:
         return session.begin_turn(params, rid, new, bos_token_id, joints)
 
     def check_room(self, added: int, freed: int) -> None:
-        """Refuse tokens for which there is no room, once others are freed.
-
-        Raises:
-            Overloaded: if all sessions together are full.
-        """
+        """Refuse tokens for which there is no room, once others are freed; raises :class:`Overloaded` if all sessions
+        together are full."""
         if self.num_tokens - freed + added > self._max_tokens:
             raise Overloaded(
                 f"the sessions of this server hold {self.num_tokens} tokens, and {self._max_tokens} is the most "

@@ -230,10 +230,8 @@ class TokenizerManager:
         """Send requests of one call to the engine and receive their outputs; prompts first, then parallel samples.
 
         Leaving the block early, for whatever reason, ends what is unfinished. With ``all_the_way``, the scheduler
-        itself refuses what there is no room for.
-
-        Raises:
-            BadRequest, Overloaded, EngineDead: before anything was sent.
+        itself refuses what there is no room for. Raises :class:`BadRequest` or :class:`Overloaded` or
+        :class:`EngineDead` before anything was sent.
         """
         signal = ReadySignal()
         states: list[ReqState] = []
@@ -369,11 +367,7 @@ class TokenizerManager:
         await asyncio.shield(asyncio.ensure_future(pause()))
 
     async def continue_generation(self) -> None:
-        """Go on after :meth:`pause_generation`.
-
-        Raises:
-            RequestFailed: if the engine does not answer.
-        """
+        """Go on after :meth:`pause_generation`; raises :class:`RequestFailed` if the engine does not answer."""
         data_of(await self.control.call("continue_generation"))
 
     def start_draining(self) -> None:
@@ -383,9 +377,6 @@ class TokenizerManager:
             self._channels.send(ControlReq("", "continue_generation"))  # nobody waits for the reply
 
     async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
-        """State of each scheduler; ``timeout``, in seconds, includes the wait for weights that are being loaded.
-
-        Raises:
-            Overloaded, RequestFailed, EngineDead: as :meth:`SchedulerControl.call`.
-        """
+        """State of each scheduler; ``timeout``, in seconds, includes the wait for weights that are being loaded. Raises
+        :class:`Overloaded` or :class:`RequestFailed` or :class:`EngineDead` as :meth:`SchedulerControl.call`."""
         return [data_of(await self.control.call("get_internal_state", timeout=timeout, with_loading=True))]

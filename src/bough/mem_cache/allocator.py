@@ -25,11 +25,8 @@ class SlotAllocator:
     """
 
     def __init__(self, num_tokens: int, page_size: int) -> None:
-        """Manage ``num_tokens`` usable slots, rounded down to whole pages.
-
-        Raises:
-            ValueError: the page size is no power of two, or there is not even one page.
-        """
+        """Manage ``num_tokens`` usable slots, rounded down to whole pages; raises ``ValueError`` if the page size is no
+        power of two, or there is not even one page."""
         if page_size < 1 or page_size & (page_size - 1):
             raise ValueError(f"page size {page_size} is not a power of two")
         if num_tokens < page_size:
@@ -187,11 +184,7 @@ class SlotAllocator:
         self._place[self._stack] = np.arange(self._num_pages)
 
     def check_integrity(self) -> None:
-        """Compare the stack of free pages with what is noted of each page.
-
-        Raises:
-            RuntimeError: they disagree.
-        """
+        """Compare the stack of free pages with what is noted of each page; raises ``RuntimeError`` if they disagree."""
         noted = int(np.count_nonzero(self._place != _HANDED_OUT))
         stack = self._stack[: self._num_free]
         if noted != self._num_free or (self._place[stack] != np.arange(self._num_free)).any():

@@ -226,11 +226,8 @@ class KVCacheManager:
         return slots
 
     def shrink(self, req_slots: IntArray, num_tokens: int) -> None:
-        """Take the last ``num_tokens`` slots back from each of R different requests, which nothing was written to.
-
-        Raises:
-            ValueError: they are not all a request's own.
-        """
+        """Take the last ``num_tokens`` slots back from each of R different requests, which nothing was written to;
+        raises ``ValueError`` if they are not all a request's own."""
         for req_slot in map(ReqSlot, req_slots.tolist()):
             length = int(self.lengths[req_slot])
             kept = length - num_tokens
@@ -322,11 +319,7 @@ class KVCacheManager:
 
     def check_integrity(self) -> None:
         """Check, by a walk over everything, that every page has exactly one owner: the free stack, the cache or one
-        request; meant for tests.
-
-        Raises:
-            RuntimeError: it has not; the message has the numbers.
-        """
+        request; meant for tests. Raises ``RuntimeError`` if it has not; the message has the numbers."""
         self.allocator.check_integrity()
         self.prefix_cache.check_integrity()
         usage = self.usage()

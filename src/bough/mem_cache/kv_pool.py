@@ -99,11 +99,7 @@ class KVPool:
                 self._layer_scales[layer_id] = torch.tensor(scales[layer_id], dtype=_SCALE_DTYPE)
 
     def kernel_layer(self, layer_id: int) -> KVLayer:
-        """A layer's memory as native kernels take it.
-
-        Raises:
-            KeyError: if they do not know the pool's dtype.
-        """
+        """A layer's memory as native kernels take it; raises ``KeyError`` if they do not know the pool's dtype."""
         return KVLayer(
             keys=self._keys[layer_id].data_ptr(),
             values=self._values[layer_id].data_ptr(),
@@ -114,11 +110,7 @@ class KVPool:
 
     def set_kv_buffer(self, layer_id: int, slots: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> None:
         """Store keys and values ``[num_tokens, num_kv_heads, head_dim]`` of new tokens at int64 ``slots``
-        ``[num_tokens]``, each at most once.
-
-        Raises:
-            TypeError: if the pool is of another dtype.
-        """
+        ``[num_tokens]``, each at most once; raises ``TypeError`` if the pool is of another dtype."""
         if k.dtype != self.dtype:
             raise TypeError(f"the pool holds {self.dtype}, not {k.dtype}")
         self._keys[layer_id].index_copy_(0, slots, k)

@@ -183,10 +183,8 @@ class RadixCache:
     def lock(self, node: TreeNode) -> None:
         """Keep the path from the root to ``node`` from being evicted, until as many calls of :meth:`unlock`.
 
-        A later split of the path stays locked as a whole.
-
-        Raises:
-            RuntimeError: the node is no longer in the cache.
+        A later split of the path stays locked as a whole. Raises ``RuntimeError`` if the node is not in the
+        cache any more.
         """
         if node.parent is None and node is not self._root:
             raise RuntimeError(f"cannot lock {node!r}: it was evicted")
@@ -198,11 +196,7 @@ class RadixCache:
         self._root.lock_count += 1
 
     def unlock(self, node: TreeNode) -> None:
-        """Undo one :meth:`lock` of ``node``.
-
-        Raises:
-            RuntimeError: the node is not locked.
-        """
+        """Undo one :meth:`lock` of ``node``; raises ``RuntimeError`` if the node is not locked."""
         if node.lock_count == 0:
             raise RuntimeError(f"cannot unlock {node!r}: it is not locked")
         for step in node.upwards():
@@ -242,11 +236,8 @@ class RadixCache:
         return outline(self._root, self._clock, max_nodes)
 
     def reset(self) -> None:
-        """Forget everything and give every slot back. All nodes become invalid.
-
-        Raises:
-            RuntimeError: a lock is held; nothing was changed.
-        """
+        """Forget everything and give every slot back. All nodes become invalid. Raises ``RuntimeError`` if a lock is
+        held; nothing was changed."""
         if self._root.lock_count:
             raise RuntimeError(
                 f"cannot reset the prefix cache: {self._root.lock_count} locks keep {self.protected_size} tokens"
@@ -264,11 +255,8 @@ class RadixCache:
         self.protected_size = 0
 
     def check_integrity(self) -> None:
-        """Walk the whole tree and compare links, pages, locks, sizes and the eviction queue with the counters.
-
-        Raises:
-            RuntimeError: they disagree; the message has the numbers.
-        """
+        """Walk the whole tree and compare links, pages, locks, sizes and the eviction queue with the counters. Raises
+        ``RuntimeError`` if they disagree; the message has the numbers."""
         counters = TreeCounters(self.num_nodes, self.evictable_size, self.protected_size)
         check_tree(self._root, counters, self._allocator, self._queue)
 

@@ -20,11 +20,8 @@ class TreeCounters(NamedTuple):
 
 
 def check_tree(root: TreeNode, counters: TreeCounters, allocator: SlotAllocator, queue: EvictionQueue) -> None:
-    """Walk a whole tree and compare links, pages, locks, sizes and the eviction queue with the counters.
-
-    Raises:
-        RuntimeError: they disagree; the message has the numbers.
-    """
+    """Walk a whole tree and compare links, pages, locks, sizes and the eviction queue with the counters. Raises
+    ``RuntimeError`` if they disagree; the message has the numbers."""
     sizes = {True: 0, False: 0}
     leaves: set[int] = set()
     num_nodes = 0

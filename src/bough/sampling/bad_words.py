@@ -18,11 +18,8 @@ MAX_BANNED_SEQUENCES = 2 * MAX_BAD_WORDS
 
 
 def sequences_of(words: tuple[str, ...], tokenizer: Tokenizer, vocab_size: int) -> TokenSequences:
-    """What ``words`` are usually written with, with and without a space before them. Releases the GIL.
-
-    Raises:
-        BadRequest: see :func:`check_sequences`.
-    """
+    """What ``words`` are usually written with, with and without a space before them. Releases the GIL. Raises
+    :class:`BadRequest`: see :func:`check_sequences`."""
     texts = dict.fromkeys(text for word in words for text in (word, " " + word.lstrip()))
     encoded = tokenizer.encode_batch(list(texts), add_special_tokens=False, param="bad_words")
     sequences = tuple(dict.fromkeys(map(tuple, encoded)))
@@ -31,11 +28,8 @@ def sequences_of(words: tuple[str, ...], tokenizer: Tokenizer, vocab_size: int) 
 
 
 def check_sequences(sequences: TokenSequences, vocab_size: int) -> None:
-    """Check what is to be done for a request in each of its steps.
-
-    Raises:
-        BadRequest: a sequence is empty or too long, or has an id outside the vocabulary, or there are too many.
-    """
+    """Check what is to be done for a request in each of its steps; raises :class:`BadRequest` if a sequence is empty or
+    too long, or has an id outside the vocabulary, or there are too many."""
     lengths = [len(each) for each in sequences]
     if lengths and not (min(lengths) >= 1 and max(lengths) <= MAX_TOKENS_PER_BAD_WORD):
         raise BadRequest(

@@ -71,10 +71,7 @@ class BannedSequences:
 
     def set(self, slot: int, sequences: tuple[tuple[int, ...], ...], output_ids: Sequence[int]) -> bool:
         """Replace the sequences of a slot, whose output so far is ``output_ids``; returns true if it has any now.
-
-        Raises:
-            ValueError: a sequence is empty or too long, or has an id outside the vocabulary.
-        """
+        Raises ``ValueError`` if a sequence is empty or too long, or has an id outside the vocabulary."""
         self._of_slot[slot] = None
         if not sequences:
             return False

@@ -177,10 +177,8 @@ class SamplingState:
         """Set every table entry of a slot, whatever it held before.
 
         A request that comes back after a retraction brings its output along: penalty counts, the number of tokens
-        produced, and with it the random stream, and the last token continue exactly.
-
-        Raises:
-            ValueError: the slot or a token id of ``logit_bias`` is out of range.
+        produced, and with it the random stream, and the last token continue exactly. Raises ``ValueError`` if the slot
+        or a token id of ``logit_bias`` is out of range.
         """
         slot, params = int(new.req_slot), new.sampling_params
         if not 0 <= slot < self.max_running_requests:

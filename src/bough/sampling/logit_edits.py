@@ -29,11 +29,8 @@ class LogitEdits:
         self._cached = (torch.zeros(0, dtype=torch.int64), torch.zeros(0))
 
     def set(self, slot: int, ids: Sequence[int], addends: Sequence[float]) -> bool:
-        """Replace the edits of a slot, by nothing if both are empty; returns true if it has edits now.
-
-        Raises:
-            ValueError: an id is outside the vocabulary, or occurs twice.
-        """
+        """Replace the edits of a slot, by nothing if both are empty; returns true if it has edits now. Raises
+        ``ValueError`` if an id is outside the vocabulary, or occurs twice."""
         if not ids:
             self._of_slot[slot] = _NOTHING
             return False

@@ -260,10 +260,8 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     ) -> None:
         """Check every range, without those that need the model's ``vocab_size`` if it is ``None``.
 
-        A structural tag may have been made around what a client has sent if ``tag_is_ours``.
-
-        Raises:
-            BadRequest: naming the first field that is out of range.
+        A structural tag may have been made around what a client has sent if ``tag_is_ours``. Raises
+        :class:`BadRequest`, naming the first field that is out of range.
         """
 
         def refuse(field: str, rule: str) -> BadRequest:
@@ -347,12 +345,10 @@ class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=Tr
     def from_dict(cls, data: dict[str, Any], *, named: ClientName = in_sampling_params) -> SamplingParams:
         """Convert a JSON object, checking types but not ranges.
 
-        ``null`` for any field means its default; ``stop``, ``stop_token_ids`` and ``stop_regex`` accept one value or
-        a list; ``max_new_tokens: null`` means "until the context ends". ``json_schema`` and ``structural_tag`` accept
-        an object as well as its JSON text; an empty text or list in a grammar field means none.
-
-        Raises:
-            BadRequest: naming the field that is unknown or has the wrong type.
+        ``null`` for any field means its default; ``stop``, ``stop_token_ids`` and ``stop_regex`` accept one value or a
+        list; ``max_new_tokens: null`` means "until the context ends". ``json_schema`` and ``structural_tag`` accept an
+        object as well as its JSON text; an empty text or list in a grammar field means none. Raises
+        :class:`BadRequest`, naming the field that is unknown or has the wrong type.
         """
         values: dict[str, Any] = {}
         for name, value in data.items():

@@ -141,10 +141,7 @@ class Arrivals:
 
     def _would_overflow(self, arriving: list[Req]) -> bool:
         """Return whether too many requests would wait. Those that the next step can start do not count as waiting.
-
-        Raises:
-            BadRequest: if there would be too many on an idle server as well.
-        """
+        Raises :class:`BadRequest` if there would be too many on an idle server as well."""
         requests, limit = self._requests, self._max_queued
         if limit is None or requests.num_waiting + len(arriving) <= limit:
             return False

@@ -99,11 +99,7 @@ class CostModel:
         cls, measurements: list[StepCost], *, knows_prompts: bool = False, least_share: float = _LEAST_SHARE
     ) -> CostModel:
         """Least squares over relative errors of the probes; ``knows_prompts``: steps with a prompt may take longer than
-        others of as many tokens.
-
-        Raises:
-            ValueError: with fewer than two measurements.
-        """
+        others of as many tokens. Raises ``ValueError`` with fewer than two measurements."""
         if len(measurements) < 2:
             raise ValueError("a cost model needs at least two measurements")
         rows = np.array([_features(m) / m.seconds for m in measurements])

@@ -50,11 +50,7 @@ def start_executor(
     server_args: ServerArgs, worker: Worker, make_executor: Callable[[Worker], StepExecutor] | None
 ) -> tuple[StepExecutor, int]:
     """Start an executor, by default the one that the options and the device ask for; returns it and the most steps of a
-    plan.
-
-    Raises:
-        ConfigError: if more steps are wanted where there can be but one.
-    """
+    plan. Raises :class:`ConfigError` if more steps are wanted where there can be but one."""
     if make_executor is None:
         disabled = server_args.disable_overlap_schedule
         make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)

@@ -37,11 +37,8 @@ class Grammars:
         self._why_not = why_not
 
     def add(self, reqs: list[Req], spec: GrammarSpec) -> None:
-        """Take the samples of a new request.
-
-        Raises:
-            BoughError: the grammar cannot be used, the engine fails on it, or this server cannot follow any.
-        """
+        """Take the samples of a new request; raises :class:`BoughError` if the grammar cannot be used, the engine fails
+        on it, or this server cannot follow any."""
         if self._compiler is None:
             raise GrammarError(self._why_not, kind=spec.kind)
         job = self._compiler.submit(spec)
@@ -90,11 +87,7 @@ class Grammars:
 
 
 def _begin(req: Req, grammar: Grammar) -> None:
-    """Give a request its matcher.
-
-    Raises:
-        RequestFailed: the engine fails on it.
-    """
+    """Give a request its matcher; raises :class:`RequestFailed` if the engine fails on it."""
     try:
         req.matcher = grammar.matcher()
     except (KeyboardInterrupt, SystemExit):

@@ -65,11 +65,7 @@ class RequestIntake:
         self, message: TokenizedGenerateReqInput, pooling: Pooling | None, alive: Container[str]
     ) -> list[Req]:
         """Return one request per parallel sample; ``pooling`` is wanted of the prompt if it is a vector, ids ``alive``
-        are taken.
-
-        Raises:
-            BadRequest: naming the field at fault.
-        """
+        are taken. Raises :class:`BadRequest`, naming the field at fault."""
         prompt = self._check_prompt(message, alive)
         self._check_thoughts(message)
         prompt_tokens = len(prompt)

@@ -128,11 +128,8 @@ class Scheduler:
         }
 
     def run_event_loop(self, messages: SchedulerMessages) -> None:
-        """Serve until a :class:`ShutdownReq` arrives.
-
-        Raises:
-            EngineDead: if a control call has left an engine that cannot serve.
-        """
+        """Serve until a :class:`ShutdownReq` arrives; raises :class:`EngineDead` if a control call has left an engine
+        that cannot serve."""
         self.heartbeats.messages = messages
         self.worker.interrupt_on(messages.descriptors)
         if self.executor.depth:

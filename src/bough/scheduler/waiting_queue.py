@@ -81,11 +81,7 @@ class WaitingQueue:
             self.push(req)
 
     def remove(self, req: Req) -> None:
-        """Take a request out.
-
-        Raises:
-            KeyError: if it is not in the queue.
-        """
+        """Take a request out; raises ``KeyError`` if it is not in the queue."""
         key = self._keys.pop(req)
         del self._by_arrival[bisect.bisect_left(self._by_arrival, (key[0], req.order), key=_arrival)]
         del self._by_key[bisect.bisect_left(self._by_key, key, key=_key)]
