@@ -43,8 +43,7 @@ class RunningEngine:
 
     Args:
         plan: of the engine.
-        on_death: called at most once on the event loop, with a description, if a process dies or hangs; it calls
-            :meth:`fail`.
+        on_death: called on the event loop, with a description, if a process dies or hangs; it calls :meth:`fail`.
         watch_parent: a child kills this process should it hang; then :meth:`beat` has to be called.
 
     Attributes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bough.entrypoints.doorway import Doorway
 from bough.entrypoints.launch_plan import SIGNAL_STATUS, LaunchPlan
 from bough.entrypoints.running_engine import CHILDREN_GRACE_SECONDS, HEALTH_CHECK_SECONDS, RunningEngine
-from bough.errors import BoughError, EngineDead, Overloaded, StartupError
+from bough.errors import BoughError, EngineDead, Overloaded, RequestFailed, StartupError
 from bough.observability.startup_timer import StartupTimer, describe_phases
 from bough.observability.tracing import create_tracer
 
@@ -285,14 +285,12 @@ async def warm_up(manager: TokenizerManager) -> None:
     rid = f"WARM_UP_{new_request_id()}"
     request = probe_request(rid, is_generation=is_generation, max_new_tokens=WARM_UP_TOKENS)
     try:
-        async with manager.generation([request]) as generation:
-            while generation.unfinished:
-                for _, delta in await generation.deltas():
-                    reason = delta.finish_reason
-                    if reason is not None and reason.type == "abort" and reason.status_code != Overloaded.status_code:
-                        raise StartupError(f"the model does not answer: {reason.message}")
+        with contextlib.suppress(Overloaded):
+            async with manager.generation([request]) as generation:
+                async for _ in generation.results():
+                    pass
         await manager.flush_cache(CHILDREN_GRACE_SECONDS)
-    except EngineDead as error:
+    except (EngineDead, RequestFailed) as error:
         raise StartupError(f"the model does not answer: {error.message}") from None
 
 

@@ -11,7 +11,7 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
 from bough.entrypoints.http.route import NATIVE, Handlers, Route
-from bough.errors import BoughError, Overloaded
+from bough.errors import BoughError, Overloaded, RequestFailed
 from bough.managers.embedding_struct import probe_request
 from bough.managers.io_struct import GenerateRequest, new_request_id
 from bough.managers.tokenizer_manager import TokenizerManager
@@ -71,8 +71,10 @@ class Probes(Handlers):
             HEALTH_RID_PREFIX + new_request_id(), is_generation=manager.model_config.is_generation, max_new_tokens=1
         )
         try:
-            return await asyncio.wait_for(self._one_token(request), DEEP_PROBE_TIMEOUT)
-        except asyncio.TimeoutError:
+            await asyncio.wait_for(self._one_token(request), DEEP_PROBE_TIMEOUT)
+        except (asyncio.TimeoutError, RequestFailed) as error:
+            if isinstance(error, RequestFailed) and error.status_code != HTTPStatus.GATEWAY_TIMEOUT:
+                return f"no token: {error.message}"
             if manager.health.last_progress >= started:
                 return None  # tokens of other requests came through meanwhile: busy, not sick
             if manager.health.was_paused_since(started):
@@ -84,21 +86,12 @@ class Probes(Handlers):
             return None  # a refusal has come all the way from the scheduler
         except BoughError as error:
             return error.message
+        return None
 
-    async def _one_token(self, request: GenerateRequest) -> str | None:
-        """What comes of the request in place of a token, if anything does."""
-        failure: str | None = None
+    async def _one_token(self, request: GenerateRequest) -> None:
         async with self._manager.generation([request], all_the_way=True) as generation:
-            while generation.unfinished:
-                for _, delta in await generation.deltas():
-                    reason = delta.finish_reason
-                    status = None if reason is None or reason.type != "abort" else reason.status_code
-                    if status == HTTPStatus.GATEWAY_TIMEOUT:
-                        raise asyncio.TimeoutError
-                    # A request that is told to come later has been to the scheduler and back.
-                    if reason is not None and status not in (None, Overloaded.status_code):
-                        failure = f"no token: {reason.message}"
-        return failure
+            async for _ in generation.results():
+                pass
 
 
 def _verdict(broken: str | None) -> Response:
