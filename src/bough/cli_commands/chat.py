@@ -123,27 +123,20 @@ class Piece(NamedTuple):
     is_thought: bool = False
 
 
-class ChatServer:
-    """A server with the OpenAI interface, reached over one connection per request.
+class ChatServer(RuntimeEndpoint):
+    """A server with the OpenAI interface.
 
     Methods raise as those of :class:`RuntimeEndpoint`, and :class:`RequestFailed` if the answer has not OpenAI's form.
-
-    Args:
-        verify: as :func:`~bough.entrypoints.http.tls.client_tls_context` has it.
     """
-
-    def __init__(self, url: str, api_key: str | None = None, verify: bool | str = True) -> None:
-        # Other clients want /v1 in it.
-        self._endpoint = RuntimeEndpoint(url.rstrip("/").removesuffix("/v1"), api_key, verify)
 
     def first_model(self) -> str:
         """Name of the first model that the server lists."""
         with self._as_openai():
-            return str(self._endpoint.get("/v1/models")["data"][0]["id"])
+            return str(self.get("/v1/models")["data"][0]["id"])
 
-    def stream(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
+    def pieces(self, body: dict[str, Any]) -> Generator[Piece, None, None]:
         """What is thought and said in answer to ``body``; closing the generator stops the server's work."""
-        with contextlib.closing(self._endpoint.events("/v1/chat/completions", body)) as events, self._as_openai():
+        with contextlib.closing(self.events("/v1/chat/completions", body)) as events, self._as_openai():
             for event in events:
                 for choice in event["choices"]:
                     for name in ("reasoning_content", "content"):
@@ -157,7 +150,7 @@ class ChatServer:
         try:
             yield
         except (AttributeError, LookupError, TypeError) as error:
-            reason = f"{self._endpoint.base_url} does not answer as OpenAI's interface does"
+            reason = f"{self.base_url} does not answer as OpenAI's interface does"
             raise RequestFailed(f"{reason}: {type(error).__name__}: {error}") from None
 
 
@@ -217,7 +210,7 @@ class Conversation:
         answer: list[str] = []
         body = {**self._fields, "messages": [*earlier, question]}
         try:
-            with contextlib.closing(self._server.stream(body)) as pieces:
+            with contextlib.closing(self._server.pieces(body)) as pieces:
                 for piece in pieces:
                     if not piece.is_thought:
                         answer.append(piece.text)
@@ -499,7 +492,8 @@ def main(argv: list[str]) -> int:
     if args.url is not None:
         _refuse_server_options(server_options, argv, namespace.config)
         keys = read_keys(server_options.get("api_key"), server_options.get("api_key_file"), "api_key_file")
-        return _run(args, ChatServer(rules.with_scheme(args.url), keys[0] if keys else None, args.ca_cert or True))
+        url = rules.with_scheme(args.url).rstrip("/").removesuffix("/v1")  # which other clients want in it
+        return _run(args, ChatServer(url, keys[0] if keys else None, args.ca_cert or True))
     if args.ca_cert is not None:
         raise ConfigError("--ca-cert is for a server that runs already (--url)", param="ca_cert")
     from bough import Runtime
