@@ -23,7 +23,6 @@ LARGE_CLASSES = {
     "tokenization/tokenizer.py:Tokenizer",
 }
 LONG_FUNCTIONS = {
-    "cli_commands/batch_file.py:answer_requests",
     "kernels/triton/attention.py:_decode_pieces",
     "kernels/triton/attention.py:_extend_tiles",
     "kernels/triton/attention.py:decode_attention",

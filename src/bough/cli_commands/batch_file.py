@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -115,6 +115,15 @@ class Outcome:
     failed: int = 0
     reasons: list[str] = field(default_factory=list)
     """What went wrong with the first few that failed, each with its ``custom_id``."""
+
+    def add(self, answers: Sequence[dict[str, Any]]) -> int:
+        """Count answers; returns how many of them failed."""
+        failed = [answer for answer in answers if not _is_whole(answer["response"])]
+        self.answered += len(answers)
+        self.failed += len(failed)
+        room = MAX_REASONS - len(self.reasons)
+        self.reasons += [f"{answer['custom_id']}: {_reason(answer)}" for answer in failed[:room]]
+        return len(failed)
 
 
 def read_requests(path: Path) -> Iterator[BatchRequest]:
@@ -269,55 +278,54 @@ def answer_requests(
     outcome = Outcome()
     synced_at = time.monotonic()
 
-    def ask(request: BatchRequest) -> dict[str, Any]:
-        answer = {"id": f"batch_req_{request.custom_id}", "custom_id": request.custom_id}
-        try:
-            status, body = endpoint.post(request.url, request.with_defaults(sampling))
-        except RequestFailed as error:
-            return {**answer, "response": None, "error": {"code": "no_answer", "message": str(error)}}
-        return {**answer, "response": {"status_code": status, "body": body}, "error": None}
-
     def write(done: set[Future[dict[str, Any]]]) -> None:
         nonlocal synced_at
         answers = [future.result() for future in done]
-        try:
+        with _writing(remedy):
             for answer in answers:
                 output.write(json.dumps(answer) + "\n")
             output.flush()
             if (now := time.monotonic()) > synced_at + _SYNC_SECONDS:
                 _sync(output)
                 synced_at = now
-        except OSError as error:
-            raise StartupError(f"cannot write answers: {error.strerror}{remedy}") from None
-        response_of = [answer["response"] for answer in answers]
-        outcome.answered += len(answers)
-        failed = [answer for answer in answers if not _is_whole(answer["response"])]
-        outcome.failed += len(failed)
-        room = MAX_REASONS - len(outcome.reasons)
-        outcome.reasons += [f"{answer['custom_id']}: {_reason(answer)}" for answer in failed[:room]]
-        progress.advance(len(answers), failed=len(failed))
-        if None in response_of:
+        progress.advance(len(answers), failed=outcome.add(answers))
+        if any(answer["response"] is None for answer in answers):
             endpoint.get_model_info()  # a server that is gone ends the run
 
     threads = ThreadPoolExecutor(max_concurrency, thread_name_prefix="bough-batch")
     waiting: set[Future[dict[str, Any]]] = set()
     try:
         for request in requests:
-            waiting.add(threads.submit(ask, request))
+            waiting.add(threads.submit(_ask, endpoint, request, sampling))
             if len(waiting) == max_concurrency:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 write(done)
         while waiting:
             done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
             write(done)
-        try:
+        with _writing(remedy):
             _sync(output)
-        except OSError as error:
-            raise StartupError(f"cannot write answers: {error.strerror}{remedy}") from None
     finally:
         # Whoever gives up does not wait for answers: they break off with the server.
         threads.shutdown(wait=False, cancel_futures=True)
     return outcome
+
+
+def _ask(endpoint: RuntimeEndpoint, request: BatchRequest, sampling: Mapping[str, Any]) -> dict[str, Any]:
+    answer = {"id": f"batch_req_{request.custom_id}", "custom_id": request.custom_id}
+    try:
+        status, body = endpoint.post(request.url, request.with_defaults(sampling))
+    except RequestFailed as error:
+        return {**answer, "response": None, "error": {"code": "no_answer", "message": str(error)}}
+    return {**answer, "response": {"status_code": status, "body": body}, "error": None}
+
+
+@contextlib.contextmanager
+def _writing(remedy: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StartupError(f"cannot write answers: {error.strerror}{remedy}") from None
 
 
 @contextlib.contextmanager
