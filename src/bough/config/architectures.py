@@ -112,7 +112,7 @@ def chosen_implementation(architecture: str, wanted: ModelImpl) -> Implementatio
     if not architecture.endswith(("ForCausalLM", "LMHeadModel")):
         if wanted == "transformers":
             raise ConfigError(
-                f"--model-impl transformers is for models that generate text, and {architecture} is none",
+                f"--model-impl transformers is for text models (…ForCausalLM), and {architecture} is none",
                 param="model_impl",
                 code=UNSUPPORTED_MODEL,
             )

@@ -19,6 +19,7 @@ from bough.layers.linear_method import TORCH, MethodChoice
 from bough.models.base import CausalLM
 from bough.models.transformers_code import STEP, Halves, make_transformers_model
 from bough.models.transformers_weights import CheckpointNames
+from bough.models.weight_names import text_name
 
 if TYPE_CHECKING:
     from bough.layers.forward_batch import ForwardBatch
@@ -64,7 +65,8 @@ class TransformersCausalLM(CausalLM):
 
     def own_name(self, name: str) -> str | None:
         """This model's name for a tensor of a checkpoint; ``None`` for one that is not needed."""
-        return self._names.own_name(name)
+        name_in_text = text_name(name)
+        return None if name_in_text is None else self._names.own_name(name_in_text)
 
 
 @dataclass(frozen=True, slots=True)
