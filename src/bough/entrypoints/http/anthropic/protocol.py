@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
 from bough.entrypoints.chat.tools import MAX_TOOLS
 from bough.entrypoints.http.fields import BodySpec
@@ -173,9 +173,9 @@ class AnthropicInputMessage(msgspec.Struct):
 
     role: Annotated[Literal["user", "assistant", "system"], Meta(description="Who says it.")]
     content: Annotated[
-        str | list[AnthropicBlock] | UnsetType,
+        str | list[AnthropicBlock] | None,
         Meta(description="What is said: a text, or its parts. Only the assistant's may be left out."),
-    ] = UNSET
+    ] = None
 
 
 _SCHEMAS: dict[str, Any] = {

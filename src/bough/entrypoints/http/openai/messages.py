@@ -22,8 +22,8 @@ Note = Annotated[Any, Meta(description="A client's or another server's note on a
 class TextPart(msgspec.Struct, forbid_unknown_fields=True):
     """A part of a message's content."""
 
-    type: Literal["text"]
     text: Annotated[str, Meta(description="The text.")]
+    type: Annotated[Literal["text"] | None, Meta(description="May be left out.")] = "text"
     cache_control: Note = None
     annotations: Note = None
 
@@ -57,7 +57,7 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
 
     role: Literal["system", "developer", "user", "assistant", "tool", "function", "root", "latest_reminder"]
     content: Annotated[
-        str | list[TextPart] | UnsetType | None, Meta(description="What is said: a text, or its parts.")
+        str | list[str | TextPart] | UnsetType | None, Meta(description="What is said: a text, or its parts.")
     ] = UNSET
     name: Annotated[str | None, Meta(description="Its name.")] = None
     reasoning_content: Annotated[str | None, Meta(description="The thoughts before the answer.")] = None
@@ -90,8 +90,12 @@ class ChatMessage(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True
     def text(self) -> str:
         """All text of the content."""
         if isinstance(self.content, list):
-            return "\n".join(part.text for part in self.content)
+            return "\n".join(map(_text_of, self.content))
         return self.content or ""
+
+
+def _text_of(part: str | TextPart) -> str:
+    return part if isinstance(part, str) else part.text
 
 
 def tidy_messages(value: Any, unknown: dict[str, None] | None) -> Any:
@@ -156,8 +160,6 @@ def _is_text(content: Any) -> bool:
 
 
 def _tidy_part(part: Any, place: str, parts: list[Any], thoughts: list[str], unknown: dict[str, None] | None) -> None:
-    if isinstance(part, str):
-        part = {"type": "text", "text": part}
     kind = part.get("type", "text" if "text" in part else None) if isinstance(part, dict) else None
     if kind in _TEXTS:
         part = {**part, "type": "text"}
@@ -234,7 +236,7 @@ def to_template(message: ChatMessage) -> dict[str, Any]:
     """A message as chat templates expect it: a plain object without what is absent."""
     content: Any = message.content
     if isinstance(content, list):
-        content = [{"type": "text", "text": part.text} for part in content]
+        content = [{"type": "text", "text": _text_of(part)} for part in content]
     if content is None or content is UNSET:
         content = message.refusal if message.role == "assistant" else ""
     values: dict[str, Any] = {"role": "tool" if message.role == "function" else message.role, "content": content}
