@@ -13,11 +13,12 @@ Tables fill themselves as ids are met, so that a vocabulary of 150,000 tokens co
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from enum import Enum
-from typing import Any
 
 from tokenizers import decoders
+
+from bough.tokenization.tokenizer_steps import Step
 
 METASPACE = "\u2581"
 """The character that stands for a space in sentencepiece vocabularies."""
@@ -35,9 +36,8 @@ class DecoderKind(Enum):
     OTHER = "other"
 
 
-def decoder_kind(config: dict[str, Any] | None) -> DecoderKind:
-    """Classify a decoder by its description in ``tokenizer.json``."""
-    steps = _flatten(config)
+def decoder_kind(steps: Sequence[Step]) -> DecoderKind:
+    """Classify a decoder by its steps."""
     kinds = [step["type"] for step in steps]
     if kinds == ["ByteLevel"]:
         return DecoderKind.BYTE_LEVEL
@@ -53,9 +53,9 @@ def decoder_kind(config: dict[str, Any] | None) -> DecoderKind:
     return DecoderKind.OTHER
 
 
-def has_byte_fallback(config: dict[str, Any] | None) -> bool:
-    """Whether tokens of the form ``<0xE4>`` spell bytes."""
-    return any(step["type"] == "ByteFallback" for step in _flatten(config))
+def has_byte_fallback(steps: Sequence[Step]) -> bool:
+    """True if tokens of the form ``<0xE4>`` spell bytes."""
+    return any(step["type"] == "ByteFallback" for step in steps)
 
 
 def byte_of(token: str) -> int | None:
@@ -100,18 +100,16 @@ class LocalPieces(dict[int, "str | int | None"]):
         id_to_token: Callable[[int], str | None],
         skipped: Container[int],
         decoder: decoders.Decoder,
-        config: dict[str, Any] | None,
+        steps: Sequence[Step],
     ) -> None:
         super().__init__()
         self._id_to_token = id_to_token
         self._skipped = skipped
         self._decode = decoder.decode
-        self._byte_fallback = has_byte_fallback(config)
-        self.strips_first_space = any(step["type"] == "Strip" for step in _flatten(config))
+        self._byte_fallback = has_byte_fallback(steps)
+        self.strips_first_space = any(step["type"] == "Strip" for step in steps)
         """Whether the whole text loses one leading space, whichever token it comes from."""
-        self.first_differs = self.strips_first_space or any(
-            step["type"] in ("Metaspace", "WordPiece") for step in _flatten(config)
-        )
+        self.first_differs = any(step["type"] in ("Metaspace", "Strip", "WordPiece") for step in steps)
 
     def __missing__(self, token_id: int) -> str | int | None:
         token = None if token_id in self._skipped else self._id_to_token(token_id)
@@ -151,13 +149,5 @@ BYTE_ALPHABET = tuple(_BYTE_OF_CHAR)
 """The 256 characters that byte-level vocabularies write bytes with."""
 
 
-def _flatten(config: dict[str, Any] | None) -> list[dict[str, Any]]:
-    if config is None:
-        return []
-    if config["type"] == "Sequence":
-        return [step for inner in config["decoders"] for step in _flatten(inner)]
-    return [config]
-
-
-def _strips_one_space(step: dict[str, Any]) -> bool:
+def _strips_one_space(step: Step) -> bool:
     return bool(step["content"] == " " and step["start"] == 1 and step["stop"] == 0)

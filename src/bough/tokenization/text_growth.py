@@ -7,13 +7,14 @@ that could make one very long are refused. If a bound is too high to rely on, ea
 from __future__ import annotations
 
 import base64
-import json
 import struct
+from functools import reduce
 from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer as Backend
 
 from bough.errors import BadRequest, CheckpointError
+from bough.tokenization.tokenizer_steps import Step, steps_of
 
 MAX_FACTOR = 16
 """Most bytes of normalised text per byte of input. Compatibility forms (NFKC) make at most 11 of one."""
@@ -84,8 +85,7 @@ class TextGrowth:
     def __init__(self, backend: Backend, source: object) -> None:
         self._normalizer = backend.normalizer
         for part, limit in _LIMITS.items():
-            step = getattr(backend, part)
-            growth = _Growth() if step is None else _growth(json.loads(step.__getstate__()))
+            growth = reduce(_Growth.then, map(_growth, steps_of(getattr(backend, part))), _Growth())
             if growth.factor > limit.factor or growth.constant > limit.constant:
                 raise CheckpointError(
                     f"{source}: the tokenizer's {part} can make a text {growth.factor} times as long and add "
@@ -116,16 +116,8 @@ class TextGrowth:
                 )
 
 
-def _growth(step: dict[str, Any]) -> _Growth:
-    """Return the bound of one step, for any part of the tokenizer."""
-    kind = step["type"]
-    match kind:
-        case "Sequence":
-            whole = _Growth()
-            for names in ("normalizers", "pretokenizers", "processors", "decoders"):
-                for each in step.get(names) or ():
-                    whole = whole.then(_growth(each))
-            return whole
+def _growth(step: Step) -> _Growth:
+    match step["type"]:
         case "Replace":
             pattern, content = step["pattern"].get("String"), len(step["content"].encode())
             if pattern:
@@ -143,10 +135,10 @@ def _growth(step: dict[str, Any]) -> _Growth:
             return _Growth(_FACTORS["NFKC"] if longest <= _USUAL_REPLACEMENT_BYTES else longest)
         case "TemplateProcessing":
             return max(_template_growth(step, step[name]) for name in ("single", "pair"))
-    return _Growth(_FACTORS.get(kind, _UNKNOWN_STEP))
+    return _Growth(_FACTORS.get(step["type"], _UNKNOWN_STEP))
 
 
-def _template_growth(step: dict[str, Any], pieces: list[dict[str, Any]]) -> _Growth:
+def _template_growth(step: Step, pieces: list[dict[str, Any]]) -> _Growth:
     ids = {name: len(token["ids"]) for name, token in step["special_tokens"].items()}
     names = [piece["Sequence"]["id"] for piece in pieces if "Sequence" in piece]
     added = sum(ids.get(piece["SpecialToken"]["id"], 0) for piece in pieces if "SpecialToken" in piece)

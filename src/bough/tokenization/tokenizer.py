@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from array import array
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from bough.tokenization.pieces import (
 from bough.tokenization.running_text import running_text_backend
 from bough.tokenization.text_bound import max_bytes_per_token
 from bough.tokenization.text_growth import TextGrowth
+from bough.tokenization.tokenizer_steps import steps_of
 
 TokenIds: TypeAlias = "array[int]"
 """Ids of one text as ``array("i")``: 4 bytes each, and one object however many there are."""
@@ -98,9 +98,8 @@ class Tokenizer:
         }
         """Added tokens with a text that the library (0.23) reports in normalised form. It also misses the special
         ones among them when it decodes."""
-        decoder = backend.decoder
-        self._decoder_config: dict[str, Any] | None = None if decoder is None else json.loads(decoder.__getstate__())
-        self.decoder_kind = decoder_kind(self._decoder_config)
+        self._decoder_steps = steps_of(backend.decoder)
+        self.decoder_kind = decoder_kind(self._decoder_steps)
         self.vocab_size = max([backend.get_vocab_size(with_added_tokens=False), *(i + 1 for i in added)])
         """One more than the highest id. A model may have more rows than that; such ids have no text."""
         self._byte_pieces: dict[bool, BytePieces] = {}
@@ -300,14 +299,14 @@ class Tokenizer:
         table = self._local_pieces.get(skip_special_tokens)
         if table is None:
             skipped = self.special_ids if skip_special_tokens else ()
-            table = LocalPieces(self.id_to_token, skipped, self._backend.decoder, self._decoder_config)
+            table = LocalPieces(self.id_to_token, skipped, self._backend.decoder, self._decoder_steps)
             self._local_pieces[skip_special_tokens] = table
         return table
 
     @cached_property
     def byte_fallback_ids(self) -> frozenset[int]:
         """Ids of the tokens that spell one byte each (``<0xE4>``), where the decoder reads them so."""
-        if not has_byte_fallback(self._decoder_config):
+        if not has_byte_fallback(self._decoder_steps):
             return frozenset()
         ids = (self.token_to_id(f"<0x{byte:02X}>") for byte in range(256))
         return frozenset(token_id for token_id in ids if token_id is not None)

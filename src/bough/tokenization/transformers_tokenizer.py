@@ -107,7 +107,7 @@ class TransformersTokenizer(Tokenizer):
         self.special_ids = frozenset(loaded.all_special_ids)
         self.decoder_kind = DecoderKind.OTHER
         self.vocab_size = len(loaded)
-        self._decoder_config = None
+        self._decoder_steps = []
 
     def _encode_batch(self, texts: Sequence[str], add_special_tokens: bool) -> list[TokenIds]:
         encode = self._loaded.encode
