@@ -201,11 +201,7 @@ class PackedWeights:
         self.bias[columns] = values.to("cpu", self.dtype).float()
 
     def read_bias(self, first_row: int, num_rows: int) -> torch.Tensor:
-        """Bias of some rows.
-
-        Raises:
-            IndexError: at rows that the matrix does not have.
-        """
+        """Bias of some rows. Raises :class:`IndexError` at rows that the matrix does not have."""
         assert self.bias is not None
         self._check_rows(first_row, num_rows)
         return self.bias[self._bias_columns[first_row : first_row + num_rows]].to(self.dtype)

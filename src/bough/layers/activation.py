@@ -21,11 +21,7 @@ def silu_and_mul(gate_up: torch.Tensor) -> torch.Tensor:
 
 
 def activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """The function that configurations call ``name``.
-
-    Raises:
-        KeyError: if there is none of that name here.
-    """
+    """The function that configurations call ``name``. Raises :class:`KeyError` if there is none of that name here."""
     return _ACTIVATIONS[name]
 
 

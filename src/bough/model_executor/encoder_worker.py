@@ -133,11 +133,7 @@ class EncoderWorker(Worker):
 
     @torch.inference_mode()
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
-        """Run one step and wait for its result.
-
-        Raises:
-            ValueError: if a row is not a whole sequence.
-        """
+        """Run one step and wait for its result. Raises :class:`ValueError` if a row is not a whole sequence."""
         begin = time.perf_counter()
         embeddings: tuple[RowEmbedding, ...] = ()
         failed: list[int] = []
@@ -154,11 +150,7 @@ class EncoderWorker(Worker):
 
     @torch.inference_mode()
     def forward_batch_embedding(self, plan: StepPlan) -> torch.Tensor:
-        """Compute a vector of each row, ``[R, dim]``.
-
-        Raises:
-            ValueError: if a row is not a whole sequence.
-        """
+        """Compute a vector of each row, ``[R, dim]``. Raises :class:`ValueError` if a row is not a whole sequence."""
         if plan.prefix_lens.any():
             raise ValueError(f"step {plan.step_id} continues a sequence, which an encoder cannot")
         order = np.argsort(plan.extend_lens, kind="stable")

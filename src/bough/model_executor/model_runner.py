@@ -175,11 +175,7 @@ class ModelRunner:
         )
 
     def forward_further(self) -> StepResult:
-        """Run the next step of the plan whose last result goes on.
-
-        Raises:
-            RuntimeError: if there is none.
-        """
+        """Run the next step of the plan whose last result goes on. Raises :class:`RuntimeError` if there is none."""
         if self._running is None:
             raise RuntimeError("no step is to follow")
         result = self._running.forward_further()

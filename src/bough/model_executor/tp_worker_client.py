@@ -31,11 +31,7 @@ class TpModelWorkerClient:
         self._thread = ThreadPoolExecutor(1, "bough-forward")
 
     def submit(self, plan: StepPlan) -> None:
-        """Queue a step; returns immediately.
-
-        Raises:
-            EngineDead: after :meth:`close`.
-        """
+        """Queue a step; returns immediately. Raises :class:`EngineDead` after :meth:`close`."""
         try:
             self._pending.append(self._thread.submit(self.forward_thread_func, plan))
         except RuntimeError:

@@ -232,22 +232,14 @@ def make_tool_dialect(
 
 
 def find_tool_format(name: str) -> ToolFormat:
-    """Return the format of this name.
-
-    Raises:
-        ConfigError: if there is none.
-    """
+    """Return the format of this name. Raises :class:`ConfigError` if there is none."""
     found: ToolFormat | type[ToolFormat]
     found = _find(name, TOOL_FORMATS, plugins.TOOL_PARSERS, ToolFormat, "tool_call_parser")
     return found() if isinstance(found, type) else found
 
 
 def find_reasoning_format(name: str) -> ReasoningFormat:
-    """Return the format of this name.
-
-    Raises:
-        ConfigError: if there is none.
-    """
+    """Return the format of this name. Raises :class:`ConfigError` if there is none."""
     found: ReasoningFormat | type[ReasoningFormat]
     found = _find(name, REASONING_FORMATS, plugins.REASONING_PARSERS, ReasoningFormat, "reasoning_parser")
     return found(name) if isinstance(found, type) else found

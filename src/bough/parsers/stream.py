@@ -176,11 +176,7 @@ class Stream:
         return False
 
     def expect(self, literal: str) -> Steps[None]:
-        """Read past ``literal``.
-
-        Raises:
-            NotACall: if something else comes next.
-        """
+        """Read past ``literal``. Raises :class:`NotACall` if something else comes next."""
         if not (yield from self.take(literal)):
             raise NotACall
 

@@ -172,11 +172,7 @@ def held_json(stream: Stream) -> Steps[str]:
 
 
 def held_string(stream: Stream) -> Steps[str]:
-    """The value of a JSON string that comes next.
-
-    Raises:
-        NotACall: if there is none.
-    """
+    """The value of a JSON string that comes next. Raises :class:`NotACall` if there is none."""
     if (yield from stream.peek()) != '"':
         raise NotACall
     return string_value((yield from held_json(stream)))

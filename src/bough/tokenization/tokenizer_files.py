@@ -212,11 +212,7 @@ def _chat_templates(config_file: Path, config: dict[str, Any]) -> dict[str, str]
 
 
 def read_template_file(path: Path) -> str:
-    """Return the text of a Jinja file.
-
-    Raises:
-        CheckpointError: if it cannot be read as UTF-8 text.
-    """
+    """Return the text of a Jinja file. Raises :class:`CheckpointError` if it cannot be read as UTF-8 text."""
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:

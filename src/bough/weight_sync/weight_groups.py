@@ -224,11 +224,7 @@ def _leave(group: ProcessGroup, name: str) -> None:
 
 
 def empty_tensors(dtypes: Sequence[str], shapes: Sequence[Sequence[int]], device: torch.device) -> list[torch.Tensor]:
-    """Tensors to be filled.
-
-    Raises:
-        BadRequest: if a type is unknown, or a size negative.
-    """
+    """Tensors to be filled. Raises :class:`BadRequest` if a type is unknown, or a size negative."""
     tensors = []
     for index, (dtype, shape) in enumerate(zip(dtypes, shapes, strict=True)):
         found = _DTYPES.get(dtype.removeprefix("torch."))
