@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from bough.parsers.base import Content, ParsedEvent, Reasoning, ToolSpec
 from bough.parsers.reasoning import ReasoningFormat
@@ -90,7 +91,10 @@ def read_answer(
     """
     stream.in_call = forced
     triggers = () if format_ is None else format_.triggers
-    reader = None if format_ is None else _CallReader(stream, format_, tools, forced=forced, controls=controls)
+    reader = None
+    if format_ is not None:
+        calls = Calls(stream, {tool.name: tool for tool in tools}, format_)
+        reader = _CallReader(stream, format_, calls, forced, controls)
     markers = (*triggers, *controls)
     strays: tuple[str, ...] = ()
     if reasoning is not None and (
@@ -125,31 +129,23 @@ def read_answer(
         opener = None
 
 
+@dataclass(slots=True)
 class _CallReader:
-    """Reads the tool calls of one answer."""
+    """Reads the tool calls of one answer; arguments as of :func:`read_answer`."""
 
-    def __init__(
-        self,
-        stream: Stream,
-        format_: ToolFormat,
-        tools: Sequence[ToolSpec],
-        *,
-        forced: bool,
-        controls: tuple[str, ...],
-    ) -> None:
-        self._stream = stream
-        self._format = format_
-        self._calls = Calls(stream, {tool.name: tool for tool in tools}, format_)
-        self._forced = forced
-        self._controls = controls
+    stream: Stream
+    format_: ToolFormat
+    calls: Calls
+    forced: bool
+    controls: tuple[str, ...]
 
     def opener(self) -> Steps[str | None]:
         """Read the marker that starts a call at the beginning of the answer; ``None`` if there is none."""
-        stream = self._stream
-        if not self._format.openers:
+        stream = self.stream
+        if not self.format_.openers:
             return None
         yield from stream.skip_space()
-        opener = yield from _one_of(stream, self._format.openers)
+        opener = yield from _one_of(stream, self.format_.openers)
         if opener is None:
             stream.turn_back()
         stream.resume = stream.pos
@@ -157,26 +153,26 @@ class _CallReader:
 
     def read(self, marker: str, kind: type[Content] | type[Reasoning]) -> Steps[bool]:
         """Read calls after a marker. If there are none, emit the text up to the marker as ``kind`` and return false."""
-        stream, calls = self._stream, self._calls
-        calls.named = self._forced or marker in self._format.triggers
+        stream, calls = self.stream, self.calls
+        calls.named = self.forced or marker in self.format_.triggers
         stream.in_call, stream.ran_out = True, False
         is_call = True
         try:
-            yield from self._format.read(calls, marker)
+            yield from self.format_.read(calls, marker)
         except NotACall:
             is_call = False
-        stream.in_call = self._forced
+        stream.in_call = self.forced
         if stream.cut and stream.ran_out and (is_call or calls.named):
             stream.drop_rest()
         elif not is_call:
-            stream.reject(kind=kind, without=marker if marker in self._controls else "")
+            stream.reject(kind=kind, without=marker if marker in self.controls else "")
         return is_call
 
     def skip(self, strays: tuple[str, ...]) -> Steps[None]:
         """Skip white space after a call, and markers that mean nothing there."""
-        stream = self._stream
+        stream = self.stream
         yield from stream.skip_space()
-        while (yield from _one_of(stream, (*strays, *self._format.closers))):
+        while (yield from _one_of(stream, (*strays, *self.format_.closers))):
             yield from stream.skip_space()
         stream.commit()
 

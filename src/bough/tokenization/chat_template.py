@@ -49,12 +49,13 @@ _RESERVED = frozenset(
 )
 _ROLES = ("system", "user", "assistant", "tool")
 _PROBE = "probe-7f3a"
-_QUESTION: tuple[Message, ...] = ({"role": "user", "content": "a"},)
+_QUESTION: Message = {"role": "user", "content": "a"}
 _PARTS = "parts"
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", _PARTS)
 """Names under which templates read earlier thoughts; the first is the one used in requests."""
 # An id of the length that templates of the Mistral family insist on.
 _PROBE_CALL_ID = "probe7f3a"
+_RESULT: Message = {"role": "tool", "content": "b", "tool_call_id": _PROBE_CALL_ID, "name": "probe_name"}
 # The space at the end shows whether the template strips the text. Private-use characters keep it from being the text.
 _END_OF_TEXT = "\ue0f1end\ue0f2 "
 
@@ -87,7 +88,7 @@ class ChatTemplate:
         self._variables = special.template_variables()
         self._no_tools: list[Any] | None = None
         self._thoughts_name = _THOUGHTS[0]
-        if self._try_messages(_QUESTION) is None and self._try_messages(_QUESTION, tools=[]) is not None:
+        if self._try_messages([_QUESTION]) is None and self._try_messages([_QUESTION], tools=[]) is not None:
             self._no_tools = []  # some templates read the tools even if there are none
         # Templates for images take a list of parts, others a string, and many take both, but perhaps not for every
         # role. Templates do not declare this, so each role is tried.
@@ -103,9 +104,9 @@ class ChatTemplate:
         self._thoughts_name = next((name for name in _THOUGHTS if self._shows_thoughts(name)), _THOUGHTS[0])
         self._tool_members: tuple[Member, ...] = ()
         """Members of a tool's description without which the template fails."""
-        if self._try_messages(_QUESTION, tools=[WHOLE]) is not None:
+        if self._try_messages([_QUESTION], tools=[WHOLE]) is not None:
             self._tool_members = tuple(
-                each for each in MEMBERS if self._try_messages(_QUESTION, tools=[without(each)]) is None
+                each for each in MEMBERS if self._try_messages([_QUESTION], tools=[without(each)]) is None
             )
 
     @property
@@ -181,7 +182,7 @@ class ChatTemplate:
 
     def prompt_ends_with(self, marker: str, kwargs: Mapping[str, Any]) -> bool:
         """True if the prompt for a question ends with this marker, but for white space; false if it is refused."""
-        shown = self._try_messages([self._fit({"role": "user", "content": "a"}, "messages[0]")], kwargs)
+        shown = self._try_messages([self._fit(_QUESTION, "messages[0]")], kwargs)
         return shown is not None and shown.rstrip().endswith(marker.rstrip())
 
     def space_around(self, marker: str) -> tuple[str, str]:
@@ -191,9 +192,7 @@ class ChatTemplate:
         """
         thoughts, answer = f"{_PROBE}-thoughts", f"{_PROBE}-answer"
         told = {"role": "assistant", "content": answer, "reasoning_content": thoughts}
-        shown = self._try_messages(
-            [self._fit(message, "messages") for message in ({"role": "user", "content": "a"}, told)]
-        )
+        shown = self._try_messages([self._fit(message, "messages") for message in (_QUESTION, told)])
         found = re.search(rf"{thoughts}(\s*){re.escape(marker)}(\s*){answer}", shown or "")
         return ("", "") if found is None else (found[1], found[2])
 
@@ -249,10 +248,8 @@ class ChatTemplate:
         told = _with_thoughts({"role": "assistant", "content": "b"}, f"{_PROBE}-thoughts", name)
         if name == _PARTS and not self._takes_parts["assistant"]:
             return False
-        call = {"id": _PROBE_CALL_ID, "type": "function", "function": {"name": "probe_name", "arguments": {}}}
-        result = {"role": "tool", "content": "c", "tool_call_id": _PROBE_CALL_ID, "name": "probe_name"}
-        for answer in ([told], [{**told, "tool_calls": [self._fit_call(call, "messages")]}, result]):
-            shown = self._try_messages([*_QUESTION, *answer])
+        for answer in ([told], [{**told, "tool_calls": [self._fit_call(_call({}), "messages")]}, _RESULT]):
+            shown = self._try_messages([_QUESTION, *answer])
             if shown is not None and f"{_PROBE}-thoughts" in shown and "'thinking'" not in shown:
                 return True
         return False
@@ -318,16 +315,9 @@ class ChatTemplate:
 
     def _try_call(self, form: _CallForm, content: str | None, count: int = 1) -> str | None:
         arguments = {"probe_key": _PROBE}
-        function = {"name": "probe_name", "arguments": json.dumps(arguments) if form.arguments_as_text else arguments}
-        call = {"id": _PROBE_CALL_ID, "type": "function", "function": function}
-        result = {"role": "tool", "content": "b", "tool_call_id": _PROBE_CALL_ID, "name": "probe_name"}
-        return self._try_messages(
-            [
-                {"role": "user", "content": "a"},
-                {"role": "assistant", "content": content, "tool_calls": [call] * count},
-                *[result] * count,
-            ]
-        )
+        call = _call(json.dumps(arguments) if form.arguments_as_text else arguments)
+        told = {"role": "assistant", "content": content, "tool_calls": [call] * count}
+        return self._try_messages([_QUESTION, told, *[_RESULT] * count])
 
     def _shows_parts(self, role: str) -> bool:
         with_parts = self._try(role, [{"type": "text", "text": _PROBE}])
@@ -343,15 +333,9 @@ class ChatTemplate:
 
     def _try(self, role: str, content: Any) -> str | None:
         """A short conversation with this content in a message of this role; ``None`` if the template refuses it."""
-        question: dict[str, Any] = {"role": "user", "content": "a"}
-        message: dict[str, Any] = {"role": role, "content": content}
-        if role == "user":
-            messages = [message]
-        elif role == "system":
-            messages = [message, question]
-        else:
-            messages = [question, message]
-        return self._try_messages(messages)
+        message = {"role": role, "content": content}
+        others: dict[str, list[Message]] = {"user": [message], "system": [message, _QUESTION]}
+        return self._try_messages(others.get(role, [_QUESTION, message]))
 
     def _try_messages(
         self,
@@ -369,6 +353,11 @@ class ChatTemplate:
             return _render(self._template_for(variables["tools"]), variables, "messages")
         except BadRequest:
             return None
+
+
+def _call(arguments: Any) -> dict[str, Any]:
+    function = {"name": "probe_name", "arguments": arguments}
+    return {"id": _PROBE_CALL_ID, "type": "function", "function": function}
 
 
 def _render(template: SandboxedTemplate, variables: Mapping[str, Any], where: str) -> str:
