@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from typing import Any
 
 import torch
@@ -41,36 +41,26 @@ FileStates = list[tuple[str, int, int, int]]
 """Of each file its path, inode, bytes, and nanoseconds at which it was written."""
 
 
+@dataclass(eq=False)
 class LiveWeights:
-    """The weights of a loaded model, at addresses that stay: recorded programs and graphs go on working.
+    """The weights of a loaded model, at addresses that stay: recorded programs and graphs go on working."""
 
-    Args:
-        files: :func:`state_of` what it was loaded from, before that was read.
-        kv_scales: that the KV pool was made with; ``None`` if it divides by none.
-        holds_codes: whether the model has the codes of a quantised checkpoint as they are.
-    """
+    model: Model
+    config: ModelConfig
+    load_format: str
+    _: KW_ONLY
+    files: FileStates
+    """:func:`state_of` what it was loaded from, before that was read"""
+    seed: int
+    kv_scales: KVScales | None = None
+    """Those that the KV pool was made with; ``None`` if it divides by none"""
+    holds_codes: bool = False
+    """True if the model has the codes of a quantised checkpoint as they are"""
 
-    def __init__(
-        self,
-        model: Model,
-        config: ModelConfig,
-        load_format: str,
-        *,
-        files: FileStates,
-        seed: int,
-        kv_scales: KVScales | None = None,
-        holds_codes: bool = False,
-    ) -> None:
-        self._model = model
-        self._config = config
-        self._load_format = load_format
-        self._seed = seed
-        self._kv_scales = kv_scales
-        self._holds_codes = holds_codes
+    def __post_init__(self) -> None:
         self._differ = False
-        """Whether there are other weights than those of the checkpoint."""
-        self._files = files
-        self._context_len = config.context_len
+        """True if there are other weights than those of the checkpoint."""
+        self._context_len = self.config.context_len
 
     def replace(self, config: ModelConfig, load_format: str) -> int:
         """Load another checkpoint in place of the one that is there; nothing may be computed meanwhile.
@@ -91,15 +81,15 @@ class LiveWeights:
         files = state_of(source)
         if source is not None:
             self._check_kv_scales(source)
-            check_checkpoint(self._model, source)
+            check_checkpoint(self.model, source)
         try:
             self._fill(source)
         except Exception as error:  # whatever it was, some weights may be the new ones
             self._restore(error)
             raise
-        self._config, self._load_format, self._differ = config, load_format, False
-        self._files = files
-        return len(self._model.required_names)
+        self.config, self.load_format, self._differ = config, load_format, False
+        self.files = files
+        return len(self.model.required_names)
 
     def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Raise as :meth:`update_weights` would; tensors may be on the device ``meta``, without numbers.
@@ -108,7 +98,7 @@ class LiveWeights:
             BadRequest: also if they are more than a model can have, some of which it ignores.
         """
         self._checked(weights)
-        most = _MOST_COPIES * sum(weight.shape.numel() for weight in self._model.checkpoint_weights.values())
+        most = _MOST_COPIES * sum(weight.shape.numel() for weight in self.model.checkpoint_weights.values())
         if sum(tensor.numel() for _, tensor in weights) > most:
             raise BadRequest("these are more numbers than the model has", param="shapes")
 
@@ -129,10 +119,10 @@ class LiveWeights:
         checked = self._checked(weights)
         self._differ = True
         try:
-            filled = self._model.load_weights(checked)
+            filled = self.model.load_weights(checked)
         except Exception as error:
             raise EngineDead(f"new weights could be loaded in part only: {error}") from error
-        _wait_for_copies(self._model)
+        _wait_for_copies(self.model)
         return len(filled)
 
     def _checked(self, weights: Sequence[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
@@ -144,7 +134,7 @@ class LiveWeights:
             if name in seen:
                 raise BadRequest(f"weight {name} is there twice", param="names")
             seen.add(name)
-            first = self._model.first_name(name)
+            first = self.model.first_name(name)
             if first is None:
                 kept.append((name, tensor))
             elif first not in found:
@@ -152,7 +142,7 @@ class LiveWeights:
             elif tensor.device.type != "meta" and not torch.equal(tensor, found[first].to(tensor)):
                 raise BadRequest(f"weight {name} is another one than {first}, which shares its memory", param="names")
         kept += found.items()
-        if not self._model.check_weights(kept):
+        if not self.model.check_weights(kept):
             raise BadRequest("none of the names is that of a weight of the model", param="names")
         return kept
 
@@ -162,8 +152,8 @@ class LiveWeights:
         Raises:
             BadRequest: if the checkpoint has no weight of that name, or it is too much at once.
         """
-        own_name = self._model.own_name(name)
-        weight = self._model.find_weight(name if own_name is None else own_name)
+        own_name = self.model.own_name(name)
+        weight = self.model.find_weight(name if own_name is None else own_name)
         if weight is None:
             raise BadRequest(f"name: this model has no weight {name!r}", param="name")
         count = min(count, weight.shape[0])
@@ -178,19 +168,19 @@ class LiveWeights:
 
     def _fill(self, source: WeightSource | None) -> None:
         if source is None:
-            fill_with_random_weights(self._model, self._seed)
+            fill_with_random_weights(self.model, self.seed)
         else:
-            load_checkpoint(self._model, source)
-        _wait_for_copies(self._model)
+            load_checkpoint(self.model, source)
+        _wait_for_copies(self.model)
 
     def _restore(self, cause: Exception) -> None:
-        path = self._config.model_path
+        path = self.config.model_path
         if self._differ:
             raise EngineDead(f"new weights could not be loaded ({cause}), and the old ones were in no checkpoint")
         logger.error("New weights could not be loaded, so those of %s are loaded again: %s", path, cause)
         try:
-            source = open_source(self._config, self._load_format)
-            if state_of(source) != self._files:
+            source = open_source(self.config, self.load_format)
+            if state_of(source) != self.files:
                 raise StartupError("its files have changed since")
             self._fill(source)
         except Exception as error:
@@ -200,18 +190,18 @@ class LiveWeights:
 
     def _check_model(self, config: ModelConfig) -> None:
         """Refuse what is no checkpoint of the same model; how long it may be used for is for the start to say."""
-        if config.architecture != self._config.architecture:
-            raise _other_model("architecture", config.architecture, self._config.architecture)
+        if config.architecture != self.config.architecture:
+            raise _other_model("architecture", config.architecture, self.config.architecture)
         if config.derived_context_len < self._context_len:
             raise _other_model("longest context", config.derived_context_len, f"{self._context_len} or more")
-        if config.num_layers != self._config.num_layers:
-            raise _other_model("num_layers", config.num_layers, self._config.num_layers)
+        if config.num_layers != self.config.num_layers:
+            raise _other_model("num_layers", config.num_layers, self.config.num_layers)
         for each in fields(ModelFacts):
             if each.name != "derived_context_len":
-                _check_equal(each.name, getattr(config, each.name), getattr(self._config, each.name))
+                _check_equal(each.name, getattr(config, each.name), getattr(self.config, each.name))
         if config.implementation == "transformers":
             self._check_entries(config)
-        if self._holds_codes and config.stored_quantization != self._config.stored_quantization:
+        if self.holds_codes and config.stored_quantization != self.config.stored_quantization:
             raise BadRequest(
                 "model_path: this server holds the codes of a quantised checkpoint, and the other one is quantised in "
                 "another way or not at all",
@@ -220,13 +210,13 @@ class LiveWeights:
 
     def _check_entries(self, config: ModelConfig) -> None:
         """Refuse another configuration of a model of transformers, which may follow any entry."""
-        there, here = config.hf_config, self._config.hf_config
+        there, here = config.hf_config, self.config.hf_config
         for key in sorted((there.keys() | here.keys()) - _FREE_ENTRIES):
             if there.get(key) != here.get(key):
                 raise _other_model(key, there.get(key), here.get(key))
 
     def _check_kv_scales(self, source: WeightSource) -> None:
-        if self._kv_scales is not None and source.kv_scales() != self._kv_scales:
+        if self.kv_scales is not None and source.kv_scales() != self.kv_scales:
             raise BadRequest(
                 "model_path: the other checkpoint has other scales for keys and values, which the KV cache was made "
                 "with; start anew, or with --kv-cache-dtype auto",
