@@ -40,10 +40,8 @@ _ANCHOR = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\\?\Z)|([\^$])|[|()
 
 
 def patterns_of(schema: dict[str, Any]) -> list[str]:
-    """Regular expressions, all of which the whole string has to match, for the schema of a string.
-
-    Raises:
-        SchemaError: no string follows it.
+    """Regular expressions for a string's schema, all to match the whole string. Raises :class:`SchemaError` if none
+    can.
     """
     patterns = []
     pattern, form = schema.get("pattern"), schema.get("format")

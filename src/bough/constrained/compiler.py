@@ -129,14 +129,9 @@ class GrammarCache:
 
 @dataclass(eq=False)
 class _Lane:
-    """A queue, and the thread that works on it.
+    """A queue, and the threads that work on it, of which ``num_stuck`` are left to themselves after ``patience_s``.
 
-    Attributes:
-        limit_s: what compiling is told to take at most.
-        patience_s: after how long a thread is left to itself.
-        slower: where those go that take longer than the limit; ``None``: they have failed.
-        workers: threads, including those that are left to themselves.
-        num_stuck: how many of them are.
+    Jobs that take longer than ``limit_s`` go to ``slower``; without that they have failed.
     """
 
     limit_s: float

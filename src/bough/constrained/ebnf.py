@@ -284,11 +284,7 @@ class _Writer:
         return order
 
     def _plain_rules(self) -> set[str]:
-        """Return the rules without recursion.
-
-        Raises:
-            EbnfError: they refer to each other in too long a chain.
-        """
+        """Return the rules without recursion. Raises :class:`EbnfError` at a chain of references that is too long."""
         below = {name: {ref.name for ref in refs_of(self._rules[name])} for name in self._order}
         depth: dict[str, int] = {}
         for name in self._least(lambda name, known: below[name] <= known.keys()):

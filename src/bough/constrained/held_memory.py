@@ -95,10 +95,8 @@ class HeldBytes:
 
     @contextmanager
     def room(self, num_bytes: int) -> Iterator[None]:
-        """Reserve room for a grammar until its own size is counted.
-
-        Raises:
-            Overloaded: no room became free in time.
+        """Reserve room for a grammar until its size is counted. Raises :class:`Overloaded` if none becomes free in
+        time.
         """
         with self._changed:
             self.wanted += num_bytes

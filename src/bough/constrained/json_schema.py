@@ -271,11 +271,7 @@ class _Rewriter:
             self._count_properties(own, result, at)
 
     def _cannot(self, keyword: str, at: _At, why: str = "", *, must: str = "") -> bool:
-        """Accept that the caller leaves a keyword out.
-
-        Raises:
-            SchemaError: it must not be left out.
-        """
+        """Accept that the caller leaves a keyword out. Raises :class:`SchemaError` if it must not be."""
         if not self._lenient:
             problem = (
                 f"{keyword} must {must}" if must else f"cannot enforce {keyword}{why and f', {why}'}; leave that out"

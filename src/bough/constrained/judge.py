@@ -202,10 +202,8 @@ class Judge:
         return problem
 
     def _follow(self, kind: GrammarKind, source: str) -> Cost:
-        """Compile a grammar, follow a random path through it, and measure both.
-
-        Raises:
-            GrammarError: it cannot be compiled or followed.
+        """Compile a grammar, follow a random path through it, and measure both. Raises :class:`GrammarError` if it
+        fails.
         """
         before, begin = allocated_bytes(), time.thread_time()
         grammar = self._backend.build(kind, source, 0)

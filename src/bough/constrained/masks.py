@@ -82,7 +82,7 @@ class PendingMasks:
         """Remember what to compute.
 
         Args:
-            matchers: ``[G]``, not used by anyone else until the step is over; ``None``: all tokens, if not ``early``.
+            matchers: ``[G]``, in no other use until the step is over; ``None``: all tokens, if not ``early``.
             extra_ends: by index, token ids that end a row's output and may come wherever it may end.
             allowed: by index, what is left of the tokens of a row.
             early: masks ``[G, words]``, changed here, and which of them matchers have written already.

@@ -99,11 +99,9 @@ def make_numeric(schema: dict[str, Any]) -> None:
 
 
 def make_exact(schema: dict[str, Any], *, is_alone: bool) -> None:
-    """Correct bounds of fractions that the engine would misread.
+    """Correct bounds of fractions that the engine would misread, in place, with ``anyOf`` or ``allOf`` if needed.
 
-    Args:
-        schema: changed in place; gets other bounds, with ``anyOf`` or ``allOf`` if needed.
-        is_alone: no other schema has bounds for the same number.
+    ``is_alone``: no other schema has bounds for the same number.
     """
     given = schema.get("type")
     if given is not None and "number" not in (given if isinstance(given, (str, list)) else ()):

@@ -197,11 +197,7 @@ class StructuralTagWriter:
         self._count = 0
 
     def write(self, tag: dict[str, Any]) -> str:
-        """Return the whole grammar, from ``start``.
-
-        Raises:
-            TagError: the tag is wrong or not supported.
-        """
+        """Return the whole grammar, from ``start``. Raises :class:`TagError` if the tag is wrong or not supported."""
         form: _Format = _checked(format_of(tag), _Format, "format")
         body = self._sequence(self._items(form, "format"))
         return "\n".join([f"start: {body}", *self._rules.lines]) + "\n"
@@ -399,11 +395,7 @@ def _constant(text: str) -> list[_Item]:
 
 
 def format_of(tag: dict[str, Any]) -> Any:
-    """Return the format of a structural tag of either form.
-
-    Raises:
-        TagError: it is of neither form.
-    """
+    """Return the format of a structural tag of either form. Raises :class:`TagError` at any other."""
     if "structures" not in tag and "triggers" not in tag:
         newer: _Newer = _checked(tag, _Newer, "structural_tag")
         return newer.format
@@ -416,11 +408,7 @@ def format_of(tag: dict[str, Any]) -> Any:
 
 
 def _checked(value: Any, kind: Any, where: str) -> Any:
-    """Return a value as one of the types above.
-
-    Raises:
-        TagError: it is none.
-    """
+    """Return a value as one of the types above. Raises :class:`TagError` if it is none."""
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError:

@@ -36,11 +36,7 @@ class Translator:
     special_tokens: Mapping[str, int] = field(default_factory=dict)
 
     def translate(self, spec: GrammarSpec) -> str:
-        """A grammar for llguidance.
-
-        Raises:
-            GrammarError: the specification is wrong or not supported.
-        """
+        """A grammar for llguidance. Raises :class:`GrammarError` if the specification is wrong or not supported."""
         try:
             return self._translate(spec)
         except (EbnfError, SchemaError, TagError) as error:
@@ -67,10 +63,8 @@ class Translator:
         return LLMatcher.grammar_from_lark(writer.write(json.loads(spec.text)))
 
     def json_schema(self, schema: Any) -> tuple[Any, JsonCompileOptions]:
-        """A schema as llguidance takes it, and options for it.
-
-        Raises:
-            SchemaError: it is wrong or not supported.
+        """A schema as llguidance takes it, and options for it. Raises :class:`SchemaError` if it is wrong or not
+        supported.
         """
         lenient = is_lenient(schema)
         prepared = prepare(schema)

@@ -55,13 +55,7 @@ class PackedWeights:
         stored: WeightFormat = "native",
         arena: Arena | None = None,
     ) -> None:
-        """Make room for a matrix of zeros.
-
-        Args:
-            dtype: of the weights, or of what they stand for.
-            gated: whether the first half of the rows are gates of the second.
-            arena: where the panels' memory comes from; by default one of their own.
-        """
+        """Make room for a matrix of zeros; of gated ones the first half of the rows are gates of the second."""
         self._library = load_library()
         self._threads = threads
         self.dtype = dtype

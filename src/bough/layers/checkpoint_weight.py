@@ -34,18 +34,12 @@ class CheckpointWeight(ABC):
 
     @abstractmethod
     def write(self, numbers: Weight) -> None:
-        """Replace the whole weight, at the same address.
-
-        Args:
-            numbers: of its shape and any floating-point dtype, or quantised; held in the same way, they keep the codes.
-        """
+        """Replace the whole weight, at the same address, by any floating-point numbers; codes held alike are kept."""
 
     @abstractmethod
     def read(self, num_rows: int | None = None) -> torch.Tensor:
-        """The weight as the model has it, in the checkpoint's shape and the model's dtype; not to be changed.
-
-        Args:
-            num_rows: how many of its first rows, at most as many as there are; ``None``: all.
+        """The weight, or its first ``num_rows`` rows, in the checkpoint's shape and the model's dtype; not to be
+        changed.
         """
 
     def fill(self, value: float) -> None:

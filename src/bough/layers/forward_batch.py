@@ -41,9 +41,7 @@ class ForwardBatch:
     ) -> ForwardBatch:
         """Move a plan to the device. Enters the KV slots of its new tokens into ``req_to_token``.
 
-        Args:
-            req_to_token: int32 ``[max_running_requests, max_len]``, the KV slot of every token.
-            last_token: int64 ``[max_running_requests]`` on the device, resolves ``FUTURE_TOKEN`` by request slot.
+        ``last_token``, int64 ``[max_running_requests]`` on the device, resolves ``FUTURE_TOKEN`` by request slot.
         """
         future = np.flatnonzero(plan.input_ids == FUTURE_TOKEN)
         token_slots = (

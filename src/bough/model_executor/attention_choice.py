@@ -141,12 +141,9 @@ def attention_backend(
     max_running_requests: int,
     deterministic: bool = False,
 ) -> AttentionBackend:
-    """The backend of a name from :func:`chosen_attention`.
+    """The backend of a name that :func:`check_attention` has accepted, for so many decode rows at most.
 
-    Args:
-        name: checked by :func:`check_attention`.
-        max_running_requests: most decode rows, of a model that generates.
-        deterministic: whether a query's result must have the same bits in a prompt and in a decode step: Triton's only.
+    ``deterministic``: a query's result has the same bits in a prompt and in a decode step, which only Triton's has.
     """
     if name == "torch_native":
         return TorchNativeBackend(kv_pool, config.windows())

@@ -68,10 +68,8 @@ class LaunchedStep:
     def __init__(
         self, plan: StepPlan, outcome: StepOutcome, lane: Lane, on_failed: Callable[[StepPlan, list[int], int], None]
     ) -> None:
-        """Begin to copy what the host wants; nothing is waited for.
-
-        Args:
-            on_failed: called with the rows that are not finite, if there are any, and how many steps were run.
+        """Begin to copy what the host wants, without waiting; ``on_failed`` gets failed rows and how many steps were
+        run.
         """
         self._plan, self._outcome, self._on_failed = plan, outcome, on_failed
         self._readback = lane.read(_tensors(outcome))

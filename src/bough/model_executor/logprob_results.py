@@ -31,10 +31,7 @@ def logprob_results(
 ) -> tuple[RowLogprobResult, ...]:
     """Answers to requests; arrays are the fields of :class:`GatheredLogprobs`.
 
-    Args:
-        targets: of each request, about its targets; ``None`` if it has none.
-        sampled: about sampled tokens, a row for each request that ``samples``; ``None`` if none is to be told of.
-        samples: of each request.
+    ``targets`` are of each request, ``None`` if it has none; ``sampled`` has a row for each request that ``samples``.
     """
     results, index = [], 0
     for request, arrays, does_sample in zip(requests, targets, samples, strict=True):

@@ -40,14 +40,9 @@ _ANY_NAME = ""
 
 
 class ArgumentSchemas:
-    """What the schema of a function's arguments says of each of them.
+    """What the schema of a function's arguments, ``root``, says of each of them; ``own`` are its keywords.
 
-    Args:
-        root: that schema, which is not changed.
-
-    Attributes:
-        root: references are relative to it.
-        own: its keywords, with those of the schema that it refers to.
+    ``own`` has the keywords of the schema that it refers to, too. References are relative to ``root``.
     """
 
     def __init__(self, root: dict[str, Any]) -> None:

@@ -120,11 +120,7 @@ class ToolSpec:
 
 
 def parse_tools(tools: Sequence[Any], where: str = "tools") -> tuple[ToolSpec, ...]:
-    """All tools of a request.
-
-    Raises:
-        BadRequest: naming the member at fault; also if two have the same name.
-    """
+    """All tools of a request. Raises :class:`BadRequest` naming the member at fault; also if two have the same name."""
     specs: dict[str, ToolSpec] = {}
     for index, tool in enumerate(tools):
         spec = ToolSpec.from_openai(tool, f"{where}[{index}]")

@@ -28,11 +28,7 @@ _HEADER_WORDS = ("assistant", "analysis", "commentary", "final")
 
 
 class HarmonyFormat(ToolFormat):
-    """Reads messages, of whatever channel.
-
-    Args:
-        separate_reasoning: whether what is on the channel ``analysis`` is told apart from content.
-    """
+    """Reads messages, of whatever channel; with ``separate_reasoning``, what is on ``analysis`` is no content."""
 
     name = "gpt-oss"
     triggers = (_START, _CHANNEL)

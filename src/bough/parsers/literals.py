@@ -102,11 +102,7 @@ def _literal_value(node: ast.expr) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """The JSON text of a value, which can be encoded.
-
-    Raises:
-        NotALiteral: if it holds a number that JSON has not.
-    """
+    """The JSON text of a value, which can be encoded. Raises :class:`NotALiteral` at a number that JSON has not."""
     try:
         return without_surrogates(json.dumps(value, ensure_ascii=False, allow_nan=False))
     except (ValueError, RecursionError):
@@ -114,11 +110,7 @@ def to_json(value: Any) -> str:
 
 
 def refuse_constant(name: str) -> None:
-    """For ``json.loads``, which reads ``NaN`` and ``Infinity``: they are no JSON.
-
-    Raises:
-        ValueError: always.
-    """
+    """Raise ``ValueError``; for ``json.loads``, which reads ``NaN`` and ``Infinity``: they are no JSON."""
     raise ValueError(name)
 
 

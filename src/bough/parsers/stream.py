@@ -181,11 +181,7 @@ class Stream:
             raise NotACall
 
     def until(self, marker: str, max_chars: int | None = None) -> Steps[str]:
-        """The text before the next ``marker``; read past both.
-
-        Raises:
-            NotACall: if there is no marker, or not within ``max_chars`` characters.
-        """
+        """The text before the next ``marker``, read past; raises :class:`NotACall` if none is within ``max_chars``."""
         begin = searched = self.pos
         stop = None if max_chars is None else begin + max_chars + len(marker)
         while (found := self.text.find(marker, searched, stop)) < 0:
@@ -196,10 +192,8 @@ class Stream:
         return self.text[begin:found]
 
     def run(self, pattern: re.Pattern[str], max_chars: int) -> Steps[str]:
-        """Read as many of the characters that a pattern repeats as there are.
-
-        Raises:
-            NotACall: if there are more than ``max_chars``.
+        """Read as many of the characters that a pattern repeats as come. Raises :class:`NotACall` at over
+        ``max_chars``.
         """
         begin = self.pos
         while True:

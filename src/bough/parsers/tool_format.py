@@ -155,11 +155,7 @@ class Calls:
 
 
 def held_json(stream: Stream) -> Steps[str]:
-    """The text of a JSON value that comes next, once it is complete.
-
-    Raises:
-        NotACall: if it is wrong or incomplete.
-    """
+    """The text of a JSON value that comes next, complete. Raises :class:`NotACall` if it is wrong or cut off."""
     scanner = JsonScanner(finite=True)
     pieces = []
     while True:

@@ -21,15 +21,11 @@ _SCALARS = frozenset({"boolean", "integer", "number"})
 
 
 def typed_json(text: str, kinds: frozenset[str]) -> str:
-    """The JSON text of a value that is written without quotes if it is a string.
+    """The JSON text of a value, of one of the types, if any, that is written without quotes if it is a string.
 
     It is read as JSON, failing that, if types are given, as a Python literal, as far as the result is of one of the
     types; and as a string otherwise, or if it is longer than :data:`MAX_TYPED_CHARS`. Where a string is allowed, only a
     list or a dictionary in its brackets is taken for a literal: ``(555)`` and ``0x1F`` are texts.
-
-    Args:
-        text: as the model wrote it.
-        kinds: JSON types that the value may have; if empty, any.
     """
     if len(text) > MAX_TYPED_CHARS:
         return json.dumps(text, ensure_ascii=False)

@@ -124,8 +124,7 @@ class TaggedFormat(ToolFormat):
     def tags_of(self, tool: ToolSpec, begin: str, end: str) -> Format:
         """Every argument in the order of the schema, with ``begin``, in which ``{}`` is the name, and ``end``.
 
-        Raises:
-            BadRequest: see :func:`~bough.parsers.argument_schemas.writable_arguments`.
+        Raises what :func:`~bough.parsers.argument_schemas.writable_arguments` does.
         """
         arguments = writable_arguments(tool, _OWN_KEY)
         if arguments.others is not False:

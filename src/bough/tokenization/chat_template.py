@@ -70,11 +70,7 @@ class _CallForm(NamedTuple):
 
 
 class ChatTemplate:
-    """The chat template of a model.
-
-    Args:
-        sources: Jinja by name; one of them is called ``default`` unless there is only one.
-        special: the model's special tokens, which templates refer to.
+    """The chat template of a model: Jinja by name, of which one is called ``default`` unless there is only one.
 
     Raises:
         ConfigError: if a template is not valid Jinja.
@@ -402,10 +398,6 @@ def call_arguments(arguments: Any, where: str) -> Any:
     """The arguments of a call as an object, if they are the JSON text of one; else as they are: a model may have
     written them so. Takes milliseconds for long ones, in which no other thread runs.
 
-    Args:
-        arguments: JSON text, or an object.
-        where: the message, for errors.
-
     Raises:
         BadRequest: if there are more values in them than can be decoded in one go.
     """
@@ -457,11 +449,7 @@ def load_chat_template(tokenizer: Tokenizer, option: str | None = None) -> ChatT
 
 
 def check_template_option(option: str) -> None:
-    """Find out what :func:`load_chat_template` would raise for an ``option``, without a tokenizer.
-
-    Raises:
-        ConfigError: see there.
-    """
+    """Raise the :class:`ConfigError` that :func:`load_chat_template` would for an ``option``, without a tokenizer."""
     if option not in BUILTIN_TEMPLATES:
         try:
             _compile(DEFAULT_TEMPLATE, _source_of(option))

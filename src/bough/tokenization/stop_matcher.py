@@ -39,15 +39,10 @@ class _Match(NamedTuple):
 
 
 class StopMatcher:
-    """Looks for the end of one output.
+    """Looks for the end of one output: non-empty strings, and RE2 patterns that do not match the empty text.
 
     Cost of a push is linear in the new text and what is held back, which is bounded: for strings by the length of the
     longest, for patterns by :data:`~bough.tokenization.stop_regex.MAX_MATCH_CHARS`.
-
-    Args:
-        stop: non-empty strings.
-        stop_regex: patterns in RE2 syntax that do not match the empty text.
-        no_stop_trim: whether the matched text belongs to the output.
 
     Raises:
         BadRequest: if a pattern is invalid or too large.

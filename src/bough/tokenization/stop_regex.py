@@ -42,11 +42,7 @@ class RegexMatch(NamedTuple):
 
 
 class StopRegex:
-    """The stop patterns of a request, as one program. Immutable, safe to share between requests and threads.
-
-    Args:
-        patterns: RE2 syntax.
-        param: name of the request field, for error messages.
+    """The stop patterns of a request, in RE2's syntax, as one program. Immutable, safe to share between threads.
 
     Raises:
         BadRequest: if a pattern is invalid, can match the empty text, or compiles to too large a program.

@@ -85,10 +85,8 @@ class WeightGroups:
             self._spoiled.add(name)
 
     def begin_to_join(self, name: str, *, address: str, port: int, rank: int, world_size: int, backend: str) -> None:
-        """Begin to become part of a group; arguments as of :class:`Membership`.
-
-        Raises:
-            BadRequest: if there is one of this name, or there can be no such group.
+        """Begin to become part of a group. Raises :class:`BadRequest` if there is one of this name, or there can be
+        none.
         """
         if name in self._groups or name in self._joining:
             raise BadRequest(f"group_name: there is a group {name!r} already", param="group_name")
@@ -97,11 +95,7 @@ class WeightGroups:
         self._joining[name] = _Joining(name, membership, self._timeout, self._leaving.pop(name, None))
 
     def finish_joining(self, name: str) -> None:
-        """Be part of a group, once it is no longer being made.
-
-        Raises:
-            RequestFailed: if the others were not there in time.
-        """
+        """Be part of a group that is made. Raises :class:`RequestFailed` if the others were not there in time."""
         joining = self._joining.pop(name)
         joining.thread.join()
         if joining.group is None:

@@ -71,16 +71,9 @@ def _linear_tiles(
 def linear(
     x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, *, out: torch.Tensor | None = None
 ) -> torch.Tensor:
-    """``x Wᵀ + b``, summed in float32.
+    """``x Wᵀ + b``, summed in float32: ``[num_rows, num_outputs]``, of which no row depends on another.
 
-    Args:
-        x: ``[num_rows, num_inputs]``, rows dense.
-        weight: ``[num_outputs, num_inputs]``, rows dense, of the same dtype.
-        bias: ``[num_outputs]``
-        out: contiguous, for the result; ``None``: fresh memory of the dtype of ``x``.
-
-    Returns:
-        ``[num_rows, num_outputs]``; a row depends on no other.
+    Rows of ``x`` and ``weight`` ``[num_outputs, num_inputs]`` are dense, and of one dtype; ``out`` is contiguous.
     """
     num_rows, num_inputs = x.shape
     num_outputs = weight.shape[0]

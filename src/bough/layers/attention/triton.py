@@ -89,11 +89,7 @@ class TritonBackend(StoringBackend):
         dtype: torch.dtype | None = None,
         one_kernel: bool = False,
     ) -> None:
-        """Allocate scratch memory.
-
-        Args:
-            max_pieces: see the class; at least those of the longest sequence.
-            dtype: of queries; ``None``: that of the pool.
+        """Allocate scratch memory, for the pieces of the longest sequence at least.
 
         Raises:
             ValueError: if the heads are too wide.
