@@ -39,8 +39,8 @@ MAX_CIRCLES = 1
 
 BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whom|Which|Where|How|Of|That|See)\b")
 PEOPLE = re.compile(r"\b(whoever|whom|whose|nobody|somebody|everybody)\b", re.IGNORECASE)
-MAX_BEGINNINGS = 616
-MAX_PEOPLE = 335
+MAX_BEGINNINGS = 596
+MAX_PEOPLE = 324
 
 
 @cache
