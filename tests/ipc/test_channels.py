@@ -169,7 +169,7 @@ def test_nothing_is_missed_when_messages_come_in_bursts(ends, loop):
             scheduler.send_deltas([OutputDelta(str(i), [i], finish_reason=FinishReason("stop"))])
             if i % 97 == 0:
                 time.sleep(0.002)
-        while not scheduler._to_detokenizer.flush():
+        while not scheduler._results.flush():
             time.sleep(0.001)
 
     async def collect() -> list[str]:
@@ -368,11 +368,11 @@ def test_the_detokenizer_is_told_of_the_end_though_the_last_result_takes_the_las
     num_sent = looks = 0
     while looks < 100:  # until what is on its way has filled all places of the other end as well
         looks += 1
-        while writable(scheduler._to_detokenizer.socket):
+        while writable(scheduler._results.socket):
             scheduler.send_deltas([OutputDelta("r", [num_sent])])
             num_sent, looks = num_sent + 1, 0
         time.sleep(0.001)
-    assert not scheduler._to_detokenizer.lagging, "all places are taken, and nothing waits"
+    assert not scheduler._results.lagging, "all places are taken, and nothing waits"
     closer = threading.Thread(target=scheduler.close)
     closer.start()
     time.sleep(0.1)  # it has something to wait for

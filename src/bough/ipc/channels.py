@@ -84,6 +84,8 @@ class ChildChannels(Generic[M]):
         to_tokenizer = sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
         self._to_tokenizer = ResultsSender(to_tokenizer, batch)
         self._outputs = [self._to_tokenizer]
+        self._results = self._to_tokenizer
+        """Where deltas go."""
         self._next_heartbeat = 0.0
 
     @property
@@ -111,6 +113,11 @@ class ChildChannels(Generic[M]):
             message.resident_bytes = resident_bytes()
         self._to_tokenizer.send(message)
 
+    def send_deltas(self, deltas: list[OutputDelta]) -> None:
+        """Send the results of one step; takes the deltas over. Never blocks."""
+        if deltas:
+            self._results.send_deltas(deltas)
+
     def close(self) -> None:
         """Deliver what waits and close the sockets. Waits a bounded time."""
         if self._context.closed:
@@ -131,11 +138,10 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
         batch = BatchEmbeddingOutput if has_embeddings else BatchTokenIDOutput
         super().__init__(port_args, port_args.scheduler_input_ipc_name, REQUESTS_HWM, ToScheduler, batch)
         self._has_detokenizer = has_detokenizer and not has_embeddings
-        self._to_detokenizer = self._to_tokenizer
         if self._has_detokenizer:
             to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
-            self._to_detokenizer = ResultsSender(to_detokenizer, BatchTokenIDOutput)
-            self._outputs.append(self._to_detokenizer)
+            self._results = ResultsSender(to_detokenizer, BatchTokenIDOutput)
+            self._outputs.append(self._results)
 
     @property
     def descriptors(self) -> list[int]:
@@ -154,16 +160,10 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
             messages = self._drain()
         return messages
 
-    def send_deltas(self, deltas: list[OutputDelta]) -> None:
-        """Send the results of one step; takes the deltas over. Never blocks."""
-        if deltas:
-            self._to_detokenizer.send_deltas(deltas)
-
     def close(self) -> None:
         """Deliver what waits, tell the detokenizer that nothing follows, and close. Waits a bounded time."""
-        to_detokenizer = self._to_detokenizer
-        if self._has_detokenizer and not self._context.closed and to_detokenizer.finish(FINISH_TIMEOUT_S):
-            to_detokenizer.send_last(ShutdownReq(), FINISH_TIMEOUT_S)
+        if self._has_detokenizer and not self._context.closed and self._results.finish(FINISH_TIMEOUT_S):
+            self._results.send_last(ShutdownReq(), FINISH_TIMEOUT_S)
         super().close()
 
     def _drain(self) -> list[ToScheduler]:
@@ -203,11 +203,6 @@ class DetokenizerChannels(ChildChannels[ToDetokenizer]):
     def _take(self) -> ToDetokenizer | None:
         frames = receive_all(self._input, 1)
         return self._decoder.decode(frames[0]) if frames else None
-
-    def send_deltas(self, deltas: list[OutputDelta]) -> None:
-        """Send results with their text; takes the deltas over. Never blocks."""
-        if deltas:
-            self._to_tokenizer.send_deltas(deltas)
 
 
 class TokenizerChannels:

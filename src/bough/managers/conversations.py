@@ -47,13 +47,11 @@ class ConversationEncoder:
         keep: int | None = None,
         bounded: bool = True,
     ) -> TokenIds:
-        """The prompt for a conversation.
+        """Return the prompt for a conversation: ``messages`` with ``role`` and ``content``, ``tools`` and
+        ``documents``.
 
         Args:
-            messages: objects with ``role`` and ``content``.
-            tools: what the model may call.
-            fit: adapts both to the template; called where the rest of the work is done.
-            documents: objects with ``title`` and ``text``.
+            fit: adapts messages and tools to the template; called where the rest of the work is done.
             add_generation_prompt: whether the prompt ends with the beginning of an assistant's message.
             continue_final_message: let the model go on with the last message instead of answering it.
             behind: messages with text that stand for what comes before, which is not in the prompt: it begins behind

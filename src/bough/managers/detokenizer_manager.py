@@ -67,16 +67,13 @@ class LimitedCapacityDict(dict[str, "DecodeStatus | None"]):
 class DetokenizerManager:
     """Fills in the text of deltas.
 
-    For each request, what has come out is consistent after every delta: the ids so far, their logprobs, and their
-    text. An id whose text is unfinished (part of a character) waits for the rest, and comes out with the last byte of
-    its text, or when the request ends.
+    For each request, what has come out is consistent after every delta: the ids so far, their logprobs, and their text.
+    An id whose text is unfinished (part of a character) waits for the rest, and comes out with the last byte of its
+    text, or when the request ends.
 
     A request that is given up here while the scheduler still works on it gets a last delta without text (``text`` is
-    ``None``), as nothing else that leaves here. The scheduler has to be told; its own last word follows.
-
-    Args:
-        tokenizer: the tokenizer of the model.
-        capacity: requests to remember. When one more begins, the oldest is given up: it ends at once with an error.
+    ``None``), as nothing else that leaves here. The scheduler has to be told; its own last word follows. When more than
+    ``capacity`` requests are remembered, the oldest is given up: it ends at once with an error.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, capacity: int = MAX_DECODE_STATUSES) -> None:

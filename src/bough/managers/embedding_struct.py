@@ -142,17 +142,9 @@ def embedding_requests(
 ) -> Iterator[EmbeddingRequest]:
     """One request per prompt, made when it is asked for: thousands are too much work for one turn of an event loop.
 
-    Args:
-        prompts: texts, pairs of texts, or token ids.
-        param: the client's name for them.
-        is_batch: there may be several, so that errors say which.
-        rid: see :func:`request_ids`.
-        max_outputs: most prompts allowed; ``None`` for no bound.
-        truncate_to: see :attr:`EmbeddingRequest.truncate_to`.
-        fields: further fields of all requests.
-
-    Raises:
-        BadRequest: if there are none or too many, the ids do not fit, or nothing would be left of a prompt.
+    ``prompts`` are texts, pairs of texts, or token ids, ``param`` the client's name for them, and ``fields`` those of
+    all requests. If ``is_batch``, errors say which prompt is meant. At most ``max_outputs`` are allowed. Raises
+    :class:`BadRequest` if there are none or too many, the ids do not fit, or nothing would be left of a prompt.
     """
     if truncate_to == 0:
         raise BadRequest("truncate_prompt_tokens must be at least 1, or -1", param="truncate_prompt_tokens")

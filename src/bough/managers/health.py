@@ -36,12 +36,9 @@ _CLOSED = {ServerState.STARTING: "the server is starting", ServerState.DRAINING:
 
 
 class HealthMonitor:
-    """Keeps the state of the server and listens to heartbeats of its parts.
+    """Keeps the state of the server and listens to heartbeats of its parts, the ``processes``.
 
-    Args:
-        processes: the parts.
-        max_silence: seconds without a heartbeat after which a part counts as hung, beyond what it has asked for.
-        max_queued_requests: queue length at which no further request is taken, or ``None``.
+    After ``max_silence`` seconds without a heartbeat, beyond what it has asked for, a part counts as hung.
     """
 
     def __init__(

@@ -155,14 +155,10 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
     ) -> Iterator[GenerateRequest]:
         """One request per prompt, with everything that was given once copied to each. Stop patterns are not compiled.
 
-        Args:
-            preferred: sampling parameters of requests that do not set them.
-            max_outputs: most outputs (prompts times ``n``) allowed; ``None`` for no bound.
-            text_name: what the caller calls ``text``, for errors.
-
-        Raises:
-            BadRequest: naming the field that is missing, of the wrong type or of the wrong length; before the first
-                request, but for what is wrong in a later one's sampling parameters.
+        Sampling parameters that a request does not set are those ``preferred``; at most ``max_outputs`` (prompts times
+        ``n``) are allowed; ``text_name`` is what the caller calls ``text``. Raises :class:`BadRequest` that names a
+        field which is missing, of the wrong type or of the wrong length; before the first request, but for what is
+        wrong in a later one's sampling parameters.
         """
         check_types(self, {"text": text_name})
         if max_outputs is not None:

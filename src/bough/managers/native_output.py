@@ -70,15 +70,11 @@ class _JsonList:
 
 
 class NativeOutput:
-    """One output in the making.
+    """One output in the making; without a tokenizer there is no text at all, without ``reasoning`` no thoughts are told
+    apart.
 
-    Args:
-        state: the output; its prompt is encoded.
-        tokenizer: the model's; without it there is no text at all.
-        reasoning: how thoughts are marked; ``None`` if they are not told apart.
-        incremental: whether each answer carries only what is new since the one before.
-        with_index: whether answers say which output they belong to.
-        as_json: whether answers are to be encoded as JSON; then what grows is :class:`msgspec.Raw` in them.
+    Each answer carries only what is new since the one before if ``incremental``, and says which output it belongs to if
+    ``with_index``. If ``as_json``, answers are to be encoded; then what grows is :class:`msgspec.Raw` in them.
     """
 
     def __init__(

@@ -22,11 +22,8 @@ logger = logging.getLogger(__name__)
 class OutputHandler:
     """Records deltas, and hands them on; an error in the handling of one ends its output alone.
 
-    Args:
-        outputs: every output that is alive.
-        records: where to record.
-        queue_timeout: seconds after which the scheduler gives up an output that waits; ``None``: never.
-        has_detokenizer: deltas get their text in another process.
+    After ``queue_timeout`` seconds the scheduler gives up an output that waits; ``None``: never. With a detokenizer,
+    deltas get their text in another process.
     """
 
     def __init__(

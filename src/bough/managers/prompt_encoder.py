@@ -132,10 +132,9 @@ class PromptEncoder:
     def check_length(self, num_chars: int, param: str, *, bounded: bool = True) -> None:
         """Refuse a text that is too long to be encoded; it is a prompt if ``bounded``, and else only measured.
 
-        Raises:
-            BadRequest: if a prompt has more tokens than it may have, by more than :data:`SPARE_TOKENS`: what is about
-                to be cut to the length of a prompt may have so many more.
-            PayloadTooLarge: if another text is longer than any may be.
+        Raises :class:`BadRequest` if a prompt has more tokens than it may have, by more than :data:`SPARE_TOKENS`: what
+        is about to be cut to the length of a prompt may have so many more; :class:`PayloadTooLarge` if another text is
+        longer than any may be.
         """
         if num_chars > self._max_chars and not bounded:
             problem = f"{param} has {num_chars} characters, and at most {self._max_chars} are encoded"

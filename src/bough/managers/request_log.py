@@ -41,12 +41,10 @@ Outcome = Literal["finished", "aborted", "refused", "failed"]
 
 @dataclass(frozen=True)
 class Ending:
-    """How an output has ended.
+    """How an output has ended: the outcome in one word, more precisely without a word of the client's, and the client's
+    message.
 
-    Attributes:
-        outcome: in one word.
-        how: the same more precisely, without a word of the client's.
-        message: what the client was told, if there was an error; it may quote the request.
+    The message may quote the request.
     """
 
     outcome: Outcome

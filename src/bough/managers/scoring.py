@@ -95,20 +95,18 @@ async def rerank(
     truncate_to: int | None = CUT_TO_MODEL,
     **fields: Any,
 ) -> list[Judged]:
-    """Judge how relevant each document is for its query; results are in the order of the pairs.
+    """Judge how relevant each document is for its query; results are in the order of the ``pairs`` (query and
+    document).
 
-    A cross-encoder scores the pair. A language model that was started with the template of a reranker is asked
-    whether the document fits: the probability of "yes" counts, against that of "no", or the score of its class if it
-    has one. Of an embedding model it is the cosine of the two embeddings.
+    A cross-encoder scores the pair. A language model that was started with the template of a reranker is asked whether
+    the document fits: the probability of "yes" counts, against that of "no", or the score of its class if it has one.
+    Of an embedding model it is the cosine of the two embeddings.
 
     Args:
-        manager: of the model.
-        pairs: query and document, at least one.
         param, query_param: the client's names for the documents and the query.
         instruct: what makes a document relevant, for a language model; ``None`` for a web search.
         truncate_to: most tokens of a document, for a cross-encoder with its query; it is cut at its end. -1: what the
             model takes; ``None``: what is too long is an error. Prompts made by a template are never cut.
-        fields: further fields of the requests.
 
     Raises:
         BoughError: if this model cannot, or one of the documents fails.
@@ -237,23 +235,13 @@ async def score(
     temperature: float = 1.0,
     **fields: Any,
 ) -> ScoreResult:
-    """Score items for a query.
+    """Score items for a query; both are texts, or both token ids.
 
-    Of a language model these are the probabilities of given tokens right after query and item; of a classifier its
-    class scores (logits), query and item being a pair for an encoder and one text for a language model's body.
-
-    Args:
-        manager: of the model.
-        query: text or token ids.
-        items: texts or token ids, as the query.
-        label_token_ids: for a language model, the tokens; one list for all items, or one each.
-        apply_softmax: scale the scores of an item to a sum of 1, by a softmax.
-        item_first: whether the item comes before the query.
-        temperature: of that softmax, above 0.
-        fields: further fields of the requests.
-
-    Raises:
-        BoughError: if something does not fit together, or one of the items fails.
+    Of a language model these are the probabilities of given tokens (one list for all items, or one each) right after
+    query and item, or item and query if ``item_first``; of a classifier its class scores (logits), query and item being
+    a pair for an encoder and one text for a language model's body. A softmax of ``temperature`` scales the scores of an
+    item to a sum of 1 if ``apply_softmax``. Raises :class:`BoughError` if something does not fit together, or one of
+    the items fails.
     """
     if not (isinstance(temperature, (int, float)) and 0 < temperature <= sys.float_info.max):  # which NaN is not
         raise BadRequest(f"temperature must be a finite number above 0, got {temperature!r}", param="temperature")

@@ -98,12 +98,10 @@ UPDATE = UpdateOptions()
 
 @dataclass(frozen=True, slots=True)
 class UpdateOutcome:
-    """What became of an update, or of a group.
+    """What became of an update, or of a group: the old weights are being served, or the engine ends, if there is an
+    ``error``.
 
-    Attributes:
-        message: says what has been done, or why it was not.
-        error: why it was not; ``None`` if it was. The old weights are being served then, or the engine ends.
-        num_paused_requests: that were paused meanwhile, and go on with the new weights.
+    The paused requests that it counts go on with the new weights.
     """
 
     message: str

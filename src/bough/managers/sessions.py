@@ -133,12 +133,9 @@ class Turn:
 
 
 class Session:
-    """One session.
+    """One session, of at most ``capacity`` tokens, closed after ``timeout`` seconds without a turn.
 
-    Args:
-        capacity: most tokens that its turns may hold together.
-        is_linear: it is one conversation without branches: each turn goes on from the one before.
-        timeout: seconds without a turn after which it is closed.
+    If ``is_linear``, it is one conversation without branches: each turn goes on from the one before.
     """
 
     def __init__(self, store: SessionStore, session_id: str, capacity: int, *, is_linear: bool, timeout: float) -> None:
@@ -330,12 +327,8 @@ class SessionStore:
         is_linear: bool = False,
         timeout: float | None = None,
     ) -> str:
-        """Begin a session; returns its id.
-
-        Args:
-            capacity: most tokens that it may hold; 0 for as many as the server allows.
-            session_id: a name that is not in use; made up if not given.
-            is_linear, timeout: see :class:`Session`.
+        """Begin a session with room for ``capacity`` tokens, 0 for as many as the server allows; returns its id, made
+        up if not given.
 
         Raises:
             BadRequest: if the name is in use, or the timeout longer than the server's.
@@ -373,12 +366,9 @@ class SessionStore:
     ) -> Turn:
         """Begin a turn, whose :meth:`Turn.prompt` is what to generate from; to be :meth:`Turn.accepted`, or discarded.
 
-        Args:
-            params: where to go on from.
-            rid: id of the request.
-            new: what the request brings. ``bos_token_id`` in front of it is dropped where it would not be the first.
-            joints: special tokens, which end messages, if ``new`` begins with the end of the message that the context
-                ends with: what the context has of that is not repeated.
+        ``bos_token_id`` in front of what is ``new`` is dropped where it would not be the first. ``joints`` are special
+        tokens, which end messages, if ``new`` begins with the end of the message that the context ends with: what the
+        context has of that is not repeated.
 
         Raises:
             BadRequest: if there is no such session or turn, or the session is full.

@@ -295,9 +295,8 @@ class TokenizerManager:
     def check_room(self, request: GenerateRequest) -> None:
         """Refuse, and record, a request that could not be taken now, before work is done for it.
 
-        Raises:
-            BadRequest: if it could never be taken and that is seen here.
-            Overloaded, EngineDead: if the server takes no requests, or the queue is full.
+        Raises :class:`BadRequest` if it could never be taken and that is seen here; :class:`Overloaded` or
+        :class:`EngineDead` if the server takes no requests, or the queue is full.
         """
         try:
             self.health.check_open()

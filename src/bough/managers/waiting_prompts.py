@@ -63,9 +63,8 @@ class WaitingPrompts:
     def add(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState]) -> None:
         """Count the requests of a call that has come; ``states`` are those of their outputs, in order.
 
-        Raises:
-            PayloadTooLarge: if the copies of their parameters are more than may ever wait; then nothing was added.
-            Overloaded: if too much waits already; then nothing was added.
+        Raises, with nothing added, :class:`PayloadTooLarge` if the copies of their parameters are more than may ever
+        wait; :class:`Overloaded` if too much waits already.
         """
         sizes: list[int] = []
         of_parameters = 0
@@ -88,11 +87,9 @@ class WaitingPrompts:
     def recount(self, requests: Sequence[GenerateRequest], states: Sequence[ReqState], before: Sequence[int]) -> None:
         """Count requests that were added anew: texts are encoded, the contexts of sessions looked up.
 
-        ``before`` is :func:`prompt_bytes` of each request as it was added.
-
-        Raises:
-            PayloadTooLarge: if the contexts of their sessions are more than may ever wait; then nothing has changed.
-            Overloaded: if too much waits beside them; then nothing has changed.
+        ``before`` is :func:`prompt_bytes` of each request as it was added. Raises, with nothing changed,
+        :class:`PayloadTooLarge` if the contexts of their sessions are more than may ever wait; :class:`Overloaded` if
+        too much waits beside them.
         """
         sizes = [state.waiting_bytes for state in states]
         index = 0

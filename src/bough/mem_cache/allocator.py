@@ -137,14 +137,10 @@ class SlotAllocator:
     def free(self, slots: IntArray) -> None:
         """Take back every page that has a slot in ``slots``, as a whole.
 
-        So pass slots only of pages that are given up entirely, of each at least one, and those of one page next to
-        each other, as they are in a sequence. For the end of a sequence from token ``start`` on, where ``start`` is a
-        multiple of the page size, these are the slots of its tokens from there on, however many of the last page it
-        used.
-
-        Raises:
-            ValueError: a slot that does not exist, or is on the reserved page.
-            RuntimeError: a page is free already, or comes twice. In both cases nothing has changed.
+        So pass slots only of pages that are given up entirely, of each at least one, and those of one page next to each
+        other, as they are in a sequence: for its end from token ``start`` on, a multiple of the page size, the slots of
+        all tokens from there on. Raises ``ValueError`` for a slot that does not exist, or is on the reserved page;
+        ``RuntimeError`` if a page is free already, or comes twice. In both cases nothing has changed.
         """
         if len(slots) == 0:
             return

@@ -24,14 +24,9 @@ Unit = Literal["bytes", "requests", "batches"]
 
 
 class Progress:
-    """How much of ``total`` is done; a context manager, so that a bar is always ended.
+    """How much of ``total`` is done, in ``unit``; a context manager, so that a bar is always ended.
 
-    Args:
-        what: is done.
-        total: in ``unit``, as is what :meth:`advance` counts.
-        done: of these, what was done before; it is part of ``total``.
-        unit: what is counted.
-        elsewhere: what is shown where there is no terminal.
+    ``done`` of them were done before; ``elsewhere`` is what is shown where there is no terminal.
     """
 
     def __init__(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Any, Literal
 
 import msgspec
 
@@ -30,115 +30,88 @@ class Stat(msgspec.Struct, frozen=True):
     """Rule that makes one number of those of several schedulers."""
 
 
-_gauge, _counter = partial(Stat, "gauge"), partial(Stat, "counter")
+_ROWS: list[Stat] = []
+"""In the order of the fields below."""
+
+
+def _stat(kind: Literal["counter", "gauge"], help_: str, *, zero: Any = 0, **shown: Any) -> Any:
+    """Declare a number; returns what it is at the beginning."""
+    _ROWS.append(Stat(kind, help_, **shown))
+    return zero
+
+
+_gauge, _counter = partial(_stat, "gauge"), partial(_stat, "counter")
 
 
 class _Table(msgspec.Struct):
-    num_running_reqs: Annotated[
-        int, _gauge("Outputs that are being computed.", load="num_running_reqs", page="running")
-    ] = 0
-    num_queue_reqs: Annotated[
-        int, _gauge("Outputs that wait to be computed.", load="num_waiting_reqs", page="waiting")
-    ] = 0
-    num_retracted_reqs: Annotated[
-        int, _gauge("Outputs among those that wait which had begun and had to give up their memory.")
-    ] = 0
-    num_compiling_reqs: Annotated[
-        int,
-        _gauge(
-            "Outputs whose grammar is being compiled, before they wait to be computed.", metric="num_grammar_queue_reqs"
-        ),
-    ] = 0
-    num_used_tokens: Annotated[
-        int, _gauge("Places of the KV cache held by running requests.", load="num_used_tokens", page="used_tokens")
-    ] = 0
-    evictable_tokens: Annotated[
-        int, _gauge("Places of the KV cache with prefixes that no request uses now.", metric="kv_evictable_tokens")
-    ] = 0
-    max_total_num_tokens: Annotated[
-        int, _gauge("Places in the KV cache.", load="max_total_num_tokens", page="capacity")
-    ] = 0
-    gen_throughput: Annotated[
-        float,
-        _gauge("Tokens per second from decoding, over the last logging interval; 0 when idle.", load="gen_throughput"),
-    ] = 0.0
-    paused: Annotated[
-        bool, _gauge("1 while generation is paused by request (/pause_generation), otherwise 0.", merge="max")
-    ] = False
-    new_token_ratio: Annotated[
-        float, _gauge("Share of their remaining output that running requests are expected to use.", merge="max")
-    ] = 0.0
-    prefill_tokens_total: Annotated[
-        int,
-        _counter(
-            "Prompt tokens computed, not reused; after an interruption, output computed again too.",
-            metric="prefill_computed_tokens",
-            load="total_prefill_uncached_tokens",
-            page="prefilled_total",
-        ),
-    ] = 0
-    cached_tokens_total: Annotated[
-        int,
-        _counter(
-            "Prompt tokens that were found in the prefix cache when their request started.",
-            metric="prefill_reused_tokens",
-            page="cached_total",
-        ),
-    ] = 0
-    prefill_seconds_total: Annotated[
-        float, _counter("Duration of the steps that computed prompt tokens, whatever else they computed.")
-    ] = 0.0
-    decode_tokens_total: Annotated[
-        int, _counter("Tokens generated, those of aborted requests included.", page="generated_total")
-    ] = 0
-    forced_tokens_total: Annotated[
-        int, _counter("Tokens generated without sampling, because a grammar left no choice.")
-    ] = 0
-    evicted_tokens_total: Annotated[
-        int, _counter("Tokens that the prefix cache has forgotten because their places were needed.")
-    ] = 0
-    num_retracted_total: Annotated[
-        int,
-        _counter(
-            "How often a running request had to give up its memory and wait again.",
-            metric="num_retracted_requests",
-            page="retracted_total",
-        ),
-    ] = 0
-    failed_steps_total: Annotated[
-        int,
-        _counter(
-            "Steps that failed. Only the request that is to blame ends with an error.", metric="scheduler_failed_steps"
-        ),
-    ] = 0
-    kv_accounting_repairs_total: Annotated[
-        int, _counter("How often the KV cache was rebuilt because its accounts did not add up.")
-    ] = 0
-    num_aborted_total: Annotated[
-        int,
-        _counter(
-            "Outputs that the scheduler was told to end, health probes and the server's own included.",
-            metric="scheduler_aborted_requests",
-        ),
-    ] = 0
-    num_queue_timeouts_total: Annotated[
-        int, _counter("Outputs refused because they had waited too long (--queue-timeout).", metric="queue_timeouts")
-    ] = 0
-    num_timeouts_total: Annotated[
-        int, _counter("Outputs ended because their time was over.", metric="request_timeouts")
-    ] = 0
-    steps_total: Annotated[int, _counter("Steps computed.", metric="scheduler_steps")] = 0
-    step_seconds_total: Annotated[
-        float, _counter("Duration of all steps on the device.", metric="forward_execution_seconds")
-    ] = 0.0
+    num_running_reqs: int = _gauge("Outputs that are being computed.", load="num_running_reqs", page="running")
+    num_queue_reqs: int = _gauge("Outputs that wait to be computed.", load="num_waiting_reqs", page="waiting")
+    num_retracted_reqs: int = _gauge("Outputs among those that wait which had begun and had to give up their memory.")
+    num_compiling_reqs: int = _gauge(
+        "Outputs whose grammar is being compiled, before they wait to be computed.", metric="num_grammar_queue_reqs"
+    )
+    num_used_tokens: int = _gauge(
+        "Places of the KV cache held by running requests.", load="num_used_tokens", page="used_tokens"
+    )
+    evictable_tokens: int = _gauge(
+        "Places of the KV cache with prefixes that no request uses now.", metric="kv_evictable_tokens"
+    )
+    max_total_num_tokens: int = _gauge("Places in the KV cache.", load="max_total_num_tokens", page="capacity")
+    gen_throughput: float = _gauge(
+        "Tokens per second from decoding, over the last logging interval; 0 when idle.", zero=0.0, load="gen_throughput"
+    )
+    paused: bool = _gauge(
+        "1 while generation is paused by request (/pause_generation), otherwise 0.", zero=False, merge="max"
+    )
+    new_token_ratio: float = _gauge(
+        "Share of their remaining output that running requests are expected to use.", zero=0.0, merge="max"
+    )
+    prefill_tokens_total: int = _counter(
+        "Prompt tokens computed, not reused; after an interruption, output computed again too.",
+        metric="prefill_computed_tokens",
+        load="total_prefill_uncached_tokens",
+        page="prefilled_total",
+    )
+    cached_tokens_total: int = _counter(
+        "Prompt tokens that were found in the prefix cache when their request started.",
+        metric="prefill_reused_tokens",
+        page="cached_total",
+    )
+    prefill_seconds_total: float = _counter(
+        "Duration of the steps that computed prompt tokens, whatever else they computed.", zero=0.0
+    )
+    decode_tokens_total: int = _counter("Tokens generated, those of aborted requests included.", page="generated_total")
+    forced_tokens_total: int = _counter("Tokens generated without sampling, because a grammar left no choice.")
+    evicted_tokens_total: int = _counter("Tokens that the prefix cache has forgotten because their places were needed.")
+    num_retracted_total: int = _counter(
+        "How often a running request had to give up its memory and wait again.",
+        metric="num_retracted_requests",
+        page="retracted_total",
+    )
+    failed_steps_total: int = _counter(
+        "Steps that failed. Only the request that is to blame ends with an error.", metric="scheduler_failed_steps"
+    )
+    kv_accounting_repairs_total: int = _counter(
+        "How often the KV cache was rebuilt because its accounts did not add up."
+    )
+    num_aborted_total: int = _counter(
+        "Outputs that the scheduler was told to end, health probes and the server's own included.",
+        metric="scheduler_aborted_requests",
+    )
+    num_queue_timeouts_total: int = _counter(
+        "Outputs refused because they had waited too long (--queue-timeout).", metric="queue_timeouts"
+    )
+    num_timeouts_total: int = _counter("Outputs ended because their time was over.", metric="request_timeouts")
+    steps_total: int = _counter("Steps computed.", metric="scheduler_steps")
+    step_seconds_total: float = _counter(
+        "Duration of all steps on the device.", zero=0.0, metric="forward_execution_seconds"
+    )
 
 
 _FINGERPRINT = zlib.crc32(" ".join(_Table.__struct_fields__).encode())
 """Sent before the numbers, which travel without names: a process with another table is not understood."""
 
-STATS: dict[str, Stat] = {
-    name: hint.__metadata__[0] for name, hint in get_type_hints(_Table, include_extras=True).items()
-}
+STATS = dict(zip(_Table.__struct_fields__, _ROWS, strict=True))
 """The table, by field of :class:`SchedulerStats`."""
 
 DERIVED = ("kv_used_tokens", "kv_available_tokens", "token_usage", "cache_hit_rate")

@@ -25,10 +25,7 @@ logger = logging.getLogger(__name__)
 class Grammars:
     """Gives requests their matchers; those whose grammar is not ready wait outside the queue and hold nothing up.
 
-    Args:
-        requests: all requests.
-        compiler: compiles their grammars; ``None`` if this server cannot follow grammars.
-        why_not: what to tell clients in that case.
+    Without a compiler, this server cannot follow grammars; clients are told ``why_not``.
     """
 
     def __init__(self, requests: Requests, compiler: GrammarCompiler | None, why_not: str = "") -> None:

@@ -34,15 +34,8 @@ def without_padding(prompt: IntArray, padding_id: int) -> IntArray:
 
 
 class RequestIntake:
-    """Makes requests of messages.
-
-    Args:
-        server_args: resolved options.
-        info: limits of the model.
-        tokenizer: for stop strings; ``None`` if requests have ids only.
-        eos_token_ids: what ends every output, unless a request says otherwise.
-        rng: draws the seeds of requests that bring none, unless inference is deterministic.
-    """
+    """Makes requests of messages; ``rng`` draws the seeds of those that bring none, unless inference is
+    deterministic."""
 
     def __init__(
         self,

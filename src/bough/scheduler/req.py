@@ -40,12 +40,8 @@ class ReqStage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """Wishes of an embedding request about its vector.
-
-    Attributes:
-        dimensions: how many numbers of the vector; ``None``: all.
-        token_types: [prompt], which text of a pair a token belongs to; ``None``: all to the first.
-    """
+    """Wishes of an embedding request: the vector's ``dimensions`` (``None``: all), and the text of a pair that each
+    token ``[prompt]`` belongs to."""
 
     dimensions: int | None = None
     token_types: IntArray | None = None

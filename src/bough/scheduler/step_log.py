@@ -38,15 +38,11 @@ class StepLog:
     """Counts tokens and logs the progress.
 
     A line is written for every step that begins a prompt, for every ``log_interval`` steps that continue prompts (or as
-    many as take some seconds, or when no prompt is left), and for every ``log_interval`` decode steps.
-    Next to running streams, a long prompt is computed in hundreds of pieces.
+    many as take some seconds, or when no prompt is left), and for every ``log_interval`` decode steps. Next to running
+    streams, a long prompt is computed in hundreds of pieces.
 
-    Without an interval, and unless the log level is debug, at most one line per
-    :data:`QUIET_SECONDS` is written, alternating between prompts and decoding. A prompt line covers all since the last.
-
-    Args:
-        requests: counts shown in every line.
-        log_interval: steps per line, with every line written; ``None`` for few lines.
+    Without an interval, and unless the log level is debug, at most one line per :data:`QUIET_SECONDS` is written,
+    alternating between prompts and decoding. A prompt line covers all since the last.
     """
 
     def __init__(self, requests: Requests, log_interval: int | None) -> None:

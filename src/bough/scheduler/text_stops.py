@@ -37,18 +37,15 @@ class _Piece(NamedTuple):
 class TextStops:
     """Decodes a request's output and finds the end of its text.
 
-    Text that may be the beginning of a stop string is held back together with the ids of its tokens:
-    an id is sent with the event that carries the last character of its text.
+    Text that may be the beginning of a stop string is held back together with the ids of its tokens: an id is sent with
+    the event that carries the last character of its text.
 
     Searching some patterns takes half a millisecond. For these, several tokens are searched at a time, and tokens
-    generated after a match that is found late are dropped. This changes when text is sent and when
-    the request ends, but not the text, the ids or the finish reason.
+    generated after a match that is found late are dropped. This changes when text is sent and when the request ends,
+    but not the text, the ids or the finish reason.
 
-    Args:
-        tokenizer: tokenizer of the model.
-        prompt_tail: the last tokens of the prompt.
-        params: sampling parameters of the request.
-        answer: finds the start of the answer, before which no stop applies; ``None`` if all output is answer.
+    The decoder gets the last tokens of the prompt (``prompt_tail``); ``answer`` finds the start of the answer, before
+    which no stop applies; ``None`` if all output is answer.
     """
 
     def __init__(
