@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tokenizers
+from llguidance import LLTokenizer
 
 from bough.config.engine_args import bundled_model_path
 from bough.constrained.base import mask_words
 from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
-from bough.constrained.vocabulary import Vocabulary, make_tokenizer, vocabulary_of
+from bough.constrained.vocabulary import Vocabulary, engine_tokenizer, vocabulary_of
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from bough.tokenization.loading import load_tokenizer
 from bough.tokenization.tokenizer import Tokenizer
@@ -25,6 +27,12 @@ EOS_IDS = (2, 0)
 @cache
 def bundled_tokenizer() -> Tokenizer:
     return load_tokenizer(bundled_model_path())
+
+
+def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> LLTokenizer:
+    """The engine's tokenizer for a model."""
+    vocabulary = vocabulary_of(tokenizer, vocab_size, eos_token_ids)
+    return engine_tokenizer(vocabulary, tokenizer.running_text_encoder(set(vocabulary.special_ids)))
 
 
 VOCAB_SIZE = bundled_tokenizer().vocab_size

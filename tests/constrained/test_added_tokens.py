@@ -13,12 +13,18 @@ from bough.constrained.base import mask_words
 from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
-from bough.constrained.vocabulary import make_tokenizer
 from bough.parsers.base import ToolSpec
 from bough.parsers.reasoning import Thoughts
 from bough.parsers.structural import json_schema
 from bough.tokenization.tokenizer import Tokenizer
-from tests.constrained.following import EOS_IDS, VOCAB_SIZE, spec_of, spelling_tokenizer, with_special_tokens
+from tests.constrained.following import (
+    EOS_IDS,
+    VOCAB_SIZE,
+    make_tokenizer,
+    spec_of,
+    spelling_tokenizer,
+    with_special_tokens,
+)
 from tests.parsers.parsing import dialect
 
 MARKS = ("<think>", "</think>", "<tool_call>", "</tool_call>")

@@ -14,10 +14,9 @@ from bough.constrained.engine_errors import TOO_LARGE
 from bough.constrained.held_memory import GrowthMeter, HeldBytes
 from bough.constrained.llguidance_backend import Grammar, LLGuidanceBackend
 from bough.constrained.translate import Translator
-from bough.constrained.vocabulary import make_tokenizer
 from bough.errors import Overloaded
 from bough.process_usage import allocated_bytes
-from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_tokenizer, spec_of
+from tests.constrained.following import EOS_IDS, VOCAB_SIZE, bundled_tokenizer, make_tokenizer, spec_of
 
 GROWS = spec_of("regex", "[a-z]*a[a-z]{200}x")
 

@@ -18,7 +18,7 @@ from bough.constrained.llguidance_backend import (
 )
 from bough.constrained.masks import PendingMasks, mask_of, unpack
 from bough.constrained.translate import Translator
-from bough.constrained.vocabulary import TokenTable, make_tokenizer
+from bough.constrained.vocabulary import TokenTable
 from bough.parsers.structural import const
 from tests.constrained.following import (
     EOS_IDS,
@@ -27,6 +27,7 @@ from tests.constrained.following import (
     bundled_tokenizer,
     bundled_vocabulary,
     encode,
+    make_tokenizer,
     random_walk,
     spec_of,
 )

@@ -21,7 +21,7 @@ from bough.constrained.llguidance_backend import LLGuidanceBackend
 from bough.constrained.masks import unpack
 from bough.constrained.translate import Translator
 from bough.constrained.trial import TrialBackend, needs_trial
-from bough.constrained.vocabulary import make_tokenizer, vocabulary_of
+from bough.constrained.vocabulary import vocabulary_of
 from bough.sampling.sampling_params import GrammarKind, GrammarSpec
 from tests.constrained.following import (
     EOS_IDS,
@@ -30,6 +30,7 @@ from tests.constrained.following import (
     bundled_tokenizer,
     bundled_vocabulary,
     encode,
+    make_tokenizer,
     spec_of,
     with_special_tokens,
 )

@@ -41,16 +41,6 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence
     return Vocabulary(tokens, sorted(special), ends, eos_id, tokenizer.bos_token_id)
 
 
-def make_tokenizer(tokenizer: Tokenizer, vocab_size: int, eos_token_ids: Sequence[int]) -> LLTokenizer:
-    """Create the engine's tokenizer for a model. Holds the GIL throughout: one second for 150,000 tokens.
-
-    Args:
-        tokenizer, vocab_size, eos_token_ids: see :func:`vocabulary_of`.
-    """
-    vocabulary = vocabulary_of(tokenizer, vocab_size, eos_token_ids)
-    return engine_tokenizer(vocabulary, tokenizer.running_text_encoder(set(vocabulary.special_ids)))
-
-
 def engine_tokenizer(vocabulary: Vocabulary, encode: Callable[[str], Iterable[int]]) -> LLTokenizer:
     """Create the engine's tokenizer from a vocabulary and a function that encodes text."""
     table = TokenTable(vocabulary, encode)

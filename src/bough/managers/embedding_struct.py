@@ -19,7 +19,7 @@ from bough.managers.io_struct import (
     QueueFields,
     RequestId,
     check_types,
-    is_nested,
+    is_batch,
     pack_token_ids,
     prompts_of,
     request_ids,
@@ -71,10 +71,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
     no_logs: Annotated[bool, NO_LOGS] = False
 
-    @property
-    def is_batch(self) -> bool:
-        """True if the answer is a list: several texts were given, be it a list of one."""
-        return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
+    is_batch = property(is_batch)
 
     def requests(self, *, max_outputs: int | None = None) -> Iterator[EmbeddingRequest]:
         """Return one request per text, at most ``max_outputs``; see :func:`embedding_requests`. Raises

@@ -89,6 +89,11 @@ class QueueFields(msgspec.Struct, kw_only=True):
         return {"priority": self.priority, "timeout": self.timeout, "extra_key": self.prefix_namespace}
 
 
+def is_batch(body: Any) -> bool:
+    """True if the answer is a list: several prompts were given, be it a list of one."""
+    return isinstance(body.text, list) or (body.text is None and is_nested(body.input_ids))
+
+
 class GenerateReqInput(msgspec.Struct, kw_only=True):
     """Body of ``/generate`` and arguments of ``Engine.generate``; a list where a scalar could stand makes a batch."""
 
@@ -197,10 +202,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 **{name: values[i] for name, values in each_field.items()},
             )
 
-    @property
-    def is_batch(self) -> bool:
-        """True if the answer is a list: several prompts were given, be it a list of one."""
-        return isinstance(self.text, list) or (self.text is None and is_nested(self.input_ids))
+    is_batch = property(is_batch)
 
     def _check_outputs(self, n: int, max_outputs: int, text_name: str) -> None:
         """Raise :class:`BadRequest` if there would be too many outputs, before anything is done for each of them."""
