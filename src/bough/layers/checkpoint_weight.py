@@ -63,18 +63,15 @@ class StackedWeight(CheckpointWeight):
         self.key = tuple(number for part in self._parts for number in part.key)
 
     def check(self, numbers: Weight) -> None:
-        """See :class:`CheckpointWeight`."""
         for part, rows in self._rows_of(numbers):
             part.check(rows)
 
     def write(self, numbers: Weight) -> None:
-        """See :class:`CheckpointWeight`."""
         self.check(numbers)  # all of them, before the first is replaced
         for part, rows in self._rows_of(numbers):
             part.write(rows)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
-        """See :class:`CheckpointWeight`."""
         return torch.cat([part.read() for part in self._parts])[:num_rows]
 
     def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:

@@ -79,16 +79,13 @@ class QuantizedSource(SafetensorsSource):
 
     @property
     def quantized(self) -> bool:
-        """See :class:`WeightSource`."""
         return bool(self._modules) and not self._quantization.is_float8
 
     @property
     def float8(self) -> bool:
-        """See :class:`WeightSource`."""
         return bool(self._modules) and self._quantization.is_float8
 
     def form(self, name: str) -> StoredForm | None:
-        """See :class:`WeightSource`."""
         if name not in self._forms:
             with torch.device("cpu"):  # whoever asks may be making a model elsewhere, or only its outline
                 self._forms[name] = self._find_form(name)
@@ -112,7 +109,6 @@ class QuantizedSource(SafetensorsSource):
         return "int8" if stored.layout == "integers" else "uint4"
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
-        """See :class:`WeightSource`."""
         codes = _CODES[self._quantization.layout]
         for name in self._names[file]:
             tensor = self._open(file).get_tensor(name)

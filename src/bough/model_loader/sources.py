@@ -121,7 +121,6 @@ class SafetensorsSource(WeightSource):
         return [name for name in tensors.keys() if self._places.get(name, file) == file]  # noqa: SIM118 - no mapping
 
     def kv_scales(self) -> dict[int, tuple[float, float]]:
-        """See :class:`WeightSource`."""
         found: dict[int, dict[str, float]] = {}
         for file in self.files:
             with open_tensors(file) as tensors:
@@ -136,7 +135,6 @@ class SafetensorsSource(WeightSource):
         return {layer: (pair.get("k", 1.0), pair.get("v", 1.0)) for layer, pair in found.items()}
 
     def numbers(self, name: str) -> torch.Tensor | None:
-        """See :class:`WeightSource`."""
         for file in self.files:
             with open_tensors(file) as tensors:
                 if name in self.names_in(file, tensors):
@@ -145,7 +143,6 @@ class SafetensorsSource(WeightSource):
         return None
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
-        """See :class:`WeightSource`."""
         with open_tensors(file) as tensors:
             for name in self.names_in(file, tensors):
                 tensor = tensors.get_tensor(name)

@@ -23,7 +23,6 @@ class BertReader(FamilyReader):
     usual_pooling: ClassVar[PoolingMethod] = "cls"
 
     def read(self) -> ModelFacts:
-        """See :class:`FamilyReader`."""
         facts, values = super().read(), self.values
         rows = self.num_positions()
         encoder = EncoderParameters(

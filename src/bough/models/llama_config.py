@@ -9,5 +9,4 @@ class LlamaReader(FamilyReader):
     """Llama has no windows, whatever the file says."""
 
     def layer_windows(self, num_layers: int) -> tuple[int | None, ...]:
-        """See :class:`FamilyReader`."""
         return (None,) * num_layers

@@ -25,6 +25,5 @@ class MistralReader(FamilyReader):
         return False
 
     def layer_windows(self, num_layers: int) -> tuple[int | None, ...]:
-        """See :class:`FamilyReader`."""
         window = None if self.values.get("sliding_window") is None else self.values.integer("sliding_window")
         return (window,) * num_layers

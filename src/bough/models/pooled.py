@@ -49,6 +49,5 @@ class PooledCausalLM(CausalLM):
         return scores.float()
 
     def own_name(self, name: str) -> str | None:
-        """See :meth:`Model.own_name`."""
         own_name = super().own_name(name)
         return None if own_name is None or own_name.startswith("lm_head.") else own_name

@@ -75,14 +75,12 @@ class ChatChoiceWriter(ChoiceWriter):
         self._parsed = await self._reader.read(delta)
 
     def plain_event(self, delta: OutputDelta, usage: bytes) -> bytes | None:
-        """See :meth:`ChoiceWriter.plain_event`."""
         if not (self.parses and self._is_bare and self.is_started):
             return super().plain_event(delta, usage)
         events = self._reader.read_now(delta)
         return None if events is None else b"".join([self._event(_described(event), usage) for event in events])
 
     def text_event(self, text: bytes, usage: bytes) -> bytes:
-        """See :meth:`ChoiceWriter.text_event`."""
         return self._event(_CONTENT % text, usage)
 
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
@@ -159,7 +157,6 @@ class ChatChoiceWriter(ChoiceWriter):
         )  # fmt: skip
 
     async def whole(self, delta: OutputDelta) -> bytes:
-        """See :meth:`ChoiceWriter.whole`."""
         options, reader = self._options, self._reader
         content, reasoning, calls = options.echo, "", b"null"
         if self.parses:

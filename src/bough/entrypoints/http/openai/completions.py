@@ -251,7 +251,6 @@ class CompletionChoiceWriter(ChoiceWriter):
             self._logprobs = CompletionLogprobs(names, skips, body.logprobs, echo)
 
     def text_event(self, text: bytes, usage: bytes) -> bytes:
-        """See :meth:`ChoiceWriter.text_event`."""
         return self._event(self._choice(text), usage)
 
     async def events(self, delta: OutputDelta, usage: bytes) -> bytes:
@@ -261,7 +260,6 @@ class CompletionChoiceWriter(ChoiceWriter):
         return self._event(await self._body(delta), usage)
 
     async def whole(self, delta: OutputDelta) -> bytes:
-        """See :meth:`ChoiceWriter.whole`."""
         return b'"text":%b' % await self._body(delta)
 
     async def _body(self, delta: OutputDelta) -> bytes:
