@@ -95,9 +95,7 @@ class LLMEngine:
         self.model_config = plan.model_config
         self.tokenizer, template = plan.load_text()
         self._detokenizer = None if self.tokenizer is None else DetokenizerManager(self.tokenizer)
-        self._reasoning = None
-        if plan.model_config.is_generation:
-            self._reasoning = reasoning_markers(server_args, self.tokenizer, template)
+        self._reasoning = reasoning_markers(server_args, self.model_config, self.tokenizer, template)
         self._deltas: list[OutputDelta] = []
         worker = worker_factory(plan.model_config)(plan.local_args, plan.model_config)
         self._scheduler: Scheduler | None = Scheduler(
@@ -108,11 +106,7 @@ class LLMEngine:
         self._given_up: set[str] = set()
         """Ids of outputs that have ended with an error here, and whose end in the scheduler is still to come."""
         self._limits = RequestLimits.of_server(
-            server_args,
-            self.model_config,
-            self.scheduler.init_info,
-            has_tokenizer=self.tokenizer is not None,
-            marks_thoughts=self._reasoning is not None,
+            server_args, self.model_config, self.scheduler.init_info, self.tokenizer, self._reasoning
         )
         self._finalizer = weakref.finalize(self, self.scheduler.close)
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import msgspec
 
+from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
 from bough.ipc.messages import FinishReason, ThoughtMarkers
 from bough.parsers.answer import StreamParser
@@ -74,10 +75,10 @@ class ReasoningMarkers:
 
 
 def reasoning_markers(
-    server_args: ServerArgs, tokenizer: Tokenizer | None, template: ChatTemplate | None
+    server_args: ServerArgs, config: ModelConfig, tokenizer: Tokenizer | None, template: ChatTemplate | None
 ) -> ReasoningMarkers | None:
     """Markers of a model's thoughts; ``None`` if it is not known to have any, or there is no tokenizer."""
-    if tokenizer is None:
+    if tokenizer is None or not config.is_generation:
         return None
     sources = template.sources.values() if template is not None else ()
     format_ = make_dialect("\n".join(sources), reasoning_parser=server_args.reasoning_parser).reasoning_format

@@ -16,7 +16,9 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, PayloadTooLarge
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
+from bough.managers.reasoning_span import ReasoningMarkers
 from bough.sampling.sampling_params import ClientName, GrammarSpec, SamplingParams, in_sampling_params, json_problem
+from bough.tokenization.tokenizer import Tokenizer
 
 MAX_STREAM_INTERVAL = 2**31 - 1
 
@@ -58,9 +60,8 @@ class RequestLimits:
         args: ServerArgs,
         model_config: ModelConfig,
         scheduler_info: Mapping[str, Any],
-        *,
-        has_tokenizer: bool,
-        marks_thoughts: bool = False,
+        tokenizer: Tokenizer | None,
+        reasoning: ReasoningMarkers | None,
     ) -> RequestLimits:
         """The limits that follow from options, model, and what the scheduler reports (all of it optional)."""
         context_len = min(model_config.context_len, scheduler_info.get("max_req_len", model_config.context_len))
@@ -69,9 +70,9 @@ class RequestLimits:
             vocab_size=scheduler_info.get("vocab_size", model_config.vocab_size),
             context_len=context_len,
             max_prompt_tokens=min(scheduler_info.get("max_req_input_len", context_len), context_len),
-            has_tokenizer=has_tokenizer,
+            has_tokenizer=tokenizer is not None,
             pooling=model_config.pooling,
-            marks_thoughts=marks_thoughts,
+            marks_thoughts=reasoning is not None,
         )
 
     def check_each(self, requests: Sequence[GenerateRequest]) -> Iterator[int]:

@@ -94,16 +94,8 @@ class TokenizerManager:
         if chat_template is None and tokenizer is not None:
             chat_template = load_chat_template(tokenizer, server_args.chat_template)
         self.chat_template = chat_template
-        self._reasoning = (
-            reasoning_markers(server_args, tokenizer, chat_template) if model_config.is_generation else None
-        )
-        self.limits = RequestLimits.of_server(
-            server_args,
-            model_config,
-            scheduler_info,
-            has_tokenizer=tokenizer is not None,
-            marks_thoughts=self._reasoning is not None,
-        )
+        self._reasoning = reasoning_markers(server_args, model_config, tokenizer, chat_template)
+        self.limits = RequestLimits.of_server(server_args, model_config, scheduler_info, tokenizer, self._reasoning)
         self.metrics = metrics or Metrics(self.served_model_name, server_args.metrics_prefix)
         numbers = {key: value for key, value in scheduler_info.items() if isinstance(value, (int, float))}
         self.metrics.capacities = {**numbers, "context_len": self.limits.context_len}
