@@ -115,7 +115,9 @@ class RunningEngine:
         self._supervisor.beat()
 
     def fail(self, error: EngineDead, *, crashed: bool) -> None:
-        """End every call with ``error``, and refuse later ones. On the event loop, like :meth:`close`."""
+        """End every call with ``error``, refuse later ones and end the watch. On the event loop, like :meth:`close`."""
+        if self._health_check is not None:
+            self._health_check.cancel()
         if self.manager is not None:
             self.manager.fail_all(error, crashed=crashed)
 
