@@ -42,12 +42,7 @@ _PARENT_CHECK_MS = 1000
 
 
 class Child:
-    """What the work of a child process gets to see.
-
-    Attributes:
-        config: what the parent has said.
-        server_args: resolved options.
-    """
+    """What the work of a child process gets to see."""
 
     def __init__(self, config: ChildConfig, status_fd: int) -> None:
         self.config = config

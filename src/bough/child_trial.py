@@ -50,7 +50,6 @@ class TrialChild:
 
     Args:
         command: runs a module whose main function is :func:`answer_parent`.
-        setup: everything the child has to know in advance.
         purpose: completes the phrase "the process that …" in errors.
         wait: wait until the child has started; otherwise call :meth:`wait_until_started` before the first question.
 

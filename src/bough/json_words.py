@@ -63,8 +63,6 @@ class Alternative(NamedTuple):
     """One of the types that a declaration allows.
 
     Attributes:
-        kind: without bounds.
-        bounds: of its values.
         name: in :data:`_KINDS`; ``any`` for anything.
     """
 

@@ -268,7 +268,6 @@ def answer_requests(
         requests: read as there is room.
         output: gets a line of JSON an answer, in the order in which they end.
         sampling: for what requests do not set themselves.
-        max_concurrency: most requests at a time.
         remedy: what to add where answers cannot be written.
 
     Raises:

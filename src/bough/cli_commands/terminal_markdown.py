@@ -135,9 +135,7 @@ def _inline(text: str, style: str, before: str, *, ended: bool) -> tuple[str, in
     """A part of a line with its emphasis shown.
 
     Args:
-        style: of what is around it.
         before: the character before it, if any; a backslash for one that was escaped.
-        ended: whether nothing follows in the line.
 
     Returns:
         What to show, how many characters of ``text`` it stands for, and which is the last of these, as ``before``.

@@ -95,10 +95,6 @@ TRANSFORMERS_EXTRA = "pip install 'bough-llm[transformers]'"
 def chosen_implementation(architecture: str, wanted: ModelImpl) -> Implementation | None:
     """Return what computes an architecture; ``None`` if nothing here does.
 
-    Args:
-        architecture: the model's class.
-        wanted: the user's choice.
-
     Raises:
         ConfigError: if transformers is wanted and not installed, or for a model that generates no text.
     """

@@ -287,7 +287,6 @@ def special_token_id(file: GGUFFile, key: str) -> int | None:
     """Return the id of a special token from the file's metadata, or the default for the kind of tokenizer.
 
     Args:
-        file: the file.
         key: metadata key without its prefix, such as ``bos_token_id``.
 
     Raises:

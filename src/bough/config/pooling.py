@@ -84,13 +84,8 @@ def read_pooling(
     of which a GGUF file has the method.
 
     Args:
-        directory: the checkpoint's.
-        architecture: of the model.
-        config: its config.json.
-        hidden_size: width of the model's states.
         usual: the family's method, which holds where nothing is said, and for classes always.
         is_embedding: whether the user wants embeddings of a language model.
-        method: the user's choice, in place of the checkpoint's.
 
     Raises:
         ConfigError: if the files say something that cannot be served, or the choice makes no sense.
@@ -128,10 +123,6 @@ def read_pooling(
 
 def max_sequence_tokens(directory: Path, positions: int) -> int:
     """Longest sequence of a model that pools, in tokens, as its files say.
-
-    Args:
-        directory: the checkpoint's.
-        positions: how many the model has.
 
     Raises:
         ConfigError: if a file is damaged, or says no such number.

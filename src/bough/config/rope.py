@@ -60,10 +60,6 @@ def read_rope(values: CheckedValues, head_dim: int) -> RopeParameters:
 
     What a type does not use is checked as well: files keep it when their type is changed.
 
-    Args:
-        values: the configuration.
-        head_dim: width of a head.
-
     Raises:
         ConfigError: naming the entry that cannot be served.
     """

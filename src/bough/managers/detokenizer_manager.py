@@ -46,11 +46,7 @@ class DecodeStatus:
 
 
 class LimitedCapacityDict(dict[str, "DecodeStatus | None"]):
-    """Statuses by request id, oldest first; ``None`` for a failed request, of which only the end is passed on.
-
-    Args:
-        capacity: most entries.
-    """
+    """Statuses by request id, oldest first; ``None`` for a failed request, of which only the end is passed on."""
 
     def __init__(self, capacity: int) -> None:
         super().__init__()

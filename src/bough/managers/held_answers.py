@@ -69,8 +69,6 @@ class HeldAnswer:
     """Memory of one answer, until it is :meth:`released <release>`.
 
     Attributes:
-        num_bytes: current size.
-        failure: reason why it was dropped, if it was.
         is_read: it is complete and being sent to the client.
     """
 

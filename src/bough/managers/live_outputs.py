@@ -31,10 +31,7 @@ class LiveOutputs:
     the next request that uses its id.
 
     Attributes:
-        by_id: every output that is alive.
         records: where ends are recorded that the engine does not report.
-        waiting: the bound on what waits.
-        queue: the scheduler's.
     """
 
     def __init__(

@@ -125,9 +125,7 @@ class ReqState:
     """One output, from its registration to its last delta: the one place of the main process that a request changes.
 
     Attributes:
-        rid: id of this output.
         index: position among the outputs of its call, prompts first, then parallel samples.
-        obj: the request that it belongs to.
         context: the HTTP request that it belongs to, if it came with one.
         event: signal of the call that waits for it.
         out_list: deltas that nobody took yet, oldest first.

@@ -76,7 +76,6 @@ class Judged:
 
     Attributes:
         relevance: more is better; from 0 to 1, unless the model says otherwise.
-        prompt_tokens: of query and document.
         meta_info: as in native answers.
     """
 

@@ -289,7 +289,6 @@ class SessionStore:
     """All sessions of a server.
 
     Args:
-        max_sessions: most sessions at a time.
         max_tokens: most tokens that all of them may hold together.
         timeout: seconds without a turn after which a session is closed, unless it asks for less.
         abort: ends a running request, by its exact id.

@@ -62,10 +62,7 @@ class TokenizerManager:
     """Everything that front ends (HTTP, ``Engine``) ask for, they ask here.
 
     Args:
-        server_args: resolved options.
-        model_config: facts about the model.
         tokenizer: ``None`` if the server was started without one; then prompts and outputs are ids.
-        channels: connection to the other processes.
         scheduler_info: the scheduler's report when it was ready: ``max_req_input_len`` and ``max_req_len`` (tokens),
             ``vocab_size``, and whatever else is to be shown by ``/server_info``.
         metrics: where to count; one of its own if not given.

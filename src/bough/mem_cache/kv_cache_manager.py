@@ -91,8 +91,6 @@ class KVCacheManager:
     Counters by request slot are arrays, so that a decode step costs a handful of numpy calls whatever its rows.
 
     Attributes:
-        prefix_cache: on the same allocator.
-        allocator: the slots.
         req_to_token: the rows; its ``table`` is the host's copy of the device's table.
         lengths: [max_running_requests] int32, tokens that have a slot, by request slot; read-only for others.
         evicted_tokens: tokens that the prefix cache has forgotten so far because their slots were needed.

@@ -26,9 +26,7 @@ class NodeOutline:
         parent_id: "" below the root.
         namespace: of the path; ``None`` for the common one.
         head: the first token ids of the run.
-        num_tokens: length of the run.
         locks: running requests that hold the node or something below it.
-        hits: requests that reused it.
         age: matches and insertions, of the whole tree, since it was last used.
         num_children: below it in the tree, shown or not.
     """

@@ -13,7 +13,6 @@ class ReqToTokenPool:
     Attributes:
         table: [max_running_requests, max_context_len] int32 on the host; virtual memory, committed as it is used.
             What lies beyond a request's length is left over from earlier ones.
-        size: number of rows.
         max_context_len: length of a row, in tokens.
     """
 

@@ -35,7 +35,6 @@ def open_source(config: ModelConfig, load_format: str) -> WeightSource | None:
     """Where a model's weights come from; ``None`` if they are to be random.
 
     Args:
-        config: of the checkpoint.
         load_format: ``dummy`` for random weights; the files of all others are recognised by what they are.
 
     Raises:
@@ -61,11 +60,7 @@ def load_model(
     """A model with its weights, ready to run.
 
     Args:
-        config: of the checkpoint.
         source: of the weights; ``None`` makes random ones from ``seed``.
-        device: where the weights go.
-        seed: only for random weights.
-        method: how linear layers hold their weights.
 
     Raises:
         StartupError: if files are damaged or do not fit the model.

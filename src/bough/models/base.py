@@ -253,10 +253,6 @@ class CausalLM(Model, Described):
     def make_body(cls, config: ModelConfig, method: MethodChoice) -> Described:
         """The model without its head, with the checkpoint's names below ``model.``.
 
-        Args:
-            config: of the model.
-            method: how linear layers hold their weights.
-
         Raises:
             ModelError: if this family cannot do without its head.
         """

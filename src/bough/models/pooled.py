@@ -14,13 +14,7 @@ from bough.models.base import CausalLM, TwoLayerHead, torch_dtype
 
 
 class PooledCausalLM(CausalLM):
-    """The body of a language model, with the head that the architecture's name calls for.
-
-    Args:
-        config: of the model; it pools.
-        language_model: the family's class.
-        method: how the body's linear layers hold their weights.
-    """
+    """The body of a language model, with the head that the architecture's name calls for."""
 
     def __init__(self, config: ModelConfig, language_model: type[CausalLM], method: MethodChoice = TORCH) -> None:
         super().__init__()

@@ -47,7 +47,6 @@ def make_model(config: ModelConfig, method: MethodChoice | None = None) -> Model
     """Make the model of a configuration, its weights not set.
 
     Args:
-        config: of the model, complete.
         method: how the linear layers of a language model hold their weights; ``None``: torch's way.
     """
     architecture = config.architecture

@@ -40,7 +40,6 @@ def make_transformers_model(config: ModelConfig, attention: str, experts: str | 
     Code of checkpoints is never run, nor anything downloaded.
 
     Args:
-        config: of the model.
         attention: name of a registered attention function.
         experts: name of a way to compute experts; ``None``: the one that transformers prefers.
 

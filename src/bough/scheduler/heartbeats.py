@@ -30,11 +30,7 @@ class SchedulerMessages(Protocol):
 
 
 class Heartbeats:
-    """Sends heartbeats when they are due, and when requests are accepted no longer or again.
-
-    Attributes:
-        messages: the channel, while the event loop runs.
-    """
+    """Sends heartbeats when they are due, and when requests are accepted no longer or again."""
 
     def __init__(self, reports: Reports, arrivals: Arrivals, pause: Pause) -> None:
         self.messages: SchedulerMessages | None = None

@@ -36,10 +36,8 @@ class RequestTable:
         careful: Python must look at each token: it is judged, or has logprobs.
         is_plain: native code can choose token after token (no masks, no banned sequences, no moving window of
             penalties).
-        streams: a client waits for each delta.
         logprobs: number of logprobs per token, including alternatives.
         constrained: the request has a grammar: its next token cannot be planned before its last one is known.
-        num_constrained: number of requests with a grammar.
         masked: some tokens must not be sampled, because of a grammar or otherwise.
         masks: int32 [max_running_requests, words], masks of the next tokens as written by grammars.
         mask_places: address and size in bytes of each mask; ``LATER`` if masks are not written here.

@@ -79,9 +79,6 @@ class Scheduler:
         """Build the host side of a loaded model.
 
         Args:
-            server_args: resolved options.
-            model_config: facts about the checkpoint.
-            worker: runs steps; its model is loaded.
             tokenizer: for stop strings; ``None`` if requests have ids only.
             send_to_detokenizer: takes the results of a step; must not block.
             make_executor: runs the steps; by default what ``disable_overlap_schedule`` and the device ask for.
