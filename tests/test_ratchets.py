@@ -39,8 +39,8 @@ MAX_CIRCLES = 1
 
 BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whom|Which|Where|How|Of|That|See)\b")
 PEOPLE = re.compile(r"\b(whoever|whom|whose|nobody|somebody|everybody)\b", re.IGNORECASE)
-MAX_BEGINNINGS = 577
-MAX_PEOPLE = 324
+MAX_BEGINNINGS = 512
+MAX_PEOPLE = 323
 
 
 @cache

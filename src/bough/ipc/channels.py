@@ -54,10 +54,10 @@ from bough.process_usage import resident_bytes
 M = TypeVar("M")
 
 HEARTBEAT_INTERVAL_S = 1.0
-"""How often a process shows that its loop turns."""
+"""Seconds between two heartbeats of a process."""
 
 FINISH_TIMEOUT_S = 2.0
-"""How long a process that ends waits for its last results to be taken."""
+"""Seconds that a process waits at its end for its last results to be taken."""
 
 MAX_MESSAGES = 64
 """Most messages that the scheduler gets at once, so that it can stop when taking them in has taken long enough."""
@@ -85,7 +85,7 @@ class ChildChannels(Generic[M]):
         self._to_tokenizer = ResultsSender(to_tokenizer, batch)
         self._outputs = [self._to_tokenizer]
         self._results = self._to_tokenizer
-        """Where deltas go."""
+        """Sender of deltas."""
         self._next_heartbeat = 0.0
 
     @property

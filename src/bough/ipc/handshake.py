@@ -23,7 +23,7 @@ class ChildConfig(msgspec.Struct):
     """Everything that a child is told."""
 
     name: str
-    """What to call this child in logs and errors."""
+    """Name of this child in logs and errors."""
     parent_pid: int
     started_by_main_thread: bool
     """True if the kernel's parent-death signal means the parent's death: it is sent when the *thread* ends."""

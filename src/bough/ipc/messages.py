@@ -26,7 +26,7 @@ class Record(msgspec.Struct, array_like=True, gc=False):
 
 
 class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the thoughts of one output are marked, and what ends them."""
+    """Markers of the thoughts of one output, and of their ends."""
 
     start: str
     """Before them."""
@@ -41,7 +41,7 @@ class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
     recur: bool = False
     """True if there may be more of them behind."""
     never: str = ""
-    """What there are none behind any more."""
+    """Marker behind which there are none any more."""
     at_last: tuple[int, ...] = ()
     """Tokens after ``behind`` for an output that thinks again all the same."""
     answer: str = ""
@@ -70,9 +70,9 @@ class TokenizedGenerateReqInput(Message):
     extra_key: str | None = None
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
     banned_sequences: tuple[tuple[int, ...], ...] = ()
-    """What the ``bad_words`` of ``sampling_params`` are written with."""
+    """Tokens that the ``bad_words`` of ``sampling_params`` are written with."""
     thoughts: ThoughtMarkers | None = None
-    """What the ``thinking_token_budget`` of ``sampling_params`` is about."""
+    """Markers of the thoughts that ``thinking_token_budget`` of ``sampling_params`` bounds."""
     arrival_time: float | None = None
     """When it arrived in the main process, seconds on the monotonic clock, which the processes of a machine share on
     Linux; ``None``: when it arrives in the scheduler."""
@@ -109,7 +109,7 @@ class AbortReq(Message):
 
 
 PauseMode = Literal["abort", "retract", "in_place"]
-"""What becomes of the requests of a scheduler that is paused."""
+"""Fate of the requests of a scheduler that is paused."""
 
 
 class ControlReq(Message):
@@ -157,7 +157,7 @@ class PositionLogprobs(Record):
 
 
 class DecodeInit(Record):
-    """What a detokenizer must know of a request before its first token; part of the request's first delta."""
+    """Facts that a detokenizer needs about a request before its first token; part of the request's first delta."""
 
     prompt_tail: list[int]
     """The last few prompt ids: context for decoding, never part of the text."""
@@ -167,7 +167,7 @@ class DecodeInit(Record):
 
 
 class OutputDelta(Record):
-    """What is new about one output since the last delta of the same ``rid``.
+    """News of one output since the last delta of the same ``rid``.
 
     The scheduler leaves ``text`` ``None`` and the detokenizer fills it, except for requests with text stops: their
     text is decided, cut and held back in the scheduler, and the detokenizer passes it on. A delta with a
@@ -235,7 +235,7 @@ class Heartbeat(Message):
     rank: int = 0
     stats: SchedulerStats | None = None
     lag_total: int = 0
-    """How often this process could not send its results at once, because the receiver had fallen behind."""
+    """Number of times that this process could not send its results at once, because the receiver had fallen behind."""
     malformed_total: int = 0
     """Messages that this process has dropped because they did not fit the schema."""
     num_failed_total: int = 0

@@ -60,7 +60,7 @@ def try_send(socket: zmq.Socket[bytes], frame: bytes) -> bool:
 
 
 def receive_all(socket: zmq.Socket[bytes], limit: int) -> list[bytes]:
-    """What has arrived, at most ``limit`` messages; does not wait. Messages of several frames are given empty."""
+    """Receive up to ``limit`` messages that have arrived; does not wait. Those of several frames are given empty."""
     frames: list[bytes] = []
     with contextlib.suppress(zmq.Again):
         while len(frames) < limit:

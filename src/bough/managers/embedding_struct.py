@@ -97,7 +97,7 @@ class EmbeddingRequest(GenerateRequest, kw_only=True):
     text_pair: str | None = None
     """The second text, for models that judge pairs; the first one is ``text``."""
     first_param: str | None = None
-    """What the client called the first text of a pair, if that is a field of its own."""
+    """The client's name for the first text of a pair, if that is a field of its own."""
     token_types: bytes | None = None
     """Which text of a pair each token belongs to, one byte a token; filled in with ``input_ids``."""
     dimensions: int | None = None

@@ -72,7 +72,7 @@ _CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing
 
 
 class QueueFields(msgspec.Struct, kw_only=True):
-    """Which request goes first, and with whom it shares prefixes."""
+    """Order of requests, and namespace in which they share prefixes."""
 
     priority: Annotated[Priority | None, _PRIORITY] = None
     timeout: Annotated[Timeout | None, _TIMEOUT] = None
@@ -287,7 +287,7 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     ids_are_ours: bool = False
     """True if ``input_ids`` come from the model's tokenizer and not from a client, so that they need no check."""
     prompt_param: str = "text"
-    """What the client called the prompt, for error messages."""
+    """The client's name for the prompt, for error messages."""
     sampling_params: SamplingParams
     grammar_param: str | None = None
     """What the client called that from which the grammar in ``sampling_params`` was made, for error messages; ``None``

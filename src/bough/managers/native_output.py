@@ -180,7 +180,7 @@ class NativeOutput:
         return answer
 
     def next_event(self, delta: OutputDelta) -> bytes:
-        """What :meth:`add` and :meth:`answer` make of a delta that is not the last, as a server-sent event."""
+        """Do as :meth:`add` and :meth:`answer` with a delta that is not the last; returns a server-sent event."""
         if self._logprobs is not None or not self._has_text:
             self.add(delta)
             return b"data: %b\n\n" % _encode(self.answer(delta))
@@ -286,7 +286,7 @@ def meta_info(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
 
 
 def _at_the_end(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
-    """What is told of a finished output alone: times, and whose tokens are whose where the weights have changed."""
+    """Facts about a finished output alone: times, and whose tokens are whose where the weights have changed."""
     spans = version_spans(state, delta.completion_tokens)
     about = {"weight_version": spans[-1]["version"], **({"weight_versions": spans} if len(spans) > 1 else {})}
     return {**_times(state, delta), **about}
@@ -304,7 +304,7 @@ def version_spans(state: ReqState, num_tokens: int) -> list[dict[str, Any]]:
 
 
 def _times(state: ReqState, delta: OutputDelta) -> dict[str, float]:
-    """What is known of how long a finished output took: seconds, and moments in seconds since 1970."""
+    """Times of a finished output: seconds, and moments in seconds since 1970."""
     since_1970 = time.time() - time.monotonic()
     times = {
         "e2e_latency": state.finished_time - state.created_time,

@@ -29,7 +29,7 @@ WORK_PER_TURN = 8192
 """Characters and entries of parameters looked at between two turns of the event loop: at most about a millisecond."""
 
 WORK_PER_REQUEST = 256
-"""What a request counts besides."""
+"""Work of a request besides."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class RequestLimits:
                 raise BadRequest(f"{name} {problem} (--max-grammar-depth)", param=name, code="invalid_grammar")
 
     def check(self, request: GenerateRequest) -> None:
-        """What can be said about the rest of a request before its prompt is encoded; raises :class:`BadRequest`, naming
+        """Check the rest of a request before its prompt is encoded; raises :class:`BadRequest`, naming
         the field at fault."""
         self._check_kind(request)
         if not self.has_tokenizer:
@@ -221,7 +221,7 @@ class RequestLimits:
             raise BadRequest(f"{param} must hold token ids in [0, {self.vocab_size}), got {wrong}", param=param)
 
     def check_prompt(self, request: GenerateRequest) -> Iterator[None]:
-        """What can be said once the prompt is encoded; yields where a long check may be interrupted. Raises
+        """Check a request once its prompt is encoded; yields where a long check may be interrupted. Raises
         :class:`BadRequest`, naming the field at fault."""
         ids = request.input_ids
         if not ids:
@@ -287,7 +287,7 @@ class RequestLimits:
 
 
 def work_of_params(request: GenerateRequest) -> int:
-    """How much work it is to look at the parameters of a request, for :data:`WORK_PER_TURN`."""
+    """Amount of work to look at the parameters of a request, for :data:`WORK_PER_TURN`."""
     return WORK_PER_REQUEST + request.sampling_params.size
 
 

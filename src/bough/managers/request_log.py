@@ -26,7 +26,7 @@ OUTCOMES, ARRIVALS, BEGINNINGS, EVERYTHING = range(4)
 """Levels of ``--log-requests-level``."""
 
 BEGINNING_CHARS = 256
-"""How much of a text the level :data:`BEGINNINGS` shows."""
+"""Characters of a text that the level :data:`BEGINNINGS` shows."""
 
 DUMPED_REQUESTS = 1000
 DUMPED_SECONDS = 300.0
@@ -41,7 +41,7 @@ Outcome = Literal["finished", "aborted", "refused", "failed"]
 
 @dataclass(frozen=True)
 class Ending:
-    """How an output has ended: the outcome in one word, more precisely without a word of the client's, and the client's
+    """End of an output: the outcome in one word, more precisely without a word of the client's, and the client's
     message.
 
     The message may quote the request.
@@ -52,7 +52,7 @@ class Ending:
     message: str | None = None
 
     def describe(self, *, with_texts: bool) -> str:
-        """How it has ended, with texts of clients or without."""
+        """Describe the end, with texts of clients or without."""
         return f"{self.outcome}: {self.message}" if with_texts and self.message is not None else self.how
 
 

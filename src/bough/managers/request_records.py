@@ -17,7 +17,7 @@ from bough.observability.metrics import Metrics, RequestMetrics
 logger = logging.getLogger(__name__)
 
 _ENGINE_DEAD = "engine_dead"
-"""What counters say of those who were cut off, or came too late."""
+"""Reason in counters of requests that were cut off, or came too late."""
 
 _UNAVAILABLE = 503
 
@@ -175,7 +175,7 @@ class RequestRecords:
 
 
 def _how(outcome: Outcome, why: str, param: str | None) -> str:
-    """What is wrong, without the message, which may quote a schema or a pattern."""
+    """Describe an error without the message, which may quote a schema or a pattern."""
     return f"{outcome}: {why}" if param is None else f"{outcome}: {why} ({param})"
 
 
@@ -185,7 +185,7 @@ def _is_refusal(status_code: int) -> bool:
 
 
 def _reason_of(status_code: int) -> str:
-    """What counters say of an error that has no code."""
+    """Reason in counters of an error that has no code."""
     if status_code == _UNAVAILABLE:
         return "overloaded"
     return "invalid_value" if status_code < 500 else "internal_error"

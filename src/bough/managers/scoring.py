@@ -62,7 +62,7 @@ def class_probabilities(pooling: PoolingConfig, scores: Sequence[float]) -> list
 
 
 def require_classifier(manager: TokenizerManager) -> PoolingConfig:
-    """How the model scores classes; raises :class:`BadRequest` if it does not."""
+    """Return how the model scores classes; raises :class:`BadRequest` if it does not."""
     pooling = manager.model_config.pooling
     if pooling is None or not pooling.is_classifier:
         kind = "generates text" if pooling is None else "makes embeddings"
@@ -72,7 +72,7 @@ def require_classifier(manager: TokenizerManager) -> PoolingConfig:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """How relevant a document is.
+    """Relevance of a document.
 
     Attributes:
         relevance: more is better; from 0 to 1, unless the model says otherwise.
@@ -219,7 +219,7 @@ def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def relevance(pooling: PoolingConfig, score: float) -> float:
-    """What a reranker's score means: the score itself if the model says so, else its sigmoid."""
+    """Relevance of a reranker's score: the score itself if the model says so, else its sigmoid."""
     return score if pooling.activation == "identity" else sigmoid(score)
 
 

@@ -45,7 +45,7 @@ LOADING_TIMEOUT = 7200.0
 PAUSE_POLL_SECONDS = 0.1
 
 SPARE_BYTES = 2**26
-"""What is left to others of memory that files are in."""
+"""Bytes that are left to others of the memory that files are in."""
 
 JOINING_TIMEOUT = 1000.0
 """Seconds; the scheduler gives up before that: the group that was there before may have to end first, and torch may
@@ -53,7 +53,7 @@ try to reach the store twice."""
 
 
 Name = Annotated[str, Meta(min_length=1, max_length=4096)]
-"""Of a weight, or a path."""
+"""Name of a weight, or a path."""
 GroupName = Annotated[
     Annotated[str, Meta(min_length=1, max_length=256)], Meta(description="Name of the group, as the trainer has it.")
 ]
@@ -76,7 +76,7 @@ class TrainerGroup(msgspec.Struct, frozen=True):
 
 
 class UpdateOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How other weights take the place of those that are there."""
+    """Options of an update of weights."""
 
     weight_version: Annotated[
         Version | None, Meta(description="What the weights are called in answers from now on; by default as before.")
@@ -98,7 +98,7 @@ UPDATE = UpdateOptions()
 
 @dataclass(frozen=True, slots=True)
 class UpdateOutcome:
-    """What became of an update, or of a group: the old weights are being served, or the engine ends, if there is an
+    """Outcome of an update, or of a group: the old weights are being served, or the engine ends, if there is an
     ``error``.
 
     The paused requests that it counts go on with the new weights.
@@ -110,7 +110,7 @@ class UpdateOutcome:
 
     @classmethod
     def failed(cls, error: BoughError) -> UpdateOutcome:
-        """Of something that was not done."""
+        """Return the outcome of a call that was not carried out."""
         return cls(error.message, error)
 
     @property

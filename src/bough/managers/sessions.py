@@ -412,7 +412,7 @@ def _refused(problem: str, field: str = "", code: str | None = None) -> BadReque
 
 
 def _kept(parent: Turn, params: SessionParams) -> int:
-    """How many tokens of the context are gone on from."""
+    """Number of tokens of the context to go on from."""
     length = parent.prompt_len if params.drop_previous_output else parent.context_len
     offset = params.offset
     if not offset:
@@ -423,7 +423,7 @@ def _kept(parent: Turn, params: SessionParams) -> int:
 
 
 def _overlap(context: TokenIds, new: TokenIds, joints: Set[int]) -> int:
-    """How many tokens at the beginning of ``new`` the context ends with.
+    """Number of tokens at the beginning of ``new`` that the context ends with.
 
     A model may have left out what its template writes before the special token that ends a message, such as a space.
     """

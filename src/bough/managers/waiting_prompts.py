@@ -14,7 +14,7 @@ from bough.managers.scheduler_queue import SchedulerQueue
 from bough.sampling.sampling_params import MAX_BAD_WORD_TOKENS, SamplingParams
 
 MIN_BYTES = 1024
-"""What an output counts at least, whatever its prompt: the records that each process keeps of it."""
+"""Least bytes that an output counts, whatever its prompt: the records that each process keeps of it."""
 
 _TOKEN_BYTES = 4
 
@@ -30,7 +30,7 @@ _STOP_ID_BYTES = 96
 """A token id that ends an output: its part of a set that may be three quarters empty, and of two tuples."""
 
 _TEXT_STOPS_BYTES = 3072
-"""What decodes an output and looks for its stop strings and patterns."""
+"""Bytes of the decoder of an output and the matcher of its stop strings and patterns."""
 
 _ARRAY_BYTES = 256
 """An array, besides its contents."""
@@ -44,7 +44,7 @@ class _Held(NamedTuple):
 
     of_prompt: int
     of_output: int
-    """Of each parallel sample, besides."""
+    """Bytes of each parallel sample, besides."""
 
 
 class WaitingPrompts:
@@ -147,7 +147,7 @@ class WaitingPrompts:
 
 
 def prompt_bytes(request: GenerateRequest) -> int:
-    """What a prompt takes, as far as it is known: its text, its token ids, and the context that it goes on from."""
+    """Bytes of a prompt, as far as they are known: its text, its token ids, and the context that it goes on from."""
     num_tokens = request.turn.prompt_len if request.turn is not None else len(request.input_ids or ())
     num_bytes = _TOKEN_BYTES * num_tokens + len(request.text or "")
     if isinstance(request, EmbeddingRequest):
@@ -160,7 +160,7 @@ def _size_of_texts(texts: Iterable[str]) -> int:
 
 
 def _size_of_bad_words(words: Sequence[str]) -> int:
-    """Of the words, and of the sequences of tokens that they will be: each with and without a space before it."""
+    """Bytes of words, and of the sequences of tokens that they will be: each with and without a space before it."""
     num_bytes = sum(len(word.encode("utf-8", "surrogatepass")) for word in words)
     num_tokens = min(2 * num_bytes + len(words), MAX_BAD_WORD_TOKENS)  # a token is a byte at least
     return _size_of_texts(words) + 2 * _SEQUENCE_BYTES * len(words) + _ID_BYTES * num_tokens

@@ -15,7 +15,7 @@ from bough.process_usage import stand_back
 T = TypeVar("T")
 
 NICENESS = 5
-"""How far the threads stand back; the range is 0 (not at all) to 19."""
+"""Niceness of the threads, from 0 to 19."""
 
 PATIENCE = 20.0
 """A job lets shorter ones go first for so many times as long as it is expected to take itself."""

@@ -37,7 +37,7 @@ ITL_BUCKETS = (
 TOKEN_BUCKETS = (1, 10, 30, 100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000)
 
 STAGES = ("tokenize", "queue", "prefill", "decode", "detokenize")
-"""Where the time of an output goes, one after the other."""
+"""Stages of an output, one after the other."""
 
 MAX_REASONS = 32
 """Reasons that a counter tells apart; what comes beyond that is counted as ``other``."""
@@ -107,7 +107,7 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many values were observed."""
+        """Number of values observed."""
         return sum(self.counts)
 
     def cumulative(self) -> tuple[list[tuple[str, float]], float]:
@@ -140,7 +140,7 @@ class ReasonCounter:
 
     @property
     def total(self) -> int:
-        """How many, for whatever reason."""
+        """Number for all reasons together."""
         return sum(self.counts.values())
 
 
@@ -194,7 +194,7 @@ class Metrics(Collector):
         self.http_responses: Counter[tuple[str, str, int]] = Counter()
         """By (endpoint, method, status)."""
         self.capacities: dict[str, float] = {}
-        """What the server was sized to, by the fields of :data:`CAPACITIES`."""
+        """Sizes of the server, by the fields of :data:`CAPACITIES`."""
         self.startup_time = 0.0
         """Seconds; shown once it is set."""
         self._started = time.time()

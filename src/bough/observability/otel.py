@@ -19,7 +19,7 @@ from bough import __version__
 Attributes = Mapping[str, "str | int | float | bool"]
 
 CLOSE_SECONDS = 2.0
-"""How long the end of a server may wait for spans to be exported."""
+"""Seconds that the end of a server may wait for spans to be exported."""
 
 _EXPORT_TIMEOUT_S = 5.0
 _PROPAGATOR = TraceContextTextMapPropagator()

@@ -24,7 +24,7 @@ Unit = Literal["bytes", "requests", "batches"]
 
 
 class Progress:
-    """How much of ``total`` is done, in ``unit``; a context manager, so that a bar is always ended.
+    """Progress towards ``total``, in ``unit``; a context manager, so that a bar is always ended.
 
     ``done`` of them were done before; ``elsewhere`` is what is shown where there is no terminal.
     """
@@ -44,7 +44,7 @@ class Progress:
 
     @property
     def is_shown(self) -> bool:
-        """Whether anybody sees any of it."""
+        """True if it is seen anywhere."""
         is_logged = self._elsewhere == "log" and logger.isEnabledFor(logging.INFO)
         return self._on_terminal or is_logged or (self._elsewhere == "lines" and sys.stderr is not None)
 

@@ -1,4 +1,4 @@
-"""What is known of the HTTP request that is being answered, for whatever is logged or recorded on its behalf."""
+"""Facts about the HTTP request that is being answered, for all that is logged or recorded on its behalf."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class RequestContext(msgspec.Struct):
 
     @property
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """What the answer tells of it."""
+        """Headers of the answer that are about it."""
         headers = [(REQUEST_ID_HEADER, self.request_id.encode("ascii"))]
         if self.span is not None:
             headers.append((b"traceresponse", self.span.traceparent.encode("ascii")))
@@ -73,7 +73,7 @@ CURRENT: ContextVar[RequestContext | None] = ContextVar("bough_request", default
 
 
 def request_id_of(headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """What the client calls its request, if that is at most 128 printable ASCII characters, no blanks; or a new id."""
+    """The client's id of its request, if that is at most 128 printable ASCII characters, no blanks; or a new id."""
     for name, value in headers:
         if name == REQUEST_ID_HEADER and _USABLE_ID.fullmatch(value):
             return value.decode("ascii")

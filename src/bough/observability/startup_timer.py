@@ -1,4 +1,4 @@
-"""Where the time of a start-up goes."""
+"""Durations of the phases of a start-up."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def create_tracer(server_args: ServerArgs) -> OtelTracer | None:
-    """What the options ask for; ``None`` if no traces are wanted. Raises :class:`ConfigError` if OpenTelemetry is not
-    installed."""
+    """Make the tracer that the options ask for; ``None`` if no traces are wanted. Raises :class:`ConfigError` if
+    OpenTelemetry is not installed."""
     if server_args.otlp_traces_endpoint is None:
         return None
     try:

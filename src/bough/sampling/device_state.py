@@ -26,7 +26,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Needs:
-    """Which stages of token choice a request needs beyond taking the largest logit; bits to be combined.
+    """Stages of token choice that a request needs beyond taking the largest logit; bits to be combined.
 
     Plain integers: a step asks for them dozens of times, and an enumeration's members take a microsecond each.
     """
@@ -75,7 +75,7 @@ class SamplingRows:
 
 @dataclass(frozen=True, slots=True)
 class StepDraws:
-    """What the native sampler is told of several steps."""
+    """Description of several steps for the native sampler."""
 
     rows: npt.NDArray[Any]
     """:data:`~bough.kernels.sampling.SAMPLE_ROW` [num_steps, S], whose addresses are valid until the state changes"""
@@ -84,7 +84,7 @@ class StepDraws:
     history_size: int
     """Tokens for which the histories of penalties have room."""
     kept: list[npt.NDArray[Any]]
-    """What must live as long as the rows."""
+    """Arrays that must live as long as the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ class SamplingState:
         )
 
     def draw_table(self, rows: SamplingRows) -> npt.NDArray[np.float64]:
-        """What the Triton kernel is told of all rows: float64 ``[S, 6]``, columns as its ``DRAW_FIELDS``."""
+        """Description of all rows for the Triton kernel: float64 ``[S, 6]``, columns as its ``DRAW_FIELDS``."""
         table = np.empty((len(rows.slots), 2 + len(_DRAW_FIELDS)))
         table[:, 0] = rows.having(Needs.RANDOM)
         table[:, 1] = uniforms(self._stream_key[rows.slots], rows.num_outputs)
@@ -346,7 +346,7 @@ class SamplingState:
         return top_k
 
     def inverse_temperatures(self, slots: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
-        """What logits are multiplied by before they become probabilities; 1 for greedy requests. ``[k]``."""
+        """Factor of logits before they become probabilities; 1 for greedy requests. ``[k]``."""
         random = (self._needs[slots] & Needs.RANDOM) != 0
         return np.where(random, self._shape_of_draw[0, slots], 1.0).astype(np.float32)
 

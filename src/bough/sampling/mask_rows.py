@@ -24,7 +24,7 @@ _TILE_LOGITS = 2**18
 
 @dataclass(frozen=True, slots=True)
 class RowMasks:
-    """Which tokens some rows may have."""
+    """Tokens that some rows may have."""
 
     rows: npt.NDArray[np.int64]
     """``[G]``, ascending, of the logits"""
@@ -57,7 +57,7 @@ class RowMasks:
         return (slice(start, start + step) for start in range(0, len(self.rows), step))
 
     def _bounds(self, part: slice, vocab_size: int) -> npt.NDArray[np.float32]:
-        """What bounds the logits of some rows, ``[n, V]``: infinity, and minus infinity for tokens not allowed."""
+        """Bounds of the logits of some rows, ``[n, V]``: infinity, and minus infinity for tokens not allowed."""
         of_bytes = self.bits[part].view(np.uint8)
         bounds: npt.NDArray[np.float32] = _BOUNDS_OF_BYTES.take(of_bytes.reshape(-1), axis=0)
         return bounds.reshape(len(of_bytes), -1)[:, :vocab_size]

@@ -223,6 +223,6 @@ def _sum_before(values: IndexArray) -> IndexArray:
 
 
 def _sum_per_row(flags: npt.NDArray[np.bool_], start: IndexArray) -> IndexArray:
-    """How many of each row's tokens, which begin at ``start`` ``[n]``, have a flag."""
+    """Number of each row's tokens, which begin at ``start`` ``[n]``, have a flag."""
     sums: IndexArray = np.add.reduceat(flags, start, dtype=np.int64)
     return sums

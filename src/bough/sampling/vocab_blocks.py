@@ -19,7 +19,7 @@ _LOW_WORD = (1 << 32) - 1
 
 
 def num_blocks(vocab_size: int) -> int:
-    """How many blocks a vocabulary has, the last one possibly shorter."""
+    """Number of blocks of a vocabulary, the last one possibly shorter."""
     return -(-vocab_size // BLOCK)
 
 
