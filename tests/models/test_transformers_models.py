@@ -17,6 +17,7 @@ from bough.config.architectures import TESTED_WITH_TRANSFORMERS, UNSUPPORTED_MOD
 from bough.config.model_config import ModelConfig
 from bough.errors import BadRequest, ConfigError, StartupError
 from bough.models.registry import complete_config
+from bough.models.transformers_code import Halves
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.models.quantized_checkpoints import float8, gptq, quantize
@@ -201,6 +202,22 @@ def test_rotation_by_the_length_of_a_call_is_refused(tmp_path: Path) -> None:
     checkpoint = save_transformers_checkpoint(tmp_path, "phimoe", overrides)
     with pytest.raises(ConfigError, match="PhimoeForCausalLM") as refusal:
         make_runner(checkpoint.path)
+    assert refusal.value.code == UNSUPPORTED_MODEL
+
+
+@table("dtype", ["float32", "bfloat16"])
+def test_model_that_remembers_beside_the_cache_is_refused(
+    olmo: Checkpoint, monkeypatch: pytest.MonkeyPatch, dtype: str
+) -> None:
+    """Here, it counts the tokens of a call in place of their positions."""
+    states = Halves.states
+
+    def counted(self: Halves, tokens: torch.Tensor, positions: torch.Tensor, step: Any) -> torch.Tensor:
+        return states(self, tokens, torch.arange(len(positions), device=positions.device), step)
+
+    monkeypatch.setattr(Halves, "states", counted)
+    with pytest.raises(ConfigError, match="Olmo2ForCausalLM") as refusal:
+        make_runner(olmo.path, dtype=dtype)
     assert refusal.value.code == UNSUPPORTED_MODEL
 
 

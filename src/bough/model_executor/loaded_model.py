@@ -16,10 +16,12 @@ from bough.kernels.host_memory import OutlineArena
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.execution_choice import ExecutionChoice
+from bough.model_executor.pieces_check import differs_in_pieces
 from bough.model_executor.weight_memory import check_weights_fit, largest_weight_bytes, weight_bytes
 from bough.model_loader.loader import load_model, open_source
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
 from bough.models.base import CausalLM
+from bough.models.transformers_config import refusal
 from bough.weight_sync.live_weights import LiveWeights, state_of
 
 logger = logging.getLogger(__name__)
@@ -66,6 +68,8 @@ class LoadedModel:
         seed = args.random_seed or 0
         model = load_model(config, source=source, device=device, seed=seed, method=method)
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
+        if config.implementation == "transformers" and differs_in_pieces(model, config, device):
+            raise refusal(config, "its results depend on how prompts are cut into steps, or on each other")
         holds_codes = isinstance(method, StoredFormats)
         if isinstance(method, StoredFormats) and method.recoded:
             shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")

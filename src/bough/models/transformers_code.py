@@ -17,21 +17,16 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.utils import CONFIG_NAME
 from transformers.utils.generic import ModelOutput
 
-from bough.config.architectures import TRANSFORMERS_EXTRA, UNSUPPORTED_MODEL
+from bough.config.architectures import TRANSFORMERS_EXTRA
 from bough.config.model_config import ModelConfig
-from bough.errors import ConfigError, StartupError
+from bough.errors import StartupError
 from bough.models.base import torch_dtype
+from bough.models.transformers_config import refusal
 
 STEP = "bough_step"
 """Keyword that models pass on to their attention function."""
 
 _MAJOR = 5
-
-
-def refusal(config: ModelConfig, reason: str) -> ConfigError:
-    """The error about a model that transformers could compute and Bough cannot serve."""
-    message = f"{config.architecture} of transformers cannot be served: {reason}"
-    return ConfigError(message, param="model_impl", code=UNSUPPORTED_MODEL)
 
 
 def make_transformers_model(config: ModelConfig, attention: str, experts: str | None = None) -> Any:

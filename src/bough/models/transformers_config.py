@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from bough.config.architectures import UNSUPPORTED_MODEL
 from bough.config.checked_values import CheckedValues
 from bough.config.model_facts import AttentionFacts, DenseFacts, LayerFacts
+from bough.errors import ConfigError
 from bough.models.family_reader import FamilyReader
+
+if TYPE_CHECKING:
+    from bough.config.model_config import ModelConfig
 
 _OTHER_NAMES = {
     "hidden_size": ("n_embd", "d_model"),
@@ -15,6 +21,12 @@ _OTHER_NAMES = {
     "max_position_embeddings": ("n_positions", "n_ctx"),
 }
 """Entries of older families for the same."""
+
+
+def refusal(config: ModelConfig, reason: str) -> ConfigError:
+    """The error about a model that transformers could compute and Bough cannot serve."""
+    message = f"{config.architecture} of transformers cannot be served: {reason}"
+    return ConfigError(message, param="model_impl", code=UNSUPPORTED_MODEL)
 
 
 class TransformersReader(FamilyReader):

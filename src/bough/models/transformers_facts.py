@@ -21,7 +21,8 @@ from bough.config.model_config import ModelConfig
 from bough.config.model_facts import AttentionCall, AttentionFacts, LayerFacts
 from bough.errors import StartupError
 from bough.models.base import torch_dtype
-from bough.models.transformers_code import STEP, Halves, make_transformers_model, one_line, refusal
+from bough.models.transformers_code import STEP, Halves, make_transformers_model, one_line
+from bough.models.transformers_config import refusal
 
 _DRY_RUN = "bough_dry_run"
 _NUM_TOKENS = 3
