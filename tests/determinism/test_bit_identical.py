@@ -15,6 +15,7 @@ from bough import LLMEngine
 from bough.errors import ConfigError
 from tests.determinism.surroundings import GREEDY, PENALISED, SAMPLED, Answer, Case, Surroundings, random_chunks
 from tests.models.checkpoints import save_checkpoint
+from tests.models.test_against_transformers import LONGROPE
 from tests.models.vector_checkpoints import VectorScheduler, save_vector_checkpoint
 from tests.native import needs_native
 
@@ -40,6 +41,12 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     # All heads of queries share one of keys; each has its own.
     "shared": ("Llama", {"hidden_size": 192, "num_attention_heads": 16, "num_key_value_heads": 1, "head_dim": 96}),
+    # A part of each head is rotated, by factors for long contexts; projections are stored as one.
+    "partial": (
+        "Phi3",
+        {"hidden_size": 192, "num_attention_heads": 3, "num_key_value_heads": 1, "original_max_position_embeddings": 64}
+        | {"rope_parameters": {**LONGROPE, "short_factor": [1.0] * 24, "long_factor": [1.5] * 24}},
+    ),
     "single": ("Qwen2", {"hidden_size": 192, "num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 517}),
 }
 NUMERICS: list[dict[str, Any]] = [

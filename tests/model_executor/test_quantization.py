@@ -20,6 +20,7 @@ from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make
 from tests.model_executor.quality import bundled_model, measure, plant_outliers, rescale, sampled_texts
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.native import needs_native
+from tests.tables import table
 
 WIDER = {"hidden_size": 128, "intermediate_size": 160}
 
@@ -71,6 +72,20 @@ def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path
     for ours, theirs in zip(runner.model.parameters(), fresh.model.parameters(), strict=True):
         assert torch.equal(ours, theirs)
     assert torch.equal(logits_of(runner, prompt(20)), logits_of(fresh, prompt(20)))
+
+
+@needs_native
+@table("quantization", ["int8", "int4"])
+@table("family", ["Phi3"])
+def test_other_families_lose_no_more_than_llama_does(tmp_path: Path, family: str, quantization: str) -> None:
+    """Random weights of one shape; a norm, a rotation or rows in the wrong place would make an error of 1."""
+    errors = {}
+    for name in (family, "Llama"):
+        checkpoint = save_checkpoint(tmp_path / name, name, head_dim=32, **WIDER)
+        expected = checkpoint.logits(prompt(40))[-1]
+        logits = logits_of(make_runner(checkpoint.path, quantization=quantization), prompt(40))
+        errors[name] = float((logits - expected).norm() / expected.norm())
+    assert errors[family] < 1.5 * errors["Llama"], errors
 
 
 @needs_native

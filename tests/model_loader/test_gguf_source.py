@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import random
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,9 @@ from bough.observability.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.models.gguf_files import write_gguf
+from tests.models.test_against_transformers import LONGROPE, SCALED
 from tests.native import needs_native
+from tests.tables import table
 
 PROMPT = random.Random(0).choices(range(VOCAB_SIZE), k=40)
 
@@ -91,6 +94,51 @@ def test_a_mixture_of_types_gives_each_matrix_the_width_of_its_widest_part(tmp_p
     checkpoint = write_gguf(tmp_path / "model.gguf", original, Kind.Q4_K, kinds=kinds)
     assert error_of(checkpoint) < MOST_ERROR
     assert error_of(checkpoint, quantization="int8") < MOST_ERROR
+
+
+@table("native", [True, False])
+def test_long_and_short_factors_are_those_of_the_file(tmp_path: Path, native: bool) -> None:
+    """As converters write Phi-3: stacked projections, a part of each head rotated, two rows of factors."""
+    shape = {"num_attention_heads": 3, "num_key_value_heads": 1, "original_max_position_embeddings": 16}
+    original = save_checkpoint(tmp_path / "hf", "Phi3", rope_parameters=LONGROPE, **shape)
+    rows = {"rope_factors_long.weight": "long_factor", "rope_factors_short.weight": "short_factor"}
+    extra = {name: np.array(LONGROPE[key], dtype=np.float32) for name, key in rows.items()}
+    metadata = {
+        "phi3.rope.dimension_count": 12,
+        "phi3.rope.scaling.original_context_length": 16,
+        "phi3.rope.scaling.attn_factor": math.sqrt(1 + math.log(512 / 16) / math.log(16)),
+    }
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, metadata=metadata, extra=extra)
+    assert error_of(checkpoint, native=native) < 1e-4
+
+
+@needs_native
+def test_stacked_matrices_keep_the_types_of_the_file(tmp_path: Path) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Phi3", **WIDE)
+    kinds = {"attn_qkv.weight": Kind.Q5_K, "ffn_down.weight": Kind.Q6_K}
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, Kind.Q4_K, kinds=kinds)
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
+    assert error_of(checkpoint) < MOST_ERROR
+
+
+@table("native", [True, False])
+def test_queries_are_scaled_as_the_file_says(tmp_path: Path, native: bool) -> None:
+    """As converters write Ministral 3."""
+    original = save_checkpoint(tmp_path / "hf", "Ministral3", rope_parameters=SCALED, head_dim=16)
+    metadata = {
+        "mistral3.rope.scaling.type": "yarn",
+        "mistral3.rope.scaling.factor": SCALED["factor"],
+        "mistral3.rope.scaling.original_context_length": SCALED["original_max_position_embeddings"],
+        "mistral3.rope.scaling.yarn_log_multiplier": 1.0,
+        "mistral3.attention.temperature_scale": SCALED["llama_4_scaling_beta"],
+    }
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, metadata=metadata)
+    assert error_of(checkpoint, native=native) < 1e-4
+
+
+def test_layers_of_smollm3_that_rotate_follow_from_the_architecture(tmp_path: Path) -> None:
+    original = save_checkpoint(tmp_path / "hf", "SmolLM3", num_hidden_layers=4)
+    assert error_of(write_gguf(tmp_path / "model.gguf", original)) < 1e-4
 
 
 def test_stretched_frequencies_are_those_of_the_file(tmp_path: Path) -> None:

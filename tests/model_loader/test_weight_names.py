@@ -12,15 +12,17 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers import Mistral3Config, Mistral3ForConditionalGeneration
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError, ModelError
 from bough.models.base import CausalLM
 from bough.models.weight_names import STACKED, stored_names, text_name
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, make_runner
-from tests.model_loader.test_quantized_source import CASES, WIDE
-from tests.models.checkpoints import VOCAB_SIZE, save_checkpoint
+from tests.model_loader.test_quantized_source import CASES, WIDE, error_of, make
+from tests.models.checkpoints import BASE, VOCAB_SIZE, save_checkpoint
 from tests.models.quantized_checkpoints import quantize
+from tests.models.test_against_transformers import SCALED
 from tests.native import needs_native
 from tests.tables import table
 
@@ -135,6 +137,30 @@ def test_a_wrapped_text_model_is_served_as_text(tmp_path: Path, prefix: str, tie
     assert runners[0].model.load_weights([(name, torch.ones(48)), ("vision_tower.w", torch.ones(2))]) == {
         "model.norm.weight"
     }
+
+
+def test_a_model_that_transformers_wraps_is_served_as_text(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    text = {"model_type": "ministral3", **BASE, "head_dim": 16, "rope_parameters": SCALED}
+    vision = {"model_type": "pixtral", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
+    config = Mistral3Config(text_config=text, vision_config={**vision, "num_attention_heads": 2, "head_dim": 16})
+    model = Mistral3ForConditionalGeneration(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.normal_(0.0, 1.2 / parameter.shape[-1] ** 0.5)
+    model.save_pretrained(tmp_path)
+    runner = make_runner(tmp_path)
+    assert runner.config.architecture == "Ministral3ForCausalLM"
+    assert runner.config.tie_word_embeddings
+    with torch.inference_mode():
+        expected = model(torch.tensor([PROMPT])).logits[0, -1]
+    torch.testing.assert_close(logits_of(runner)[0], expected, rtol=0, atol=1e-4)
+
+
+def test_a_stack_of_phi3_is_read_from_an_awq_file(tmp_path: Path) -> None:
+    checkpoint = make(tmp_path, "awq", "Phi3")
+    assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
+    assert error_of(checkpoint) < 0.06
 
 
 @needs_native

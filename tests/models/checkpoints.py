@@ -21,6 +21,7 @@ BASE = {
     "max_position_embeddings": 512,
     "bos_token_id": None,
     "eos_token_id": None,
+    "pad_token_id": None,
 }
 
 

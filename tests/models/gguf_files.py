@@ -14,7 +14,17 @@ from tokenizers import Tokenizer as Backend
 
 from tests.models.checkpoints import Checkpoint
 
-ARCHITECTURES = {"Llama": "llama", "Mistral": "llama", "Qwen2": "qwen2", "Qwen3": "qwen3"}
+ARCHITECTURES = {
+    "Llama": "llama",
+    "Ministral3": "mistral3",
+    "Mistral": "llama",
+    "Phi3": "phi3",
+    "Qwen2": "qwen2",
+    "Qwen3": "qwen3",
+    "SmolLM3": "smollm3",
+}
+
+INTERLEAVED = ("llama", "mistral3", "smollm3")
 
 _NAMES = {
     "model.embed_tokens": "token_embd",
@@ -28,6 +38,8 @@ _NAMES = {
     "self_attn.o_proj": "attn_output",
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
+    "self_attn.qkv_proj": "attn_qkv",
+    "mlp.gate_up_proj": "ffn_up",
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
@@ -107,7 +119,7 @@ def write_gguf(
         tensor = tensor.float()
         stored_name = gguf_name(hf_name)
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
-        num_heads = next((n for part, n in heads.items() if f".{part}." in hf_name and name == "llama"), None)
+        num_heads = next((n for part, n in heads.items() if f".{part}." in hf_name and name in INTERLEAVED), None)
         if num_heads:
             tensor = interleaved(tensor, num_heads)
         chosen = Kind.F32 if tensor.ndim == 1 else kind

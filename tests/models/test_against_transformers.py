@@ -25,6 +25,24 @@ LLAMA3 = {
 }
 YARN = {"rope_type": "yarn", "rope_theta": 1000.0, "factor": 4.0, "original_max_position_embeddings": 128}
 
+THETA = {"rope_type": "default", "rope_theta": 1000.0}
+LONGROPE = {
+    "rope_type": "longrope",
+    "rope_theta": 1000.0,
+    "short_factor": [1.0, 1.1, 1.3, 1.6, 1.6, 1.7],
+    "long_factor": [1.0, 2, 5.5, 9.0, 17.5, 30.0],
+    "partial_rotary_factor": 0.75,
+}
+THREE_HEADS = {"num_attention_heads": 3, "num_key_value_heads": 1}
+SCALED = {
+    **YARN,
+    "original_max_position_embeddings": 16,
+    "factor": 32.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.4,
+}
+
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
     "llama-multi-head": ("Llama", {"num_key_value_heads": 4}),
@@ -41,6 +59,25 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "mistral-window": ("Mistral", {"sliding_window": 7}),
     "mistral-no-window": ("Mistral", {"sliding_window": None, "head_dim": 80, "hidden_size": 64}),
+    "phi3": (
+        "Phi3",
+        {**THREE_HEADS, "sliding_window": 11, "rope_parameters": {"partial_rotary_factor": 0.75, **THETA}},
+    ),
+    "phi3-long": ("Phi3", {**THREE_HEADS, "rope_parameters": LONGROPE, "original_max_position_embeddings": 16}),
+    "ministral3": ("Ministral3", {"rope_parameters": SCALED, "head_dim": 24, "tie_word_embeddings": True}),
+    "smollm3": ("SmolLM3", {"num_hidden_layers": 4, "rope_parameters": THETA}),
+    "smollm3-windows": (
+        "SmolLM3",
+        {
+            "no_rope_layers": [0, 1, 0],
+            "rope_parameters": THETA,
+            "tie_word_embeddings": False,
+            "attention_bias": True,
+            "mlp_bias": True,
+            "use_sliding_window": True,
+            "sliding_window": 13,
+        },
+    ),
     "qwen2": ("Qwen2", {"tie_word_embeddings": True}),
     "qwen2-some-windows": (
         "Qwen2",
@@ -129,3 +166,16 @@ def test_mixed_batches_of_uneven_sequences(checkpoint: Checkpoint, runner: Recor
         builder.step([(third, 1), (first, 1), (second, 1)])
     for sequence in (first, second, third):
         assert_as_reference(checkpoint, sequence)
+
+
+@table("native", [True, False])
+def test_longrope_takes_factors_for_short_contexts_where_no_longer_one_is_served(
+    tmp_path_factory: pytest.TempPathFactory, native: bool
+) -> None:
+    path = tmp_path_factory.mktemp("checkpoint")
+    positions = {"max_position_embeddings": 512, "original_max_position_embeddings": 128}
+    checkpoint = save_checkpoint(path, "Phi3", **THREE_HEADS, rope_parameters=LONGROPE, **positions)
+    builder = PlanBuilder(make_runner(path, context_length=128, native=native))
+    sequence = builder.add(random_prompt(45))
+    builder.generate(sequence, NEW_TOKENS, chunks=[20])
+    assert_as_reference(checkpoint, sequence)

@@ -86,6 +86,36 @@ LIKE_LLAMA = """
 {%- else %}{{- m.role + '\\n' + m['content'] | trim + '<|eot_id|>' }}{%- endif %}{%- endfor %}
 {%- if '</think>' in messages[-1].content %}{{- '!' }}{%- endif %}"""
 
+# Marks what is learned from; says in the system's turn whether to think.
+LIKE_SMOLLM = """
+{%- set mode = '/no_think' if enable_thinking is defined and not enable_thinking else '/think' %}
+{{- '<|im_start|>system\\nReasoning Mode: ' ~ mode ~ '\\n' }}{%- for t in tools or [] %}{{- t.function | tojson }}
+{%- endfor %}{{- '<|im_end|>\\n' }}{%- for m in messages %}{{- '<|im_start|>' ~ m.role ~ '\\n' }}
+{%- if m.role == 'assistant' %}{%- generation %}{{- m.content or '' }}{%- for c in m.tool_calls or [] %}
+{{- '<tool_call>' ~ c.function.name ~ c.function.arguments | tojson ~ '</tool_call>' }}{%- endfor %}{{- '<|im_end|>' }}
+{%- endgeneration %}{%- else %}{{- m.content ~ '<|im_end|>\\n' }}{%- endif %}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
+
+# Knows no calls; a text ends with its own token.
+LIKE_PHI = """
+{%- for m in messages %}
+{%- if m['role'] == 'system' and 'tools' in m and m['tools'] is not none %}
+{{- '<|system|>' + m['content'] + '<|tool|>' + m['tools'] + '<|/tool|>' + '<|end|>' }}
+{%- else %}{{- '<|' + m['role'] + '|>' + (m['content'] or '') + '<|end|>' }}{%- endif %}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|assistant|>' }}{%- else %}{{- eos_token }}{%- endif %}"""
+
+# Wants alternating turns, and prints calls one by one.
+LIKE_MINISTRAL = """
+{{- bos_token }}{%- if messages[0].role == 'system' %}{{- '[SYSTEM_PROMPT]' ~ messages[0].content }}{%- endif %}
+{%- if tools %}{{- '[AVAILABLE_TOOLS]' ~ (tools | tojson) ~ '[/AVAILABLE_TOOLS]' }}{%- endif %}
+{%- for m in messages %}{%- if m.role == 'user' %}{{- '[INST]' }}{%- if m.content is string %}{{- m.content }}
+{%- else %}{%- for p in m.content %}{{- p.text if p.type == 'text' else '[IMG]' }}{%- endfor %}{%- endif %}
+{{- '[/INST]' }}
+{%- elif m.role == 'tool' %}{{- '[TOOL_RESULTS]' ~ m.content | string ~ '[/TOOL_RESULTS]' }}
+{%- elif m.role == 'assistant' %}{{- m.content or '' }}{%- for c in m.tool_calls or [] %}{%- set f = c.function %}
+{{- '[TOOL_CALLS]' ~ f.name ~ '[ARGS]' ~ (f.arguments if f.arguments is string else f.arguments | tojson) }}
+{%- endfor %}{{- eos_token }}{%- endif %}{%- endfor %}"""
+
 FAMILIES = {
     "qwen": (LIKE_QWEN, ARGUMENTS, None),
     "deepseek": (LIKE_DEEPSEEK, json.dumps(ARGUMENTS, ensure_ascii=False), None),
@@ -93,6 +123,9 @@ FAMILIES = {
     "glm": (LIKE_GLM, ARGUMENTS, ""),
     "kimi": (LIKE_KIMI, ARGUMENTS, None),
     "llama": (LIKE_LLAMA, ARGUMENTS, None),
+    "ministral": (LIKE_MINISTRAL, ARGUMENTS, None),
+    "phi": (LIKE_PHI, ARGUMENTS, None),
+    "smollm": (LIKE_SMOLLM, ARGUMENTS, None),
 }
 
 

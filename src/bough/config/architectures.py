@@ -12,9 +12,12 @@ from bough.errors import ConfigError
 
 MODEL_MODULES: dict[str, str] = {
     "LlamaForCausalLM": "bough.models.llama",
+    "Ministral3ForCausalLM": "bough.models.ministral3",
     "MistralForCausalLM": "bough.models.mistral",
+    "Phi3ForCausalLM": "bough.models.phi3",
     "Qwen2ForCausalLM": "bough.models.qwen2",
     "Qwen3ForCausalLM": "bough.models.qwen3",
+    "SmolLM3ForCausalLM": "bough.models.smollm3",
 }
 """Language models: ``architectures[0]`` of a config.json to the module with the class of that name."""
 
@@ -50,30 +53,39 @@ TESTED_WITH_TRANSFORMERS: tuple[str, ...] = (
 WRAPPERS = frozenset({"Mistral3ForConditionalGeneration"})
 """Architectures of a text model, described by ``text_config``, beside parts that read images: text is served alone."""
 
-TEXT_MODELS: dict[str, str] = {"mistral": "MistralForCausalLM"}
+TEXT_MODELS: dict[str, str] = {"ministral3": "Ministral3ForCausalLM", "mistral": "MistralForCausalLM"}
 """``model_type`` of a ``text_config`` to the language model that serves it."""
 
 BACKBONES: dict[str, str] = {
     "LlamaModel": "LlamaForCausalLM",
     "LlamaForSequenceClassification": "LlamaForCausalLM",
+    "Ministral3Model": "Ministral3ForCausalLM",
+    "Ministral3ForSequenceClassification": "Ministral3ForCausalLM",
     "MistralModel": "MistralForCausalLM",
     "MistralForSequenceClassification": "MistralForCausalLM",
+    "Phi3Model": "Phi3ForCausalLM",
+    "Phi3ForSequenceClassification": "Phi3ForCausalLM",
     "Qwen2Model": "Qwen2ForCausalLM",
     "Qwen2ForSequenceClassification": "Qwen2ForCausalLM",
     "Qwen2ForRewardModel": "Qwen2ForCausalLM",
     "Qwen3Model": "Qwen3ForCausalLM",
     "Qwen3ForSequenceClassification": "Qwen3ForCausalLM",
     "Qwen3ForRewardModel": "Qwen3ForCausalLM",
+    "SmolLM3Model": "SmolLM3ForCausalLM",
+    "SmolLM3ForSequenceClassification": "SmolLM3ForCausalLM",
 }
 """Models that are a language model but for its head, to that language model."""
 
 READERS: dict[str, str] = {
     "bough.models.bert": "BertReader",
     "bough.models.llama": "LlamaReader",
+    "bough.models.ministral3": "Ministral3Reader",
     "bough.models.mistral": "MistralReader",
+    "bough.models.phi3": "Phi3Reader",
     "bough.models.qwen2": "Qwen2Reader",
     "bough.models.qwen3": "Qwen3Reader",
     "bough.models.roberta": "RobertaReader",
+    "bough.models.smollm3": "SmolLM3Reader",
 }
 """A family's module to the class that reads what config.json says of its models, without torch: that of
 ``bough.models.llama`` is in ``bough.models.llama_config``, and so on."""

@@ -96,10 +96,11 @@ class CheckedValues:
         return list(value)
 
     def floats(self, key: str, *, minimum: float) -> tuple[float, ...]:
-        """A list of finite floating-point numbers."""
+        """A list of finite numbers."""
         value = self.get(key)
         if not isinstance(value, list) or not all(
-            isinstance(each, float) and minimum <= each < math.inf for each in value
+            isinstance(each, (int, float)) and not isinstance(each, bool) and minimum <= each < math.inf
+            for each in value
         ):
             raise self.error(key, f"must be a list of numbers of at least {minimum}", value)
-        return tuple(value)
+        return tuple(float(each) for each in value)

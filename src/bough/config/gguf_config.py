@@ -12,21 +12,34 @@ import numpy as np
 from bough.config.gguf_file import GGUFFile, TensorType
 from bough.config.model_config import LLAMA_CPP_WINDOW, STORED_AS
 from bough.config.pooling import STORED_POOLING, PoolingMethod
-from bough.config.rope import FREQUENCY_FACTORS
+from bough.config.rope import FREQUENCY_FACTORS, LONGROPE
 from bough.errors import CheckpointError, ConfigError
 
 ARCHITECTURES = {
     "llama": "LlamaForCausalLM",
+    "mistral3": "Ministral3ForCausalLM",
+    "phi3": "Phi3ForCausalLM",
+    "smollm3": "SmolLM3ForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
 }
-"""``general.architecture`` to the model's class; Mistral's models call themselves llama as well."""
+"""``general.architecture`` to the model's class; Mistral's first models call themselves llama as well."""
+
+NEIGHBOURS_ROTATE = frozenset({"llama", "mistral3", "smollm3"})
+"""Architectures whose files have the two halves of each head of queries and keys interleaved."""
+
+GATES_ARE_STACKED = frozenset({"phi3"})
+"""Architectures whose ``ffn_up`` has gates and values, one below the other."""
+
+_WITH_WINDOWS = frozenset({"llama", "mistral3", "phi3"})
 
 TOKEN_TABLE = "token_embd.weight"
 FEED_FORWARD = "blk.0.ffn_up.weight"
 QUERIES = "blk.0.attn_q.weight"
 KEYS = "blk.0.attn_k.weight"
 ROPE_FACTORS = "rope_freqs.weight"
+LONG_FACTORS = "rope_factors_long.weight"
+SHORT_FACTORS = "rope_factors_short.weight"
 
 _END_IDS = ("eos_token_id", "eot_token_id", "eom_token_id")
 _DEFAULT_IDS = {"llama": {"unknown_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}}
@@ -120,16 +133,18 @@ class _Reader:
         head_dim = self._integer("attention.key_length", hidden_size // max(heads, 1))
         if self._integer("attention.value_length", head_dim) != head_dim:
             raise file.wrong(self._key("attention.value_length"), f"must be that of keys, {head_dim}")
-        if self._integer("rope.dimension_count", head_dim) != head_dim:
+        rotated = self._integer("rope.dimension_count", head_dim)
+        if rotated != head_dim and self._name != "phi3":
             raise file.wrong(self._key("rope.dimension_count"), f"must be the width of a head, {head_dim}")
         kv_heads = self._heads("attention.head_count_kv", heads)
         self._check_sizes()
         self._check_heads("attention.head_count", heads, head_dim, QUERIES)
         self._check_heads("attention.head_count_kv", kv_heads, head_dim, KEYS)
-        window = self._integer("attention.sliding_window", 0) if self._name == "llama" else 0
+        window = self._integer("attention.sliding_window", 0) if self._name in _WITH_WINDOWS else 0
+        is_mistral = window > 0 and self._name == "llama"
         return {
-            "architectures": ["MistralForCausalLM" if window else ARCHITECTURES[self._name]],
-            "model_type": "mistral" if window else self._name,
+            "architectures": ["MistralForCausalLM" if is_mistral else ARCHITECTURES[self._name]],
+            "model_type": "mistral" if is_mistral else self._name,
             "vocab_size": tensors[TOKEN_TABLE].shape[0],
             "hidden_size": hidden_size,
             "intermediate_size": self._integer("feed_forward_length"),
@@ -146,6 +161,9 @@ class _Reader:
             "is_causal": file.boolean(self._key("attention.causal")),
             "rope_theta": self._number("rope.freq_base", 10_000.0),
             "rope_scaling": self._rope_scaling(),
+            "rope_parameters": {},
+            "original_max_position_embeddings": None,
+            "partial_rotary_factor": rotated / max(head_dim, 1),
             "torch_dtype": self._dtype(),
             "eos_token_id": end_token_ids(file),
             STORED_AS: self._stored_as(),
@@ -160,7 +178,8 @@ class _Reader:
             raise self._file.wrong(self._key("block_count"), f"must be the number of the file's blocks, {len(blocks)}")
         for key, name, axis in (("embedding_length", TOKEN_TABLE, 1), ("feed_forward_length", FEED_FORWARD, 0)):
             shape = tensors[name].shape if name in tensors else ()
-            if len(shape) != 2 or self._integer(key) != shape[axis]:
+            parts = 2 if name == FEED_FORWARD and self._name in GATES_ARE_STACKED else 1
+            if len(shape) != 2 or parts * self._integer(key) != shape[axis]:
                 raise self._file.wrong(self._key(key), f"must fit {name}, {list(shape)}")
 
     def _check_heads(self, key: str, heads: int, head_dim: int, name: str) -> None:
@@ -198,7 +217,10 @@ class _Reader:
             raise self._file.wrong(self._key("rope.scaling.type"), "must be none, linear or yarn")
         if factor == 0.0:  # how the format's own library writes that there is none
             kind = "none"
-        factors = self._rope_factors()
+        short, long = self._rope_factors(SHORT_FACTORS), self._rope_factors(LONG_FACTORS)
+        if short is not None and long is not None:
+            return self._longrope(short, long)
+        factors = self._rope_factors(ROPE_FACTORS)
         if factors is not None:
             if kind == "yarn" or (kind == "linear" and factor != 1.0):
                 raise self._file.wrong(
@@ -211,12 +233,21 @@ class _Reader:
             return {"rope_type": "linear", "factor": factor}
         return self._yarn(factor)
 
-    def _rope_factors(self) -> list[float] | None:
-        info = self._file.tensors.get(ROPE_FACTORS)
+    def _longrope(self, short: list[float], long: list[float]) -> dict[str, Any]:
+        return {
+            "rope_type": LONGROPE,
+            "short_factor": short,
+            "long_factor": long,
+            "original_max_position_embeddings": self._integer("rope.scaling.original_context_length"),
+            "attention_factor": self._file.number(self._key("rope.scaling.attn_factor")),
+        }
+
+    def _rope_factors(self, name: str) -> list[float] | None:
+        info = self._file.tensors.get(name)
         if info is None:
             return None
         if info.type is not TensorType.F32 or len(info.shape) != 1:
-            raise CheckpointError(f"{self._file.path}: {ROPE_FACTORS} must be one row of F32", param="model_path")
+            raise CheckpointError(f"{self._file.path}: {name} must be one row of F32", param="model_path")
         stored: list[float] = self._file.read_rows(info, 0, 1).reshape(-1).view(np.float32).tolist()
         return stored
 
@@ -227,6 +258,12 @@ class _Reader:
             value = self._file.number(self._key(f"rope.scaling.yarn_{name}"))
             if value is not None:
                 scaling[name] = value
+        scaling["llama_4_scaling_beta"] = self._number("attention.temperature_scale", 0.0)
+        if self._integer("attention.temperature_length", positions) != positions:
+            raise self._file.wrong(self._key("attention.temperature_length"), f"must be {positions}")
+        multiplier = self._number("rope.scaling.yarn_log_multiplier", 0.0)
+        if multiplier:
+            return {**scaling, "mscale": 1.0, "mscale_all_dim": multiplier}
         # One factor takes the place of what YaRN has anyway, converters say; the other one comes on top.
         whole = self._file.number(self._key("rope.scaling.yarn_attn_factor"))
         attention = self._number("rope.scaling.attn_factor", 1.0)

@@ -72,14 +72,14 @@ class Ops(ABC, Generic[Value]):
 
     @abstractmethod
     def attend(
-        self, attention: RadixAttention, heads: Value, rotation: Rotation[Value], norms: HeadNorms = NO_NORMS
+        self, attention: RadixAttention, heads: Value, rotation: Rotation[Value] | None, norms: HeadNorms = NO_NORMS
     ) -> Value:
         """Normalise and rotate queries and keys, store keys and values, attend.
 
         Args:
             attention: numbers of heads, window and layer.
             heads: ``[T, (num_heads + 2 * num_kv_heads) * head_dim]``: queries, keys, values. Overwritten.
-            rotation: of the step's tokens.
+            rotation: of the step's tokens, of a head or its first dimensions; ``None``: nothing is rotated.
             norms: of single heads, if the family has them.
 
         Returns:
@@ -155,17 +155,27 @@ class TorchOps(Ops[torch.Tensor]):
         self,
         attention: RadixAttention,
         heads: torch.Tensor,
-        rotation: Rotation[torch.Tensor],
+        rotation: Rotation[torch.Tensor] | None,
         norms: HeadNorms = NO_NORMS,
     ) -> torch.Tensor:
         """Rotate, store, attend; see :class:`Ops`."""
-        batch, (cos, signed_sin) = self._batch, rotation
+        batch, backend = self._batch, self._batch.attn_backend
         heads = heads.view(len(heads), -1, attention.head_dim)
-        if isinstance(batch.attn_backend, RotatingBackend):
-            return batch.attn_backend.rotate_and_attend(heads, (cos, signed_sin), norms, attention, batch)
         keys, values = attention.num_heads, attention.num_heads + attention.num_kv_heads
-        rotated = apply_rotary(norms.apply(heads[:, :values], keys), (cos, signed_sin))
-        return batch.attn_backend.forward(rotated[:, :keys], rotated[:, keys:], heads[:, values:], attention, batch)
+        rotates_all = rotation is not None and rotation[0].shape[-1] == attention.head_dim
+        if isinstance(backend, RotatingBackend) and rotates_all and attention.query_scale is None:
+            return backend.rotate_and_attend(heads, _pair(rotation), norms, attention, batch)
+        rotated = norms.apply(heads[:, :values], keys)
+        if rotation is not None:
+            rotated = apply_rotary(rotated, _pair(rotation))
+        q, k, v = rotated[:, :keys], rotated[:, keys:], heads[:, values:]
+        if attention.query_scale is not None:
+            beta, period = attention.query_scale
+            factors = 1.0 + beta * torch.log1p((batch.positions // period).float())  # [num_tokens]
+            q = q * factors[:, None, None].to(q.dtype)
+        if isinstance(backend, RotatingBackend):  # its kernels take whole tensors
+            q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
+        return backend.forward(q, k, v, attention, batch)
 
     def add_linear(self, stream: Stream[torch.Tensor], layer: MergedLinear, x: torch.Tensor) -> None:
         """Add a product to the stream; see :class:`Ops`."""
@@ -188,3 +198,9 @@ class TorchOps(Ops[torch.Tensor]):
         if stream.pending is not None:
             stream.value.add_(stream.pending)
             stream.pending = None
+
+
+def _pair(rotation: Rotation[torch.Tensor] | None) -> tuple[torch.Tensor, torch.Tensor]:
+    assert rotation is not None
+    cos, signed_sin = rotation
+    return cos, signed_sin

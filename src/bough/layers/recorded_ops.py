@@ -59,11 +59,13 @@ class RecordOps(Ops[Buffer]):
         return self._program.linear_gated(x, packed_matrix(layer))
 
     def attend(
-        self, attention: RadixAttention, heads: Buffer, rotation: Rotation[Buffer], norms: HeadNorms = NO_NORMS
+        self, attention: RadixAttention, heads: Buffer, rotation: Rotation[Buffer] | None, norms: HeadNorms = NO_NORMS
     ) -> Buffer:
         """Rotate, store, attend; see :class:`Ops`."""
         if attention.logit_cap is not None or attention.sinks is not None:
             raise NotRecordable("the native program has no soft-caps and no sinks")
+        if rotation is None or attention.query_scale is not None:
+            raise NotRecordable("the native program rotates in every layer and scales no queries")
         (table,) = rotation
         kv = self._kv_layer(attention.layer_id)
         self._program.rotate_and_store(

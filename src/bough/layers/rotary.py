@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from bough.config.rope import FREQUENCY_FACTORS, RopeParameters, RopeType
+from bough.config.rope import FREQUENCY_FACTORS, LONGROPE, RopeParameters, RopeType
 
 Rotation = tuple[torch.Tensor, torch.Tensor]
-"""Cosines and signed sines, each ``[num_tokens, 1, head_dim]``, for :func:`apply_rotary`."""
+"""Cosines and signed sines, each ``[num_tokens, 1, rotated_dim]``, for :func:`apply_rotary`."""
 
 
 class RotaryEmbedding(nn.Module):
@@ -29,7 +29,7 @@ class RotaryEmbedding(nn.Module):
 
     def forward(self, positions: torch.Tensor) -> Rotation:
         """Positions ``[num_tokens]`` to the rotation of each token, in the model's dtype."""
-        angles = positions[:, None].float() * self.inv_freq  # [T, head_dim / 2]
+        angles = positions[:, None].float() * self.inv_freq  # [T, rotated_dim / 2]
         cos, sin = angles.cos(), angles.sin()
         if self.attention_scaling != 1.0:
             cos, sin = cos * self.attention_scaling, sin * self.attention_scaling
@@ -39,15 +39,21 @@ class RotaryEmbedding(nn.Module):
 
 
 def apply_rotary(x: torch.Tensor, rotation: Rotation) -> torch.Tensor:
-    """Rotate each pair (i, i + head_dim / 2) of ``x`` ``[num_tokens, num_heads, head_dim]``; returns a new tensor."""
+    """Rotate pairs (i, i + width / 2) of ``x`` ``[num_tokens, num_heads, head_dim]``; returns a new tensor.
+
+    ``width`` is the rotation's, at most ``head_dim``; numbers beyond it stay.
+    """
     cos, signed_sin = rotation
+    width = cos.shape[-1]
+    if width < x.shape[-1]:
+        return torch.cat((apply_rotary(x[..., :width], rotation), x[..., width:]), dim=-1)
     # Swapping the halves and folding the minus sign into the sine leaves three operations.
     return torch.roll(x, x.shape[-1] // 2, -1).mul_(signed_sin).addcmul_(x, cos)
 
 
 def inverse_frequencies(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
-    """Radians per position of each pair, float32 ``[head_dim / 2]``, and the factor on cosines and sines."""
-    return _KINDS[rope.rope_type](head_dim, rope, context_len)
+    """Radians per position of each pair, float32 ``[rotated_dim / 2]``, and the factor on cosines and sines."""
+    return _KINDS[rope.rope_type](rope.rotated_dim(head_dim), rope, context_len)
 
 
 def _powers(head_dim: int, base: float) -> torch.Tensor:
@@ -117,11 +123,25 @@ def _frequency_factors(head_dim: int, rope: RopeParameters, context_len: int) ->
     return inv_freq / torch.tensor(rope.frequency_factors) if rope.frequency_factors else inv_freq, 1.0
 
 
+def _longrope(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[torch.Tensor, float]:
+    """LongRoPE (Ding et al. 2024): one divisor for each pair, of two sets that the served context length chooses from.
+
+    As with ``dynamic``, the length of a single sequence must not decide: its keys may be cached.
+    """
+    original = rope.original_max_position_embeddings
+    factors = rope.long_factors if context_len > original else rope.frequency_factors
+    scaling = rope.attention_factor
+    if scaling is None:
+        scaling = math.sqrt(1 + math.log(rope.factor) / math.log(original))
+    return _powers(head_dim, rope.rope_theta) / torch.tensor(factors), scaling
+
+
 _KINDS: dict[RopeType, Callable[[int, RopeParameters, int], tuple[torch.Tensor, float]]] = {
     "default": _default,
     "linear": _linear,
     "dynamic": _dynamic,
     "llama3": _llama3,
     "yarn": _yarn,
+    LONGROPE: _longrope,
     FREQUENCY_FACTORS: _frequency_factors,
 }

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import torch
 
-from bough.config.gguf_config import ROPE_FACTORS, TOKEN_TABLE
+from bough.config.gguf_config import (
+    GATES_ARE_STACKED,
+    LONG_FACTORS,
+    NEIGHBOURS_ROTATE,
+    ROPE_FACTORS,
+    SHORT_FACTORS,
+    TOKEN_TABLE,
+)
 from bough.config.gguf_file import GGUFFile, TensorInfo, TensorType
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
@@ -31,6 +38,7 @@ _LAYER_NAMES = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
+    "attn_qkv": "self_attn.qkv_proj",
     "attn_output": "self_attn.o_proj",
     "attn_q_norm": "self_attn.q_norm",
     "attn_k_norm": "self_attn.k_norm",
@@ -38,6 +46,8 @@ _LAYER_NAMES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+_STACKED_NAMES = {**_LAYER_NAMES, "ffn_up": "mlp.gate_up_proj"}
+_FACTORS = (ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS)
 _LAYER_TENSOR = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)", re.ASCII)
 
 _FORMS: dict[TensorType, StoredForm] = {
@@ -64,7 +74,9 @@ class GGUFSource(WeightSource):
         self._file = GGUFFile(Path(config.model_path))
         self._config = config
         self.files = self._file.paths
-        self._infos = {_hf_name(name): info for name, info in self._file.tensors.items() if name != ROPE_FACTORS}
+        tensors, self._architecture = self._file.tensors, self._file.text("general.architecture")
+        layer_names = _STACKED_NAMES if self._architecture in GATES_ARE_STACKED else _LAYER_NAMES
+        self._infos = {_hf_name(name, layer_names): tensors[name] for name in tensors if name not in _FACTORS}
 
     @property
     def quantized(self) -> bool:
@@ -114,10 +126,10 @@ class GGUFSource(WeightSource):
     def _row_order(self, name: str, info: TensorInfo) -> torch.Tensor | None:
         """Which stored row each row of a checkpoint is, if they differ.
 
-        Llama's files have the two halves of each head of queries and keys interleaved, for a rotation of neighbours.
+        Some have the two halves of each head of queries and keys interleaved, for a rotation of neighbours.
         """
         is_query, is_key = ".q_proj." in name, ".k_proj." in name
-        if not (is_query or is_key) or self._file.text("general.architecture") != "llama":
+        if not (is_query or is_key) or self._architecture not in NEIGHBOURS_ROTATE:
             return None
         if len(info.shape) > 2:
             raise StartupError(f"tensor {info.name} is neither matrix nor vector but {list(info.shape)}")
@@ -129,11 +141,11 @@ class GGUFSource(WeightSource):
         return torch.arange(rows).view(num_heads, -1, 2).transpose(1, 2).reshape(-1)
 
 
-def _hf_name(name: str) -> str:
+def _hf_name(name: str, layer_names: Mapping[str, str]) -> str:
     """What a checkpoint in Hugging Face format calls a tensor; a name that is not known stays as it is."""
     match = _LAYER_TENSOR.fullmatch(name)
-    if match is not None and match[2] in _LAYER_NAMES:
-        return f"model.layers.{match[1]}.{_LAYER_NAMES[match[2]]}.{match[3]}"
+    if match is not None and match[2] in layer_names:
+        return f"model.layers.{match[1]}.{layer_names[match[2]]}.{match[3]}"
     return _NAMES.get(name, name)
 
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from bough.config.checked_values import CheckedValues
 from bough.config.model_facts import AttentionFacts, DenseFacts, LayerFacts, ModelFacts
 from bough.config.pooling import PoolingMethod
-from bough.config.rope import RopeParameters, read_rope
+from bough.config.rope import DEFAULT_POSITIONS, RopeParameters, read_rope
 
 _MOST_LAYERS = 10_000
 """Some things are made for each layer before a file says that it has none."""
@@ -124,7 +124,8 @@ class FamilyReader:
     def context_len(self, layers: Sequence[LayerFacts]) -> int:
         """Longest sequence that the model was made for, in tokens."""
         ropes = [layer.mixer.rope for layer in layers]
-        return max(rope.positions for rope in ropes if rope is not None)
+        usual = self.values.integer("max_position_embeddings", DEFAULT_POSITIONS)
+        return max((rope.positions for rope in ropes if rope is not None), default=usual)
 
     def head_dim(self, hidden_size: int, num_heads: int) -> int:
         """Width of a head, which is rotated in pairs."""

@@ -48,14 +48,19 @@ class LlamaAttention(Block):
         self.qkv_proj = QKVLinear(size, parts, bias=facts.qkv_bias, dtype=dtype, method=method)
         self.o_proj = Linear("o_proj", facts.q_size, size, bias=facts.output_bias, dtype=dtype, method=method)
         self.attn = RadixAttention(
-            self.num_heads, self.head_dim, self.num_kv_heads, layer_id, sliding_window=facts.window
+            self.num_heads,
+            self.head_dim,
+            self.num_kv_heads,
+            layer_id,
+            sliding_window=facts.window,
+            query_scale=None if facts.rope is None else facts.rope.query_scale(config.context_len),
         )
 
     def head_norms(self) -> HeadNorms:
         """Norms of queries and keys before they are rotated."""
         return HeadNorms()
 
-    def run(self, ops: Ops[Value], x: Value, rotation: Rotation[Value], stream: Stream[Value]) -> None:
+    def run(self, ops: Ops[Value], x: Value, rotation: Rotation[Value] | None, stream: Stream[Value]) -> None:
         """Attend from ``x`` ``[num_tokens, hidden_size]`` and add the result to the stream."""
         heads = ops.linear(self.qkv_proj, x)
         ops.add_linear(stream, self.o_proj, ops.attend(self.attn, heads, rotation, self.head_norms()))
@@ -72,7 +77,7 @@ class LlamaDecoderLayer(Block):
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
 
-    def run(self, ops: Ops[Value], stream: Stream[Value], rotation: Rotation[Value]) -> None:
+    def run(self, ops: Ops[Value], stream: Stream[Value], rotation: Rotation[Value] | None) -> None:
         """Add attention, then the feed-forward network, to the stream."""
         self.self_attn.run(ops, ops.norm(self.input_layernorm, stream), rotation, stream)
         self.mlp.run(ops, ops.norm(self.post_attention_layernorm, stream), stream)
@@ -85,18 +90,22 @@ class LlamaModel(Described):
         super().__init__()
         dtype = torch_dtype(config)
         self.embed_tokens = VocabEmbedding(config.vocab_size, config.hidden_size, dtype, method=embedding_method)
-        shape = config.attention_shapes()[0]
-        assert shape.rope is not None, "a Llama rotates in every layer"
-        self.rotary_emb = RotaryEmbedding(shape.head_dim, shape.rope, config.context_len, dtype)
+        # Layers that are rotated alike share a table.
+        shapes = [(layer.mixer.head_dim, layer.mixer.rope) for layer in config.layers]
+        tables = {shape: number for number, shape in enumerate(dict.fromkeys(each for each in shapes if each[1]))}
+        self.rotary_embs = nn.ModuleList(
+            RotaryEmbedding(head_dim, rope, config.context_len, dtype) for head_dim, rope in tables if rope is not None
+        )
+        self.table_of_layer = [tables.get(shape) for shape in shapes]
         self.layers = nn.ModuleList(layers)
         self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
 
     def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
         """Embed, go through all blocks, finish."""
         stream = ops.embed(self.embed_tokens)
-        rotation = ops.rotation(self.rotary_emb)
-        for layer in self.layers:
-            layer.run(ops, stream, rotation)  # type: ignore[operator]
+        rotations = [ops.rotation(rotary) for rotary in self.rotary_embs]  # type: ignore[arg-type]
+        for layer, table in zip(self.layers, self.table_of_layer, strict=True):
+            layer.run(ops, stream, None if table is None else rotations[table])  # type: ignore[operator]
         return ops.finish(self.norm, stream, head)
 
 

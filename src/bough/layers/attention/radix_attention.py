@@ -19,6 +19,8 @@ class RadixAttention:
         sliding_window: positions that a token sees, itself included; ``None``: all.
         logit_cap: bound of the scaled scores, by a hyperbolic tangent (Gemma 2's soft-cap).
         sinks: ``[num_heads]``, scores that take a share of each head's weight and have no value (gpt-oss).
+        query_scale: ``beta`` and ``period`` of queries that are multiplied, as in Llama 4, by
+            ``1 + beta * log(1 + position // period)``.
     """
 
     def __init__(
@@ -32,6 +34,7 @@ class RadixAttention:
         sliding_window: int | None = None,
         logit_cap: float | None = None,
         sinks: torch.Tensor | None = None,
+        query_scale: tuple[float, int] | None = None,
     ) -> None:
         self.num_heads = num_heads
         self.head_dim = head_dim
@@ -41,6 +44,7 @@ class RadixAttention:
         self.sliding_window = sliding_window
         self.logit_cap = logit_cap
         self.sinks = sinks
+        self.query_scale = query_scale
 
     @property
     def shape(self) -> AttentionShape:

@@ -1,0 +1,31 @@
+"""What a Ministral 3's config.json says."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from bough.models.mistral_config import MistralReader
+
+_ROPE = {
+    "rope_type": "yarn",
+    "rope_theta": 1_000_000.0,
+    "factor": 16.0,
+    "original_max_position_embeddings": 16_384,
+    "beta_fast": 32.0,
+    "beta_slow": 1.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.1,
+}
+
+
+class Ministral3Reader(MistralReader):
+    """Ministral 3 stretches rotation by YaRN, and scales queries by their position."""
+
+    defaults: ClassVar[dict[str, Any]] = {
+        "max_position_embeddings": 262_144,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "rms_norm_eps": 1e-5,
+        "rope_parameters": _ROPE,
+    }
