@@ -66,7 +66,7 @@ class CompileJob:
 
     @property
     def done(self) -> bool:
-        """Whether there is a result or an error."""
+        """True if there is a result or an error."""
         return self.grammar is not None or self.error is not None
 
 
@@ -183,7 +183,7 @@ class GrammarCompiler:
         self._quick = _Lane(min(QUICK_SECONDS, timeout_s), patience_s, slower=self._slow)
         self._lanes = (self._plain, self._quick, self._slow)
         self._finished = False
-        """Whether a job has ended since :meth:`wait` returned last."""
+        """True if a job has ended since :meth:`wait` returned last."""
         self._closed = False
         self.num_compiled = 0
 

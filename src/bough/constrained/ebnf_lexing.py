@@ -1,4 +1,4 @@
-"""Whether a lexer that takes the longest match at once reads what a grammar means.
+"""True if a lexer that takes the longest match at once reads what a grammar means.
 
 Rules that refer to themselves are made of terminals. A lexer that could go on with one of them does, and never thinks
 again: where the next terminal may begin with what the last one could still take, it may be lost, and the last one may
@@ -165,7 +165,7 @@ class _Terminals(_Automaton):
         return self._firsts[number]
 
     def may_be_empty(self, number: int) -> bool:
-        """Whether nothing is an instance of it."""
+        """True if nothing is an instance of it."""
         return number in self.ended(self.started((number,)))
 
 
@@ -200,7 +200,7 @@ class _Reader:
                         edges.append((None, end))
 
     def reads(self, start: str) -> bool:
-        """Whether all sets of terminals that may come at a time are told apart."""
+        """True if all sets of terminals that may come at a time are told apart."""
         automaton = self._automaton
         pending = [automaton.closure((self._begins[start],))]
         seen = set(pending)
@@ -285,5 +285,5 @@ def _first_byte(char: int) -> int:
 
 
 def _overlap(one: Ranges, other: Ranges) -> bool:
-    """Whether two have something in common; there are at most 256 bytes."""
+    """True if two have something in common; there are at most 256 bytes."""
     return any(low <= end and begin <= high for low, high in one for begin, end in other)

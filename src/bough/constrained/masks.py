@@ -30,7 +30,7 @@ IDLE_SECONDS = 1.0
 
 
 def are_masks_late(vocab_size: int) -> bool:
-    """Whether masks over a vocabulary are computed beside the layers, not right after the token before them."""
+    """True if masks over a vocabulary are computed beside the layers, not right after the token before them."""
     return vocab_size >= MIN_LATE_VOCAB
 
 
@@ -43,7 +43,7 @@ class TokenMasks:
     bits: MaskWords
     """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
     has_failed: bool = False
-    """Whether the grammar engine has failed: no row whose mask it was to compute has any token"""
+    """True if the grammar engine has failed: no row whose mask it was to compute has any token"""
     ended: tuple[int, ...] = ()
     """Rows of the plan whose output was complete before the step; what they sample is of no use"""
     ready: ClassVar[npt.NDArray[np.int32] | None] = None

@@ -37,7 +37,7 @@ hide such keywords, bounds of a thousand and more, and long texts."""
 
 
 def needs_trial(spec: GrammarSpec) -> bool:
-    """Whether a grammar might be dangerous."""
+    """True if a grammar might be dangerous."""
     if len(spec.text) > PLAIN_BYTES:
         return True
     return spec.kind not in ("json_schema", "choice") or _RISKY.search(spec.text) is not None

@@ -132,7 +132,7 @@ def load_library() -> ctypes.CDLL:
 
 
 def is_source(name: str) -> bool:
-    """Whether a file of csrc goes into the library, and is not what an editor keeps there meanwhile."""
+    """True if a file of csrc goes into the library, and is not what an editor keeps there meanwhile."""
     return not name.startswith(".") and (name.endswith((".cpp", ".h")) or name == "flags.mk")
 
 

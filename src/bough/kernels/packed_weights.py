@@ -99,7 +99,7 @@ class PackedWeights:
             )
 
     def check_rows(self, largest: float, parts: Iterable[torch.Tensor]) -> None:
-        """Whether :meth:`write` can hold numbers; what it cannot it makes infinite or no numbers.
+        """Refuse numbers that :meth:`write` cannot hold: it makes infinite or no numbers of them.
 
         Args:
             largest: no number has a larger magnitude.
@@ -157,7 +157,7 @@ class PackedWeights:
         )
 
     def check_scales(self, scales: torch.Tensor, minimums: torch.Tensor | None) -> None:
-        """Whether :meth:`write_codes` would take these, for any rows.
+        """Refuse what :meth:`write_codes` would not take, for any rows.
 
         Raises:
             ModelError: at scales or minimums that half precision has no room for.

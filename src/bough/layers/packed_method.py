@@ -129,7 +129,7 @@ def _packed(layer: nn.Module) -> PackedWeights:
 
 
 def _holds(stored: WeightFormat, rows: QuantizedRows) -> bool:
-    """Whether such codes can stay what they are."""
+    """True if such codes can stay what they are."""
     if stored == "native" or rows.is_float8 or (rows.group % QUANTIZED_GROUP != 0 and rows.group < rows.shape[1]):
         return False
     if rows.minimums is not None:

@@ -88,7 +88,7 @@ class _Step:
         self.next_token_ids.index_copy_(0, to_device(at, tokens.device), tokens)
 
     def any_has(self, at: RowIndices, need: int) -> bool:
-        """Whether any of the rows ``at`` has a need."""
+        """True if any of the rows ``at`` has a need."""
         return bool((self.rows.needs[at] & need).any())
 
 

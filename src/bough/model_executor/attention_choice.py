@@ -37,7 +37,7 @@ def chosen_attention(
 
 
 def is_torch_attention(name: AttentionBackendName | None, device: torch.device) -> bool:
-    """Whether torch is to compute attention, whatever Triton could do."""
+    """True if torch is to compute attention, whatever Triton could do."""
     return name == "torch_native" or (name is None and device.type != "cuda")
 
 

@@ -94,7 +94,7 @@ class PromptGraphRunner:
         self._arrays.copy(len(arrays[-1]))
 
     def can_run(self, plan: StepPlan) -> bool:
-        """Whether all rows have tokens that are known, not too many, and not in too many rows."""
+        """True if all rows have tokens that are known, not too many, and not in too many rows."""
         if plan.num_decode_rows or plan.token_types is not None or not 0 < plan.num_tokens <= self._sizes[-1]:
             return False
         num_tiles = int((-(-plan.extend_lens // self._backend.tile_queries)).sum())

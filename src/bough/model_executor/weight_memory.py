@@ -1,4 +1,4 @@
-"""Whether a model's weights have room: asked before any memory is taken for them."""
+"""True if a model's weights have room: asked before any memory is taken for them."""
 
 from __future__ import annotations
 

@@ -222,7 +222,7 @@ def _behind_references(root: dict[str, Any]) -> dict[str, Any]:
 
 
 def _may_be_too_much(schema: Any) -> bool:
-    """Whether a schema says more of a value than its type, so that it may not be possible to enforce it."""
+    """True if a schema says more of a value than its type, so that it may not be possible to enforce it."""
     if not isinstance(schema, dict):
         return False
     return not schema.keys() <= _ANNOTATIONS | {"type"} or schema.get("type", "null") not in JSON_TYPES
@@ -249,5 +249,5 @@ def closed(schema: Any) -> Any:
 
 
 def allows_anything(schema: Any) -> bool:
-    """Whether a schema says nothing of a value but what it is for."""
+    """True if a schema says nothing of a value but what it is for."""
     return schema is True or (isinstance(schema, dict) and schema.keys() <= _ANNOTATIONS)

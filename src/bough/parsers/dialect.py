@@ -58,7 +58,7 @@ class Dialect:
 
     @property
     def needs_special_tokens(self) -> bool:
-        """Whether markers are seen only in text that is decoded with ``skip_special_tokens=False``."""
+        """True if markers are seen only in text that is decoded with ``skip_special_tokens=False``."""
         return self.marks_are_special or any(each.needs_special_tokens for each in self._formats)
 
     @property
@@ -72,7 +72,7 @@ class Dialect:
 
     @property
     def on_channels(self) -> bool:
-        """Whether all of an answer is on channels, which it has to name first."""
+        """True if all of an answer is on channels, which it has to name first."""
         return any(each.on_channels for each in self._formats)
 
     def parser(

@@ -65,7 +65,7 @@ class JsonScanner:
 
     @property
     def done(self) -> bool:
-        """Whether the value is complete."""
+        """True if the value is complete."""
         return self._state is _State.DONE
 
     @property
@@ -75,12 +75,12 @@ class JsonScanner:
 
     @property
     def in_string(self) -> bool:
-        """Whether the next character is one of a string, or ends it."""
+        """True if the next character is one of a string, or ends it."""
         return self._state is _State.STRING
 
     @property
     def fault(self) -> bool:
-        """Whether this is no JSON value."""
+        """True if this is no JSON value."""
         return self._state is _State.FAULT
 
     def scan(self, text: str, pos: int) -> int:
@@ -245,16 +245,16 @@ class JsonFollower:
     def __init__(self) -> None:
         self._scanner = JsonScanner()
         self.valid = True
-        """Whether nothing is wrong with it so far."""
+        """True if nothing is wrong with it so far."""
 
     @property
     def in_string(self) -> bool:
-        """Whether what comes next is part of a string, or ends it."""
+        """True if what comes next is part of a string, or ends it."""
         return self.valid and self._scanner.in_string
 
     @property
     def complete(self) -> bool:
-        """Whether it is a whole value."""
+        """True if it is a whole value."""
         return self.valid and self._scanner.done
 
     def follow(self, text: str) -> None:

@@ -26,7 +26,7 @@ def kinds_of(schema: Any, root: Any) -> frozenset[str]:
 
 
 def is_of_kind(value: Any, kinds: frozenset[str]) -> bool:
-    """Whether a decoded value is of one of the types."""
+    """True if a decoded value is of one of the types."""
     if isinstance(value, float) and value.is_integer() and "integer" in kinds:
         return True
     return TYPE_OF_PYTHON[type(value)] in kinds

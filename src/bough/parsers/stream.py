@@ -320,7 +320,7 @@ class Stream:
             yield from self.wait(idle, watched)
 
     def _is_rest(self, literals: tuple[str, ...]) -> Steps[bool]:
-        """Whether these, and white space between, are all that is left; of all but the first, as far as they come."""
+        """True if these, and white space between, are all that is left; of all but the first, as far as they come."""
         yield from self.step()
         yield from self.expect(literals[0])
         for literal in literals[1:]:

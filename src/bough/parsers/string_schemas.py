@@ -131,7 +131,7 @@ class _Reader:
 
 
 def _exclude_each_other(forms: list[StringForm]) -> bool:
-    """Whether no string is known to fit two of the forms, as far as that is plain to see."""
+    """True if no string is known to fit two of the forms, as far as that is plain to see."""
     values = [value for form in forms for value in form.values or ()]
     return len(forms) < 2 or (all(form.values is not None for form in forms) and len(values) == len(set(values)))
 

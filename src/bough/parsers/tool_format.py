@@ -76,7 +76,7 @@ class Calls:
         self.stream = stream
         self.tools = tools
         self.named = False
-        """Whether what is read now has shown that it is to be a call."""
+        """True if what is read now has shown that it is to be a call."""
         self._format = format_
         self._ids: set[str] = set()
         self._index = -1
@@ -181,7 +181,7 @@ def string_value(text: str) -> str:
 
 
 def is_object(text: str) -> bool:
-    """Whether this is the JSON text of an object."""
+    """True if this is the JSON text of an object."""
     try:
         return isinstance(json.loads(text, parse_constant=refuse_constant), dict)
     except (ValueError, RecursionError):

@@ -242,7 +242,7 @@ class TaggedFormat(ToolFormat):
 
 
 def _begins_text(stream: Stream, kinds: frozenset[str]) -> Steps[bool]:
-    """Whether a value that may be a string does not begin like JSON of its types in which marks may stand.
+    """True if a value that may be a string does not begin like JSON of its types in which marks may stand.
 
     White space before it, up to :data:`MAX_TRIMMED_CHARS`, is looked past, not read.
     """

@@ -64,9 +64,9 @@ class _CallForm(NamedTuple):
     """How a template takes an assistant's message with tool calls."""
 
     arguments_as_text: bool
-    """Whether arguments are the JSON text of an object, not an object."""
+    """True if arguments are the JSON text of an object, not an object."""
     without_content: bool
-    """Whether content may be ``None``; some templates then leave out what they would write for an empty one."""
+    """True if content may be ``None``; some templates then leave out what they would write for an empty one."""
 
 
 class ChatTemplate:
@@ -92,11 +92,11 @@ class ChatTemplate:
         self._takes_parts = {role: self._shows_parts(role) for role in _ROLES}
         self._call_form = self._find_call_form()
         self.takes_several_calls = self._try_calls(2) is not None or self._try_calls(1) is None
-        """Whether an assistant's message may have more than one tool call, where it may have any."""
+        """True if an assistant's message may have more than one tool call, where it may have any."""
         self._shows_several_systems = self._shows_each("system", "system", "user")
         self._shows_later_systems = self._shows_each("system", "user", "system")
         self.insists_on_turns = not self._shows_each("user", "user")
-        """Whether somebody else has to speak between two messages of a user."""
+        """True if another role has to come between two messages of a user."""
         self._thoughts_name = next((name for name in _THOUGHTS if self._shows_thoughts(name)), _THOUGHTS[0])
         self._tool_members: tuple[Member, ...] = ()
         """Members of a tool's description without which the template fails."""
@@ -107,12 +107,12 @@ class ChatTemplate:
 
     @property
     def shows_user(self) -> bool:
-        """Whether there is a place for what a user says."""
+        """True if there is a place for what a user says."""
         return self._takes_text["user"] or self._takes_parts["user"]
 
     @property
     def shows_system(self) -> bool:
-        """Whether there is a place for what the system says."""
+        """True if there is a place for what the system says."""
         return self._takes_text["system"] or self._takes_parts["system"]
 
     def render(
@@ -231,7 +231,7 @@ class ChatTemplate:
         return told if waiting is None else [*told, {**waiting, "role": "user"}]
 
     def _shows_each(self, *roles: str) -> bool:
-        """Whether the template shows every message of a short conversation."""
+        """True if the template shows every message of a short conversation."""
         texts = [f"{_PROBE}-{index}" for index in range(len(roles))]
         told = zip(roles, texts, strict=True)
         shown = self._try_messages([self._fit({"role": role, "content": text}, "messages") for role, text in told])
@@ -294,7 +294,7 @@ class ChatTemplate:
         return next((form for form in forms if self._shows_calls(form)), _CallForm(False, False))
 
     def _shows_calls(self, form: _CallForm) -> bool:
-        """Whether the template shows a call in this form as a model is meant to write it."""
+        """True if the template shows a call in this form as a model is meant to write it."""
         shown = self._try_call(form, None if form.without_content else "")
         if shown is None or "probe_name" not in shown or "probe_key" not in shown:
             return False
@@ -306,7 +306,7 @@ class ChatTemplate:
         return "'probe_key'" not in shown and '\\"probe_key' not in shown
 
     def _try_calls(self, count: int) -> str | None:
-        """Whether the template takes a message with so many calls, and their results."""
+        """A message with so many calls, and their results; ``None`` if the template refuses it."""
         return self._try_call(self._call_form, None if self._call_form.without_content else "", count)
 
     def _try_call(self, form: _CallForm, content: str | None, count: int = 1) -> str | None:

@@ -62,7 +62,7 @@ class _ByteLevelDecoder(IncrementalDecoder):
         self._held = b""
         """An unfinished character: the end of the bytes so far."""
         self._seeded = False
-        """Whether ``_held`` comes from the prompt, and the output has not yet gone on from it."""
+        """True if ``_held`` comes from the prompt, and the output has not yet gone on from it."""
         if prompt_tail:
             pieces = [self._pieces[token_id] for token_id in prompt_tail]
             if isinstance(pieces[-1], bytes) or pieces[-1] == "":
@@ -124,13 +124,13 @@ class _LocalDecoder(IncrementalDecoder):
     def __init__(self, tokenizer: Tokenizer, prompt_tail: Sequence[int], skip_special_tokens: bool) -> None:
         self._pieces = pieces = tokenizer.local_pieces(skip_special_tokens)
         self._at_start = pieces.first_differs
-        """Whether the next text is the first of the sequence."""
+        """True if the next text is the first of the sequence."""
         self._run = bytearray()
         """The bytes of the run that the text so far ends in, except those that are out already."""
         self._seed_len = 0
         """How many of them are the prompt's."""
         self._broken = False
-        """Whether the run holds something that is not UTF-8."""
+        """True if the run holds something that is not UTF-8."""
         self._spans: list[int] = []
         """Bytes of each pending id: 1, or 0 for one that spells nothing."""
         for token_id in prompt_tail:

@@ -108,7 +108,7 @@ class LocalPieces(dict[int, "str | int | None"]):
         self._decode = decoder.decode
         self._byte_fallback = has_byte_fallback(steps)
         self.strips_first_space = any(step["type"] == "Strip" for step in steps)
-        """Whether the whole text loses one leading space, whichever token it comes from."""
+        """True if the whole text loses one leading space, whichever token it comes from."""
         self.first_differs = any(step["type"] in ("Metaspace", "Strip", "WordPiece") for step in steps)
 
     def __missing__(self, token_id: int) -> str | int | None:

@@ -51,7 +51,7 @@ class StopRegex:
     def __init__(self, patterns: Sequence[str], param: str) -> None:
         whole, beginnings = [], []
         self.looks_ahead = False
-        """Whether a match depends on the character after it, so that it is known one character later."""
+        """True if a match depends on the character after it, so that it is known one character later."""
         self._single: list[tuple[str, Any]] = []
         for pattern in patterns:
             shown = f"{param}: {_shorten(pattern)}"

@@ -144,7 +144,7 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def _surrounds(config: dict[str, Any]) -> tuple[bool, bool] | None:
-    """Whether there is a BOS and an EOS; a flag that is missing beside the other has the old default."""
+    """Need of a BOS and an EOS; a flag that is missing beside the other has the old default."""
     bos, eos = config.get("add_bos_token"), config.get("add_eos_token")
     if config.get("tokenizer_class") not in _FLAGGED_CLASSES or not (isinstance(bos, bool) or isinstance(eos, bool)):
         return None

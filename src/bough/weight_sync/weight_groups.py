@@ -75,7 +75,7 @@ class WeightGroups:
         self._spoiled: set[str] = set()
 
     def is_joining(self, name: str) -> bool:
-        """Whether a group of this name is being made."""
+        """True if a group of this name is being made."""
         joining = self._joining.get(name)
         return joining is not None and joining.thread.is_alive()
 

@@ -112,7 +112,7 @@ class ExtendSegment:
     """A multiple of the page size."""
     end: int
     masked: bool
-    """Whether some of the queries must not see some of the keys."""
+    """True if some of the queries must not see some of the keys."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ _FUSED_ON = ("cpu",)
 
 
 def is_fused(device: torch.device) -> bool:
-    """Whether :func:`attend` keeps no scores there, which are as many as queries times keys for each head."""
+    """True if :func:`attend` keeps no scores there, which are as many as queries times keys for each head."""
     return device.type in _FUSED_ON
 
 
