@@ -62,10 +62,10 @@ class LateWorker:
     runs_ahead = True
 
     def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+        self.forward_batch_generation = worker.forward_batch_generation
 
     def launch(self, plan: StepPlan) -> Launched:
-        result = self._worker.forward_batch_generation(plan)
+        result = self.forward_batch_generation(plan)
         return SimpleNamespace(result=lambda: result)
 
 
