@@ -1,4 +1,4 @@
-"""What a Ministral 3's config.json says."""
+"""Reader of the config.json of a Ministral 3."""
 
 from __future__ import annotations
 

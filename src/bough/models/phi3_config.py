@@ -1,4 +1,4 @@
-"""What the config.json of a Phi-3, Phi-3.5 or Phi-4 says."""
+"""Reader of the config.json of a Phi-3, Phi-3.5 or Phi-4."""
 
 from __future__ import annotations
 

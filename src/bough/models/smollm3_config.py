@@ -1,4 +1,4 @@
-"""What a SmolLM3's config.json says."""
+"""Reader of the config.json of a SmolLM3."""
 
 from __future__ import annotations
 
