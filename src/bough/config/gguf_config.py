@@ -26,10 +26,10 @@ ARCHITECTURES = {
 """``general.architecture`` to the model's class; Mistral's first models call themselves llama as well."""
 
 NEIGHBOURS_ROTATE = frozenset({"llama", "mistral3", "smollm3"})
-"""Architectures whose files have the two halves of each head of queries and keys interleaved."""
+"""Architectures that have the two halves of each head of queries and keys interleaved in files."""
 
 GATES_ARE_STACKED = frozenset({"phi3"})
-"""Architectures whose ``ffn_up`` has gates and values, one below the other."""
+"""Architectures with gates and values in ``ffn_up``, one below the other."""
 
 _WITH_WINDOWS = frozenset({"llama", "mistral3", "phi3"})
 
