@@ -198,11 +198,7 @@ def check_is_no_adapter(directory: Path, param: str = "model_path") -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file.
-
-    Raises:
-        CheckpointError: if it cannot be read or is not valid JSON.
-    """
+    """Return the content of a JSON file. Raises :class:`CheckpointError` if it cannot be read or is not valid JSON."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             status = os.fstat(file.fileno())

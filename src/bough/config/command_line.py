@@ -58,10 +58,9 @@ class CommandParser(argparse.ArgumentParser):
         return self.format_help()
 
     def shorten_help(self, action: argparse.Action, brief: str) -> None:
-        """Show the full help of a flag only in ``--help-all``, which is added with the first such flag.
+        """Show the full help of a flag only in ``--help-all``, which the first such flag adds; ``brief`` in ``--help``.
 
-        Args:
-            brief: its help in ``--help``; ``argparse.SUPPRESS`` leaves it out.
+        ``argparse.SUPPRESS`` as ``brief`` leaves the flag out.
         """
         if not self._brief:
             self.add_argument("--help-all", action=_HelpAll, help="Show all flags, with all there is to say, and exit.")

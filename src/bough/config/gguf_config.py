@@ -321,10 +321,7 @@ def end_token_ids(file: GGUFFile) -> list[int]:
 
 
 def special_token_id(file: GGUFFile, key: str) -> int | None:
-    """Return the id of a special token from the file's metadata, or the default for the kind of tokenizer.
-
-    Args:
-        key: metadata key without its prefix, such as ``bos_token_id``.
+    """Id of a special token from the file's metadata (``bos_token_id``), or the default for the kind of tokenizer.
 
     Raises:
         ConfigError: if the entry has another type.

@@ -217,11 +217,7 @@ class GGUFFile:
         return count or 1
 
     def text(self, key: str) -> str | None:
-        """A string of the metadata.
-
-        Raises:
-            ConfigError: if it is something else.
-        """
+        """A string of the metadata. Raises :class:`ConfigError` if it is something else."""
         return self._typed(key, str, "a string")
 
     def integer(self, key: str) -> int | None:

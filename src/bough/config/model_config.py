@@ -174,11 +174,7 @@ def _architecture(values: CheckedValues) -> str:
 
 
 def _implementation(values: CheckedValues, architecture: str, args: EngineArgs) -> Implementation:
-    """The code that computes an architecture.
-
-    Raises:
-        ConfigError: if nothing here does.
-    """
+    """The code that computes an architecture. Raises :class:`ConfigError` if nothing here does."""
     implementation = chosen_implementation(architecture, args.model_impl)
     if implementation is None:
         hint = "" if args.model_impl == "bough" or has_transformers() else f"; more are with {TRANSFORMERS_EXTRA}"

@@ -164,10 +164,7 @@ class Option:
         return f"{self.declared.unit}, or like {'16MiB' if self.declared.unit == 'bytes' else '32k'}"
 
     def parse(self, text: str, *, shown: str) -> Any:
-        """Value of the text ``text``, as written on a command line.
-
-        Args:
-            shown: what to call this option in an error.
+        """Value of a text, as written on a command line; ``shown`` names the option in an error.
 
         Raises:
             ConfigError: if the text does not stand for an allowed value.

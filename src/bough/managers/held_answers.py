@@ -66,11 +66,7 @@ class HeldAnswers:
 
 @dataclass(slots=True, eq=False)
 class HeldAnswer:
-    """Memory of one answer, until it is :meth:`released <release>`.
-
-    Attributes:
-        is_read: it is complete and being sent to the client.
-    """
+    """Memory of one answer, until it is :meth:`released <release>`; ``is_read`` while it is sent to the client."""
 
     _answers: HeldAnswers | None
     num_bytes: int = 0

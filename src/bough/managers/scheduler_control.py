@@ -17,11 +17,7 @@ CONTROL_TIMEOUT = 60.0
 
 
 class SchedulerControl:
-    """Calls named handlers of the scheduler, which answers no call while it loads weights.
-
-    Attributes:
-        last_loaded: monotonic time of the end of the last update of weights.
-    """
+    """Calls named handlers of the scheduler, which answers no call while it loads weights."""
 
     def __init__(self, send: Callable[[ControlReq], None]) -> None:
         self._send = send

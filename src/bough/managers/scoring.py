@@ -72,12 +72,7 @@ def require_classifier(manager: TokenizerManager) -> PoolingConfig:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Relevance of a document.
-
-    Attributes:
-        relevance: more is better; from 0 to 1, unless the model says otherwise.
-        meta_info: as in native answers.
-    """
+    """Relevance of a document; more is better, from 0 to 1 unless the model says otherwise."""
 
     relevance: float
     prompt_tokens: int

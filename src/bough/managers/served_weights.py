@@ -138,12 +138,8 @@ def passing_file(num_bytes: int) -> Iterator[str]:
 
 
 class ServedWeights:
-    """The weights of the scheduler's model, as far as its front must know them.
-
-    Attributes:
-        model_path: source of the weights, as the client that asked for them has named it.
-        load_format: their format.
-        version: their name in answers.
+    """The weights of the scheduler's model, as far as its front must know them, with the path that the client has
+    named.
     """
 
     def __init__(

@@ -10,10 +10,9 @@ from bough.step_plan import IntArray, ReqSlot
 class ReqToTokenPool:
     """Rows for requests: ``table[req_slot, i]`` is the KV slot of the request's token ``i``.
 
-    Attributes:
-        table: [max_running_requests, max_context_len] int32 on the host; virtual memory, committed as it is used.
-            What lies beyond a request's length is left over from earlier ones.
-        max_context_len: length of a row, in tokens.
+    The table, int32 ``[max_running_requests, max_context_len]`` on the host, is virtual memory, committed as it is
+    used.
+    What lies beyond a request's length is left over from earlier ones.
     """
 
     def __init__(self, max_running_requests: int, max_context_len: int) -> None:

@@ -22,11 +22,7 @@ SNAPSHOT_S = 5.0
 
 
 class History:
-    """Bounded record of samples, taken from heartbeats so that the scheduler has no extra work.
-
-    Args:
-        latencies: histograms to take snapshots of, by name.
-    """
+    """Bounded record of samples, taken from heartbeats so that the scheduler has no extra work."""
 
     def __init__(self, latencies: Mapping[str, Histogram]) -> None:
         self._latencies = latencies

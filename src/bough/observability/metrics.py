@@ -86,12 +86,7 @@ _REASONS = {
 
 
 class Histogram:
-    """Counts of values by bucket. Observing costs a binary search and three additions.
-
-    Attributes:
-        bounds: upper bounds of all buckets but the last.
-        counts: values by bucket, not cumulative.
-    """
+    """Counts of values by bucket, not cumulative. Observing costs a binary search and three additions."""
 
     __slots__ = ("_sum", "bounds", "counts")
 
@@ -121,10 +116,9 @@ class Histogram:
 
 
 class ReasonCounter:
-    """Counts by reason. Reasons are words of the source code, never of a client; still their number is bounded.
+    """Counts by reason, words of the source code, never of a client; still their number is bounded.
 
-    Args:
-        known: shown from the start, so that the rate of the first one is seen as well.
+    Reasons that are ``known`` are shown from the start, so that the rate of the first event is seen as well.
     """
 
     __slots__ = ("counts",)

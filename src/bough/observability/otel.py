@@ -65,11 +65,7 @@ class OtelSpan:
 
 
 class OtelTracer:
-    """Begins spans.
-
-    Args:
-        provider: decides what becomes of them.
-    """
+    """Begins spans."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider

@@ -9,13 +9,9 @@ from pathlib import Path
 
 
 class StartupTimer:
-    """Splits the time since a beginning into phases without gaps, so that their sum is the wall time.
+    """Splits the time since a beginning into phases without gaps, so that their sum is the wall time, in seconds.
 
-    Args:
-        started_before_s: seconds that had passed before this object was made.
-
-    Attributes:
-        phases: seconds by phase, in the order in which they ended.
+    ``started_before_s`` seconds had passed before this object was made.
     """
 
     def __init__(self, started_before_s: float = 0.0) -> None:

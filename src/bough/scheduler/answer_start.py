@@ -20,11 +20,9 @@ class _Place(Enum):
 
 
 class AnswerStart:
-    """Reads the tokens of one output up to the first token of its answer.
+    """Reads the tokens of one output, with special ones, up to the first token of its answer.
 
-    Args:
-        markers: thinking markers. A tool call that ends the thoughts is part of the answer.
-        piece: returns the bytes of text of a token, including special tokens.
+    A tool call that ends the thoughts is part of the answer.
     """
 
     __slots__ = ("_calls", "_end", "_markers", "_piece", "_place", "_start", "_tail", "_tail_bytes")

@@ -52,11 +52,7 @@ class _Waiting:
 class ControlCalls:
     """Runs control calls, immediately or when the scheduler is ready for them.
 
-    Args:
-        features: handlers by method, from each feature.
-
-    Attributes:
-        fatal: error of a call after which no request can be served; the loop ends with it.
+    After the error ``fatal`` no request can be served; the loop ends with it.
     """
 
     def __init__(self, *features: Mapping[str, ControlHandler]) -> None:

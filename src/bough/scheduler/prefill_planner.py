@@ -51,11 +51,7 @@ class _Admission(Enum):
 
 
 class PrefillPlanner:
-    """Chooses the prompt tokens of each step.
-
-    Attributes:
-        min_chunk: tokens by which the prompt that chooses first advances at least.
-    """
+    """Chooses the prompt tokens of each step; the prompt that chooses first advances by ``min_chunk`` at least."""
 
     def __init__(self, requests: Requests, ratio: NewTokenRatio, limits: StepLimits) -> None:
         self._requests = requests

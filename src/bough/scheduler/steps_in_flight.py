@@ -21,11 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class StepsInFlight:
-    """Launches steps, and applies their results in the order of the launches.
-
-    Attributes:
-        trials: finds the request that makes a step fail.
-    """
+    """Launches steps, and applies their results in the order of the launches."""
 
     def __init__(
         self,

@@ -111,10 +111,8 @@ class TextStops:
         return self.matched
 
     def finish(self) -> str | None:
-        """No more tokens will come: let go of everything that was held back.
-
-        Returns:
-            The stop pattern that turned out to match now that the text has ended (``$`` does), or what matched before.
+        """Let go of all held text; return the pattern that matches at the end of the text (``$`` does), or matched
+        before.
         """
         if self._unsearched:
             self._search()

@@ -21,11 +21,7 @@ _COMPUTING = (ReqStage.PREFILL, ReqStage.RUNNING)
 
 
 class Trials:
-    """Groups of requests that compute by themselves, while all others wait.
-
-    Args:
-        queue: of the waiting requests; while there are suspects it hands out only those on trial.
-    """
+    """Groups of requests that compute by themselves; meanwhile the waiting queue hands out only those on trial."""
 
     def __init__(self, queue: WaitingQueue) -> None:
         self._queue = queue
