@@ -91,6 +91,17 @@ def test_every_kind_of_line_is_answered_and_the_next_run_asks_for_the_rest_only(
     assert second == first
 
 
+def answer_with(endpoint: RuntimeEndpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands that start a server of their own get this endpoint instead."""
+
+    class FakeRuntime(contextlib.nullcontext[Any]):
+        def __init__(self, **options: Any) -> None:
+            super().__init__(self)
+            self.endpoint = endpoint
+
+    monkeypatch.setattr(bough, "Runtime", FakeRuntime, raising=False)
+
+
 @pytest.fixture
 def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The words of a run that Ctrl-C ends at the fourth of five requests, but for its output; the third one fails."""
@@ -101,13 +112,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
                 raise KeyboardInterrupt
             return (200, {}) if fields["number"] != 2 else (400, {})
 
-    class FakeRuntime(contextlib.nullcontext[Any]):
-        endpoint = Interrupted(lost=set(), alive=True)
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(self)
-
-    monkeypatch.setattr(bough, "Runtime", FakeRuntime, raising=False)
+    answer_with(Interrupted(lost=set(), alive=True), monkeypatch)
     numbers = [{"custom_id": str(number), "url": "/v1/embeddings", "body": {"number": number}} for number in range(5)]
     source = write_lines(tmp_path / "in.jsonl", *numbers)
     return ["generate", "--input-file", str(source), "--max-concurrency", "1", "--output-file"]
@@ -379,12 +384,16 @@ def test_a_file_that_is_mounted_by_itself_is_rewritten_where_it_is(
     assert list(tmp_path.iterdir()) == [target]
 
 
-def test_answers_may_go_into_a_pipe(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = write_lines(tmp_path / "in.jsonl", {"text": "The oak is", "custom_id": "a"})
+def test_answers_may_go_into_a_pipe(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer_with(UnreliableEndpoint(lost=set(), alive=True), monkeypatch)
+    source = write_lines(
+        tmp_path / "in.jsonl", {"custom_id": "a", "url": "/v1/embeddings", "body": {"input": "x", "number": 0}}
+    )
     read_end, write_end = os.pipe()
-    command = ["generate", "--input-file", str(source), "--output-file", f"/dev/fd/{write_end}"]
     try:
-        assert main([*command, "--max-new-tokens", "2", "--log-level", "error"]) == 0
+        assert main(["generate", "--input-file", str(source), "--output-file", f"/dev/fd/{write_end}"]) == 0
     finally:
         os.close(write_end)
     with os.fdopen(read_end) as answers:
