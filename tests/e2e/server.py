@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import psutil
 
-READY_SECONDS = 90.0
+READY_SECONDS = 180.0
 
 
 def free_port() -> int:
