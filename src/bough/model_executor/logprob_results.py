@@ -23,6 +23,9 @@ TopTokens = tuple[FloatArray, IntArray]
 """Logprobs and token ids, descending by logprob."""
 
 
+_ALL = slice(None)
+
+
 def logprob_results(
     requests: Sequence[RowLogprobs],
     targets: Sequence[HostArrays | None],
@@ -38,20 +41,20 @@ def logprob_results(
         of_targets = _fields(request, _no_targets(request) if arrays is None else arrays)
         of_sample: tuple[Any, ...] = ()
         if sampled is not None and does_sample:
-            logprob, top, chosen = _fields(request, [each[index] for each in sampled])
+            logprob, top, chosen = _fields(request, sampled, index)
             of_sample, index = (float(logprob), top, chosen), index + 1
         results.append(RowLogprobResult(request.row, *of_targets, *of_sample))
     return tuple(results)
 
 
-def _fields(request: RowLogprobs, arrays: HostArrays) -> tuple[Any, TopTokens | None, FloatArray | None]:
-    """Values, top tokens and chosen tokens of some positions ``[n]``, or of one ``[]``, as far as asked for."""
+def _fields(
+    request: RowLogprobs, arrays: HostArrays, at: int | slice = _ALL
+) -> tuple[Any, TopTokens | None, FloatArray | None]:
+    """Values, top tokens and chosen tokens, as far as asked for; of one position, or of some ``[n]``."""
     values, top_values, top_ids, chosen = arrays
     top_n, num_chosen = request.top_n, len(request.token_ids)
-    top = None
-    if top_n:
-        top = top_values[..., :top_n].astype(np.float32, copy=False), top_ids[..., :top_n].astype(np.int32)
-    return values, top, chosen[..., :num_chosen].astype(np.float32, copy=False) if num_chosen else None
+    top = (top_values[at, :top_n], top_ids[at, :top_n].astype(np.int32)) if top_n else None
+    return values[at], top, chosen[at, :num_chosen] if num_chosen else None
 
 
 def _no_targets(request: RowLogprobs) -> HostArrays:
