@@ -39,8 +39,8 @@ MAX_CIRCLES = 1
 
 BEGINNINGS = re.compile(r"(What|Whether|Who|Whose|Whom|Which|Where|How|Of|That|See)\b")
 PEOPLE = re.compile(r"\b(whoever|whom|whose|nobody|somebody|everybody)\b", re.IGNORECASE)
-MAX_BEGINNINGS = 470
-MAX_PEOPLE = 326
+MAX_BEGINNINGS = 460
+MAX_PEOPLE = 299
 
 
 @cache

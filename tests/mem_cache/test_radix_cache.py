@@ -334,7 +334,7 @@ class TestIntegrityCheck:
 
     def test_the_queue_counts_wrong(self) -> None:
         cache, _, _ = self.broken()
-        cache._queue._num_live += 1
+        cache._queue.num_live += 1
         with pytest.raises(RuntimeError, match="2 live entries for 2 nodes, its counter says 3"):
             cache.check_integrity()
 

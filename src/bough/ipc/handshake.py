@@ -35,7 +35,7 @@ class ChildConfig(msgspec.Struct):
     together with the parent, as it does with the others."""
     parent_limits: tuple[float, float] | None = None
     """Seconds without a byte from the parent after which it counts as hung and is killed: until the first one, and
-    from then on. ``None`` if it sends none: the host of an engine is nobody's to kill."""
+    from then on. ``None`` if it sends none: the host of an engine must not be killed."""
     rank: int = 0
     world_size: int = 1
     listener_fd: int | None = None
@@ -69,7 +69,7 @@ def encode_message(message: msgspec.Struct) -> bytes:
 
 def write_message(fd: int, encoded: bytes) -> None:
     """Write what :func:`encode_message` has made to a pipe; blocks while the pipe is full. Raises
-    :class:`BrokenPipeError` if nobody reads it any more."""
+    :class:`BrokenPipeError` if it has no reader any more."""
     data = memoryview(encoded)
     while data:
         data = data[os.write(fd, data) :]

@@ -1,4 +1,4 @@
-"""From conversations to prompts: fitted to the template, rendered and encoded where that holds nobody up."""
+"""From conversations to prompts: fitted to the template, rendered and encoded without holding up the event loop."""
 
 from __future__ import annotations
 

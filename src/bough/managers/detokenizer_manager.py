@@ -132,7 +132,7 @@ class DetokenizerManager:
             evicted = self._statuses.evict_if_full()
             if evicted is not None and evicted[1] is not None:
                 out.append(self._give_up(evicted[0], evicted[1]))
-            delta.decode = None  # nobody behind this process needs it
+            delta.decode = None  # not needed behind this process
             decoder = incremental_decoder(
                 self._tokenizer, init.prompt_tail, init.skip_special_tokens, init.spaces_between_special_tokens
             )

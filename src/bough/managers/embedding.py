@@ -22,7 +22,7 @@ NUMBERS_PER_TURN = 8192
 """Numbers written as text between two turns of the event loop: about half a millisecond."""
 
 ABORTED_STATUS = 409
-"""HTTP status for a request that somebody has aborted: unlike a text, half a vector is of no use."""
+"""HTTP status for an aborted request: unlike a text, half a vector is of no use."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Health of the server: an explicit state, and heartbeats of every part.
 
-Three questions have three answers. *Alive* (``/health``): no part is dead or silent; cheap, asks nobody. *Ready*
+Three questions have three answers. *Alive* (``/health``): no part is dead or silent; cheap, asks no process. *Ready*
 (``/ready``): alive, started, not draining, and the queue has room. *Works* (``/health_generate``): a token makes it
 through all processes.
 """
@@ -159,7 +159,7 @@ class HealthMonitor:
             return "generation is paused"
         limit = self._max_queued_requests
         lengths = self._queue_lengths.values()
-        # Without a queue (limit 0) whoever is told "not ready" could never be told otherwise.
+        # Without a queue (limit 0) the server would never be ready.
         if limit is not None and lengths and min(lengths) >= max(limit, 1):
             return f"the queue is full ({limit} requests)"
         return None

@@ -128,7 +128,7 @@ class ReqState:
         index: position among the outputs of its call, prompts first, then parallel samples.
         context: the HTTP request that it belongs to, if it came with one.
         event: signal of the call that waits for it.
-        out_list: deltas that nobody took yet, oldest first.
+        out_list: deltas that were not taken yet, oldest first.
         finished: whether the last delta has arrived (and perhaps not been taken).
         sent: whether the scheduler has been told of it.
         abandoned: whether its waiter has gone, so that nothing is kept any more.

@@ -37,10 +37,10 @@ GroupBackend = Literal["nccl", "gloo"]
 DEFAULT_GROUP = "weight_update_group"
 
 WAITING_TIMEOUT = 600.0
-"""Seconds that the scheduler may take to be rid of requests that nobody waits for any more."""
+"""Seconds that the scheduler may take to be rid of requests that were given up."""
 
 LOADING_TIMEOUT = 7200.0
-"""Seconds after which nobody waits for new weights any more."""
+"""Seconds after which new weights are waited for no longer."""
 
 PAUSE_POLL_SECONDS = 0.1
 
@@ -287,7 +287,7 @@ class ServedWeights:
         return await asyncio.shield(asyncio.ensure_future(make_it()))
 
     async def _acquire_unless_paused(self) -> bool:
-        """Hold the writer side once nobody holds the other; ``False``, without it, as soon as generation is paused."""
+        """Hold the writer side once the other is free; ``False``, without it, as soon as generation is paused."""
         health = self._health
         if health.paused:
             return False

@@ -153,7 +153,7 @@ class TokenizerManager:
             self.outputs.records.on_crash(error.message, self.rid_to_state.values())
 
     async def handle_loop(self) -> None:
-        """Receive for ever. A message that cannot be handled is logged and costs nobody else anything."""
+        """Receive for ever. A message that cannot be handled is logged and affects no other."""
         while True:
             try:
                 message = await self._channels.recv()
@@ -321,7 +321,7 @@ class TokenizerManager:
     def abort_request(self, rid: str = "", abort_all: bool = False) -> None:
         """End every request whose id starts with ``rid``, or all of them; each still gets its last event.
 
-        An id that nobody has, or an empty one without ``abort_all``, does nothing.
+        An unknown id, or an empty one without ``abort_all``, does nothing.
         """
         if rid or abort_all:
             self.outputs.abort(rid, abort_all=abort_all)
@@ -362,7 +362,7 @@ class TokenizerManager:
         """Take no more requests, and let those that are there finish: a pause, even one under way, ends."""
         self.health.start_draining()
         with contextlib.suppress(EngineDead):
-            self._channels.send(ControlReq("", "continue_generation"))  # nobody waits for the reply
+            self._channels.send(ControlReq("", "continue_generation"))  # the reply is not awaited
 
     async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
         """State of each scheduler; ``timeout``, in seconds, includes the wait for weights that are being loaded. Raises

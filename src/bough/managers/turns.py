@@ -1,4 +1,4 @@
-"""Long work on an event loop, cut into turns, so that everybody else gets theirs in between."""
+"""Long work on an event loop, cut into turns, so that other tasks run in between."""
 
 from __future__ import annotations
 

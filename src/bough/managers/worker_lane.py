@@ -97,7 +97,7 @@ class WorkerLane:
             work = self._work.pop(number)
             try:
                 future.set_result(work())
-            except BaseException as error:  # handed to whoever waits for the result
+            except BaseException as error:  # raised where the result is awaited
                 future.set_exception(error)
             del work, future  # may hold a long text
 

@@ -50,27 +50,23 @@ class EvictionQueue:
         self.policy = policy
         self._heap: list[tuple[EvictionKey, int, TreeNode]] = []
         self._serial = count()
-        self._num_live = 0
+        self.num_live = 0
+        """Nodes that have a live entry."""
 
     def __len__(self) -> int:
         """Entries in the heap, stale ones included."""
         return len(self._heap)
-
-    @property
-    def num_live(self) -> int:
-        """Nodes that have a live entry."""
-        return self._num_live
 
     def offer(self, node: TreeNode) -> None:
         """Note that ``node`` is an evictable leaf. Offering it again costs little and changes nothing."""
         key = self.policy.key(node)
         queued_key = node.queued_key
         if queued_key is None:
-            self._num_live += 1
+            self.num_live += 1
         elif queued_key <= key:
             return
         self._push(key, node)
-        if len(self._heap) > 2 * self._num_live + 64:
+        if len(self._heap) > 2 * self.num_live + 64:
             self._compact()
 
     def pop(self) -> TreeNode | None:
@@ -92,7 +88,7 @@ class EvictionQueue:
     def clear(self) -> None:
         """Forget all nodes."""
         self._heap.clear()
-        self._num_live = 0
+        self.num_live = 0
 
     def live_entries(self) -> list[tuple[EvictionKey, TreeNode]]:
         """Return the entries that were not superseded, for checks."""
@@ -104,7 +100,7 @@ class EvictionQueue:
 
     def _retire(self, node: TreeNode) -> None:
         node.queued_key = None
-        self._num_live -= 1
+        self.num_live -= 1
 
     def _compact(self) -> None:
         """Drop superseded entries, which accesses pile up under a policy with ``falls_on_access``."""

@@ -131,7 +131,7 @@ class KVCacheManager:
         return self.prefix_cache.matched_len(token_ids, extra_key)
 
     def match_unheld(self, token_ids: IntArray, extra_key: str | None = None, max_prefix: int | None = None) -> int:
-        """Return how many of the tokens that :meth:`begin` would take from the cache nobody holds, without touching it.
+        """Return how many of the tokens that :meth:`begin` would take from the cache no request holds; touches nothing.
 
         These are no longer available once it has.
         """

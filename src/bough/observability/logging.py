@@ -23,7 +23,7 @@ LOGGER_NAME = "bough"
 
 _TIME_FORMAT = "%Y-%m-%d %H:%M:%S"
 _FOREIGN_LOGGERS = ("uvicorn", "asyncio", "opentelemetry")
-"""Loggers of libraries whose warnings concern whoever runs the server."""
+"""Loggers of libraries with warnings for the server's operator."""
 
 
 def configure_logging(level: str, *, label: str = "", log_format: LogFormat = "text") -> None:

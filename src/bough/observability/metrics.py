@@ -213,7 +213,7 @@ class Metrics(Collector):
         return generate_latest(self)
 
     def collect(self) -> Iterator[Metric]:
-        """Called by the registry when somebody scrapes."""
+        """Make the families of a scrape."""
         yield from self._request_metrics()
         yield from self._scheduler_metrics()
         yield from self._static_metrics()

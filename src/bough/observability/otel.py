@@ -100,7 +100,7 @@ class OtelTracer:
         return OtelSpan(span, self._tracer)
 
     def close(self) -> None:
-        """Export what waits; a collector that does not answer holds nobody up for longer than a moment."""
+        """Export what waits; a collector that does not answer delays the end only for a moment."""
         thread = threading.Thread(target=self._provider.shutdown, name="last-spans", daemon=True)
         thread.start()
         thread.join(CLOSE_SECONDS)

@@ -20,7 +20,7 @@ Elsewhere = Literal["log", "lines", "nothing"]
 part of the log, too: there is none unless INFO is logged."""
 
 Unit = Literal["bytes", "requests", "batches"]
-"""What is counted. A bar tells how many, but for bytes, of which nobody wants to read all digits."""
+"""What is counted. A bar tells how many, but for bytes, whose digits are too many to read."""
 
 
 class Progress:

@@ -374,7 +374,7 @@ class SamplingState:
             self.last_token.index_copy_(0, self._slots_on_device(slots), tokens)
 
     def _slots_on_device(self, slots: npt.NDArray[np.int64]) -> torch.Tensor:
-        # While nobody comes or goes, they are those of the step before.
+        # While no request comes or goes, they are those of the step before.
         key = slots.tobytes()
         if key != self._slots_sent[0]:
             self._slots_sent = (key, to_device(slots, self.device))

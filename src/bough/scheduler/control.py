@@ -38,8 +38,8 @@ class ControlHandler:
     may_run: Callable[[Params], bool] = lambda params: True
     needs: str | None = None
     drains: bool = False
-    on_arrival: Callable[[Params], None] | None = None
-    on_failure: Callable[[Params], None] | None = None
+    on_arrival: Callable[[Params], None] = lambda params: None
+    on_failure: Callable[[Params], None] = lambda params: None
 
 
 @dataclass
@@ -66,7 +66,8 @@ class ControlCalls:
         if handler is None:
             known = ", ".join(sorted(self._handlers))
             return [self._failed(request, f"unknown control method {request.method!r}; known: {known}")]
-        reply = self._guarded(request, lambda: self._arrive(handler, request))
+        reply = self._guarded(request, lambda: handler.on_arrival(request.params))
+        reply = reply or self._run_if_ready(handler, request)
         if reply is not None:
             return [reply]
         timeout = math.inf
@@ -107,11 +108,6 @@ class ControlCalls:
         self._waiting = still
         return replies
 
-    def _arrive(self, handler: ControlHandler, request: ControlReq) -> ControlReply | None:
-        if handler.on_arrival is not None:
-            handler.on_arrival(request.params)
-        return self._run_if_ready(handler, request)
-
     def _run_if_ready(self, handler: ControlHandler, request: ControlReq) -> ControlReply | None:
         """The reply to a call; ``None`` if it has to wait."""
 
@@ -137,7 +133,7 @@ class ControlCalls:
 
     def _failed(self, request: ControlReq, message: str, data: Params | None = None) -> ControlReply:
         handler = self._handlers.get(request.method)
-        if handler is not None and handler.on_failure is not None:
+        if handler is not None:
             try:
                 handler.on_failure(request.params)
             except Exception:

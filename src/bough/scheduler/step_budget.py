@@ -34,7 +34,7 @@ LOGPROB_CHUNK_BESIDE_DECODE = 64
 
 LOGPROBS_AT_ONCE = 16_384
 """Most logprobs, those of alternatives included, of prompt tokens in a step, or of output in steps that are reported
-together: the scheduler makes records of all of them before it looks at anything else, and whoever receives those of a
+together: the scheduler makes records of all of them before it looks at anything else, and the receiver of those of a
 prompt is busy for half a microsecond with each. That is enough for 20 alternatives of every token that one prompt may
 have."""
 

@@ -49,12 +49,8 @@ class StepBuilder:
         self._requests = requests
         self._table = requests.table
         self._vocab_size = vocab_size
-        self._step_id = 0
-
-    @property
-    def num_built(self) -> int:
+        self.num_built = 0
         """Number of plans so far."""
-        return self._step_id
 
     def build(
         self,
@@ -95,9 +91,9 @@ class StepBuilder:
             sample = np.concatenate((sample, np.array(added.sample, dtype=np.bool_)))
             pooling, token_context = tuple(added.pooling), decode_context + added.token_context
         news = self._requests.news.take()
-        self._step_id += 1
+        self.num_built += 1
         plan = StepPlan(
-            step_id=self._step_id,
+            step_id=self.num_built,
             mode=_mode(num_decode, len(rows)),
             num_decode_rows=num_decode,
             req_slots=req_slots,

@@ -72,7 +72,7 @@ class Weights:
         }
 
     def _update(
-        self, load: Callable[[WorkerWeights, Params], int], on_failure: Callable[[Params], None] | None = None
+        self, load: Callable[[WorkerWeights, Params], int], on_failure: Callable[[Params], None] = lambda params: None
     ) -> ControlHandler:
         """Return a handler that loads other weights; ``load`` returns how many pieces of memory it has filled."""
 
