@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from bough.config import model_config
 from bough.config.architectures import BACKBONES, ENCODER_MODULES, MODEL_MODULES, READERS, load_reader
@@ -15,6 +16,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.rope import RopeParameters
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing
+from bough.layers.rotary import inverse_frequencies
 from tests.tables import table
 
 LLAMA = {
@@ -39,6 +41,9 @@ def write(directory: Path, file: str, content: Any) -> None:
 def config_of(directory: Path, values: dict[str, Any] | None = None, **options: Any) -> ModelConfig:
     write(directory, "config.json", {**LLAMA, **(values or {})})
     return ModelConfig.from_path(str(directory), **{"device": "cuda", **options})
+
+
+NO_ROPE = {"no_rope_layers": [0, 1, 0, 0, 1]}
 
 
 def rope_of(config: ModelConfig) -> RopeParameters:
@@ -251,6 +256,42 @@ def test_yarn_truncates_unless_told_otherwise(tmp_path: Path, truncate: dict[str
     assert (rope.truncate, rope.beta_fast) == (expected, 32.0)
 
 
+@table(
+    "name, context_length, factors",
+    [("su", 4096, "long"), ("yarn", 100, "long"), ("longrope", 64, "short"), ("longrope", 65, "long")],
+)
+def test_longrope_has_factors_for_the_served_context_length(
+    tmp_path: Path, name: str, context_length: int, factors: str
+) -> None:
+    scaling = longrope(type=name, attention_factor=1.25)
+    values = {**PHI3, "rope_scaling": scaling, "original_max_position_embeddings": 64}
+    config = config_of(tmp_path, values, context_length=context_length)
+    rope = rope_of(config)
+    frequencies, scale = inverse_frequencies(8, rope, config.context_len)
+    plain = torch.tensor([1.0, 0.1, 0.01, 0.001])
+    torch.testing.assert_close(frequencies, plain / torch.tensor(scaling[f"{factors}_factor"]))
+    assert scale == 1.25
+
+
+@table("values, rotating", [({}, [1, 1, 1, 0]), ({"no_rope_layer_interval": 2}, [1, 0, 1, 0]), (NO_ROPE, [0, 1, 0, 0])])
+def test_layers_without_rotation(tmp_path: Path, values: dict[str, Any], rotating: list[int]) -> None:
+    windows = {"use_sliding_window": True, "sliding_window": 8}
+    config = config_of(tmp_path, {**SMOLLM3, **windows, **values})
+    assert [layer.mixer.rope is not None for layer in config.layers] == [each == 1 for each in rotating]
+    assert [layer.mixer.window for layer in config.layers] == [None if each else 8 for each in rotating]
+    assert config.context_len == 4096
+
+
+@table("entries, scale", [({}, (0.1, 16)), ({"llama_4_scaling_beta": None}, None), ({"llama_4_scaling_beta": 0}, None)])
+def test_scale_of_queries_is_none_where_no_context_is_long_enough(
+    tmp_path: Path, entries: dict[str, Any], scale: tuple[float, int] | None
+) -> None:
+    rope = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 16, "llama_4_scaling_beta": 0.1}
+    values = {"architectures": ["Ministral3ForCausalLM"], "rope_parameters": {**rope, **entries}}
+    assert rope_of(config_of(tmp_path, values)).query_scale(4096) == scale
+    assert rope_of(config_of(tmp_path, values)).query_scale(16) is None
+
+
 # --- windows ---
 
 WINDOWED = {"use_sliding_window": True, "sliding_window": 8}
@@ -377,6 +418,14 @@ def yarn(**entries: Any) -> dict[str, Any]:
     return {"rope_scaling": {**YARN["rope_scaling"], **entries}}
 
 
+PHI3 = {"architectures": ["Phi3ForCausalLM"]}
+SMOLLM3 = {"architectures": ["SmolLM3ForCausalLM"]}
+
+
+def longrope(**entries: Any) -> dict[str, Any]:
+    return {"type": "longrope", "short_factor": [1.0] * 4, "long_factor": [2, 3, 4.5, 9], **entries}
+
+
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
@@ -416,6 +465,21 @@ def yarn(**entries: Any) -> dict[str, Any]:
             "factors must be a list of numbers of at least 1e-06",
         ),
         ({"attention_bias": "false"}, "attention_bias must be true or false, got 'false'"),
+        ({"partial_rotary_factor": 0.5}, "partial_rotary_factor must be 1, got 0.5"),
+        ({**PHI3, "partial_rotary_factor": 0.4}, "partial_rotary_factor must leave an even part of a head of 8"),
+        ({**PHI3, "partial_rotary_factor": 1.5}, "partial_rotary_factor must leave an even part of a head of 8"),
+        ({**PHI3, "rope_scaling": longrope(short_factor=[1.0])}, "short_factor must have 4 entries, got 1"),
+        ({**PHI3, "rope_scaling": longrope(long_factor=[1] * 5)}, "long_factor must have 4 entries, got 5"),
+        ({**PHI3, "rope_scaling": longrope(long_factor=None)}, "long_factor must be a list of numbers"),
+        ({**PHI3, "rope_scaling": longrope(long_factor=[True] * 4)}, "long_factor must be a list of numbers"),
+        (
+            {**PHI3, "rope_scaling": longrope(), "original_max_position_embeddings": 1},
+            "original_max_position_embeddings must be at least 2",
+        ),
+        ({**SMOLLM3, "no_rope_layers": [1, 0, 1]}, "no_rope_layers must list 0 or 1 for each of 4 layers"),
+        ({**SMOLLM3, "no_rope_layers": [1, 0, 1, 2]}, "no_rope_layers must list 0 or 1"),
+        ({**SMOLLM3, "no_rope_layers": "1010"}, "no_rope_layers must list 0 or 1"),
+        ({**SMOLLM3, "no_rope_layer_interval": 0}, "no_rope_layer_interval must be a whole number of at least 1"),
         ({"mlp_bias": 0}, "mlp_bias must be true or false"),
         ({"rope_scaling": {"type": "linear", "factor": 1e308}}, "factor must leave at most 2147483647 positions"),
         ({"rope_scaling": {"type": "dynamic", "factor": 1e308}}, "factor must leave at most 2147483647 positions"),

@@ -132,7 +132,7 @@ def _longrope(head_dim: int, rope: RopeParameters, context_len: int) -> tuple[to
     factors = rope.long_factors if context_len > original else rope.frequency_factors
     scaling = rope.attention_factor
     if scaling is None:
-        scaling = math.sqrt(1 + math.log(rope.factor) / math.log(original))
+        scaling = math.sqrt(1 + math.log(max(rope.factor, 1.0)) / math.log(original))
     return _powers(head_dim, rope.rope_theta) / torch.tensor(factors), scaling
 
 
