@@ -32,7 +32,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_other_checkpoint(tmp_path_factory.mktemp("companions") / "other")
 
 
-@pytest.fixture(scope="module", params=["float32", "int8"])
+@pytest.fixture(scope="module", params=["float32", pytest.param("int8", marks=pytest.mark.slow)])
 def options(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {"dtype": "float32"} if request.param == "float32" else {"quantization": "int8"}
 
@@ -103,7 +103,7 @@ def test_a_checkpoint_that_does_not_fit_changes_nothing(server: Server, other: P
     tensors["model.norm.weight"][0] = torch.nan
     save_file(tensors, numbers / "model.safetensors", {"format": "pt"})
     for path, message in (
-        (COMPANIONS / "draft", "its hidden_size is 192"),
+        (COMPANIONS / "draft", "the checkpoint is of another model"),
         (cut, "damaged or cut short"),
         (pipe, "a named pipe"),
         (numbers, "not finite"),
@@ -118,7 +118,7 @@ def test_a_checkpoint_that_does_not_fit_changes_nothing(server: Server, other: P
 
 
 def test_a_request_that_is_paused_goes_on_with_the_new_weights(server: Server, other: Path) -> None:
-    long = {"text": PROMPT, "sampling_params": {"temperature": 0, "max_new_tokens": 3000, "ignore_eos": True}}
+    long = {"text": PROMPT, "sampling_params": {"temperature": 0, "max_new_tokens": 1000, "ignore_eos": True}}
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         running = pool.submit(server.generate, **long)
         while server.state()["num_running_reqs"] == 0:
@@ -130,7 +130,7 @@ def test_a_request_that_is_paused_goes_on_with_the_new_weights(server: Server, o
         info = running.result()["meta_info"]
     first, second = info["weight_versions"]
     assert (first["version"], first["start"]) == ("default", 0)
-    assert first["end"] == second["start"] < second["end"] == info["completion_tokens"] == 3000
+    assert first["end"] == second["start"] < second["end"] == info["completion_tokens"] == 1000
     assert (second["version"], info["weight_version"]) == ("pirate", "pirate")
 
 

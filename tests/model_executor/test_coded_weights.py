@@ -45,7 +45,7 @@ def error_of(checkpoint: Checkpoint, runner: RecordingRunner) -> float:
     ("case", "bound"),
     [
         pytest.param("gptq 4 bits", 1e-5, marks=pytest.mark.slow),
-        ("gptq 4 bits, zero points", 1e-5),
+        pytest.param("gptq 4 bits, zero points", 1e-5, marks=pytest.mark.slow),
         pytest.param("gptq 4 bits, whole rows", 1e-5, marks=pytest.mark.slow),
         pytest.param("gptq 8 bits", 1e-5, marks=pytest.mark.slow),
         ("awq", 1e-5),
