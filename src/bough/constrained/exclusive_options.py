@@ -65,7 +65,7 @@ def _values(schema: Any) -> set[str] | None:
     if not isinstance(values, list):
         return None
     # JSON Schema treats 1 and 1.0 as equal.
-    return {_canonical(value) for value in values}
+    return {json.dumps(_level(value), sort_keys=True) for value in values}
 
 
 def _disjoint(sets: list[set[str] | None]) -> bool:
@@ -81,10 +81,6 @@ def _type_of(value: Any) -> str:
     """Return the JSON type of a value; integers are numbers, since 1 and 1.0 are equal."""
     kind = TYPE_OF_PYTHON[type(value)]
     return "number" if kind == "integer" else kind
-
-
-def _canonical(value: Any) -> str:
-    return json.dumps(_level(value), sort_keys=True)
 
 
 def _level(value: Any) -> Any:

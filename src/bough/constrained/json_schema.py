@@ -186,7 +186,8 @@ class _Rewriter:
             if not asserts(schema, key) or (self._lenient and says_nothing(key, value)):
                 continue
             wanted = form_problem(key, value)
-            if wanted is not None and not (self._lenient and _is_of_draft_3(key, value)):
+            # Draft 3, which is still common, has a boolean there.
+            if wanted is not None and not (self._lenient and key == "required" and isinstance(value, bool)):
                 raise SchemaError(f"{key} must be {wanted} (at {at.place.pointer})")
             if wanted is None and (KEYWORDS[key].fate != "left out" or self._cannot(key, at)):
                 own[key] = value
@@ -443,8 +444,3 @@ def _nowhere(reference: str) -> str:
     if reference.startswith("#"):
         return f"{reference[:80]!r} leads to nothing, or back to itself"
     return f"{reference[:80]!r} is not in the schema, and nothing is fetched; put it under $defs"
-
-
-def _is_of_draft_3(keyword: str, value: Any) -> bool:
-    """True if a keyword has a form that is specific to draft 3, which is still common."""
-    return keyword == "required" and isinstance(value, bool)

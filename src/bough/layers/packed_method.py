@@ -149,7 +149,8 @@ class _WeightRows(CheckpointWeight):
         if isinstance(numbers, QuantizedRows) and _holds(packed.stored, numbers):
             packed.check_scales(numbers.scales, numbers.minimums)
             return
-        self._check_may_quantize()
+        if self._exact:
+            raise no_room(packed.stored)
         if isinstance(numbers, QuantizedRows):
             parts = (part.dequantize() for _, part in numbers.parts(_ROWS_AT_A_TIME))
             packed.check_rows(numbers.largest_possible(), parts)
@@ -172,10 +173,6 @@ class _WeightRows(CheckpointWeight):
         for start, part in numbers.parts(_ROWS_AT_A_TIME):
             minimums = None if part.minimums is None else part.minimums[:, groups]
             packed.write_codes(self._first_row + start, part.codes, part.scales[:, groups], minimums)
-
-    def _check_may_quantize(self) -> None:
-        if self._exact:
-            raise no_room(self._packed.stored)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return self._packed.read(self._first_row, self.shape[0] if num_rows is None else num_rows)

@@ -14,11 +14,6 @@ from bough.parsers.stream import NotACall, Steps, Stream
 from bough.parsers.structural import Format
 
 
-def new_call_id() -> str:
-    """An id as OpenAI's look."""
-    return f"call_{uuid.uuid4().hex[:24]}"
-
-
 class ToolFormat(ABC):
     """Format in which a model writes tool calls.
 
@@ -61,8 +56,8 @@ class ToolFormat(ABC):
         return self
 
     def new_id(self) -> str:
-        """The id of a call that the model gives none."""
-        return new_call_id()
+        """The id, by default as OpenAI's look, of a call that the model gives none."""
+        return f"call_{uuid.uuid4().hex[:24]}"
 
 
 MAX_HEAD_CHARS = 512

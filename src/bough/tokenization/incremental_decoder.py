@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from codecs import utf_8_decode
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from bough.tokenization.pieces import BytePieces, DecoderKind, LocalPieces
@@ -291,7 +292,8 @@ class _WindowDecoder(IncrementalDecoder):
     def _advance(self, text: str) -> str:
         """Let out the end of the window's ``text`` and move the window on."""
         known = self.decoded_text
-        new = text[len(known) :] if text.startswith(known) else text[_common_length(known, text) :]
+        is_longer = text.startswith(known)
+        new = text[len(known if is_longer else commonprefix((known, text))) :]  # noqa: RUF071 - compares characters
         following = self._decode(self.decode_ids[self.read_offset :])
         if following.strip() or len(self.decode_ids) - self.surr_offset > MAX_HELD_IDS:
             self.surr_offset = self.read_offset
@@ -340,12 +342,6 @@ def incremental_decoder(
     if tokenizer.decoder_kind is DecoderKind.LOCAL:
         return _LocalDecoder(tokenizer, prompt_tail, skip_special_tokens)
     return _WindowDecoder(tokenizer, prompt_tail, skip_special_tokens, spaces_between_special_tokens)
-
-
-def _common_length(one: str, other: str) -> int:
-    """Length of the longest common beginning."""
-    pairs = zip(one, other, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
 
 
 def _as_bytes(piece: str | bytes) -> bytes:

@@ -28,6 +28,10 @@ _ANCHOR = "a"
 """A token to decode after, when the piece of a token in running text is wanted."""
 
 
+_ONE_SPACE = {"content": " ", "start": 1, "stop": 0}
+"""Of a step that strips one leading space."""
+
+
 class DecoderKind(Enum):
     """How ids become text. ``OTHER`` must be asked for whole windows of ids."""
 
@@ -48,7 +52,7 @@ def decoder_kind(steps: Sequence[Step]) -> DecoderKind:
         steps, kinds = steps[1:], kinds[1:]
         if kinds[:1] == ["ByteFallback"]:
             steps, kinds = steps[1:], kinds[1:]
-        if kinds in ([], ["Fuse"]) or (kinds == ["Fuse", "Strip"] and _strips_one_space(steps[1])):
+        if kinds in ([], ["Fuse"]) or (kinds == ["Fuse", "Strip"] and steps[1].items() >= _ONE_SPACE.items()):
             return DecoderKind.LOCAL
     return DecoderKind.OTHER
 
@@ -147,7 +151,3 @@ def _byte_alphabet() -> dict[str, int]:
 _BYTE_OF_CHAR = _byte_alphabet()
 BYTE_ALPHABET = tuple(_BYTE_OF_CHAR)
 """The 256 characters that byte-level vocabularies write bytes with."""
-
-
-def _strips_one_space(step: Step) -> bool:
-    return bool(step["content"] == " " and step["start"] == 1 and step["stop"] == 0)
