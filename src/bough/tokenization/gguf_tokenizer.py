@@ -26,7 +26,8 @@ _GPT2 = rf"{_CONTRACTIONS}| ?\p{{L}}+| ?\p{{N}}+| ?[^\s\p{{L}}\p{{N}}]+|\s+(?!\S
 _WORDS = rf"(?i:{_CONTRACTIONS})|[^\r\n\p{{L}}\p{{N}}]?\p{{L}}+"
 _REST = r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 _UPPER, _LOWER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}", r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
-_CASED_WORDS = rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]*[{_LOWER}]+|[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]+[{_LOWER}]*"
+_CASED_WORDS = (rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]*[{_LOWER}]+", rf"[^\r\n\p{{L}}\p{{N}}]?[{_UPPER}]+[{_LOWER}]*")
+_LINES = r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,12 @@ _LLAMA3 = _Rules(_TO_3_DIGITS, whole_words=True, begins_with_bos=True)
 _QWEN2 = _Rules(_BY_DIGIT, nfc=True)
 _PLAIN = _Rules((_GPT2,))
 _TEKKEN = _Rules(
-    (rf"{_CASED_WORDS}|\p{{N}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",),
+    (rf"{'|'.join(_CASED_WORDS)}|\p{{N}}{_LINES}",),
     whole_words=True,
     begins_with_bos=True,
 )
+
+_GPT4O = _Rules(("|".join(rf"{word}(?i:{_CONTRACTIONS})?" for word in _CASED_WORDS) + rf"|\p{{N}}{{1,3}}{_LINES}",))
 
 _NAMES = (
     (_LLAMA3, "llama-bpe llama3 llama-v3 falcon3 falcon-h1 pixtral midm-2.0 lfm2 jina-v5-nano"),
@@ -59,6 +62,7 @@ _NAMES = (
     (_QWEN2, "qwen2 deepseek-r1-qwen f2llmv2"),
     (_Rules(_BY_DIGIT), "kormo megrez stablelm2 hunyuan solar-open grok-2"),
     (_TEKKEN, "tekken"),
+    (_GPT4O, "gpt-4o"),
     (_Rules((r"\p{N}", _GPT2)), "smollm starcoder refact command-r codeshell exaone minerva-7b mellum2"),
     (
         _PLAIN,
