@@ -22,14 +22,8 @@ _LEVELS = torch.tensor(
 
 
 def read_numbers(kind: TensorType, stored: torch.Tensor) -> torch.Tensor:
-    """Numbers of a floating-point type.
-
-    Args:
-        kind: ``F32``, ``F16`` or ``BF16``.
-        stored: uint8 ``[rows, row_bytes]``.
-
-    Returns:
-        A view, ``[rows, inputs]``.
+    """Numbers of a floating-point type (``F32``, ``F16``, ``BF16``) in uint8 ``[rows, row_bytes]``: a view ``[rows,
+    inputs]``.
     """
     return stored.view(_FLOATS[kind])
 

@@ -33,12 +33,5 @@ class Encoder(Model):
         """Hidden states of all tokens, ``[num_tokens, hidden_size]``."""
 
     def project(self, pooled: torch.Tensor) -> torch.Tensor:
-        """What follows the pooling: nothing, or a classifier's head.
-
-        Args:
-            pooled: float32 ``[R, hidden_size]``.
-
-        Returns:
-            float32 ``[R, dim]`` with the ``dim`` of the configuration's pooling.
-        """
+        """Apply what follows the pooling, if anything: float32 ``[R, hidden_size]`` to float32 ``[R, dim]``."""
         return pooled
