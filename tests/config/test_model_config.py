@@ -292,6 +292,13 @@ def test_scale_of_queries_is_none_where_no_context_is_long_enough(
     assert rope_of(config_of(tmp_path, values)).query_scale(16) is None
 
 
+def test_ministral3_is_stretched_where_its_file_says_nothing(tmp_path: Path) -> None:
+    silent = config_of(tmp_path, {"architectures": ["Ministral3ForCausalLM"]})
+    null = config_of(tmp_path, {"architectures": ["Ministral3ForCausalLM"], "rope_parameters": None})
+    assert rope_of(silent) == rope_of(null)
+    assert (rope_of(null).rope_type, rope_of(null).factor, rope_of(null).query_scale_beta) == ("yarn", 16.0, 0.1)
+
+
 # --- windows ---
 
 WINDOWED = {"use_sliding_window": True, "sliding_window": 8}

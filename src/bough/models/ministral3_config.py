@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from bough.config.checked_values import CheckedValues
 from bough.models.mistral_config import MistralReader
 
 _ROPE = {
@@ -29,3 +30,8 @@ class Ministral3Reader(MistralReader):
         "rms_norm_eps": 1e-5,
         "rope_parameters": _ROPE,
     }
+
+    def __init__(self, values: CheckedValues, architecture: str) -> None:
+        # Null counts as missing: transformers takes its default for both.
+        stated = {key: value for key, value in values.entries.items() if key != "rope_parameters" or value is not None}
+        super().__init__(values.of(stated), architecture)
