@@ -21,7 +21,7 @@ from bough.models.transformers_code import Halves
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.models.quantized_checkpoints import float8, gptq, quantize
-from tests.models.transformers_checkpoints import REFUSED, SERVED, configuration, save_transformers_checkpoint
+from tests.models.transformers_checkpoints import FURTHER, REFUSED, SERVED, configuration, save_transformers_checkpoint
 from tests.tables import table
 
 LOGIT_TOLERANCE = 1e-4
@@ -87,6 +87,17 @@ def test_logits_are_those_of_transformers(checkpoint: Checkpoint, runner: Record
     for _ in range(NEW_TOKENS):
         builder.step([(middle, 1), (short, 1), (long, 1)])
     for sequence in (first, cached, chunked, short, long, middle):
+        assert_as_reference(checkpoint, sequence)
+
+
+@pytest.mark.slow
+@table("model_type", FURTHER)
+def test_logits_of_further_models(tmp_path: Path, model_type: str) -> None:
+    checkpoint = save_transformers_checkpoint(tmp_path / model_type, model_type, FURTHER[model_type])
+    builder = PlanBuilder(make_runner(checkpoint.path, page_size=16, model_impl="transformers"))
+    for seed, chunks in enumerate([[], [3, 17, 1]]):
+        sequence = builder.add(random_prompt(45, seed))
+        builder.generate(sequence, NEW_TOKENS, chunks=chunks)
         assert_as_reference(checkpoint, sequence)
 
 

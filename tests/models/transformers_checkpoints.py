@@ -61,6 +61,26 @@ SERVED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """By architecture, the model type and how its configuration differs from the common one."""
 
+_PLAIN = (
+    *("apertus", "arcee", "biogpt", "bitnet", "cohere", "ernie4_5", "gpt_neox", "helium", "hunyuan_v1_dense"),
+    *("nanochat", "olmo", "persimmon", "phi", "seed_oss", "smollm3"),
+)
+FURTHER: dict[str, dict[str, Any]] = {
+    **{model_type: {"head_dim": 16} for model_type in _PLAIN},
+    "deepseek_v2": {**_LATENT, **_ROUTED},
+    "flex_olmo": {"num_experts": 4, "num_experts_per_tok": 2},
+    "glm": {"head_dim": 16},
+    "glm4_moe": {"head_dim": 16, **_ROUTED, "n_group": 1, "topk_group": 1},
+    "granitemoe": {"head_dim": 16, **_LOCAL_EXPERTS},
+    "minimax_m2": {"head_dim": 16, **_LOCAL_EXPERTS},
+    "ministral": {"head_dim": 16, "sliding_window": 16},
+    "olmo3": {"sliding_window": 16},
+    "olmoe": {"num_experts": 4, "num_experts_per_tok": 2},
+    "opt": {"ffn_dim": 96, "word_embed_proj_dim": 64},
+    "qwen2_moe": {**_EXPERTS, "shared_expert_intermediate_size": 32},
+}
+"""By model type, the configuration of further models, which slow tests compare."""
+
 _MAMBA = {"mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_n_groups": 1, "mamba_d_state": 8}
 _DELTA = {
     "linear_num_key_heads": 2,
