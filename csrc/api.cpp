@@ -87,8 +87,9 @@ BOUGH_API Status bough_unpack_rows(ThreadPool* pool, const PackedMatrix* matrix,
 BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const int32_t* ids, int64_t num_tokens,
                              float* output, int64_t output_stride) {
     return guarded([&] {
-        pool->run(
-            [&](int thread, int threads) { embed(*table, ids, num_tokens, output, output_stride, thread, threads); });
+        pool->run([&](int thread, int threads) {
+            embed(*table, ids, num_tokens, 1.0F, output, output_stride, thread, threads);
+        });
     });
 }
 
@@ -155,9 +156,9 @@ BOUGH_API Status bough_program_create(ThreadPool* pool, const ProgramLimits* lim
 }
 BOUGH_API void bough_program_destroy(Program* program) { delete program; }
 
-BOUGH_API Status bough_program_packed_embedding(Program* program, const PackedMatrix* table, float* output,
+BOUGH_API Status bough_program_packed_embedding(Program* program, const PackedMatrix* table, float scale, float* output,
                                                 int64_t output_stride) {
-    return guarded([&] { program->add_embedding(*table, output, output_stride); });
+    return guarded([&] { program->add_embedding(*table, scale, output, output_stride); });
 }
 BOUGH_API Status bough_program_embedding(Program* program, const EmbeddingCall* call) {
     return guarded([&] { program->add(*call); });

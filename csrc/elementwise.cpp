@@ -1,5 +1,7 @@
 // Norms, embeddings and the rotation of queries and keys. Threads take whole rows, or whole heads where these are
 // independent.
+#include <cmath>
+
 #include "kernels.h"
 #include "vec.h"
 
@@ -57,17 +59,33 @@ BOUGH_INLINE float sum_of_squares(const float* x, int64_t size) {
     return sum;
 }
 
+struct NormWeight {
+    const void* data;
+    DType dtype;
+    float offset;
+};
+
 // output = x * factor * weight
-BOUGH_INLINE void scale_row(const float* x, float factor, const void* weight, DType weight_dtype, void* output,
-                            DType output_dtype, int64_t size) {
+BOUGH_INLINE void scale_row(const float* x, float factor, NormWeight weight, void* output, DType output_dtype,
+                            int64_t size) {
     int64_t i = 0;
     for (; i + kLanes <= size; i += kLanes) {
-        const Vec w = load_typed(weight, weight_dtype, i);
+        const Vec w = add(load_typed(weight.data, weight.dtype, i), splat(weight.offset));
         store_typed(output, output_dtype, i, mul(mul(load(x + i), splat(factor)), w));
     }
     for (; i < size; ++i) {
-        put_typed(output, output_dtype, i, x[i] * factor * get_typed(weight, weight_dtype, i));
+        put_typed(output, output_dtype, i, x[i] * factor * (get_typed(weight.data, weight.dtype, i) + weight.offset));
     }
+}
+
+// output += x * factor * weight
+BOUGH_INLINE void add_scaled_row(const float* x, float factor, NormWeight weight, float* output, int64_t size) {
+    int64_t i = 0;
+    for (; i + kLanes <= size; i += kLanes) {
+        const Vec w = add(load_typed(weight.data, weight.dtype, i), splat(weight.offset));
+        store(output + i, add(load(output + i), mul(mul(load(x + i), splat(factor)), w)));
+    }
+    for (; i < size; ++i) output[i] += x[i] * factor * (get_typed(weight.data, weight.dtype, i) + weight.offset);
 }
 
 static void rms_norm(const NormCall& call, int thread, int num_threads) {
@@ -76,8 +94,13 @@ static void rms_norm(const NormCall& call, int thread, int num_threads) {
         const int64_t from = call.row_ids != nullptr ? call.row_ids[row] : row;
         const float* x = call.input + from * call.input_stride;
         const float factor = inverse_root_mean_square(sum_of_squares(x, call.size), call.size, call.eps);
-        scale_row(x, factor, call.weight, call.weight_dtype,
-                  typed_row(call.output, call.output_dtype, row * call.output_stride), call.output_dtype, call.size);
+        const NormWeight weight = {call.weight, call.weight_dtype, call.weight_offset};
+        void* output = typed_row(call.output, call.output_dtype, row * call.output_stride);
+        if (call.adds != 0) {
+            add_scaled_row(x, factor, weight, static_cast<float*>(output), call.size);
+        } else {
+            scale_row(x, factor, weight, output, call.output_dtype, call.size);
+        }
     }
 }
 
@@ -90,9 +113,9 @@ static void embedding(const EmbeddingCall& call, int thread, int num_threads) {
         float* to = call.output + token * call.output_stride;
         int64_t i = 0;
         for (; i + kLanes <= call.size; i += kLanes) {
-            store(to + i, load_typed(from, call.table_dtype, i));
+            store(to + i, mul(load_typed(from, call.table_dtype, i), splat(call.scale)));
         }
-        for (; i < call.size; ++i) to[i] = get_typed(from, call.table_dtype, i);
+        for (; i < call.size; ++i) to[i] = get_typed(from, call.table_dtype, i) * call.scale;
     }
 }
 
@@ -206,6 +229,11 @@ BOUGH_INLINE void store_head(const float* head, int64_t size, void* pool, float*
     for (; i < size; ++i) target[i] = static_cast<int8_t>(__builtin_rintf(head[i] * inverse));
 }
 
+static float query_scale(const RotaryStoreCall& call, int32_t position) {
+    const double periods = static_cast<double>(position / call.query_period);
+    return static_cast<float>(1.0 + static_cast<double>(call.query_beta) * std::log1p(periods));
+}
+
 static void rotary_store(const RotaryStoreCall& call, int thread, int num_threads) {
     const int64_t dim = call.head_dim;
     const int64_t half = call.half_dim;
@@ -222,10 +250,14 @@ static void rotary_store(const RotaryStoreCall& call, int thread, int num_thread
             const void* norm = which < num_heads ? call.q_norm : call.k_norm;
             if (norm != nullptr) {
                 const float factor = inverse_root_mean_square(sum_of_squares(head, dim), dim, call.eps);
-                scale_row(head, factor, norm, call.norm_dtype, head, DType::f32, dim);
+                scale_row(head, factor, {norm, call.norm_dtype, call.norm_offset}, head, DType::f32, dim);
             }
             const float* cosines = call.cos_sin + token * 2 * half;
             rotate(head, cosines, cosines + half, half);
+        }
+        if (which < num_heads && call.query_beta != 0.0F) {
+            const float factor = query_scale(call, call.positions[token]);
+            for (int64_t i = 0; i < dim; ++i) head[i] *= factor;
         }
         if (which >= num_heads) {
             const int64_t kv_head = (which - num_heads) % kv_heads;

@@ -187,12 +187,20 @@ BOUGH_INLINE void add_row(const GemmCall& call, int64_t row, int64_t column, con
     }
 }
 
+// The negated argument of the logistic function that an activation multiplies its input by.
+BOUGH_INLINE Vec negated_logit(Activation activation, Vec x) {
+    if (activation == kSilu) return sub(splat(0.0F), x);
+    // 2 sqrt(2 / pi) (x + 0.044715 x**3): (1 + tanh(u)) / 2 is the logistic function of 2 u.
+    const Vec cubic = fma(mul(x, x), splat(-0x1.2444f2p-4F), splat(-0x1.988454p+0F));
+    return mul(x, cubic);
+}
+
 // 16 gates, then 16 values.
 BOUGH_INLINE void gate_row(const GemmCall& call, int64_t row, int64_t panel, const float* sums) {
     const int64_t offset = row * call.output_stride + panel * (kColumns / 2);
     for (int i = 0; i < kColumns / 2; i += kLanes) {
         const Vec gate = load(sums + i), value = load(sums + kColumns / 2 + i);
-        const Vec negated = min(splat(88.0F), sub(splat(0.0F), gate));
+        const Vec negated = min(splat(88.0F), negated_logit(call.activation, gate));
         const Vec gated = mul(div(gate, add(exp_bounded(negated), splat(1.0F))), value);
         if (call.output_dtype == DType::f32) {
             store(static_cast<float*>(call.output) + offset + i, gated);
@@ -257,7 +265,7 @@ void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t f
             case kAdd:
                 add_row(call, output_row, column, at, count);
                 break;
-            case kSiluMul:
+            case kGate:
                 gate_row(call, output_row, panel, at);
                 break;
             default:

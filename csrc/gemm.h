@@ -106,10 +106,10 @@ inline int64_t panel_words(const PackedMatrix& matrix, int64_t units) {
 }  // namespace
 
 enum Epilogue : int32_t {
-    kStore = 0,    // output = product + bias
-    kAdd = 1,      // output (f32) += product + bias
-    kSiluMul = 2,  // output = silu(gates) * values; layout kGated; the output has half the columns, rounded up to 16
-    kChoose = 3,   // the first rows: their largest allowed element only; the others: output (f32) = product
+    kStore = 0,  // output = product + bias
+    kAdd = 1,    // output (f32) += product + bias
+    kGate = 2,  // output = activation(gates) * values; layout kGated; the output has half the columns, rounded up to 16
+    kChoose = 3,  // the first rows: their largest allowed element only; the others: output (f32) = product
 };
 
 // The largest element of a row of the columns that one thread has; the first one of several equal ones.
@@ -117,6 +117,11 @@ struct Choice {
     float value;
     int32_t column;
     int32_t finite;  // 0 if any of them was NaN or +infinity
+};
+
+enum Activation : int32_t {
+    kSilu = 0,
+    kGeluTanh = 1,  // GELU by its tanh formula (Hendrycks and Gimpel 2016)
 };
 
 struct GemmCall {
@@ -133,6 +138,7 @@ struct GemmCall {
     float* scratch;   // gemm_scratch_floats for each thread
     // kChoose: [num_choices], a bit for each column, lowest first, whose element counts; null, or null for a row: all
     const uint32_t* const* allowed;
+    Activation activation;  // kGate
 };
 
 // Panels whose sums are kept while long rows of inputs are worked off block by block.

@@ -100,6 +100,8 @@ struct NormCall {
     DType output_dtype;
     int64_t num_rows;
     int64_t size;
+    float weight_offset;  // added to the weights: 1 where a family stores what is beyond that
+    int32_t adds;         // 1: the result is added to the output, which is f32
 };
 
 struct EmbeddingCall {
@@ -110,6 +112,7 @@ struct EmbeddingCall {
     int64_t num_tokens;
     float* output;  // [num_tokens, output_stride]
     int64_t output_stride;
+    float scale;  // factor on the rows
 };
 
 // Cosines and sines of a step's positions, for all layers: output [num_tokens, 2, half_dim], cosines first.
@@ -123,7 +126,8 @@ struct RotaryTableCall {
 };
 
 // Normalise each head of q and k (if it has weights), rotate pairs (i, i + half_dim) of the first 2 * half_dim
-// dimensions, write q back in place and k, v to the pool.
+// dimensions, scale q by 1 + query_beta * log(1 + floor(position / query_period)), as Llama 4 does, write q back in
+// place and k, v to the pool.
 struct RotaryStoreCall {
     float* qkv;  // [num_tokens, qkv_stride]: query heads, key heads, value heads
     int64_t qkv_stride;
@@ -131,7 +135,7 @@ struct RotaryStoreCall {
     int32_t num_heads;
     int32_t num_kv_heads;
     int32_t head_dim;
-    int32_t half_dim;      // 2 * half_dim <= head_dim
+    int32_t half_dim;      // 2 * half_dim <= head_dim; 0: nothing is rotated
     const float* cos_sin;  // of RotaryTableCall
     const void* q_norm;    // [head_dim] or null
     const void* k_norm;    // [head_dim] or null
@@ -139,6 +143,10 @@ struct RotaryStoreCall {
     float eps;
     const int32_t* out_slots;  // [num_tokens], KV slots
     KVLayer kv;
+    float norm_offset;         // as in NormCall
+    float query_beta;          // 0: queries are not scaled
+    int32_t query_period;      // positions
+    const int32_t* positions;  // [num_tokens]
 };
 
 // finite[i] = 1 if no element of row row_ids[i] is NaN or infinite.

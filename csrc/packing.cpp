@@ -252,26 +252,32 @@ void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows
                 });
 }
 
-void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, float* output, int64_t output_stride,
-           int thread, int num_threads) {
+static void read_row(const PackedMatrix& table, int32_t id, float* row) {
+    if (is_quantized(table.dtype)) {
+        dequantize_row(table, id, row);
+        return;
+    }
     const int64_t units = num_units(table);
+    const uint32_t* column = column_of(table, id);
+    if (table.dtype == DType::f32) {
+        for (int64_t unit = 0; unit < units; ++unit) row[unit] = float_of(column[unit * kPanelColumns]);
+        return;
+    }
+    for (int64_t unit = 0; unit < table.num_inputs / 2; ++unit) {
+        const uint32_t pair = column[unit * kPanelColumns];
+        row[2 * unit] = float_of(pair << 16);
+        row[2 * unit + 1] = float_of(pair & 0xffff0000u);
+    }
+    if (table.num_inputs % 2 != 0) row[table.num_inputs - 1] = float_of(column[(units - 1) * kPanelColumns] << 16);
+}
+
+void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, float scale, float* output,
+           int64_t output_stride, int thread, int num_threads) {
     for (int64_t i = num_tokens * thread / num_threads; i < num_tokens * (thread + 1) / num_threads; ++i) {
-        if (is_quantized(table.dtype)) {
-            dequantize_row(table, ids[i], output + i * output_stride);
-            continue;
-        }
-        const uint32_t* column = column_of(table, ids[i]);
         float* row = output + i * output_stride;
-        if (table.dtype == DType::f32) {
-            for (int64_t unit = 0; unit < units; ++unit) row[unit] = float_of(column[unit * kPanelColumns]);
-            continue;
-        }
-        for (int64_t unit = 0; unit < table.num_inputs / 2; ++unit) {
-            const uint32_t pair = column[unit * kPanelColumns];
-            row[2 * unit] = float_of(pair << 16);
-            row[2 * unit + 1] = float_of(pair & 0xffff0000u);
-        }
-        if (table.num_inputs % 2 != 0) row[table.num_inputs - 1] = float_of(column[(units - 1) * kPanelColumns] << 16);
+        read_row(table, ids[i], row);
+        if (scale == 1.0F) continue;
+        for (int64_t k = 0; k < table.num_inputs; ++k) row[k] *= scale;
     }
 }
 

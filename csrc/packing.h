@@ -30,8 +30,8 @@ void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows
 // Where the packed order has the bias of row `row`.
 int64_t packed_column(const PackedMatrix& matrix, int64_t row);
 
-// Embedding look-up in a packed table: output [num_tokens, output_stride] in float32.
-void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, float* output, int64_t output_stride,
-           int thread, int num_threads);
+// Embedding look-up in a packed table, times `scale`: output [num_tokens, output_stride] in float32.
+void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, float scale, float* output,
+           int64_t output_stride, int thread, int num_threads);
 
 }  // namespace bough

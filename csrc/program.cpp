@@ -89,8 +89,8 @@ Program::Program(ThreadPool& pool, const ProgramLimits& limits)
 
 // --- recording ---------------------------------------------------------------------------------------------------
 
-void Program::add_embedding(const PackedMatrix& table, float* output, int64_t output_stride) {
-    operations_.emplace_back(PackedEmbedding{table, output, output_stride});
+void Program::add_embedding(const PackedMatrix& table, float scale, float* output, int64_t output_stride) {
+    operations_.emplace_back(PackedEmbedding{table, scale, output, output_stride});
 }
 
 void Program::add(const AttentionCall& call) {
@@ -347,15 +347,19 @@ void Program::replay(const Step& step, int thread, int num_threads) {
     finish_piece(step, thread, num_threads);
 }
 
-// Each thread quantises the rows that it has just normed, since both kernels share rows out alike: nobody has to wait.
+// Each thread quantises, or norms again, the rows that it has just normed: these kernels share rows out alike, so that
+// threads need not wait.
 bool Program::goes_on(const Operation& before, const Operation& after) {
     const NormCall* norm = std::get_if<NormCall>(&before);
+    if (norm == nullptr) return false;
+    const NormCall* next = std::get_if<NormCall>(&after);
+    if (next != nullptr) return norm->output == next->input;
     const Quantizations* quantizations = std::get_if<Quantizations>(&after);
-    return norm != nullptr && quantizations != nullptr && norm->output == quantizations->front().input;
+    return quantizations != nullptr && norm->output == quantizations->front().input;
 }
 
 void Program::run_operation(const PackedEmbedding& call, int thread, int num_threads) {
-    embed(call.table, ids_.data(), piece_.num_tokens, call.output, call.output_stride, thread, num_threads);
+    embed(call.table, ids_.data(), piece_.num_tokens, call.scale, call.output, call.output_stride, thread, num_threads);
 }
 
 void Program::run_operation(EmbeddingCall call, int thread, int num_threads) {
@@ -393,6 +397,7 @@ void Program::run_operation(const Products& products, int thread, int num_thread
 void Program::run_operation(RotaryStoreCall call, int thread, int num_threads) {
     call.num_tokens = piece_.num_tokens;
     call.out_slots = slots_.data();
+    call.positions = positions_.data();
     kernels().elementwise.rotary_store(call, thread, num_threads);
 }
 

@@ -97,7 +97,7 @@ public:
     static int64_t attention_bytes(const ProgramLimits& limits, const AttentionShape& shape, int num_threads);
 
     // Recording. Calls are templates: what depends on the step (counts, token ids, positions, slots) is filled in.
-    void add_embedding(const PackedMatrix& table, float* output, int64_t output_stride);
+    void add_embedding(const PackedMatrix& table, float scale, float* output, int64_t output_stride);
     void add(const EmbeddingCall& call) { operations_.emplace_back(call); }
     void add(const RotaryTableCall& call) { operations_.emplace_back(call); }
     void add(const NormCall& call) { operations_.emplace_back(call); }
@@ -121,6 +121,7 @@ public:
 private:
     struct PackedEmbedding {
         PackedMatrix table;
+        float scale;
         float* output;
         int64_t output_stride;
     };

@@ -47,6 +47,12 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
         {"hidden_size": 192, "num_attention_heads": 3, "num_key_value_heads": 1, "original_max_position_embeddings": 64}
         | {"rope_parameters": {**LONGROPE, "short_factor": [1.0] * 24, "long_factor": [1.5] * 24}},
     ),
+    # Two rotations, windows in some layers, norms around each part of a block.
+    "sandwich": (
+        "Gemma3",
+        {"hidden_size": 192, "intermediate_size": 330, "head_dim": 48, "query_pre_attn_scalar": 40, "vocab_size": 345}
+        | {"sliding_window": 200, "layer_types": ["sliding_attention", "full_attention"]},
+    ),
     "single": ("Qwen2", {"hidden_size": 192, "num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 517}),
 }
 NUMERICS: list[dict[str, Any]] = [

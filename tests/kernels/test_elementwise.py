@@ -42,12 +42,18 @@ def normalised(x: np.ndarray, eps: float) -> np.ndarray:
 @table("size", SIZES)
 @table("output_dtype", DTYPES)
 @table("weight_dtype", DTYPES)
-def test_rms_norm(isa: Isa, threads: ThreadPool, size: int, output_dtype: DType, weight_dtype: DType) -> None:
+@table("offset, adds", [(0.0, False), (1.0, False), (1.0, True)])
+def test_rms_norm(
+    isa: Isa, threads: ThreadPool, size: int, output_dtype: DType, weight_dtype: DType, offset: float, adds: bool
+) -> None:
+    if adds and output_dtype != DType.F32:
+        return
     rng = np.random.default_rng(size)
     x = (rng.standard_normal((9, size + 3)) * 3).astype(np.float32)
     row_ids = rng.permutation(9)[:5].astype(np.int32)
     weight = encode(rng.standard_normal(size), weight_dtype)
     output = np.zeros((5, size + 2), dtype=STORAGE[output_dtype])
+    output[:, :size] = 2 * adds
     call = NormCall(
         input=address(x),
         input_stride=x.shape[1],
@@ -60,11 +66,16 @@ def test_rms_norm(isa: Isa, threads: ThreadPool, size: int, output_dtype: DType,
         output_dtype=output_dtype,
         num_rows=5,
         size=size,
+        weight_offset=offset,
+        adds=adds,
     )
     run(threads, "rms_norm", call)
-    expected = normalised(x[row_ids, :size], 1e-6) * decode(weight, weight_dtype).astype(np.float64)
+    factors = decode(weight, weight_dtype).astype(np.float64) + offset
+    expected = normalised(x[row_ids, :size], 1e-6) * factors + 2 * adds
     tolerance = HALF_ULP[output_dtype] + 1e-6
-    np.testing.assert_allclose(decode(output, output_dtype)[:, :size], expected, rtol=tolerance, atol=1e-7)
+    np.testing.assert_allclose(
+        decode(output, output_dtype)[:, :size], expected, rtol=tolerance, atol=1e-6 if adds else 1e-7
+    )
     assert not output[:, size:].any()
 
 
@@ -83,9 +94,10 @@ def test_embedding(isa: Isa, threads: ThreadPool, size: int, dtype: DType) -> No
         num_tokens=6,
         output=address(output),
         output_stride=size + 1,
+        scale=1.5,
     )
     run(threads, "embedding", call)
-    np.testing.assert_array_equal(output[:, :size], decode(table, dtype)[ids])
+    np.testing.assert_array_equal(output[:, :size], decode(table, dtype)[ids] * np.float32(1.5))
 
 
 @table("bad", [np.nan, np.inf, -np.inf])
@@ -113,10 +125,11 @@ def test_cosines_and_sines_are_exact_far_into_a_context(isa: Isa, threads: Threa
 
 
 @table("dtype", [DType.F32, DType.BF16, DType.I8])
-@table("head_dim, half_dim", [(8, 4), (64, 32), (80, 40), (96, 24), (34, 17), (128, 64)])
+@table("head_dim, half_dim", [(8, 4), (64, 32), (80, 40), (96, 24), (34, 17), (128, 64), (64, 0)])
 @table("with_norms", [False, True])
+@table("beta", [0.0, 0.1])
 def test_queries_are_rotated_and_keys_and_values_stored(
-    isa: Isa, threads: ThreadPool, dtype: DType, head_dim: int, half_dim: int, with_norms: bool
+    isa: Isa, threads: ThreadPool, dtype: DType, head_dim: int, half_dim: int, with_norms: bool, beta: float
 ) -> None:
     rng = np.random.default_rng(head_dim)
     num_tokens, num_heads, kv_heads = 5, 4, 2
@@ -129,6 +142,7 @@ def test_queries_are_rotated_and_keys_and_values_stored(
     slots = rng.permutation(20)[:num_tokens].astype(np.int32)
     pool = np.zeros((2, 20, kv_heads, head_dim), dtype=STORAGE[dtype])
     scales = np.zeros((2, 20, kv_heads), dtype=np.float32)
+    positions = np.array([0, 15, 16, 100, 5000], dtype=np.int32)
     call = RotaryStoreCall(
         qkv=address(qkv),
         qkv_stride=qkv.shape[1],
@@ -143,6 +157,10 @@ def test_queries_are_rotated_and_keys_and_values_stored(
         norm_dtype=DType.BF16,
         eps=1e-6,
         out_slots=address(slots),
+        norm_offset=1.0,
+        query_beta=beta,
+        query_period=16,
+        positions=address(positions),
         kv=KVLayer(address(pool[0]), address(pool[1]), address(scales[0]), address(scales[1]), dtype),
     )
     run(threads, "rotary_store", call)
@@ -151,12 +169,14 @@ def test_queries_are_rotated_and_keys_and_values_stored(
     rotated = expected[:, : num_heads + kv_heads]
     if with_norms:
         rotated[:] = normalised(rotated, 1e-6)
-        rotated[:, :num_heads] *= decode(q_norm, DType.BF16)
-        rotated[:, num_heads:] *= decode(k_norm, DType.BF16)
+        rotated[:, :num_heads] *= decode(q_norm, DType.BF16) + 1.0
+        rotated[:, num_heads:] *= decode(k_norm, DType.BF16) + 1.0
     cosines, sines = (cos_sin[:, None, i].astype(np.float64) for i in range(2))
     first, second = rotated[..., :half_dim].copy(), rotated[..., half_dim : 2 * half_dim].copy()
     rotated[..., :half_dim] = first * cosines - second * sines
     rotated[..., half_dim : 2 * half_dim] = second * cosines + first * sines
+
+    rotated[:, :num_heads] *= (1 + beta * np.log1p(positions // 16))[:, None, None]
 
     queries = qkv[:, : num_heads * head_dim].reshape(num_tokens, num_heads, head_dim)
     np.testing.assert_allclose(queries, expected[:, :num_heads], rtol=0, atol=4e-6)

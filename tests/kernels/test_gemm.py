@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from bough.kernels.library import Isa, best_isa, machine_isa, set_isa
 from bough.kernels.packed_weights import PackedWeights
+from bough.kernels.structures import Activation
 from bough.kernels.thread_pool import ThreadPool
+from tests.kernels.test_gemm_int8 import ACTIVATIONS
 from tests.tables import table
 from tests.thoroughness import examples
 
@@ -82,14 +84,17 @@ def test_product_is_that_of_float64(
 
 @table("dtype", DTYPES)
 @table("shape", [(2, 3, 1), (32, 64, 5), (70, 33, 14), (192, 700, 40)])
-def test_gated_product(isa: Isa, threads: ThreadPool, shape: tuple[int, int, int], dtype: torch.dtype) -> None:
+@table("activation", list(Activation))
+def test_gated_product(
+    isa: Isa, threads: ThreadPool, shape: tuple[int, int, int], dtype: torch.dtype, activation: Activation
+) -> None:
     outputs, inputs, rows = shape
     weight, x = random_matrix(outputs, inputs, dtype, 1), random_matrix(rows, inputs, dtype, 2)
     bias = random_matrix(1, outputs, dtype, 3)[0]
     weight[0] *= 40.0  # gates far out of the exponential's range
-    product = packed(threads, weight, bias, gated=True).multiply(x, torch.float32)
+    product = packed(threads, weight, bias, gated=True).multiply(x, torch.float32, activation)
     gate, value = (x.double() @ weight.double().T + bias.double()).chunk(2, dim=-1)
-    expected = torch.nn.functional.silu(gate) * value
+    expected = ACTIVATIONS[activation](gate) * value
     scale = (bound(x, weight) + 1e-6).chunk(2, dim=-1)
     tolerance = 2 * scale[0] * value.abs() + 2 * scale[1] * gate.abs() + 1e-6 * expected.abs() + 1e-6
     assert bool(((product.double() - expected).abs() <= tolerance).all())

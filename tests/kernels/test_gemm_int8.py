@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import torch
+from torch.nn import functional
 
 from bough.kernels.library import Isa
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
+from bough.kernels.structures import Activation
 from bough.kernels.thread_pool import ThreadPool
 from tests.common_formats import q8_0
 from tests.tables import table
 
 GROUP = 32
+ACTIVATIONS = {Activation.SILU: functional.silu, Activation.GELU_TANH: partial(functional.gelu, approximate="tanh")}
 SHAPES = [
     *((1, 1, 1), (32, 64, 1), (33, 65, 7), (31, 2, 6), (160, 48, 13)),
     *((96, 1301, 25), (300, 1301, 25), (70, 5000, 37), (200, 896, 131)),
@@ -65,13 +68,15 @@ def of_sums(x: torch.Tensor, held: torch.Tensor) -> torch.Tensor:
     return x.abs() @ held.abs().T * 2e-6 + 1e-9
 
 
-def check_gated(output: torch.Tensor, products: torch.Tensor, tolerance: torch.Tensor) -> None:
-    """That ``output`` is ``silu(gate) * value`` of ``products``, gates and values, each within its ``tolerance``."""
+def check_gated(
+    output: torch.Tensor, products: torch.Tensor, tolerance: torch.Tensor, activation: Activation = Activation.SILU
+) -> None:
+    """Check ``activation(gate) * value`` of ``products``, gates and values, each within its ``tolerance``."""
     gate, value = products.chunk(2, dim=-1)
     of_gate, of_value = tolerance.chunk(2, dim=-1)
-    activated = torch.nn.functional.silu(gate)
-    # The slope of silu is 1.1 at most; the exponential, the quotient and the products are each rounded.
-    most = 1.1 * of_gate * (value.abs() + of_value) + activated.abs() * of_value + 1e-6 * (activated * value).abs()
+    activated = ACTIVATIONS[activation](gate)
+    # The slope of either is 1.13 at most; the exponential, the quotient and the products are each rounded.
+    most = 1.13 * of_gate * (value.abs() + of_value) + activated.abs() * of_value + 1e-6 * (activated * value).abs()
     assert bool(((output - activated * value).abs() <= most).all())
 
 
@@ -163,12 +168,13 @@ def test_an_element_depends_on_its_row_and_column_alone(isa: Isa) -> None:
             assert torch.equal(weights.multiply(x[start:end], torch.float32), whole[start:end])
 
 
-def test_gated_product(isa: Isa) -> None:
+@table("activation", list(Activation))
+def test_gated_product(isa: Isa, activation: Activation) -> None:
     weight, x = random_matrix(192, 700, 1) * 0.05, random_matrix(40, 700, 2)
     weights = packed(ThreadPool(2), weight, gated=True)
     held = weights.read(0, 192).double()
-    output = weights.multiply(x, torch.float32).double()
-    check_gated(output, quantized(x) @ held.T, of_sums(quantized(x), held))
+    output = weights.multiply(x, torch.float32, activation).double()
+    check_gated(output, quantized(x) @ held.T, of_sums(quantized(x), held), activation)
 
 
 def test_not_a_number_stays_in_its_row(isa: Isa) -> None:

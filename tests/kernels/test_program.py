@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
-from bough.kernels.program import Program
+from bough.kernels.program import NormWeight, Program
 from bough.kernels.structures import ProgramLimits, Step
 from bough.kernels.thread_pool import ThreadPool
 from tests.native import needs_native
@@ -41,10 +41,10 @@ def products(threads: ThreadPool, weights: Sequence[PackedWeights], rows: int) -
     limits = ProgramLimits(max_tokens=TOKENS, max_rows=1, max_context=TOKENS, vocab_size=VOCAB, num_slots=TOKENS)
     program = Program(threads, limits, torch.float32)
     table = torch.randn(VOCAB, INPUTS, generator=torch.Generator().manual_seed(0))
-    norm = torch.ones(INPUTS)
+    norm = NormWeight(torch.ones(INPUTS), 1e-6)
     residual = program.embed(table)
-    output = program.linear(program.rms_norm(residual, norm, 1e-6), [each.matrix for each in weights])
-    program.finish(residual, norm, 1e-6, None)
+    output = program.linear(program.rms_norm(residual, norm), [each.matrix for each in weights])
+    program.finish(residual, norm, None)
     ids, slots = np.arange(rows, dtype=np.int32), np.arange(rows, dtype=np.int32)
     zero, count, wanted = np.zeros(1, np.int32), np.full(1, rows, np.int32), np.zeros(1, np.uint8)
     req_to_token, last_tokens = np.zeros((1, TOKENS), np.int32), np.zeros(1, np.int64)

@@ -46,9 +46,10 @@ class Checkpoint:
 def save_checkpoint(
     path: Path, family: str, *, dtype: torch.dtype = torch.float32, seed: int = 0, **overrides: Any
 ) -> Checkpoint:
-    """A checkpoint of ``family`` ("Llama", "Mistral", "Qwen2", "Qwen3") with weights large enough to matter."""
+    """A checkpoint of ``family`` ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma3") with weights large enough to matter."""
     torch.manual_seed(seed)
-    config = getattr(transformers, f"{family}Config")(**{**BASE, **overrides})
+    kind = "TextConfig" if family == "Gemma3" else "Config"
+    config = getattr(transformers, f"{family}{kind}")(**{**BASE, **overrides})
     config._attn_implementation = "eager"
     model = getattr(transformers, f"{family}ForCausalLM")(config).eval()
     with torch.no_grad():

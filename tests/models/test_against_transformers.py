@@ -90,6 +90,30 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "qwen3": ("Qwen3", {"head_dim": 24, "tie_word_embeddings": True}),
+    "gemma3": (
+        "Gemma3",
+        {
+            "head_dim": 24,
+            "query_pre_attn_scalar": 40,
+            "sliding_window": 13,
+            "layer_types": ["sliding_attention", "full_attention", "sliding_attention"],
+        },
+    ),
+    "gemma3-linear": (
+        "Gemma3",
+        {
+            "head_dim": 16,
+            "tie_word_embeddings": False,
+            "attention_bias": True,
+            "sliding_window": 30,
+            "num_hidden_layers": 4,
+            "sliding_window_pattern": 2,
+            "rope_parameters": {
+                "full_attention": {"rope_type": "linear", "rope_theta": 1e5, "factor": 8.0},
+                "sliding_attention": {"rope_type": "default", "rope_theta": 300.0},
+            },
+        },
+    ),
     "qwen3-biases-windows": (
         "Qwen3",
         {

@@ -120,7 +120,7 @@ void check_packing(ThreadPool& pool, Weights& weights) {
     std::vector<float> embedded(ids.size() * static_cast<size_t>(inputs));
     pool.run([&](int thread, int threads) {
         unpack_rows(weights.matrix, first, count, rows.data(), thread, threads);
-        embed(weights.matrix, ids.data(), 3, embedded.data(), inputs, thread, threads);
+        embed(weights.matrix, ids.data(), 3, 1.0F, embedded.data(), inputs, thread, threads);
     });
     const bool same = std::memcmp(rows.data(), &weights.plain.bytes[first * row_bytes], rows.size()) == 0;
     expect(same, "unpacked rows", 0, 1);
@@ -243,7 +243,7 @@ void check_row_alone(const GemmCall& among, const Stored& output, int64_t row) {
     alone.output = result.data();
     kernels().gemm.gemm(alone, 0, 1);
     const int64_t outputs = among.weights.num_outputs;
-    const int64_t columns = among.epilogue == kSiluMul ? outputs / 2 : outputs;
+    const int64_t columns = among.epilogue == kGate ? outputs / 2 : outputs;
     for (int64_t column = 0; column < columns; ++column) {
         const float found = result.at(column), wanted = output.at(row * among.output_stride + column);
         expect(std::memcmp(&found, &wanted, sizeof found) == 0, "a row alone", double{found}, double{wanted});
@@ -281,7 +281,7 @@ void check_gemm(ThreadPool& pool) {
     call.input_stride = bytewise ? quantized_row_words(weights.matrix) : stride;
     call.num_rows = rows;
     call.weights = weights.matrix;
-    call.epilogue = gated ? kSiluMul : static_cast<Epilogue>(pick({kStore, kAdd, kChoose}));
+    call.epilogue = gated ? kGate : static_cast<Epilogue>(pick({kStore, kAdd, kChoose}));
     call.output_dtype = call.epilogue == kAdd || call.epilogue == kChoose ? DType::f32 : any_dtype();
     call.num_choices = call.epilogue == kChoose ? between(0, rows) : 0;
     const int64_t columns = gated ? (outputs / 2 + 15) / 16 * 16 : outputs;
@@ -326,7 +326,7 @@ void check_gemm(ThreadPool& pool) {
             expect_near(output.at(to + column), wanted, tolerance, "product");
         }
     }
-    if (call.epilogue == kStore || call.epilogue == kSiluMul) check_row_alone(call, output, between(0, rows - 1));
+    if (call.epilogue == kStore || call.epilogue == kGate) check_row_alone(call, output, between(0, rows - 1));
     for (int64_t row = 0; row < call.num_choices; ++row) {
         Choice best = choices[row];
         for (int thread = 1; thread < pool.num_threads(); ++thread) {

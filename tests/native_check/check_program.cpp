@@ -113,7 +113,7 @@ public:
 
 private:
     void record() {
-        program_.add_embedding(table_.matrix, residual_.data(), kHidden);
+        program_.add_embedding(table_.matrix, 1.0F, residual_.data(), kHidden);
         program_.add(RotaryTableCall{inv_freq_.data(), kDim / 2, 1.0F, nullptr, 0, rotation_.data()});
         for (const std::unique_ptr<Layer>& layer : layers_) {
             const KVLayer kv{layer->keys.bytes.data(), layer->values.bytes.data(), layer->keys.scales.data(),
@@ -145,7 +145,7 @@ private:
             program_.add(attention);
             add_products(attended_, kHeads * kDim, {product(layer->output, kAdd, residual_.data(), kHidden)});
             program_.add(norm_call(layer->second_norm, normed_));
-            GemmCall gate = product(layer->gate_up, kSiluMul, gated_.data(), kGatedColumns);
+            GemmCall gate = product(layer->gate_up, kGate, gated_.data(), kGatedColumns);
             gate.output_dtype = activations();
             add_products(normed_, kHidden, {gate});
             add_products(gated_, kGatedColumns, {product(layer->down, kAdd, residual_.data(), kHidden)});

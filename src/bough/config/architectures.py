@@ -11,6 +11,7 @@ from bough.config.engine_args import ModelImpl
 from bough.errors import ConfigError
 
 MODEL_MODULES: dict[str, str] = {
+    "Gemma3ForCausalLM": "bough.models.gemma3",
     "LlamaForCausalLM": "bough.models.llama",
     "Ministral3ForCausalLM": "bough.models.ministral3",
     "MistralForCausalLM": "bough.models.mistral",
@@ -50,10 +51,14 @@ TESTED_WITH_TRANSFORMERS: tuple[str, ...] = (
 )
 """Models that the tests compare with transformers where that computes them here; it computes others as well."""
 
-WRAPPERS = frozenset({"Mistral3ForConditionalGeneration"})
+WRAPPERS = frozenset({"Gemma3ForConditionalGeneration", "Mistral3ForConditionalGeneration"})
 """Architectures of a text model, described by ``text_config``, beside parts that read images: text is served alone."""
 
-TEXT_MODELS: dict[str, str] = {"ministral3": "Ministral3ForCausalLM", "mistral": "MistralForCausalLM"}
+TEXT_MODELS: dict[str, str] = {
+    "gemma3_text": "Gemma3ForCausalLM",
+    "ministral3": "Ministral3ForCausalLM",
+    "mistral": "MistralForCausalLM",
+}
 """``model_type`` of a ``text_config`` to the language model that serves it."""
 
 BACKBONES: dict[str, str] = {
@@ -78,6 +83,7 @@ BACKBONES: dict[str, str] = {
 
 READERS: dict[str, str] = {
     "bough.models.bert": "BertReader",
+    "bough.models.gemma3": "Gemma3Reader",
     "bough.models.llama": "LlamaReader",
     "bough.models.ministral3": "Ministral3Reader",
     "bough.models.mistral": "MistralReader",

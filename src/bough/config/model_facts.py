@@ -39,6 +39,8 @@ class AttentionFacts:
     qkv_bias: bool = False
     """Biases on queries, keys and values."""
     output_bias: bool = False
+    scaling: float | None = None
+    """Factor on the scores; ``None``: the inverse root of a head's width."""
 
     @property
     def q_size(self) -> int:

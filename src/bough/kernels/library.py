@@ -70,7 +70,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_attention_bytes": (_INT64, (_POINTER, _POINTER, _INT32)),
     "bough_program_create": (_Status, (_POINTER, _POINTER, _POINTER)),
     "bough_program_destroy": (None, (_POINTER,)),
-    "bough_program_packed_embedding": (_Status, (_POINTER, _POINTER, _POINTER, _INT64)),
+    "bough_program_packed_embedding": (_Status, (_POINTER, _POINTER, ctypes.c_float, _POINTER, _INT64)),
     "bough_program_embedding": (_Status, (_POINTER, _POINTER)),
     "bough_program_rotary_table": (_Status, (_POINTER, _POINTER)),
     "bough_program_norm": (_Status, (_POINTER, _POINTER)),

@@ -12,7 +12,7 @@ from bough.errors import ModelError
 from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.library import load_library
 from bough.kernels.program import KERNEL_DTYPES, QUANTIZED_GROUP, padded_columns
-from bough.kernels.structures import DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
+from bough.kernels.structures import Activation, DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
 from bough.kernels.thread_pool import ThreadPool
 
 WeightFormat = Literal["native", "int8", "int4", "uint4"]
@@ -200,10 +200,12 @@ class PackedWeights:
         self._check_rows(first_row, num_rows)
         return self.bias[self._bias_columns[first_row : first_row + num_rows]].to(self.dtype)
 
-    def multiply(self, x: torch.Tensor, output_dtype: torch.dtype) -> torch.Tensor:
+    def multiply(
+        self, x: torch.Tensor, output_dtype: torch.dtype, activation: Activation = Activation.SILU
+    ) -> torch.Tensor:
         """``x Wᵀ + b`` of ``x`` ``[n, num_inputs]`` in the weights' dtype: ``[n, num_outputs]`` in ``output_dtype``.
 
-        Gated weights give ``silu(gate) * value``, ``[n, num_outputs / 2]``.
+        Gated weights give ``activation(gate) * value``, ``[n, num_outputs / 2]``.
 
         Raises:
             ValueError: at inputs of another width.
@@ -225,7 +227,8 @@ class PackedWeights:
             input_stride=input_stride,
             num_rows=len(x),
             weights=self.matrix,
-            epilogue=Epilogue.SILU_MUL if gated else Epilogue.STORE,
+            epilogue=Epilogue.GATE if gated else Epilogue.STORE,
+            activation=activation,
             output=output.data_ptr(),
             output_stride=stride,
             output_dtype=KERNEL_DTYPES[output_dtype],

@@ -16,6 +16,7 @@ import torch
 
 from bough.kernels.library import load_library
 from bough.kernels.structures import (
+    Activation,
     AttentionCall,
     AttentionShape,
     DecodeRun,
@@ -77,6 +78,31 @@ class Buffer:
         return KERNEL_DTYPES[self.memory.dtype]
 
 
+@dataclass(frozen=True)
+class NormWeight:
+    """Weight of a root mean square norm: ``offset + weight`` multiplies what is normalised."""
+
+    weight: torch.Tensor
+    """``[size]``"""
+    eps: float
+    offset: float = 0.0
+
+    def call(self, x: Buffer, output: Buffer) -> NormCall:
+        """The norm of the rows of ``x``."""
+        return NormCall(
+            input=x.pointer,
+            input_stride=x.stride,
+            weight=self.weight.data_ptr(),
+            weight_dtype=KERNEL_DTYPES[self.weight.dtype],
+            eps=self.eps,
+            output=output.pointer,
+            output_stride=output.stride,
+            output_dtype=output.dtype,
+            size=x.columns,
+            weight_offset=self.offset,
+        )
+
+
 def scratch_bytes(limits: ProgramLimits, shapes: Collection[AttentionShape], num_threads: int) -> int:
     """Memory that a program takes beside its buffers, in bytes.
 
@@ -112,7 +138,8 @@ class Program:
         self._threads = threads
         self.limits = limits
         self.dtype = dtype
-        self._buffers: dict[str, Buffer] = {}
+        self._buffers: dict[tuple[str, int, torch.dtype], Buffer] = {}
+        self._rotations: list[torch.Tensor] = []
         self._handle = ctypes.c_void_p()
         self._library.bough_program_create(threads.handle, ctypes.byref(limits), ctypes.byref(self._handle))
         self._error = ctypes.c_int32()
@@ -121,31 +148,29 @@ class Program:
 
     # --- recording ---
 
-    def buffer(self, name: str, columns: int, dtype: torch.dtype, rows: int | None = None) -> Buffer:
-        """The buffer of that name, made when it is first asked for: layers that run one after the other share it.
+    def buffer(self, role: str, columns: int, dtype: torch.dtype, rows: int | None = None) -> Buffer:
+        """The buffer of that role, width and type, made when it is first asked for: layers share it in their order.
 
         Args:
-            name: what it holds.
-            columns: must not change.
-            dtype: must not change.
-            rows: the most tokens of a piece of a step unless given.
+            role: what it holds.
+            columns: numbers of a row.
+            dtype: of them.
+            rows: the most tokens of a piece of a step unless given; must not change.
         """
-        if name not in self._buffers:
+        key = (role, columns, dtype)
+        if key not in self._buffers:
             shape = (self.limits.max_tokens if rows is None else rows, padded_columns(columns, dtype))
-            self._buffers[name] = Buffer(torch.zeros(shape, dtype=dtype), columns)
-        found = self._buffers[name]
-        if (found.columns, found.memory.dtype) != (columns, dtype):
-            raise ValueError(f"buffer {name} has {found.columns} columns of {found.memory.dtype} already")
-        return found
+            self._buffers[key] = Buffer(torch.zeros(shape, dtype=dtype), columns)
+        return self._buffers[key]
 
-    def embed_packed(self, table: PackedMatrix) -> Buffer:
-        """Look up the step's tokens in a packed table: the residual stream."""
+    def embed_packed(self, table: PackedMatrix, scale: float = 1.0) -> Buffer:
+        """Look up the step's tokens in a packed table, times ``scale``: the residual stream."""
         output = self.buffer("residual", table.num_inputs, torch.float32)
-        self._record("packed_embedding", ctypes.byref(table), output.pointer, output.stride)
+        self._record("packed_embedding", ctypes.byref(table), scale, output.pointer, output.stride)
         return output
 
-    def embed(self, table: torch.Tensor) -> Buffer:
-        """Look up the step's tokens in a plain table ``[vocab_size, hidden_size]``: the residual stream."""
+    def embed(self, table: torch.Tensor, scale: float = 1.0) -> Buffer:
+        """Look up the step's tokens in a plain table ``[vocab_size, hidden_size]``, times ``scale``: the stream."""
         output = self.buffer("residual", table.shape[1], torch.float32)
         call = EmbeddingCall(
             table=table.data_ptr(),
@@ -153,15 +178,17 @@ class Program:
             size=table.shape[1],
             output=output.pointer,
             output_stride=output.stride,
+            scale=scale,
         )
         self._record("embedding", ctypes.byref(call))
         return output
 
     def rotary_table(self, inv_freq: torch.Tensor, attention_scaling: float) -> Buffer:
-        """Cosines and sines of the step's positions; ``inv_freq`` is float32 ``[head_dim / 2]``."""
+        """Cosines and sines of the step's positions, a table of its own; ``inv_freq`` is float32 ``[half_dim]``."""
         half_dim = len(inv_freq)
         memory = torch.zeros(self.limits.max_tokens, 2 * half_dim)
-        output = self._buffers.setdefault("rotation", Buffer(memory, 2 * half_dim))
+        self._rotations.append(memory)
+        output = Buffer(memory, 2 * half_dim)
         call = RotaryTableCall(
             inv_freq=inv_freq.data_ptr(),
             half_dim=half_dim,
@@ -171,11 +198,17 @@ class Program:
         self._record("rotary_table", ctypes.byref(call))
         return output
 
-    def rms_norm(self, x: Buffer, weight: torch.Tensor, eps: float) -> Buffer:
+    def rms_norm(self, x: Buffer, weight: NormWeight) -> Buffer:
         """Normalise rows of the residual stream, in the model's dtype."""
         output = self.buffer("normed", x.columns, self.dtype)
-        self._record("norm", ctypes.byref(_norm_call(x, weight, eps, output)))
+        self._record("norm", ctypes.byref(weight.call(x, output)))
         return output
+
+    def rms_norm_add(self, x: Buffer, weight: NormWeight, onto: Buffer) -> None:
+        """Add the norm of ``x`` to ``onto``, both float32."""
+        call = weight.call(x, onto)
+        call.adds = 1
+        self._record("norm", ctypes.byref(call))
 
     def linear(self, x: Buffer, matrices: Sequence[PackedMatrix]) -> Buffer:
         """``x Wᵀ + b`` of each of ``matrices``, side by side, in float32."""
@@ -192,18 +225,18 @@ class Program:
         """``onto += x Wᵀ + b``; ``onto`` is float32."""
         self._record_products(x, [weights], Epilogue.ADD, [onto])
 
-    def linear_gated(self, x: Buffer, weights: PackedMatrix) -> Buffer:
-        """``silu(gate) * value`` of ``x Wᵀ + b`` = gates, values; in the model's dtype."""
+    def linear_gated(self, x: Buffer, weights: PackedMatrix, activation: Activation = Activation.SILU) -> Buffer:
+        """``activation(gate) * value`` of ``x Wᵀ + b`` = gates, values; in the model's dtype."""
         if weights.layout != PanelLayout.GATED:
             raise ValueError("gates and values must be packed side by side")
         output = self.buffer("gated", weights.num_outputs // 2, self.dtype)
-        self._record_products(x, [weights], Epilogue.SILU_MUL, [output])
+        self._record_products(x, [weights], Epilogue.GATE, [output], activation)
         return output
 
     def rotate_and_store(
         self,
         heads: Buffer,
-        rotation: Buffer,
+        rotation: Buffer | None,
         kv: KVLayer,
         *,
         num_heads: int,
@@ -211,18 +244,22 @@ class Program:
         q_norm: torch.Tensor | None = None,
         k_norm: torch.Tensor | None = None,
         eps: float = 0.0,
+        norm_offset: float = 0.0,
+        query_scale: tuple[float, int] = (0.0, 1),
     ) -> None:
         """Normalise each head of q and k if there are weights for it, rotate q in place, and store k and v.
 
         Args:
             heads: float32, query heads, key heads, value heads.
-            rotation: from :meth:`rotary_table`.
+            rotation: from :meth:`rotary_table`, of as many or fewer dimensions than a head has; ``None``: none.
             kv: where keys and values go.
             num_heads: of queries.
             num_kv_heads: of keys, and of values.
             q_norm: ``[head_dim]``
             k_norm: ``[head_dim]``, of the same dtype.
             eps: of both norms.
+            norm_offset: added to the weights of both.
+            query_scale: ``query_beta`` and ``query_period`` in ``kernels.h``.
         """
         head_dim = heads.columns // (num_heads + 2 * num_kv_heads)
         call = RotaryStoreCall(
@@ -231,13 +268,16 @@ class Program:
             num_heads=num_heads,
             num_kv_heads=num_kv_heads,
             head_dim=head_dim,
-            half_dim=rotation.columns // 2,
-            cos_sin=rotation.pointer,
+            half_dim=0 if rotation is None else rotation.columns // 2,
+            cos_sin=None if rotation is None else rotation.pointer,
             q_norm=None if q_norm is None else q_norm.data_ptr(),
             k_norm=None if k_norm is None else k_norm.data_ptr(),
             norm_dtype=DType.F32 if q_norm is None else KERNEL_DTYPES[q_norm.dtype],
             eps=eps,
             kv=kv,
+            norm_offset=norm_offset,
+            query_beta=query_scale[0],
+            query_period=query_scale[1],
         )
         self._record("rotary_store", ctypes.byref(call))
 
@@ -256,20 +296,19 @@ class Program:
         self._record("attention", ctypes.byref(call))
         return output
 
-    def finish(self, x: Buffer, norm_weight: torch.Tensor, eps: float, head: PackedMatrix | None) -> Buffer:
+    def finish(self, x: Buffer, weight: NormWeight, head: PackedMatrix | None) -> Buffer:
         """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it.
 
         Args:
             x: the residual stream.
-            norm_weight: ``[hidden_size]``
-            eps: of the norm.
+            weight: of the norm.
             head: ``None`` if hidden states are all that is ever wanted.
 
         Returns:
             The norm's output.
         """
         output = self.buffer("head_input", x.columns, self.dtype, self.limits.max_rows)
-        norm = _norm_call(x, norm_weight, eps, output)
+        norm = weight.call(x, output)
         quantize = QuantizeCall()
         if head is not None and head.dtype in QUANTIZED_DTYPES:
             quantize = self._quantize_call(output, head, "quantized_head_input", self.limits.max_rows)
@@ -291,7 +330,12 @@ class Program:
         )
 
     def _record_products(
-        self, x: Buffer, matrices: Sequence[PackedMatrix], epilogue: Epilogue, outputs: Sequence[Buffer]
+        self,
+        x: Buffer,
+        matrices: Sequence[PackedMatrix],
+        epilogue: Epilogue,
+        outputs: Sequence[Buffer],
+        activation: Activation = Activation.SILU,
     ) -> None:
         """``x`` times each of the matrices, with one barrier before all of it and one behind.
 
@@ -300,6 +344,7 @@ class Program:
             matrices: the weights.
             epilogue: of each product.
             outputs: where each goes; no two have an element in common.
+            activation: of gates.
         """
         quantizations: dict[int, QuantizeCall] = {}
         for weights in matrices:
@@ -317,7 +362,7 @@ class Program:
             product.input, product.input_stride = x.pointer, x.stride
             if made is not None:
                 product.input, product.input_stride = made.output, made.output_stride
-            product.weights, product.epilogue = weights, epilogue
+            product.weights, product.epilogue, product.activation = weights, epilogue, activation
             product.output, product.output_stride, product.output_dtype = output.pointer, output.stride, output.dtype
         self._record("gemm", products, len(products))
 
@@ -354,17 +399,3 @@ class Program:
     def _raise_error(self) -> None:
         if self._error.value:
             raise ValueError(f"the step {_STEP_ERRORS[self._error.value]}")
-
-
-def _norm_call(x: Buffer, weight: torch.Tensor, eps: float, output: Buffer) -> NormCall:
-    return NormCall(
-        input=x.pointer,
-        input_stride=x.stride,
-        weight=weight.data_ptr(),
-        weight_dtype=KERNEL_DTYPES[weight.dtype],
-        eps=eps,
-        output=output.pointer,
-        output_stride=output.stride,
-        output_dtype=output.dtype,
-        size=x.columns,
-    )

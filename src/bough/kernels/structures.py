@@ -59,8 +59,15 @@ class Epilogue(IntEnum):
 
     STORE = 0
     ADD = 1
-    SILU_MUL = 2
+    GATE = 2
     CHOOSE = 3
+
+
+class Activation(IntEnum):
+    """Function of gates."""
+
+    SILU = 0
+    GELU_TANH = 1
 
 
 class PackedMatrix(ctypes.Structure):
@@ -75,7 +82,8 @@ class GemmCall(ctypes.Structure):
     _fields_ = declared(
         """
         pointer input; int64 input_stride, num_rows; PackedMatrix weights; int32 epilogue; pointer output;
-        int64 output_stride; int32 output_dtype; int64 num_choices; pointer choices, scratch, allowed
+        int64 output_stride; int32 output_dtype; int64 num_choices; pointer choices, scratch, allowed;
+        int32 activation
         """
     )
 
@@ -135,7 +143,7 @@ class NormCall(ctypes.Structure):
     _fields_ = declared(
         """
         pointer input; int64 input_stride; pointer row_ids, weight; int32 weight_dtype; float eps; pointer output;
-        int64 output_stride; int32 output_dtype; int64 num_rows, size
+        int64 output_stride; int32 output_dtype; int64 num_rows, size; float weight_offset; int32 adds
         """
     )
 
@@ -146,7 +154,7 @@ class EmbeddingCall(ctypes.Structure):
     _fields_ = declared(
         """
         pointer table; int32 table_dtype; int64 size; pointer ids; int64 num_tokens; pointer output;
-        int64 output_stride
+        int64 output_stride; float scale
         """
     )
 
@@ -168,7 +176,8 @@ class RotaryStoreCall(ctypes.Structure):
     _fields_ = declared(
         """
         pointer qkv; int64 qkv_stride, num_tokens; int32 num_heads, num_kv_heads, head_dim, half_dim;
-        pointer cos_sin, q_norm, k_norm; int32 norm_dtype; float eps; pointer out_slots; KVLayer kv
+        pointer cos_sin, q_norm, k_norm; int32 norm_dtype; float eps; pointer out_slots; KVLayer kv;
+        float norm_offset, query_beta; int32 query_period; pointer positions
         """
     )
 

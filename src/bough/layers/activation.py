@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch.nn import functional
 
+from bough.kernels.structures import Activation
 from bough.kernels.triton.available import kernels_for
 
+Gate = Literal["silu", "gelu_tanh"]
+"""Function of the gates of a feed-forward network."""
 
-def silu_and_mul(gate_up: torch.Tensor) -> torch.Tensor:
-    """``silu(gate) * up`` of ``[num_tokens, 2 * width]`` with the gate first; returns ``[num_tokens, width]``."""
+GATES: dict[str, Gate] = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
+"""By the name that configurations have."""
+
+NATIVE_GATES: dict[Gate, Activation] = {"silu": Activation.SILU, "gelu_tanh": Activation.GELU_TANH}
+
+
+def gate_and_mul(gate_up: torch.Tensor, gate: Gate) -> torch.Tensor:
+    """``gate(x) * up`` of ``[num_tokens, 2 * width]`` with the gates first; returns ``[num_tokens, width]``."""
     kernels = kernels_for(gate_up, "elementwise")
     if kernels is not None:
-        fused: torch.Tensor = kernels.gate_and_mul(gate_up, "silu")
+        fused: torch.Tensor = kernels.gate_and_mul(gate_up, gate)
         return fused
     width = gate_up.shape[-1] // 2
-    return functional.silu(gate_up[:, :width]).mul_(gate_up[:, width:])
+    return _ACTIVATIONS[gate](gate_up[:, :width]).mul_(gate_up[:, width:])
 
 
 def activation(name: str) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -32,6 +42,7 @@ def _gelu_tanh(x: torch.Tensor) -> torch.Tensor:
 _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu": functional.gelu,
     "gelu_new": _gelu_tanh,
+    "gelu_tanh": _gelu_tanh,
     "gelu_pytorch_tanh": _gelu_tanh,
     "relu": functional.relu,
     "silu": functional.silu,

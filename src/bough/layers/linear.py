@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import nn
 
+from bough.layers.activation import Gate
 from bough.layers.checkpoint_weight import CheckpointWeight
 from bough.layers.linear_method import TORCH, MatrixShape, MethodChoice
 
@@ -99,10 +100,27 @@ class QKVLinear(nn.Module):
 
 
 class GatedLinear(MergedLinear):
-    """``silu(gate) * up`` of two projections of equal width, the gate first."""
+    """``gate(x) * up`` of two projections of equal width, the gate first.
+
+    Attributes:
+        gate: function of the gates.
+    """
 
     gated = True
 
+    def __init__(
+        self,
+        in_features: int,
+        parts: Mapping[str, int],
+        *,
+        bias: bool,
+        dtype: torch.dtype,
+        method: MethodChoice = TORCH,
+        gate: Gate = "silu",
+    ) -> None:
+        super().__init__(in_features, parts, bias=bias, dtype=dtype, method=method)
+        self.gate: Gate = gate
+
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[num_tokens, in_features]`` to ``[num_tokens, width of a part]``."""
-        return self.method.apply_gated(self, x)
+        return self.method.apply_gated(self, x, self.gate)

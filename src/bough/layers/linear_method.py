@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn import functional
 
 from bough.kernels.triton.available import kernels_for
-from bough.layers.activation import silu_and_mul
+from bough.layers.activation import Gate, gate_and_mul
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ class LinearMethod(MethodChoice):
         """``x Wᵀ + b``: ``[n, in_features]`` to ``[n, out_features]`` in the model's dtype."""
 
     @abstractmethod
-    def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        """``silu(gate) * value`` of a gated matrix: ``[n, in_features]`` to ``[n, out_features / 2]``."""
+    def apply_gated(self, layer: nn.Module, x: torch.Tensor, gate: Gate) -> torch.Tensor:
+        """Gate function times values, of a gated matrix: ``[n, in_features]`` to ``[n, out_features / 2]``."""
 
     @abstractmethod
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
@@ -118,8 +118,8 @@ class TorchMethod(LinearMethod):
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         return functional.linear(x, cast(torch.Tensor, layer.weight), cast("torch.Tensor | None", layer.bias))
 
-    def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        return silu_and_mul(self.apply(layer, x))
+    def apply_gated(self, layer: nn.Module, x: torch.Tensor, gate: Gate) -> torch.Tensor:
+        return gate_and_mul(self.apply(layer, x), gate)
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         weight = cast(torch.Tensor, layer.weight)

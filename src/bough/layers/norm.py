@@ -9,24 +9,35 @@ from torch.nn import functional
 from bough.kernels.triton.available import kernels_for
 
 
-class RMSNorm(nn.Module):
-    """Root mean square normalisation over the last dimension (Zhang and Sennrich 2019), computed in float32."""
+def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, offset: float) -> torch.Tensor:
+    """Normalise ``x`` ``[..., size]`` and multiply by ``offset + weight``, in float32; to the dtype of ``x``."""
+    if offset == 0.0:
+        return functional.rms_norm(x, weight.shape, weight, eps)
+    return functional.rms_norm(x.float(), weight.shape, weight.float() + offset, eps).to(x.dtype)
 
-    def __init__(self, size: int, eps: float, dtype: torch.dtype) -> None:
+
+class RMSNorm(nn.Module):
+    """Root mean square normalisation over the last dimension (Zhang and Sennrich 2019), computed in float32.
+
+    Attributes:
+        offset: added to the weights: 1 where a family stores what is beyond that.
+    """
+
+    def __init__(self, size: int, eps: float, dtype: torch.dtype, *, offset: float = 0.0) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(size, dtype=dtype), requires_grad=False)
-        self.shape = (size,)
         self.eps = eps
+        self.offset = offset
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[..., size]`` to the same shape and dtype."""
-        return functional.rms_norm(x, self.shape, self.weight, self.eps)
+        return rms_norm(x, self.weight, self.eps, self.offset)
 
     def after_adding(self, x: torch.Tensor, delta: torch.Tensor | None) -> torch.Tensor:
         """Add ``delta``, if there is one, to ``x`` in place and normalise the sum; all ``[num_tokens, size]``."""
         kernels = kernels_for(x, "elementwise")
         if kernels is not None:
-            fused: torch.Tensor = kernels.rms_norm(x, self.weight, self.eps, delta)
+            fused: torch.Tensor = kernels.rms_norm(x, self.weight, self.eps, delta, offset=self.offset)
             return fused
         return self(x if delta is None else x.add_(delta))  # type: ignore[no-any-return]
 

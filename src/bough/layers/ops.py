@@ -51,8 +51,8 @@ class Ops(ABC, Generic[Value]):
     """One step of a model. ``T`` is its number of tokens."""
 
     @abstractmethod
-    def embed(self, table: VocabEmbedding) -> Stream[Value]:
-        """Begin the stream with the step's tokens."""
+    def embed(self, table: VocabEmbedding, scale: float = 1.0) -> Stream[Value]:
+        """Begin the stream with the step's tokens, multiplied by ``scale``."""
 
     @abstractmethod
     def rotation(self, rotary: RotaryEmbedding) -> Rotation[Value]:
@@ -61,6 +61,10 @@ class Ops(ABC, Generic[Value]):
     @abstractmethod
     def norm(self, norm: RMSNorm, stream: Stream[Value]) -> Value:
         """Normalise the stream: ``[T, hidden_size]`` in the model's dtype."""
+
+    @abstractmethod
+    def add_normed(self, stream: Stream[Value], norm: RMSNorm, x: Value) -> None:
+        """Add the norm of ``x`` ``[T, hidden_size]`` to the stream."""
 
     @abstractmethod
     def linear(self, layer: MergedLinear | QKVLinear, x: Value) -> Value:
@@ -130,9 +134,10 @@ class TorchOps(Ops[torch.Tensor]):
     def __init__(self, batch: ForwardBatch) -> None:
         self._batch = batch
 
-    def embed(self, table: VocabEmbedding) -> Stream[torch.Tensor]:
+    def embed(self, table: VocabEmbedding, scale: float = 1.0) -> Stream[torch.Tensor]:
         """Look the tokens up; see :class:`Ops`."""
-        return Stream(table(self._batch.input_ids))
+        rows: torch.Tensor = table(self._batch.input_ids)
+        return Stream(rows if scale == 1.0 else rows.mul_(scale))
 
     def rotation(self, rotary: RotaryEmbedding) -> Rotation[torch.Tensor]:
         """Angles of the step's positions; see :class:`Ops`."""
@@ -142,6 +147,11 @@ class TorchOps(Ops[torch.Tensor]):
         """Normalise the stream; see :class:`Ops`."""
         pending, stream.pending = stream.pending, None
         return norm.after_adding(stream.value, pending)
+
+    def add_normed(self, stream: Stream[torch.Tensor], norm: RMSNorm, x: torch.Tensor) -> None:
+        """Add a norm to the stream; see :class:`Ops`."""
+        self._flush(stream)
+        stream.pending = norm.after_adding(x, None)
 
     def linear(self, layer: MergedLinear | QKVLinear, x: torch.Tensor) -> torch.Tensor:
         """Multiply by a matrix; see :class:`Ops`."""

@@ -12,6 +12,7 @@ from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.thread_pool import ThreadPool
+from bough.layers.activation import NATIVE_GATES, Gate
 from bough.layers.checkpoint_weight import CheckpointWeight, Weight
 from bough.layers.linear_method import LinearMethod, MatrixShape, MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
@@ -73,8 +74,8 @@ class PackedMethod(LinearMethod):
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         return _packed(layer).multiply(x, x.dtype)
 
-    def apply_gated(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
-        return _packed(layer).multiply(x, x.dtype)
+    def apply_gated(self, layer: nn.Module, x: torch.Tensor, gate: Gate) -> torch.Tensor:
+        return _packed(layer).multiply(x, x.dtype, NATIVE_GATES[gate])
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         logits = _packed(layer).multiply(x, torch.float32)

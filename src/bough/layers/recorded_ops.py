@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from bough.kernels.program import Buffer, Program
+from bough.kernels.program import Buffer, NormWeight, Program
 from bough.kernels.structures import KVLayer
+from bough.layers.activation import NATIVE_GATES
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, MergedLinear, QKVLinear
 from bough.layers.linear_method import TORCH, packed_matrix
@@ -35,11 +36,11 @@ class RecordOps(Ops[Buffer]):
     def __init__(self, program: Program, kv_layer: Callable[[int], KVLayer]) -> None:
         self._program, self._kv_layer = program, kv_layer
 
-    def embed(self, table: VocabEmbedding) -> Stream[Buffer]:
+    def embed(self, table: VocabEmbedding, scale: float = 1.0) -> Stream[Buffer]:
         """Look the tokens up; see :class:`Ops`."""
         if table.method is TORCH:
-            return Stream(self._program.embed(table.get_parameter("weight")))
-        return Stream(self._program.embed_packed(packed_matrix(table)))
+            return Stream(self._program.embed(table.get_parameter("weight"), scale))
+        return Stream(self._program.embed_packed(packed_matrix(table), scale))
 
     def rotation(self, rotary: RotaryEmbedding) -> Rotation[Buffer]:
         """Angles of the step's positions; see :class:`Ops`."""
@@ -47,7 +48,11 @@ class RecordOps(Ops[Buffer]):
 
     def norm(self, norm: RMSNorm, stream: Stream[Buffer]) -> Buffer:
         """Normalise the stream; see :class:`Ops`."""
-        return self._program.rms_norm(stream.value, norm.weight, norm.eps)
+        return self._program.rms_norm(stream.value, _weight(norm))
+
+    def add_normed(self, stream: Stream[Buffer], norm: RMSNorm, x: Buffer) -> None:
+        """Add a norm to the stream; see :class:`Ops`."""
+        self._program.rms_norm_add(x, _weight(norm), stream.value)
 
     def linear(self, layer: MergedLinear | QKVLinear, x: Buffer) -> Buffer:
         """Multiply by a matrix; in float32."""
@@ -56,7 +61,7 @@ class RecordOps(Ops[Buffer]):
 
     def gated(self, layer: GatedLinear, x: Buffer) -> Buffer:
         """Gate a product; see :class:`Ops`."""
-        return self._program.linear_gated(x, packed_matrix(layer))
+        return self._program.linear_gated(x, packed_matrix(layer), NATIVE_GATES[layer.gate])
 
     def attend(
         self, attention: RadixAttention, heads: Buffer, rotation: Rotation[Buffer] | None, norms: HeadNorms = NO_NORMS
@@ -64,19 +69,18 @@ class RecordOps(Ops[Buffer]):
         """Rotate, store, attend; see :class:`Ops`."""
         if attention.logit_cap is not None or attention.sinks is not None:
             raise NotRecordable("the native program has no soft-caps and no sinks")
-        if rotation is None or attention.query_scale is not None:
-            raise NotRecordable("the native program rotates in every layer and scales no queries")
-        (table,) = rotation
         kv = self._kv_layer(attention.layer_id)
         self._program.rotate_and_store(
             heads,
-            table,
+            None if rotation is None else rotation[0],
             kv,
             num_heads=attention.num_heads,
             num_kv_heads=attention.num_kv_heads,
             q_norm=norms.q_weight,
             k_norm=norms.k_weight,
             eps=norms.eps,
+            norm_offset=norms.offset,
+            query_scale=attention.query_scale or (0.0, 1),
         )
         return self._program.attend(heads, kv, attention.shape)
 
@@ -87,7 +91,7 @@ class RecordOps(Ops[Buffer]):
     def finish(self, norm: RMSNorm, stream: Stream[Buffer], head: LMHead | None) -> Buffer:
         """Last norm and head; the states are those of rows that end in the step."""
         matrix = None if head is None else packed_matrix(head.holder)
-        return self._program.finish(stream.value, norm.weight, norm.eps, matrix)
+        return self._program.finish(stream.value, _weight(norm), matrix)
 
     def compute(self, function: Callable[..., torch.Tensor], *values: Buffer) -> Buffer:
         """Refuse, as no program calls torch."""
@@ -96,3 +100,7 @@ class RecordOps(Ops[Buffer]):
     def forward(self, model: nn.Module) -> Buffer:
         """Refuse, as no program calls torch."""
         raise NotRecordable(f"{type(model).__name__} has a forward for torch alone")
+
+
+def _weight(norm: RMSNorm) -> NormWeight:
+    return NormWeight(norm.weight, norm.eps, norm.offset)

@@ -174,6 +174,8 @@ def why_not_flashinfer(device: torch.device, config: ModelConfig) -> str | None:
         import_module("flashinfer")
     except ImportError as error:
         return f"the package flashinfer-python cannot be imported ({error})"
+    if any(shape.scaling is not None for shape in config.attention_shapes()):
+        return "it has one factor on scores, that of a head's width"
     if config.dtype == "float32":
         return "it computes in float16 and bfloat16 only"
     if (head_dim := config.kv_layout().head_dim) not in _FLASHINFER_HEADS:

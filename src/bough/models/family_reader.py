@@ -37,6 +37,8 @@ class FamilyReader:
     """What the family's own configuration class supplies where config.json has no such entry."""
     activations: ClassVar[tuple[str, ...]] = ("silu", "swish")
     """What ``hidden_act`` may be; the first one if it is not there."""
+    activation_key: ClassVar[str] = "hidden_act"
+    """Entry with the name of the activation."""
     usual_pooling: ClassVar[PoolingMethod] = "last"
     """Whose state stands for a sequence where neither files nor users say otherwise; classes are always read there."""
 
@@ -102,7 +104,7 @@ class FamilyReader:
         """The feed-forward network of all layers."""
         width = self.values.integer("intermediate_size")
         self.check_matrix("intermediate_size", width, hidden_size)
-        activation = self.values.choice("hidden_act", self.activations, self.activations[0])
+        activation = self.values.choice(self.activation_key, self.activations, self.activations[0])
         return DenseFacts(width=width, activation=activation, bias=self.mlp_bias())
 
     def check_direction(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import nn
 
 from bough.config.model_config import ModelConfig
+from bough.layers.activation import GATES
 from bough.layers.attention.base import HeadNorms
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
@@ -26,7 +29,9 @@ class LlamaMLP(Block):
         width, bias = facts.width, facts.bias
         method = method.below("mlp")
         parts = {"gate_proj": width, "up_proj": width}
-        self.gate_up_proj = GatedLinear(config.hidden_size, parts, bias=bias, dtype=dtype, method=method)
+        self.gate_up_proj = GatedLinear(
+            config.hidden_size, parts, bias=bias, dtype=dtype, method=method, gate=GATES[facts.activation]
+        )
         self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype, method=method)
 
     def run(self, ops: Ops[Value], x: Value, stream: Stream[Value]) -> None:
@@ -52,6 +57,7 @@ class LlamaAttention(Block):
             self.head_dim,
             self.num_kv_heads,
             layer_id,
+            scaling=facts.scaling,
             sliding_window=facts.window,
             query_scale=None if facts.rope is None else facts.rope.query_scale(config.context_len),
         )
@@ -60,22 +66,31 @@ class LlamaAttention(Block):
         """Norms of queries and keys before they are rotated."""
         return HeadNorms()
 
+    def attend(self, ops: Ops[Value], x: Value, rotation: Rotation[Value] | None) -> Value:
+        """Attend from ``x`` ``[num_tokens, hidden_size]``: all heads, before the projection back to the stream."""
+        return ops.attend(self.attn, ops.linear(self.qkv_proj, x), rotation, self.head_norms())
+
     def run(self, ops: Ops[Value], x: Value, rotation: Rotation[Value] | None, stream: Stream[Value]) -> None:
         """Attend from ``x`` ``[num_tokens, hidden_size]`` and add the result to the stream."""
-        heads = ops.linear(self.qkv_proj, x)
-        ops.add_linear(stream, self.o_proj, ops.attend(self.attn, heads, rotation, self.head_norms()))
+        ops.add_linear(stream, self.o_proj, self.attend(ops, x, rotation))
 
 
 class LlamaDecoderLayer(Block):
     """One transformer block, normalising before attention and before the feed-forward network."""
 
+    norm_offset: ClassVar[float] = 0.0
+    """Added to the weights of norms"""
+
     def __init__(self, config: ModelConfig, self_attn: LlamaAttention, mlp: LlamaMLP) -> None:
         super().__init__()
-        dtype = torch_dtype(config)
         self.self_attn = self_attn
         self.mlp = mlp
-        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
-        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
+        self.input_layernorm = self.make_norm(config)
+        self.post_attention_layernorm = self.make_norm(config)
+
+    def make_norm(self, config: ModelConfig) -> RMSNorm:
+        """A norm of the stream's width."""
+        return RMSNorm(config.hidden_size, config.rms_norm_eps, torch_dtype(config), offset=self.norm_offset)
 
     def run(self, ops: Ops[Value], stream: Stream[Value], rotation: Rotation[Value] | None) -> None:
         """Add attention, then the feed-forward network, to the stream."""
@@ -84,11 +99,28 @@ class LlamaDecoderLayer(Block):
 
 
 class LlamaModel(Described):
-    """Embedding, blocks and final norm."""
+    """Embedding, blocks and final norm.
 
-    def __init__(self, config: ModelConfig, layers: list[LlamaDecoderLayer], embedding_method: LinearMethod) -> None:
+    Args:
+        config: of the model.
+        layers: all blocks; each rotates as its layer's facts say.
+        embedding_method: holds the embedding's table.
+        norm_offset: added to the final norm's weights.
+        embedding_scale: factor on embeddings.
+    """
+
+    def __init__(
+        self,
+        config: ModelConfig,
+        layers: list[LlamaDecoderLayer],
+        embedding_method: LinearMethod,
+        *,
+        norm_offset: float = 0.0,
+        embedding_scale: float = 1.0,
+    ) -> None:
         super().__init__()
         dtype = torch_dtype(config)
+        self.embedding_scale = embedding_scale
         self.embed_tokens = VocabEmbedding(config.vocab_size, config.hidden_size, dtype, method=embedding_method)
         # Layers that are rotated alike share a table.
         shapes = [(layer.mixer.head_dim, layer.mixer.rope) for layer in config.layers]
@@ -98,11 +130,11 @@ class LlamaModel(Described):
         )
         self.table_of_layer = [tables.get(shape) for shape in shapes]
         self.layers = nn.ModuleList(layers)
-        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype)
+        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps, dtype, offset=norm_offset)
 
     def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
         """Embed, go through all blocks, finish."""
-        stream = ops.embed(self.embed_tokens)
+        stream = ops.embed(self.embed_tokens, self.embedding_scale)
         rotations = [ops.rotation(rotary) for rotary in self.rotary_embs]  # type: ignore[arg-type]
         for layer, table in zip(self.layers, self.table_of_layer, strict=True):
             layer.run(ops, stream, None if table is None else rotations[table])  # type: ignore[operator]
@@ -111,6 +143,9 @@ class LlamaModel(Described):
 
 class LlamaForCausalLM(CausalLM):
     """Llama with its language-model head. Families that differ in a block's parts override :meth:`make_layer`."""
+
+    norm_offset: ClassVar[float] = 0.0
+    """Added to the final norm's weights"""
 
     def __init__(self, config: ModelConfig, method: MethodChoice = TORCH) -> None:
         super().__init__()
@@ -133,7 +168,13 @@ class LlamaForCausalLM(CausalLM):
         # A table of its own is only looked up in, and rows are looked up fastest as they are.
         is_shared = config.tie_word_embeddings and config.is_generation
         table = method.below("model").for_matrix(("embed_tokens",)) if is_shared else TORCH
-        return LlamaModel(config, layers, embedding_method=table)
+        scale = cls.embedding_scale(config)
+        return LlamaModel(config, layers, table, norm_offset=cls.norm_offset, embedding_scale=scale)
+
+    @classmethod
+    def embedding_scale(cls, config: ModelConfig) -> float:
+        """Factor on embeddings."""
+        return 1.0
 
     @classmethod
     def make_layer(cls, config: ModelConfig, layer_id: int, method: MethodChoice) -> LlamaDecoderLayer:

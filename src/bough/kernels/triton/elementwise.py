@@ -32,6 +32,7 @@ def _rms_norm_rows(
     x_stride,
     delta_stride,
     eps,
+    offset,
     WIDTH: tl.constexpr,
     BLOCK: tl.constexpr,
     HAS_DELTA: tl.constexpr,
@@ -48,11 +49,13 @@ def _rms_norm_rows(
         # The norm is that of the stream as the next layer finds it.
         x = rounded.to(tl.float32)
     inverse = tl.rsqrt(tl.sum(x * x) / WIDTH + eps)
-    weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32)
+    weight = tl.load(weight_ptr + columns, mask=inside, other=0.0).to(tl.float32) + offset
     tl.store(out_ptr + row * WIDTH + columns, (x * inverse * weight).to(out_ptr.dtype.element_ty), mask=inside)
 
 
-def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, delta: torch.Tensor | None = None) -> torch.Tensor:
+def rms_norm(
+    x: torch.Tensor, weight: torch.Tensor, eps: float, delta: torch.Tensor | None = None, *, offset: float = 0.0
+) -> torch.Tensor:
     """``x += delta``, if there is one, then the root mean square norm of ``x`` (Zhang and Sennrich 2019), contiguous.
 
     ``x`` and ``delta`` are ``[num_rows, width]``, rows dense; ``weight`` is ``[width]``.
@@ -68,6 +71,7 @@ def rms_norm(x: torch.Tensor, weight: torch.Tensor, eps: float, delta: torch.Ten
             x.stride(0),
             0 if delta is None else delta.stride(0),
             eps,
+            offset,
             WIDTH=width,
             BLOCK=next_power_of_2(width),
             HAS_DELTA=delta is not None,
@@ -97,6 +101,7 @@ def _rotate_and_store_heads(
     q_out_ptr,
     kv_scales_ptr,
     eps,
+    norm_offset,
     heads_stride,
     slot_stride,
     NUM_HEADS: tl.constexpr,
@@ -132,8 +137,8 @@ def _rotate_and_store_heads(
         if HAS_NORM:
             weight_at = (q_norm_ptr if is_query else k_norm_ptr) + columns
             inverse = tl.rsqrt((tl.sum(x * x, 1) + tl.sum(y * y, 1)) / head_dim + eps)[:, None]
-            x *= inverse * tl.load(weight_at, mask=in_half, other=0.0).to(tl.float32)[None, :]
-            y *= inverse * tl.load(weight_at + HALF, mask=in_half, other=0.0).to(tl.float32)[None, :]
+            x *= inverse * (tl.load(weight_at, mask=in_half, other=0.0).to(tl.float32) + norm_offset)[None, :]
+            y *= inverse * (tl.load(weight_at + HALF, mask=in_half, other=0.0).to(tl.float32) + norm_offset)[None, :]
         angles = token * head_dim + columns
         cos = tl.load(cos_ptr + angles, mask=in_half, other=0.0).to(tl.float32)[None, :]
         # The table's second half has the sine's own sign.
@@ -164,6 +169,7 @@ def rotate_and_store(
     q_norm: torch.Tensor | None = None,
     k_norm: torch.Tensor | None = None,
     eps: float = 0.0,
+    norm_offset: float = 0.0,
     kv_scales: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Normalise the heads of queries and keys, if there are weights for that, rotate them, and store keys and values.
@@ -176,6 +182,7 @@ def rotate_and_store(
         values: like ``keys``
         q_norm: ``[head_dim]``
         k_norm: like ``q_norm``; both or neither.
+        norm_offset: added to both.
         kv_scales: float32 ``[2]`` for pools of 8-bit floating point: what their keys and values are multiplied by when
             they are read. What is too large is stored as the largest number that there is.
 
@@ -202,6 +209,7 @@ def rotate_and_store(
             queries,
             slots if kv_scales is None else kv_scales,
             eps,
+            norm_offset,
             heads.stride(0),
             keys.stride(0),
             NUM_HEADS=num_heads,

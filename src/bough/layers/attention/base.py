@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.nn.functional import rms_norm
 
+from bough.layers.norm import rms_norm
 from bough.mem_cache.kv_pool import KVPool
 from bough.step_plan import StepPlan
 
@@ -27,13 +27,15 @@ class HeadNorms(NamedTuple):
     q_weight: torch.Tensor | None = None
     k_weight: torch.Tensor | None = None
     eps: float = 0.0
+    offset: float = 0.0
+    """Added to the weights"""
 
     def apply(self, heads: torch.Tensor, num_heads: int) -> torch.Tensor:
         """Normalise queries and keys ``[num_tokens, num_heads + num_kv_heads, head_dim]``, queries first."""
-        if self.q_weight is None:
+        if self.q_weight is None or self.k_weight is None:
             return heads
         weights = ((heads[:, :num_heads], self.q_weight), (heads[:, num_heads:], self.k_weight))
-        return torch.cat([rms_norm(part, part.shape[-1:], weight, self.eps) for part, weight in weights], dim=1)
+        return torch.cat([rms_norm(part, weight, self.eps, self.offset) for part, weight in weights], dim=1)
 
 
 class AttentionBackend(ABC):

@@ -28,6 +28,7 @@ class StoringBackend(RotatingBackend):
             q_norm=norms.q_weight,
             k_norm=norms.k_weight,
             eps=norms.eps,
+            norm_offset=norms.offset,
             kv_scales=self._scales(layer),
         )
         return self.attend(q, layer, batch)
