@@ -330,6 +330,28 @@ def test_windows_of_layers(tmp_path: Path, architecture: str, values: dict[str, 
     assert config.windows() == tuple(dict.fromkeys(windows))
 
 
+def test_gemma3_has_two_rotations_in_either_spelling(tmp_path: Path) -> None:
+    """As published for 1B, for 4B inside of a model that reads images, and as transformers 5 saves both."""
+    full, local = {"rope_theta": 1e6, "factor": 8.0, "rope_type": "linear"}, {"rope_theta": 1e4}
+    spellings = [
+        {"rope_theta": 1e6, "rope_local_base_freq": 1e4, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}},
+        {"rope_scaling": {"factor": 8.0, "rope_type": "linear"}},
+        {"rope_parameters": {"full_attention": full, "sliding_attention": local}},
+    ]
+    sizes = {"sliding_window": 512, "num_hidden_layers": 7, "query_pre_attn_scalar": 144, "rope_theta": None}
+    for spelling in spellings:
+        config = config_of(tmp_path, {"architectures": ["Gemma3ForCausalLM"], **sizes, **spelling})
+        ropes = [(layer.mixer.window, layer.mixer.rope) for layer in config.layers]
+        assert [window for window, _ in ropes] == [512] * 5 + [None, 512]
+        assert {(rope.rope_theta, rope.factor) for window, rope in ropes if window is not None} == {(1e4, 1.0)}
+        assert {(rope.rope_theta, rope.factor) for window, rope in ropes if window is None} == {(1e6, 8.0)}
+        assert {shape.scaling for shape in config.attention_shapes()} == {1 / 12}
+        assert config.tie_word_embeddings
+    for key in ("attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention"):
+        with pytest.raises(ConfigError, match=key):
+            config_of(tmp_path, {"architectures": ["Gemma3ForCausalLM"], **sizes, key: 30.0})
+
+
 def test_qwen3_heads_are_128_wide_unless_said_otherwise(tmp_path: Path) -> None:
     assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"]}).kv_layout().head_dim == 128
     assert config_of(tmp_path, {"architectures": ["Qwen3ForCausalLM"], "head_dim": 40}).kv_layout().head_dim == 40

@@ -47,11 +47,13 @@ def error_of(checkpoint: Checkpoint, **options: Any) -> float:
 
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("tied", [True, False])
-@pytest.mark.parametrize("family", ["Llama", "Mistral", "Qwen2", "Qwen3"])
+@pytest.mark.parametrize("family", ["Llama", "Mistral", "Qwen2", "Qwen3", "Gemma3"])
 def test_logits_equal_those_of_the_checkpoint_that_was_converted(
     tmp_path: Path, family: str, tied: bool, native: bool
 ) -> None:
-    original = save_checkpoint(tmp_path / "hf", family, tie_word_embeddings=tied, head_dim=16, sliding_window=None)
+    gemma = {"num_hidden_layers": 7, "sliding_window": 9, "query_pre_attn_scalar": 16}
+    layers = gemma if family == "Gemma3" else {"sliding_window": None}
+    original = save_checkpoint(tmp_path / "hf", family, tie_word_embeddings=tied, head_dim=16, **layers)
     checkpoint = write_gguf(tmp_path / "model.gguf", original)
     expected = original.logits(PROMPT)[-1]
     torch.testing.assert_close(logits_of(checkpoint.path, native=native), expected, rtol=1e-4, atol=1e-4)

@@ -46,7 +46,7 @@ class Checkpoint:
 def save_checkpoint(
     path: Path, family: str, *, dtype: torch.dtype = torch.float32, seed: int = 0, **overrides: Any
 ) -> Checkpoint:
-    """A checkpoint of ``family`` ("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma3") with weights large enough to matter."""
+    """A checkpoint of ``family`` ("Llama", "Gemma3", …) with weights large enough to matter."""
     torch.manual_seed(seed)
     kind = "TextConfig" if family == "Gemma3" else "Config"
     config = getattr(transformers, f"{family}{kind}")(**{**BASE, **overrides})

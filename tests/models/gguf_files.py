@@ -15,6 +15,7 @@ from tokenizers import Tokenizer as Backend
 from tests.models.checkpoints import Checkpoint
 
 ARCHITECTURES = {
+    "Gemma3Text": "gemma3",
     "Llama": "llama",
     "Ministral3": "mistral3",
     "Mistral": "llama",
@@ -46,12 +47,20 @@ _NAMES = {
 }
 
 
-def gguf_name(name: str) -> str:
+_GEMMA3_NAMES = {
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}
+
+
+def gguf_name(name: str, architecture: str = "llama") -> str:
     stem, _, kind = name.rpartition(".")
     if not stem.startswith("model.layers."):
         return f"{_NAMES[stem]}.{kind}"
     layer, _, module = stem.removeprefix("model.layers.").partition(".")
-    return f"blk.{layer}.{_NAMES[module]}.{kind}"
+    names = {**_NAMES, **_GEMMA3_NAMES} if architecture == "gemma3" else _NAMES
+    return f"blk.{layer}.{names[module]}.{kind}"
 
 
 def interleaved(tensor: torch.Tensor, num_heads: int) -> torch.Tensor:
@@ -104,7 +113,12 @@ def write_gguf(
     writer.add_head_count(config.num_attention_heads)
     writer.add_head_count_kv(config.num_key_value_heads)
     writer.add_layer_norm_rms_eps(config.rms_norm_eps)
-    writer.add_rope_freq_base(config.rope_parameters["rope_theta"])
+    rotations = config.rope_parameters
+    if name == "gemma3":
+        writer.add_sliding_window(config.sliding_window)
+        writer.add_rope_freq_base_swa(rotations["sliding_attention"]["rope_theta"])
+        rotations = rotations["full_attention"]
+    writer.add_rope_freq_base(rotations["rope_theta"])
     if getattr(config, "head_dim", None):
         writer.add_key_length(config.head_dim)
         writer.add_value_length(config.head_dim)
@@ -117,11 +131,13 @@ def write_gguf(
         state.pop("lm_head.weight", None)
     for index, (hf_name, tensor) in enumerate(state.items()):
         tensor = tensor.float()
-        stored_name = gguf_name(hf_name)
+        stored_name = gguf_name(hf_name, name)
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
         num_heads = next((n for part, n in heads.items() if f".{part}." in hf_name and name in INTERLEAVED), None)
         if num_heads:
             tensor = interleaved(tensor, num_heads)
+        offset = float(name == "gemma3" and hf_name.endswith("norm.weight"))
+        tensor = tensor + offset
         chosen = Kind.F32 if tensor.ndim == 1 else kind
         chosen = next((k for end, k in (kinds or {}).items() if stored_name.endswith(end)), chosen)
         if chosen in (Kind.Q4_K, Kind.Q5_K, Kind.Q6_K):  # the library reads these only
@@ -135,7 +151,7 @@ def write_gguf(
             split = numbers.reshape(num_heads, -1, 2, *numbers.shape[1:])
             numbers = split.swapaxes(1, 2).reshape(numbers.shape)
         with torch.no_grad():
-            checkpoint.reference.get_parameter(hf_name).copy_(numbers)
+            checkpoint.reference.get_parameter(hf_name).copy_(numbers - offset)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

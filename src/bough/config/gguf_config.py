@@ -16,6 +16,7 @@ from bough.config.rope import FREQUENCY_FACTORS, LONGROPE
 from bough.errors import CheckpointError, ConfigError
 
 ARCHITECTURES = {
+    "gemma3": "Gemma3ForCausalLM",
     "llama": "LlamaForCausalLM",
     "mistral3": "Ministral3ForCausalLM",
     "phi3": "Phi3ForCausalLM",
@@ -32,6 +33,9 @@ GATES_ARE_STACKED = frozenset({"phi3"})
 """Architectures with gates and values in ``ffn_up``, one below the other."""
 
 _WITH_WINDOWS = frozenset({"llama", "mistral3", "phi3"})
+
+_GEMMA3_LARGEST = 62
+"""Blocks of Gemma 3 27B, the one with another factor on scores than that of a head's width."""
 
 TOKEN_TABLE = "token_embd.weight"
 FEED_FORWARD = "blk.0.ffn_up.weight"
@@ -142,6 +146,7 @@ class _Reader:
         self._check_heads("attention.head_count_kv", kv_heads, head_dim, KEYS)
         window = self._integer("attention.sliding_window", 0) if self._name in _WITH_WINDOWS else 0
         is_mistral = window > 0 and self._name == "llama"
+        more = self._gemma3(hidden_size, heads, head_dim) if self._name == "gemma3" else {}
         return {
             "architectures": ["MistralForCausalLM" if is_mistral else ARCHITECTURES[self._name]],
             "model_type": "mistral" if is_mistral else self._name,
@@ -168,6 +173,19 @@ class _Reader:
             "eos_token_id": end_token_ids(file),
             STORED_AS: self._stored_as(),
             STORED_POOLING: self._pooling(),
+            **more,
+        }
+
+    def _gemma3(self, hidden_size: int, heads: int, head_dim: int) -> dict[str, Any]:
+        """Entries of Gemma 3; files leave out what llama.cpp takes for granted, and tell 27B by its blocks."""
+        is_largest = self._integer("block_count") == _GEMMA3_LARGEST
+        return {
+            "model_type": "gemma3_text",
+            "sliding_window": self._integer("attention.sliding_window"),
+            "rope_theta": self._number("rope.freq_base", 1e6),
+            "rope_local_base_freq": self._number("rope.freq_base_swa", 1e4),
+            "query_pre_attn_scalar": hidden_size // heads if is_largest else head_dim,
+            "rms_norm_eps": self._number("attention.layer_norm_rms_epsilon", 1e-6),
         }
 
     def _check_sizes(self) -> None:

@@ -46,8 +46,18 @@ _LAYER_NAMES = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
-_STACKED_NAMES = {**_LAYER_NAMES, "ffn_up": "mlp.gate_up_proj"}
 _FACTORS = (ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS)
+_LAYER_NAMES_OF = {
+    "phi3": {"ffn_up": "mlp.gate_up_proj"},
+    "gemma3": {
+        "post_attention_norm": "post_attention_layernorm",
+        "ffn_norm": "pre_feedforward_layernorm",
+        "post_ffw_norm": "post_feedforward_layernorm",
+    },
+}
+"""By ``general.architecture``, names that differ."""
+_NORMS_WITH_ONE = frozenset({"gemma3"})
+"""Architectures with the 1 added to the weights of norms that models add themselves."""
 _LAYER_TENSOR = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)", re.ASCII)
 
 _FORMS: dict[TensorType, StoredForm] = {
@@ -74,8 +84,8 @@ class GGUFSource(WeightSource):
         self._file = GGUFFile(Path(config.model_path))
         self._config = config
         self.files = self._file.paths
-        tensors, self._architecture = self._file.tensors, self._file.text("general.architecture")
-        layer_names = _STACKED_NAMES if self._architecture in GATES_ARE_STACKED else _LAYER_NAMES
+        tensors, self._architecture = self._file.tensors, self._file.text("general.architecture") or ""
+        layer_names = {**_LAYER_NAMES, **_LAYER_NAMES_OF.get(self._architecture, {})}
         self._infos = {_hf_name(name, layer_names): tensors[name] for name in tensors if name not in _FACTORS}
 
     @property
@@ -103,6 +113,8 @@ class GGUFSource(WeightSource):
         if info.block.bits is None:
             numbers = read_numbers(info.type, torch.from_numpy(self._file.read_rows(info, 0, info.num_rows)))
             numbers = numbers.reshape(info.shape)
+            if self._architecture in _NORMS_WITH_ONE and name.endswith("norm.weight"):
+                numbers = numbers.float() - 1.0
             return numbers if order is None else numbers[order]
         if len(info.shape) != 2:
             raise StartupError(f"tensor {info.name} is quantised, and no matrix but {list(info.shape)}")
@@ -142,7 +154,7 @@ class GGUFSource(WeightSource):
 
 
 def _hf_name(name: str, layer_names: Mapping[str, str]) -> str:
-    """What a checkpoint in Hugging Face format calls a tensor; a name that is not known stays as it is."""
+    """Return the Hugging Face name of a tensor; a name that is not known stays as it is."""
     match = _LAYER_TENSOR.fullmatch(name)
     if match is not None and match[2] in layer_names:
         return f"model.layers.{match[1]}.{layer_names[match[2]]}.{match[3]}"
