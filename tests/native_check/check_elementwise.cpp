@@ -75,15 +75,17 @@ void check_norm(ThreadPool& pool) {
     const DType weight_dtype = any_dtype(), output_dtype = any_dtype();
     Stored weight = stored(normal(size), weight_dtype);
     Stored output = zeros(chosen * size, output_dtype);
-    NormCall norm{x.data(),      size, row_ids.data(), weight.data(), weight_dtype, 1e-6F,
-                  output.data(), size, output_dtype,   chosen,        size};
+    const float offset = flip() ? 1.0F : 0.0F;
+    const bool adds = output_dtype == DType::f32 && flip();  // to zeros
+    NormCall norm{x.data(), size,         row_ids.data(), weight.data(), weight_dtype, 1e-6F, output.data(),
+                  size,     output_dtype, chosen,         size,          offset,       adds};
     pool.run([&](int thread, int count) { kernels().elementwise.rms_norm(norm, thread, count); });
     for (int64_t i = 0; i < chosen; ++i) {
         const float* row = &x[row_ids[i] * size];
         double squares = 0;
         for (int64_t k = 0; k < size; ++k) squares += double{row[k]} * row[k];
         for (int64_t k = 0; k < size; ++k) {
-            const double wanted = row[k] / std::sqrt(squares / size + 1e-6) * weight.values[k];
+            const double wanted = row[k] / std::sqrt(squares / size + 1e-6) * (weight.values[k] + offset);
             const double relative = 1e-6 + rounding(output_dtype);
             expect_near(output.at(i * size + k), wanted, 1e-6 + relative * std::fabs(wanted), "norm");
         }

@@ -225,7 +225,10 @@ std::vector<uint32_t> quantized(ThreadPool& pool, Stored& input, int64_t stride,
 
 namespace {
 
-double silu(double x) { return x / (1 + std::exp(-x)); }
+double activated(Activation activation, double x) {
+    if (activation == kSilu) return x / (1 + std::exp(-x));
+    return x / 2 * (1 + std::tanh(std::sqrt(2 / std::acos(-1.0)) * (x + 0.044715 * x * x * x)));
+}
 
 // A word of a mask: of no columns, all, about half, or one.
 uint32_t mask_word(int64_t kind) {
@@ -281,6 +284,7 @@ void check_gemm(ThreadPool& pool) {
     call.input_stride = bytewise ? quantized_row_words(weights.matrix) : stride;
     call.num_rows = rows;
     call.weights = weights.matrix;
+    call.activation = flip() ? kSilu : kGeluTanh;
     call.epilogue = gated ? kGate : static_cast<Epilogue>(pick({kStore, kAdd, kChoose}));
     call.output_dtype = call.epilogue == kAdd || call.epilogue == kChoose ? DType::f32 : any_dtype();
     call.num_choices = call.epilogue == kChoose ? between(0, rows) : 0;
@@ -318,9 +322,9 @@ void check_gemm(ThreadPool& pool) {
             double wanted = product.sums[from], size = product.sizes[from];
             if (call.epilogue == kAdd) wanted += before[to + column];
             if (gated) {
-                const double value = product.sums[from + outputs / 2];
-                size = 1.2 * size * std::fabs(value) + product.sizes[from + outputs / 2] * std::fabs(silu(wanted));
-                wanted = silu(wanted) * value;
+                const double value = product.sums[from + outputs / 2], gate = activated(call.activation, wanted);
+                size = 1.2 * size * std::fabs(value) + product.sizes[from + outputs / 2] * std::fabs(gate);
+                wanted = gate * value;
             }
             const double tolerance = 2e-6 * size + relative * std::fabs(wanted) + 1e-6;
             expect_near(output.at(to + column), wanted, tolerance, "product");

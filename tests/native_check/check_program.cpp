@@ -156,12 +156,19 @@ private:
     }
 
     NormCall norm_call(Stored& weight, Stored& output) {
-        return {residual_.data(), kHidden,
-                nullptr,          weight.data(),
-                weight.dtype,     static_cast<float>(kEps),
-                output.data(),    kHidden,
-                output.dtype,     0,
-                kHidden};
+        return {residual_.data(),
+                kHidden,
+                nullptr,
+                weight.data(),
+                weight.dtype,
+                static_cast<float>(kEps),
+                output.data(),
+                kHidden,
+                output.dtype,
+                0,
+                kHidden,
+                0.0F,
+                0};
     }
 
     // To float32 but for gates.
