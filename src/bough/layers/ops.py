@@ -135,30 +135,24 @@ class TorchOps(Ops[torch.Tensor]):
         self._batch = batch
 
     def embed(self, table: VocabEmbedding, scale: float = 1.0) -> Stream[torch.Tensor]:
-        """Look the tokens up; see :class:`Ops`."""
         rows: torch.Tensor = table(self._batch.input_ids)
         return Stream(rows if scale == 1.0 else rows.mul_(scale))
 
     def rotation(self, rotary: RotaryEmbedding) -> Rotation[torch.Tensor]:
-        """Angles of the step's positions; see :class:`Ops`."""
         return rotary(self._batch.positions)  # type: ignore[no-any-return]
 
     def norm(self, norm: RMSNorm, stream: Stream[torch.Tensor]) -> torch.Tensor:
-        """Normalise the stream; see :class:`Ops`."""
         pending, stream.pending = stream.pending, None
         return norm.after_adding(stream.value, pending)
 
     def add_normed(self, stream: Stream[torch.Tensor], norm: RMSNorm, x: torch.Tensor) -> None:
-        """Add a norm to the stream; see :class:`Ops`."""
         self._flush(stream)
         stream.pending = norm.after_adding(x, None)
 
     def linear(self, layer: MergedLinear | QKVLinear, x: torch.Tensor) -> torch.Tensor:
-        """Multiply by a matrix; see :class:`Ops`."""
         return layer(x)  # type: ignore[no-any-return]
 
     def gated(self, layer: GatedLinear, x: torch.Tensor) -> torch.Tensor:
-        """Gate a product; see :class:`Ops`."""
         return layer(x)  # type: ignore[no-any-return]
 
     def attend(
@@ -168,7 +162,6 @@ class TorchOps(Ops[torch.Tensor]):
         rotation: Rotation[torch.Tensor] | None,
         norms: HeadNorms = NO_NORMS,
     ) -> torch.Tensor:
-        """Rotate, store, attend; see :class:`Ops`."""
         batch, backend = self._batch, self._batch.attn_backend
         heads = heads.view(len(heads), -1, attention.head_dim)
         keys, values = attention.num_heads, attention.num_heads + attention.num_kv_heads
@@ -188,20 +181,16 @@ class TorchOps(Ops[torch.Tensor]):
         return backend.forward(q, k, v, attention, batch)
 
     def add_linear(self, stream: Stream[torch.Tensor], layer: MergedLinear, x: torch.Tensor) -> None:
-        """Add a product to the stream; see :class:`Ops`."""
         self._flush(stream)
         stream.pending = layer(x)
 
     def finish(self, norm: RMSNorm, stream: Stream[torch.Tensor], head: LMHead | None) -> torch.Tensor:
-        """Last norm; see :class:`Ops`."""
         return self.norm(norm, stream)
 
     def compute(self, function: Callable[..., torch.Tensor], *values: torch.Tensor) -> torch.Tensor:
-        """Call a function of torch; see :class:`Ops`."""
         return function(*values)
 
     def forward(self, model: nn.Module) -> torch.Tensor:
-        """Call a model's own forward; see :class:`Ops`."""
         return model(self._batch)  # type: ignore[no-any-return]
 
     def _flush(self, stream: Stream[torch.Tensor]) -> None:

@@ -37,21 +37,17 @@ class RecordOps(Ops[Buffer]):
         self._program, self._kv_layer = program, kv_layer
 
     def embed(self, table: VocabEmbedding, scale: float = 1.0) -> Stream[Buffer]:
-        """Look the tokens up; see :class:`Ops`."""
         if table.method is TORCH:
             return Stream(self._program.embed(table.get_parameter("weight"), scale))
         return Stream(self._program.embed_packed(packed_matrix(table), scale))
 
     def rotation(self, rotary: RotaryEmbedding) -> Rotation[Buffer]:
-        """Angles of the step's positions; see :class:`Ops`."""
         return (self._program.rotary_table(rotary.inv_freq, rotary.attention_scaling),)
 
     def norm(self, norm: RMSNorm, stream: Stream[Buffer]) -> Buffer:
-        """Normalise the stream; see :class:`Ops`."""
         return self._program.rms_norm(stream.value, _weight(norm))
 
     def add_normed(self, stream: Stream[Buffer], norm: RMSNorm, x: Buffer) -> None:
-        """Add a norm to the stream; see :class:`Ops`."""
         self._program.rms_norm_add(x, _weight(norm), stream.value)
 
     def linear(self, layer: MergedLinear | QKVLinear, x: Buffer) -> Buffer:
@@ -60,13 +56,11 @@ class RecordOps(Ops[Buffer]):
         return self._program.linear(x, [packed_matrix(matrix) for matrix in matrices])
 
     def gated(self, layer: GatedLinear, x: Buffer) -> Buffer:
-        """Gate a product; see :class:`Ops`."""
         return self._program.linear_gated(x, packed_matrix(layer), NATIVE_GATES[layer.gate])
 
     def attend(
         self, attention: RadixAttention, heads: Buffer, rotation: Rotation[Buffer] | None, norms: HeadNorms = NO_NORMS
     ) -> Buffer:
-        """Rotate, store, attend; see :class:`Ops`."""
         if attention.logit_cap is not None or attention.sinks is not None:
             raise NotRecordable("the native program has no soft-caps and no sinks")
         kv = self._kv_layer(attention.layer_id)
@@ -85,7 +79,6 @@ class RecordOps(Ops[Buffer]):
         return self._program.attend(heads, kv, attention.shape)
 
     def add_linear(self, stream: Stream[Buffer], layer: MergedLinear, x: Buffer) -> None:
-        """Add a product to the stream; see :class:`Ops`."""
         self._program.linear_add(x, packed_matrix(layer), stream.value)
 
     def finish(self, norm: RMSNorm, stream: Stream[Buffer], head: LMHead | None) -> Buffer:
@@ -94,11 +87,9 @@ class RecordOps(Ops[Buffer]):
         return self._program.finish(stream.value, _weight(norm), matrix)
 
     def compute(self, function: Callable[..., torch.Tensor], *values: Buffer) -> Buffer:
-        """Refuse, as no program calls torch."""
         raise NotRecordable(f"the native program has no {getattr(function, '__name__', repr(function))}")
 
     def forward(self, model: nn.Module) -> Buffer:
-        """Refuse, as no program calls torch."""
         raise NotRecordable(f"{type(model).__name__} has a forward for torch alone")
 
 
