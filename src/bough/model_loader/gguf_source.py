@@ -9,7 +9,6 @@ from pathlib import Path
 import torch
 
 from bough.config.gguf_config import (
-    GATES_ARE_STACKED,
     LONG_FACTORS,
     NEIGHBOURS_ROTATE,
     ROPE_FACTORS,
