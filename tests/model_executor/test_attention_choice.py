@@ -74,8 +74,13 @@ def test_heads_are_wider_than_kernels_hold(path: Path, monkeypatch: pytest.Monke
     config = make_runner(path, native=False).config
     monkeypatch.setattr(attention_choice, "why_not_triton", lambda device: None)
     cuda = torch.device("cuda")
-    assert attention_choice.why_not_triton_attention(cuda, replace(config, head_dim=256)) is None
-    assert "heads of 257 numbers" in str(attention_choice.why_not_triton_attention(cuda, replace(config, head_dim=257)))
+
+    def problem(head_dim: int) -> str | None:
+        layers = tuple(replace(layer, mixer=replace(layer.mixer, head_dim=head_dim)) for layer in config.layers)
+        return attention_choice.why_not_triton_attention(cuda, replace(config, layers=layers))
+
+    assert problem(256) is None
+    assert "heads of 257 numbers" in str(problem(257))
 
 
 def test_triton_is_the_default_on_cuda_unless_something_speaks_against_it(
