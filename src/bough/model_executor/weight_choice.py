@@ -1,4 +1,4 @@
-"""Which method holds each weight of a model."""
+"""Choice of the method that holds each weight of a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NEEDS_NATIVE = "needs the native CPU kernels; the log says why they do not run 
 
 
 class WeightChoice:
-    """How linear layers hold weights on one device."""
+    """Ways in which linear layers hold weights on one device."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class WeightChoice:
         self._uses_triton = device.type == "cuda" or interpreted
 
     def why_not(self, quantization: Quantization) -> str | None:
-        """What is against quantising weights so, if anything is."""
+        """Reason against quantising weights so; ``None`` if there is none."""
         if quantization == "none":
             return None
         if not self._own_layers:
@@ -60,7 +60,7 @@ class WeightChoice:
         return None if problem is None else f"cannot be used: {problem}"
 
     def why_not_stored(self, source: WeightSource) -> str | None:
-        """What is against holding weights of few bits as the checkpoint has them, if it has any."""
+        """Reason against holding weights of few bits as the checkpoint has them; ``None`` if there is none."""
         if not (source.quantized or source.float8):
             return None
         if not self._own_layers:
@@ -105,7 +105,7 @@ class WeightChoice:
         return QUANTIZING_BYTES if is_here and (stored or quantization != "none") else 0
 
     def _plain(self) -> TorchMethod:
-        """What holds weights that are not quantised."""
+        """Method of weights that are not quantised."""
         if not self._batch_invariant:
             return TORCH
         from bough.layers.batch_invariant_method import BatchInvariantMethod

@@ -68,7 +68,7 @@ class _Tile:
 
 @dataclass(frozen=True, slots=True)
 class TorchNativeMetadata:
-    """What a step's layers share, by sliding window."""
+    """Preparation of a step that its layers share, by sliding window."""
 
     decode: dict[int | None, _Decode]
     extend: dict[int | None, tuple[_Tile, ...]]
