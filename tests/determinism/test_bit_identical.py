@@ -15,7 +15,7 @@ from bough import LLMEngine
 from bough.errors import ConfigError
 from tests.determinism.surroundings import GREEDY, PENALISED, SAMPLED, Answer, Case, Surroundings, random_chunks
 from tests.models.checkpoints import save_checkpoint
-from tests.models.test_against_transformers import LONGROPE
+from tests.models.test_against_transformers import LONGROPE, SCALED
 from tests.models.vector_checkpoints import VectorScheduler, save_vector_checkpoint
 from tests.native import needs_native
 
@@ -53,6 +53,9 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
         {"hidden_size": 192, "intermediate_size": 330, "head_dim": 48, "query_pre_attn_scalar": 40, "vocab_size": 345}
         | {"sliding_window": 200, "layer_types": ["sliding_attention", "full_attention"]},
     ),
+    # Queries are scaled; some layers do not rotate.
+    "scaled": ("Ministral3", {"hidden_size": 160, "head_dim": 40, "rope_parameters": SCALED}),
+    "unrotated": ("SmolLM3", {"hidden_size": 128, "no_rope_layers": [1, 0], "vocab_size": 299}),
     "single": ("Qwen2", {"hidden_size": 192, "num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 517}),
 }
 NUMERICS: list[dict[str, Any]] = [
