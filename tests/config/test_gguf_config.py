@@ -246,7 +246,7 @@ def test_the_served_name_is_that_of_the_file() -> None:
 @pytest.mark.parametrize(
     ("architecture", "changes", "message"),
     [
-        ("gemma3", {}, "architecture gemma3 is not supported in GGUF files"),
+        ("gemma2", {}, "architecture gemma2 is not supported in GGUF files"),
         ("llama", {"tensors": ()}, r"no weights named token_embd\.weight; is it only a vocabulary"),
         ("llama", {"llama__block_count": None}, r"llama\.block_count must be a whole number .*, got None"),
         ("llama", {"llama__block_count": "two"}, r"llama\.block_count must be a whole number, got 'two'"),
