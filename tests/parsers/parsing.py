@@ -119,7 +119,8 @@ def payload(events: Iterable[ParsedEvent]) -> str:
 
 
 def without_controls(name: str, text: str) -> str:
-    """A text without the special tokens of a format, which are never shown."""
+    """A text without the special tokens of a format, which are never shown, nor those that leaving one out makes."""
+    shorter = text
     for control in TOOL_FORMATS[name].controls:
-        text = text.replace(control, "")
-    return text
+        shorter = shorter.replace(control, "")
+    return shorter if shorter == text else without_controls(name, shorter)
