@@ -350,6 +350,9 @@ def test_gemma3_has_two_rotations_in_either_spelling(tmp_path: Path) -> None:
     for key in ("attn_logit_softcapping", "final_logit_softcapping", "use_bidirectional_attention"):
         with pytest.raises(ConfigError, match=key):
             config_of(tmp_path, {"architectures": ["Gemma3ForCausalLM"], **sizes, key: 30.0})
+    for wrong in ({"rope_type": "yarn", "factor": 8.0}, "yarn"):
+        with pytest.raises(ConfigError, match="rope_parameters"):
+            config_of(tmp_path, {"architectures": ["Gemma3ForCausalLM"], **sizes, "rope_parameters": wrong})
 
 
 def test_qwen3_heads_are_128_wide_unless_said_otherwise(tmp_path: Path) -> None:

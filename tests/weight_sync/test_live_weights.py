@@ -29,6 +29,7 @@ from tests.models.checkpoints import save_checkpoint
 
 CPU = torch.device("cpu")
 UP = "model.layers.1.mlp.up_proj.weight"
+GATE_UP = "model.layers.1.mlp.gate_up_proj.weight"
 NORM = "model.norm.weight"
 EMBEDDING = "model.embed_tokens.weight"
 INV_FREQ = "model.layers.0.self_attn.rotary_emb.inv_freq"
@@ -291,6 +292,8 @@ def test_what_breaks_on_the_way_is_the_end(live: Live, monkeypatch: pytest.Monke
 def test_names_are_there_once_and_known(live: Live) -> None:
     for weights, message in (
         ([(NORM, torch.ones(48)), (NORM, torch.ones(48))], "is there twice"),
+        ([(UP, torch.ones(80, 48)), (GATE_UP, torch.ones(160, 48))], "shares rows"),
+        ([(GATE_UP, torch.ones(160, 48)), (UP, torch.ones(80, 48))], "shares rows"),
         ([], "none of the names"),
         ([(INV_FREQ, torch.zeros(8))], "none of the names"),
     ):

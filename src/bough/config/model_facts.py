@@ -163,9 +163,10 @@ class ModelFacts:
         return 2 * (self.block_parameters() + self.vocab_size * self.hidden_size)
 
     def largest_matrix(self) -> int:
-        """Return the number of weights in the largest tensor of a checkpoint."""
-        widths = (max(layer.mixer.q_size, layer.feed_forward.width) for layer in set(self.layers))
-        return max(self.vocab_size, *widths) * self.hidden_size
+        """Return the number of weights in the largest tensor of a checkpoint, which may stack projections."""
+        heads = max(layer.mixer.q_size + 2 * layer.mixer.kv_size for layer in set(self.layers))
+        widest = max(layer.feed_forward.width for layer in set(self.layers))
+        return max(self.vocab_size, heads, 2 * widest) * self.hidden_size
 
     def widest_activation(self) -> int:
         """Return an upper bound of the numbers that a token's activations take at the widest moment of a block."""

@@ -113,6 +113,13 @@ class RuntimeEndpoint:
         answer = self._send("POST", path, fields)
         return answer.response.status, self._content(path, answer)
 
+    @contextlib.contextmanager
+    def request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Iterator[http.client.HTTPResponse]:
+        """Send a request to any endpoint and yield the answer, whatever its status; hang up when the block ends."""
+        answer = self._send(method, path, body)
+        with contextlib.closing(answer.connection), self._reported():
+            yield answer.response
+
     def _json(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         return self._content(path, self._open(method, path, body))
 

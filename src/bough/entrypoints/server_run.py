@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from bough.entrypoints.doorway import Doorway
 from bough.entrypoints.launch_plan import SIGNAL_STATUS, LaunchPlan
 from bough.entrypoints.running_engine import CHILDREN_GRACE_SECONDS, HEALTH_CHECK_SECONDS, RunningEngine
-from bough.errors import BoughError, EngineDead, Overloaded, RequestFailed, StartupError
+from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed, StartupError
 from bough.observability.startup_timer import StartupTimer, describe_phases
 from bough.observability.tracing import create_tracer
 
@@ -290,7 +290,7 @@ async def warm_up(manager: TokenizerManager) -> None:
                 async for _ in generation.results():
                     pass
         await manager.flush_cache(CHILDREN_GRACE_SECONDS)
-    except (EngineDead, RequestFailed) as error:
+    except (BadRequest, EngineDead, RequestFailed) as error:
         raise StartupError(f"the model does not answer: {error.message}") from None
 
 

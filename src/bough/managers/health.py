@@ -38,7 +38,8 @@ _CLOSED = {ServerState.STARTING: "the server is starting", ServerState.DRAINING:
 class HealthMonitor:
     """Keeps the state of the server and listens to heartbeats of its parts, the ``processes``.
 
-    After ``max_silence`` seconds without a heartbeat, beyond what it has asked for, a part counts as hung.
+    After ``max_silence`` seconds without a heartbeat, beyond what it has asked for, a part counts as hung. With
+    ``max_queued_requests`` waiting, nothing more is taken (``None``: no bound).
     """
 
     def __init__(

@@ -26,6 +26,7 @@ class SchedulerControl:
         self._loaded = asyncio.Event()
         self._loaded.set()
         self.last_loaded = -math.inf
+        """Monotonic seconds at which the last update ended."""
 
     @property
     def is_loading(self) -> bool:

@@ -37,7 +37,6 @@ _LAYER_NAMES = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
-    "attn_qkv": "self_attn.qkv_proj",
     "attn_output": "self_attn.o_proj",
     "attn_q_norm": "self_attn.q_norm",
     "attn_k_norm": "self_attn.k_norm",
@@ -47,7 +46,7 @@ _LAYER_NAMES = {
 }
 _FACTORS = (ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS)
 _LAYER_NAMES_OF = {
-    "phi3": {"ffn_up": "mlp.gate_up_proj"},
+    "phi3": {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"},
     "gemma3": {
         "post_attention_norm": "post_attention_layernorm",
         "ffn_norm": "pre_feedforward_layernorm",
@@ -144,7 +143,7 @@ class GGUFSource(WeightSource):
             return None
         if len(info.shape) > 2:
             raise StartupError(f"tensor {info.name} is neither matrix nor vector but {list(info.shape)}")
-        facts = self._config.attention_shapes()[0]  # no model of this kind has others
+        facts = self._config.attention_shapes()[0]  # all layers of these have the same heads
         num_heads = facts.num_heads if is_query else facts.num_kv_heads
         rows = info.shape[0] if len(info.shape) == 2 else info.shape[-1]
         if rows != num_heads * facts.head_dim:

@@ -60,6 +60,11 @@ class Model(nn.Module, ABC):
         """Return the weight, or stack of weights, of that name; ``None`` if there is none."""
         return self.checkpoint_weights.get(own_name) or self.stacked_weights.get(own_name)
 
+    def parts(self, own_name: str) -> tuple[str, ...]:
+        """Return the names of the weights that a weight, or stack of weights, consists of."""
+        stack = self.stacked_weights.get(own_name)
+        return (own_name,) if stack is None else stack.names
+
     @cached_property
     def required_names(self) -> frozenset[str]:
         """The names without which a checkpoint is incomplete: one for each piece of memory."""
@@ -199,20 +204,21 @@ class Described(nn.Module):
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        if {"forward", "run"} & vars(cls).keys():
-            cls._has_forward = "run" not in vars(cls)
+        # The nearest definition counts, of a class that is mixed in as well.
+        nearest = next(base for base in cls.__mro__ if {"forward", "run"} & vars(base).keys())
+        cls._has_forward = "run" not in vars(nearest)
 
     def forward(self, batch: ForwardBatch) -> torch.Tensor:
         """Hidden states after the final norm, ``[num_tokens, hidden_size]``. Mutates the batch's KV pool."""
         return self.run(TorchOps(batch))
 
-    def run_on(self, ops: Ops[Value]) -> Value:
+    def run_on(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
         """Compute or record what the class defines: :meth:`run`, or a :meth:`forward` of its own.
 
         Raises:
             NotRecordable: as :meth:`run`.
         """
-        return ops.forward(self) if self._has_forward else self.run(ops)
+        return ops.forward(self) if self._has_forward else self.run(ops, head)
 
     def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
         """Go all the way from tokens to hidden states.

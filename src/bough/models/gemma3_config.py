@@ -59,13 +59,15 @@ class Gemma3Reader(FamilyReader):
 
     def _rope(self, kind: str, head_dim: int) -> RopeParameters:
         values = self.values
-        stored = values.get("rope_parameters")
+        stored = values.get("rope_parameters") or {}
+        if not isinstance(stored, dict) or not stored.keys() <= {_FULL, _SLIDING}:
+            raise values.error("rope_parameters", f"must be an object with {_FULL} and {_SLIDING}", stored)
         key, default = ("rope_theta", 1e6) if kind == _FULL else ("rope_local_base_freq", 1e4)
         entries = {
             **values.entries,
             "rope_theta": values.number(key, default),
             "rope_scaling": values.get("rope_scaling") if kind == _FULL else None,
-            "rope_parameters": stored.get(kind) if isinstance(stored, dict) else None,
+            "rope_parameters": stored.get(kind),
         }
         return read_rope(values.of(entries), head_dim)
 

@@ -184,7 +184,7 @@ class LlamaForCausalLM(CausalLM):
 
     def run(self, ops: Ops[Value], head: LMHead | None = None) -> Value:
         """Run the body, with the head."""
-        return self.model.run(ops, self.lm_head)
+        return self.model.run_on(ops, self.lm_head)
 
     def compute_logits(self, hidden_states: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         """See :class:`CausalLM`."""

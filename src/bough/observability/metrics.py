@@ -86,7 +86,10 @@ _REASONS = {
 
 
 class Histogram:
-    """Counts of values by bucket, not cumulative. Observing costs a binary search and three additions."""
+    """Counts of values by bucket, not cumulative. Observing costs a binary search and three additions.
+
+    ``bounds`` are the upper bounds of all buckets but the last, ascending.
+    """
 
     __slots__ = ("_sum", "bounds", "counts")
 
@@ -242,7 +245,8 @@ class Metrics(Collector):
             make = self._gauge if stat.kind == "gauge" else self._counter
             yield make(stat.metric or name, stat.help, getattr(stats, name))
         for name in DERIVED:
-            yield self._gauge(name, " ".join(getattr(SchedulerStats, name).__doc__.split()), getattr(stats, name))
+            documentation = getattr(SchedulerStats, name).__doc__ or ""
+            yield self._gauge(name, " ".join(documentation.split()), getattr(stats, name))
 
     def _static_metrics(self) -> Iterator[Metric]:
         for name, field, scale, documentation in CAPACITIES:

@@ -65,7 +65,10 @@ class ProfileSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class Timeline:
-    """Timeline of the scheduler and the device, as events of Chrome's trace format; times in microseconds."""
+    """Timeline of the scheduler and the device, as events of Chrome's trace format; times in microseconds.
+
+    ``clock`` is in seconds.
+    """
 
     def __init__(self, requests: Requests, clock: Callable[[], float] = time.perf_counter) -> None:
         self._requests = requests
@@ -126,7 +129,8 @@ class Timeline:
 class Profiler:
     """Starts and ends profiles, at most one at a time; the scheduler marks in it what it begins to do.
 
-    The ``listener`` gets the marks while there is no profile.
+    The ``listener`` gets the marks while there is no profile. ``announce`` sends a heartbeat with the seconds of
+    silence that may follow.
     """
 
     def __init__(

@@ -41,7 +41,7 @@ class ReqStage(Enum):
 @dataclass(frozen=True, slots=True)
 class Pooling:
     """Wishes of an embedding request: the vector's ``dimensions`` (``None``: all), and the text of a pair that each
-    token ``[prompt]`` belongs to."""
+    token ``[prompt]`` belongs to (``None``: all to the first)."""
 
     dimensions: int | None = None
     token_types: IntArray | None = None

@@ -143,7 +143,8 @@ class StepBudget:
     ) -> int:
         """Most tokens that a request with ``context`` earlier ones may take, at most a ``share`` of the whole budget.
 
-        A share of the whole (``leaving``), and so many tokens, have to be left.
+        A share of the whole (``leaving``), and so many tokens, have to be left. A long prompt (``is_long``) has seconds
+        of its own.
         """
         kept = max(math.ceil(self._total_tokens * leaving), leaving_tokens)
         tokens = max(min(self._tokens - kept, int(self._total_tokens * share)), 0)

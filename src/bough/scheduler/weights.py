@@ -35,7 +35,10 @@ class UpdatableWorker(Protocol):
 
 
 class Weights:
-    """Replaces the weights of a worker, and takes care of what was computed with the old ones."""
+    """Replaces the weights of a worker, and takes care of what was computed with the old ones.
+
+    ``announce`` sends a heartbeat with the seconds of silence that may follow.
+    """
 
     def __init__(
         self, worker: Worker, requests: Requests, pause: Pause, weight_bytes: int, announce: Callable[[float], None]

@@ -130,11 +130,15 @@ class LiveWeights:
         found: dict[str, torch.Tensor] = {}
         kept: list[tuple[str, torch.Tensor]] = []
         seen: set[str] = set()
+        filled: dict[str, str | None] = {}
         for name, tensor in weights:
             if name in seen:
                 raise BadRequest(f"weight {name} is there twice", param="names")
             seen.add(name)
             first = self.model.first_name(name)
+            for part in () if first is None else self.model.parts(first):
+                if filled.setdefault(part, first) != first:
+                    raise BadRequest(f"weight {name} shares rows with {filled[part]}", param="names")
             if first is None:
                 kept.append((name, tensor))
             elif first not in found:

@@ -1,0 +1,49 @@
+"""A model, or its body, that brings a ``forward`` for torch is not recorded as what it is derived from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import Mock
+
+import pytest
+import torch
+
+from bough.config.model_config import ModelConfig
+from bough.layers.forward_batch import ForwardBatch
+from bough.layers.linear_method import TORCH, MethodChoice
+from bough.layers.ops import NotRecordable
+from bough.layers.recorded_ops import RecordOps
+from bough.models.llama import LlamaForCausalLM, LlamaModel
+from tests.models.checkpoints import save_checkpoint
+
+
+class Zeros:
+    """Mixed in before a family's class."""
+
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        return torch.zeros(batch.num_tokens, 48)
+
+
+class MixedForCausalLM(Zeros, LlamaForCausalLM):
+    pass
+
+
+class OwnBody(LlamaModel):
+    def forward(self, batch: ForwardBatch) -> torch.Tensor:
+        return torch.zeros(batch.num_tokens, 48)
+
+
+class BodiedForCausalLM(LlamaForCausalLM):
+    @classmethod
+    def make_body(cls, config: ModelConfig, method: MethodChoice) -> LlamaModel:
+        body = super().make_body(config, method)
+        body.__class__ = OwnBody
+        return body
+
+
+def test_a_forward_is_torch_s_alone(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, "Llama")
+    config = ModelConfig.from_path(str(tmp_path), device="cpu")
+    for family in (MixedForCausalLM, BodiedForCausalLM):
+        with pytest.raises(NotRecordable):
+            family(config, TORCH).run_on(RecordOps(Mock(), Mock()))
