@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import signal
 import socket
@@ -19,10 +20,18 @@ import psutil
 READY_SECONDS = 180.0
 
 
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw15").removeprefix("gw")) % 16
+_FIRST, _COUNT = 16_000 + 1000 * _WORKER, 1000
+_offsets = itertools.count(os.getpid())
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """A port that no other worker of the tests takes, nor a client: those have larger ones."""
+    while True:
+        port = _FIRST + next(_offsets) % _COUNT
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Server:

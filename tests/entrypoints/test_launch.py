@@ -17,16 +17,11 @@ import httpx
 import psutil
 import pytest
 
+from tests.e2e.server import free_port
 from tests.entrypoints.leftovers import children, eventually, is_running, loads_torch, socket_directories
 
 ECHO = "tests.entrypoints.serve_echo"
 START_TIMEOUT = 60.0
-
-
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 class Server:
