@@ -15,6 +15,8 @@ from bough.mem_cache.kv_pool import KVPool
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.model_executor.test_model_runner import prompt
 from tests.models.checkpoints import Checkpoint, save_checkpoint
+from tests.models.test_against_transformers import CASES
+from tests.tables import table
 
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
 
@@ -57,6 +59,21 @@ def test_prompts_in_chunks_and_decode_rows_match_transformers(checkpoint: Checkp
         reference = checkpoint.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
         assert sequence.output == reference.argmax(-1).tolist()
         assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
+
+
+@pytest.mark.usefixtures("fused")
+@table("case", ["gemma3", "phi3", "phi3-long", "ministral3", "smollm3-windows"])
+def test_families_with_parts_of_their_own_match_transformers(
+    tmp_path_factory: pytest.TempPathFactory, case: str
+) -> None:
+    """Norms with offsets and sums of norms, several rotations or none, partial and scaled ones, windows by layer."""
+    family, overrides = CASES[case]
+    checkpoint = save_checkpoint(tmp_path_factory.mktemp(case), family, **overrides)
+    builder = PlanBuilder(triton_runner(checkpoint.path))
+    sequence = builder.add(prompt(15))
+    builder.generate(sequence, 3, chunks=[11])
+    reference = checkpoint.logits(sequence.tokens[:-1])[sequence.prompt_len - 1 :]
+    assert float((torch.stack(sequence.logits) - reference).abs().max()) <= 1e-4
 
 
 def test_decode_rows_without_scratch_memory_for_all_have_the_same_bits_in_groups() -> None:
