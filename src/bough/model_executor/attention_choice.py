@@ -174,7 +174,7 @@ def why_not_flashinfer(device: torch.device, config: ModelConfig) -> str | None:
         import_module("flashinfer")
     except ImportError as error:
         return f"the package flashinfer-python cannot be imported ({error})"
-    if any(shape.scaling is not None for shape in config.attention_shapes()):
+    if any(shape.scaling not in (None, shape.head_dim**-0.5) for shape in config.attention_shapes()):
         return "it has one factor on scores, that of a head's width"
     if config.dtype == "float32":
         return "it computes in float16 and bfloat16 only"
