@@ -20,7 +20,9 @@ from bough.scheduler.executor import InlineExecutor
 from bough.scheduler.scheduler import Scheduler
 from tests.model_executor.deferring import running_ahead
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.models.test_against_transformers import CASES
 from tests.scheduler.harness import Output
+from tests.tables import table
 
 LOGPROB_TOLERANCE = 1e-3
 NEW_TOKENS = 24
@@ -108,6 +110,32 @@ def test_ids_and_logprobs_are_the_reference(
     scheduler, outputs = serve(checkpoint.path, prompts, overlap=overlap, **options)  # type: ignore[arg-type]
     if options["max_total_tokens"] == 240:
         assert scheduler.requests.stats.num_retracted_total > 0
+    assert_as_reference(checkpoint, prompts, outputs)
+
+
+@table("native", [True, False])
+@table("case", ["gemma3", "llama-3", "ministral3", "mistral-window", "phi3", "phi3-long", "qwen2", "smollm3-windows"])
+def test_retracted_requests_of_every_family_say_what_the_reference_says(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, case: str, native: bool
+) -> None:
+    """Prompts share a prefix, come in chunks, run beside each other, and some give their memory back and return."""
+    family, overrides = CASES[case]
+    checkpoint = save_checkpoint(tmp_path_factory.mktemp(case), family, seed=1, **overrides)
+    rng = random.Random(1)
+    shared = rng.choices(range(VOCAB_SIZE), k=24)
+    prompts = [shared + rng.choices(range(VOCAB_SIZE), k=rng.randint(1, 20)) for _ in range(4)]
+    options = {"max_total_tokens": 112, "schedule_conservativeness": 0.05, "page_size": 4, "chunked_prefill_size": 16}
+    with monkeypatch.context() as patch:
+        if not native:
+            patch.setattr("bough.model_executor.execution_choice.native_threads", lambda *_: None)
+        scheduler, outputs = serve(checkpoint.path, prompts, overlap=False, **options)  # type: ignore[arg-type]
+    assert scheduler.requests.stats.num_retracted_total > 0
+    assert_as_reference(checkpoint, prompts, outputs, tolerance=1e-4)
+
+
+def assert_as_reference(
+    checkpoint: Checkpoint, prompts: list[list[int]], outputs: dict[str, Output], tolerance: float = LOGPROB_TOLERANCE
+) -> None:
     for i, prompt in enumerate(prompts):
         output = outputs[f"r{i}"]
         reference = checkpoint.logits(prompt + output.token_ids[:-1]).log_softmax(-1)
@@ -115,10 +143,10 @@ def test_ids_and_logprobs_are_the_reference(
         assert output.token_ids == continuation.argmax(-1).tolist()
         expected = continuation.max(-1).values
         ours = torch.tensor([entry.logprob for entry in output.logprobs])
-        torch.testing.assert_close(ours, expected, atol=LOGPROB_TOLERANCE, rtol=0.0)
+        torch.testing.assert_close(ours, expected, atol=tolerance, rtol=0.0)
         if i % 2:
             entries = output.input_logprobs or []
             assert [entry.token_id for entry in entries] == prompt
             of_prompt = reference[torch.arange(len(prompt) - 1), torch.tensor(prompt[1:])]
             ours = torch.tensor([entry.logprob for entry in entries[1:]])
-            torch.testing.assert_close(ours, of_prompt, atol=LOGPROB_TOLERANCE, rtol=0.0)
+            torch.testing.assert_close(ours, of_prompt, atol=tolerance, rtol=0.0)
