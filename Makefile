@@ -85,7 +85,7 @@ unit: $(DEV_STAMP) ## Run the tests only; ARGS='tests/config -k yaml' narrows th
 	$(if $(ARGS),$(BIN)/python -m pytest $(ARGS))
 
 unit-side-by-side: $(DEV_STAMP)
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadgroup --no-loadscope-reorder --ignore $(OPENAPI_TESTS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadscope --no-loadscope-reorder --ignore $(OPENAPI_TESTS)
 
 unit-openapi: $(DEV_STAMP)
 	$(BIN)/python -m pytest $(OPENAPI_TESTS)

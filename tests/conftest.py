@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -40,9 +41,6 @@ LONG = (
 )
 """Folders and files that start many servers or run for a minute."""
 
-OF_PACKAGE = "package_"
-"""Prefix of fixtures that start a server for all tests of a folder; a test uses at most one."""
-
 EXIT_SECONDS = 120
 """In which an interpreter that has nothing left to test has to end."""
 
@@ -52,9 +50,8 @@ def pytest_unconfigure() -> None:
     faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True, file=sys.__stderr__)
 
 
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group tests for processes that share them: by file, or by the server of their folder; the longest come first.
+    """Sort the tests for processes that share them: the longest come first.
 
     Raises:
         pytest.UsageError: for two tests of one name: processes that share tests know them by their names.
@@ -62,13 +59,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
-    for item in items:
-        file = item.nodeid.partition("::")[0]
-        shared = [name for name in getattr(item, "fixturenames", ()) if name.startswith(OF_PACKAGE)]
-        item.add_marker(pytest.mark.xdist_group(f"{file.rpartition('/')[0]}/{shared[0]}" if shared else file))
     names = Counter(item.nodeid for item in items)
     if len(names) < len(items):
         raise pytest.UsageError(f"several tests are called {names.most_common(1)[0][0]}: run them in one process")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share out files, or groups of files, so that each process starts the servers of its own files only."""
+    from tests.units_of_work import UnitsOfWork
+
+    return UnitsOfWork(config, log)
 
 
 def pytest_collection_finish() -> None:
