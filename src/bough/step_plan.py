@@ -1,22 +1,23 @@
 """The seam between planning and execution: what one step computes, as a plain value.
 
 Rank 0 makes a plan, every rank runs it. A plan holds no tensors and no references into the scheduler, so it can be
-sent, recorded and replayed. One thing may still be owing when it is made: the masks of rows that have a grammar, which
-are computed while the device works; :meth:`StepPlan.settled` has them.
+sent, recorded and replayed (:mod:`bough.step_codec`). Only the masks of rows that have a grammar may still be owed:
+they are computed while the device works.
 
 Shapes: ``R`` rows (one per request in the step), ``T`` new tokens over all rows, in row order.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import NewType
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
-from bough.constrained.masks import PendingMasks, TokenMasks
+from bough.constrained.masks import StepMasks
 from bough.sampling.sampling_params import SamplingParams
 
 ReqSlot = NewType("ReqSlot", int)
@@ -31,6 +32,13 @@ FUTURE_TOKEN = -1
 """Input id that stands for "the token sampled last for this row's request": the device resolves it."""
 
 
+class PlanStruct(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True, eq=False):
+    """Base of plans and results: values that do not change, in the form in which they are sent.
+
+    Two of them are never equal, as their arrays cannot be compared in one go.
+    """
+
+
 class ForwardMode(Enum):
     """Kinds of rows that a step has. A row that adds one already sampled token is a decode row."""
 
@@ -39,8 +47,7 @@ class ForwardMode(Enum):
     MIXED = "mixed"
 
 
-@dataclass(frozen=True, slots=True)
-class NewRequest:
+class NewRequest(PlanStruct, frozen=True):
     """A request that takes its slot with this step: what the device tables must know of it.
 
     A retracted request comes back as a new one, with the output it already has.
@@ -61,8 +68,7 @@ class NewRequest:
     """Prompt tokens, if penalties count them."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForcedTokens:
+class ForcedTokens(PlanStruct, frozen=True):
     """Output that a request has got without sampling, because its grammar left no other.
 
     The device counts it, and its last token is what ``FUTURE_TOKEN`` stands for until another one is sampled.
@@ -73,8 +79,7 @@ class ForcedTokens:
     """at least one"""
 
 
-@dataclass(frozen=True, slots=True)
-class TableWrite:
+class TableWrite(PlanStruct, frozen=True):
     """``req_to_token[req_slot, start:start + len(slots)] = slots``, to be done before the step's own tokens."""
 
     req_slot: ReqSlot
@@ -82,8 +87,7 @@ class TableWrite:
     slots: IntArray
 
 
-@dataclass(frozen=True, slots=True)
-class RowLogprobs:
+class RowLogprobs(PlanStruct, frozen=True):
     """Logprobs that one row must return.
 
     ``targets[i]`` is the token whose logprob is read from the logits after the row's new token ``first + i``
@@ -97,8 +101,7 @@ class RowLogprobs:
     token_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RowPooling:
+class RowPooling(PlanStruct, frozen=True):
     """A row of an embedding model: the states of its tokens are pooled, together with those of earlier chunks."""
 
     row: int
@@ -108,8 +111,7 @@ class RowPooling:
     """Number of the vector's numbers that are wanted; ``None``: all."""
 
 
-@dataclass(frozen=True, slots=True)
-class FurtherSteps:
+class FurtherSteps(PlanStruct, frozen=True):
     """Decode steps after a plan's own, without the scheduler in between: its rows, each with the token chosen last.
 
     Attributes:
@@ -125,8 +127,7 @@ class FurtherSteps:
     reports_each: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class StepPlan:
+class StepPlan(PlanStruct, frozen=True):
     """One step of the engine.
 
     Rows come in two groups: first ``num_decode_rows`` decode rows (one new token each, always sampling), then the
@@ -159,16 +160,12 @@ class StepPlan:
     """Ascending by row; of an embedding model every row has one."""
     token_types: IntArray | None = None
     """[T], which text of a pair a token belongs to, for models that want to know; ``None``: all to the first"""
-    masks: TokenMasks | PendingMasks | None = None
+    masks: StepMasks | None = None
     """Tokens that may be sampled, for the rows that have a grammar; ``None`` if no sampling row has one."""
     further: FurtherSteps | None = None
     """Steps that may follow, if all rows are decode rows. A worker runs these steps as it would run the plans that
     :meth:`following` makes, but stops after one in which a row fails or ends, when their time is over, and where the
     scheduler has got news."""
-
-    def settled(self) -> StepPlan:
-        """This plan as a plain value, to be sent, recorded or replayed: masks that are pending are computed."""
-        return replace(self, masks=self.masks.computed()) if isinstance(self.masks, PendingMasks) else self
 
     def following(self) -> StepPlan:
         """The plan of the first of the further steps, and of those after it."""
@@ -218,8 +215,7 @@ class StepPlan:
         return 1 if self.further is None else 1 + len(self.further.out_slots)
 
 
-@dataclass(frozen=True, slots=True)
-class RowLogprobResult:
+class RowLogprobResult(PlanStruct, frozen=True):
     """Answer to a :class:`RowLogprobs`: natural logarithms, float32.
 
     Top lists are descending. ``sampled_*`` are ``None`` if the row did not sample.
@@ -239,8 +235,7 @@ class RowLogprobResult:
     """[len(token_ids)]"""
 
 
-@dataclass(frozen=True, slots=True)
-class RowEmbedding:
+class RowEmbedding(PlanStruct, frozen=True):
     """Answer to a :class:`RowPooling` whose sequence has ended."""
 
     row: int
@@ -248,8 +243,7 @@ class RowEmbedding:
     """[dimensions]: an embedding, or class scores; finite"""
 
 
-@dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(PlanStruct, frozen=True):
     """Result of a step.
 
     ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``. Where
@@ -259,10 +253,10 @@ class StepResult:
 
     step_id: int
     next_token_ids: IntArray
-    logprobs: tuple[RowLogprobResult, ...] = field(default=())
-    failed_rows: tuple[int, ...] = field(default=())
+    logprobs: tuple[RowLogprobResult, ...] = ()
+    failed_rows: tuple[int, ...] = ()
     """Rows whose logits were not finite; their requests are aborted and nothing else is."""
-    embeddings: tuple[RowEmbedding, ...] = field(default=())
+    embeddings: tuple[RowEmbedding, ...] = ()
     """Ascending by row"""
     earlier_token_ids: tuple[IntArray, ...] = ()
     """The tokens ``[R]`` of the steps before the last one."""

@@ -1,16 +1,15 @@
 from __future__ import annotations
 
-import dataclasses
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.tables import table
 from tests.thoroughness import examples
 
@@ -285,8 +284,8 @@ def test_logprobs_are_deterministic_and_agree_with_each_other() -> None:
     assert answer.sampled_chosen is not None
     assert answer.sampled_chosen.shape == (2,)
     # A chunk that does not end its prompt has no sampled token.
-    chunk = plan([(2, 4, [9], [5])], sample=[False], logprobs=(dataclasses.replace(request, row=0, first=0),))
-    chunk = dataclasses.replace(chunk, logprobs=(RowLogprobs(0, 0, np.array([1], dtype=np.int32), 0, ()),))
+    chunk = plan([(2, 4, [9], [5])], sample=[False], logprobs=(replace(request, row=0, first=0),))
+    chunk = replace(chunk, logprobs=(RowLogprobs(0, 0, np.array([1], dtype=np.int32), 0, ()),))
     (answer,) = worker.forward_batch_generation(chunk).logprobs
     assert (answer.sampled_logprob, answer.sampled_top, answer.target_top) == (None, None, None)
     assert answer.target_logprobs.shape == (1,)

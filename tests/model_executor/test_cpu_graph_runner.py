@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import random
 import time
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import asdict, replace
 
 from bough.constrained.base import MaskWords
 from bough.constrained.masks import PendingMasks, TokenMasks, mask_of

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from bough.step_plan import FUTURE_TOKEN, RowLogprobs, StepResult
+from bough.step_codec import decode_plan, encode_plan
+from bough.step_plan import FUTURE_TOKEN, RowLogprobs, StepPlan, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.tables import table
@@ -165,9 +166,9 @@ def test_recorded_plans_replay_to_the_same_results(checkpoint: Checkpoint, runne
     plans, results = [], []
     original = runner.forward_batch_generation
 
-    def recording(plan: object) -> StepResult:
-        plans.append(plan)
-        results.append(original(plan))  # type: ignore[arg-type]
+    def recording(plan: StepPlan) -> StepResult:
+        plans.append(encode_plan(plan))
+        results.append(original(plan))
         return results[-1]
 
     runner.forward_batch_generation = recording  # type: ignore[assignment, method-assign]
@@ -176,7 +177,7 @@ def test_recorded_plans_replay_to_the_same_results(checkpoint: Checkpoint, runne
     for _ in range(4):
         builder.step([(first, 1), (second, 1)])
     other = make_runner(checkpoint.path)
-    replayed = [other.forward_batch_generation(plan) for plan in plans]  # type: ignore[arg-type]
+    replayed = [other.forward_batch_generation(decode_plan(frames)) for frames in plans]
     assert [r.next_token_ids.tolist() for r in replayed] == [r.next_token_ids.tolist() for r in results]
 
 

@@ -25,6 +25,7 @@ from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler import output_processor
 from bough.scheduler.req import Req
 from bough.scheduler.step_budget import LOGPROBS_AT_ONCE
+from bough.step_codec import decode_plan, encode_plan
 from bough.step_plan import RowLogprobResult, StepResult
 from bough_fake.runner import StepDuration
 from tests.entrypoints.leftovers import eventually
@@ -276,7 +277,7 @@ def test_recorded_plans_replay_on_another_worker() -> None:
         fresh = Harness(max_total_num_tokens=256).worker.worker
         assert len(harness.worker.steps) > 40
         for plan, result in harness.worker.steps:
-            replayed = fresh.forward_batch_generation(plan)
+            replayed = fresh.forward_batch_generation(decode_plan(encode_plan(plan)))
             np.testing.assert_array_equal(replayed.next_token_ids, result.next_token_ids)
 
 

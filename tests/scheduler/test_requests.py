@@ -7,11 +7,11 @@ import itertools
 import sys
 import tracemalloc
 from collections.abc import Callable
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bough.ipc.messages import (
     BatchTokenIDOutput,

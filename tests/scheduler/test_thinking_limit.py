@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import ThoughtMarkers

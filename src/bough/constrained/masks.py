@@ -6,9 +6,9 @@ import atexit
 import logging
 import queue
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -34,34 +34,60 @@ def are_masks_late(vocab_size: int) -> bool:
     return vocab_size >= MIN_LATE_VOCAB
 
 
-@dataclass(frozen=True, slots=True)
-class TokenMasks:
-    """Which tokens some rows of a step may sample, as a plain value."""
+class StepMasks(ABC):
+    """Tokens that some rows of a step may sample.
+
+    Attributes:
+        rows: ``[G]``, rows of the plan, ascending; each of them samples.
+        has_failed: True if the grammar engine has failed: no row whose mask it was to compute has any token.
+        ended: rows of the plan whose output was complete before the step; what they sample is of no use.
+    """
 
     rows: npt.NDArray[np.int32]
-    """``[G]``, rows of the plan, ascending; each of them samples"""
-    bits: MaskWords
-    """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error"""
-    has_failed: bool = False
-    """True if the grammar engine has failed: no row whose mask it was to compute has any token"""
-    ended: tuple[int, ...] = ()
-    """Rows of the plan whose output was complete before the step; what they sample is of no use"""
-    ready: ClassVar[npt.NDArray[np.int32] | None] = None
-    """What is not 0 once :attr:`bits` are there; ``None`` if they are"""
+    has_failed: bool
+    ended: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def bits(self) -> MaskWords:
+        """int32 ``[G, mask_words(vocab_size)]``; a row without any token belongs to a matcher with an error."""
 
     @property
     def memory(self) -> MaskWords:
         """Where :attr:`bits` are going to be."""
         return self.bits
 
-    def begin(self) -> None:
-        """Nothing: they are there."""
+    @property
+    def ready(self) -> npt.NDArray[np.int32] | None:
+        """Flag that is not 0 once :attr:`bits` are there; ``None`` if they are."""
+        return None
 
-    def wait(self) -> None:
-        """Nothing: nobody computes them."""
+    def begin(self) -> None:  # noqa: B027 (masks that are there need nothing)
+        """Have :attr:`bits` computed, if they are not there."""
+
+    def wait(self) -> None:  # noqa: B027
+        """Wait until no thread computes them."""
 
 
-class PendingMasks:
+class TokenMasks(StepMasks):
+    """Masks as a plain value."""
+
+    def __init__(
+        self,
+        rows: npt.NDArray[np.int32],
+        bits: MaskWords,
+        has_failed: bool = False,
+        ended: tuple[int, ...] = (),
+    ) -> None:
+        self.rows, self._bits, self.has_failed, self.ended = rows, bits, has_failed, ended
+
+    @property
+    def bits(self) -> MaskWords:
+        """See :class:`StepMasks`."""
+        return self._bits
+
+
+class PendingMasks(StepMasks):
     """Masks that are computed when :attr:`bits` is first asked for, or from :meth:`begin` on.
 
     On an accelerator the model runner asks for them after it has started the forward pass: the host computes them while
@@ -87,21 +113,24 @@ class PendingMasks:
             allowed: by index, what is left of the tokens of a row.
             early: masks ``[G, words]``, changed here, and which of them matchers have written already.
         """
-        self.rows = rows
-        self.has_failed = False
-        self.ended: tuple[int, ...] = ()
+        self.rows, self.has_failed, self.ended = rows, False, ()
         self._allowed = allowed or {}
         self._matchers = matchers
         self._extra_ends = extra_ends or {}
         self._is_late = are_masks_late(vocab_size)
         self._has_mask = None if early is None else early[1]
-        self.memory = np.zeros((len(rows), mask_words(vocab_size)), dtype=np.int32) if early is None else early[0]
+        self._memory = np.zeros((len(rows), mask_words(vocab_size)), dtype=np.int32) if early is None else early[0]
         self._ready = np.zeros(1, dtype=np.int32)
         self._bits: MaskWords | None = None
         self._error: BaseException | None = None
         self._begun = False
         self._over = threading.Lock()
         self._over.acquire()
+
+    @property
+    def memory(self) -> MaskWords:
+        """See :class:`StepMasks`."""
+        return self._memory
 
     def begin(self) -> None:
         """Compute the masks, or let a thread do it if they are worth waking it."""
@@ -113,14 +142,14 @@ class PendingMasks:
 
     @property
     def ready(self) -> npt.NDArray[np.int32] | None:
-        """See :class:`TokenMasks`; what a thread that has begun sets, for native kernels to see."""
+        """See :class:`StepMasks`; what a thread that has begun sets, for native kernels to see."""
         if not self._begun:
             self._bits = self.bits
         return None if self._bits is not None else self._ready
 
     @property
     def bits(self) -> MaskWords:
-        """See :class:`TokenMasks`."""
+        """See :class:`StepMasks`."""
         if self._bits is None:
             self.wait()
             if self._error is not None:
@@ -147,12 +176,8 @@ class PendingMasks:
             finally:
                 self._over.release()
 
-    def computed(self) -> TokenMasks:
-        """The masks as a plain value."""
-        return TokenMasks(self.rows, self.bits, self.has_failed, self.ended)
-
     def _compute(self) -> MaskWords:
-        bits = self.memory
+        bits = self._memory
         late = [*range(len(bits))] if self._has_mask is None else np.flatnonzero(~self._has_mask).tolist()
         matchers = [matcher for i in late if (matcher := self._matchers[i]) is not None]
         if len(matchers) == len(bits):

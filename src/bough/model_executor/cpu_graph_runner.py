@@ -12,7 +12,7 @@ import torch
 
 from bough.config.engine_args import MAX_STEPS_IN_A_ROW
 from bough.config.model_config import ModelConfig
-from bough.constrained.masks import PendingMasks, TokenMasks
+from bough.constrained.masks import StepMasks
 from bough.kernels.logprobs import LogprobReads
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
@@ -259,7 +259,7 @@ class CpuGraphRunner:
         self._finite[:rows] = True
         self._step.num_rows = rows
 
-    def _run_masked(self, step: Step, plan: StepPlan, masks: TokenMasks | PendingMasks) -> None:
+    def _run_masked(self, step: Step, plan: StepPlan, masks: StepMasks) -> None:
         """Run a step in which choices may not be among all tokens. The layers do not wait for that, only the head."""
         bits = masks.memory
         first, stride = address_of(bits), bits.strides[0]

@@ -136,7 +136,7 @@ class GrammarSpec(NamedTuple):
     """JSON except for ``regex`` and ``ebnf``; an array of strings for ``choice``."""
 
 
-class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
+class SamplingParams(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """Sampling parameters of one request, with the names and defaults of SGLang's ``sampling_params``.
 
     Construction does not check ranges; :meth:`validate` does, because some of them depend on the model.

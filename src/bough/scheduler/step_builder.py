@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bough.constrained.base import MaskWords
-from bough.constrained.masks import PendingMasks, TokenMasks, mask_of
+from bough.constrained.masks import PendingMasks, StepMasks, TokenMasks, mask_of
 from bough.scheduler.planned import Planned
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
@@ -142,7 +142,7 @@ class StepBuilder:
         if ends_prompt:
             self._requests.end_of_prompt_planned(req, samples=samples)
 
-    def _masks(self, req_slots: IntArray, sample: np.ndarray) -> TokenMasks | PendingMasks | None:
+    def _masks(self, req_slots: IntArray, sample: np.ndarray) -> StepMasks | None:
         """Return the masks of the sampling rows that may not have all tokens."""
         table = self._table
         rows = (table.masked[req_slots] & sample).nonzero()[0].astype(np.int32)

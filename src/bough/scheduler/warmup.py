@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from bough.model_executor.capacity import round_up
 from bough.model_executor.worker_info import Worker
