@@ -76,18 +76,29 @@ def test_weights_replaced_one_by_one_equal_those_of_a_fresh_model(tmp_path: Path
 
 @needs_native
 @table("quantization", ["int8", "int4"])
-@table("family", ["Phi3", "Ministral3", "SmolLM3"])
-def test_other_families_lose_about_as_much_as_llama_does(tmp_path: Path, family: str, quantization: str) -> None:
-    """Random weights of one shape; a norm, a rotation or rows in the wrong place would make an error of 1."""
-    errors = {}
-    for name in (family, "Llama"):
-        checkpoint = save_checkpoint(tmp_path / name, name, head_dim=32, tie_word_embeddings=False, **WIDER)
-        runner = make_runner(checkpoint.path, quantization=quantization)
-        pairs = [
-            (logits_of(runner, prompt(length)), checkpoint.logits(prompt(length))[-1]) for length in range(20, 60, 5)
-        ]
-        errors[name] = fmean(float((ours - expected).norm() / expected.norm()) for ours, expected in pairs)
-    assert errors[family] < 1.5 * errors["Llama"], errors
+@table(
+    "family, tied",
+    [("Gemma3", True), ("Gemma3", False), ("Phi3", False), ("Ministral3", True), ("SmolLM3", True), ("Llama", True)],
+)
+def test_no_family_loses_more_than_in_the_common_format(
+    tmp_path: Path, family: str, tied: bool, quantization: Quantization
+) -> None:
+    """Random weights of one shape; a norm, a rotation or rows in the wrong place would make an error of 1.
+
+    Families are compared with the common format on the same weights, not with each other. Of these Gemma 3 loses 1.6
+    times (int8) and 1.4 times (int4) what Llama loses, and the common format loses 1.6 and 1.3 times as much: its norms
+    of heads have weights around 2 here, so that scores are 4 times as large as with weights of 1, and errors in them
+    move more attention. With the factor 1/16 that published files put on scores it loses 0.7 times what Llama does.
+    """
+    options = {**WIDER, "head_dim": 32, **({"query_pre_attn_scalar": 32} if family == "Gemma3" else {})}
+    ours = theirs = 0.0
+    for seed in range(2):
+        checkpoint = save_checkpoint(tmp_path, family, seed=seed, tie_word_embeddings=tied, **options)
+        texts = [prompt(60, seed=seed) for seed in range(2)]
+        our, their = measure(checkpoint.reference, tmp_path, quantization, texts)
+        ours += our.error
+        theirs += their.error
+    assert ours <= theirs
 
 
 @needs_native
