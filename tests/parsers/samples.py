@@ -80,6 +80,12 @@ TWO_CALLS: dict[str, list[str]] = {
     "gpt-oss": [_HARMONY],
     "hermes": [_HERMES],
     "kimi_k2": [_KIMI, _KIMI.replace("<|tool_call_begin|>", "\n<|tool_call_begin|>\n")],
+    "phi4_mini": [
+        f'<|tool_call|>[{_OBJECT}, {{"name": "now", "arguments": {{}}}}]<|/tool_call|>',
+        f'functools[{_OBJECT}, {{"name": "now"}}]',
+        f'<|tool_call|>[{{"type": "function", "name": "get_weather", "parameters": {_FIRST}}}]<|/tool_call|>\n'
+        '<|tool_call|>[{"name": "now"}]<|/tool_call|>',
+    ],
     "pythonic": [_PYTHON],
     "qwen": [_HERMES],
     "qwen25": [_HERMES],

@@ -102,6 +102,7 @@ SPECIAL = {
     "llama3": ("<|python_tag|>",),
     "llama4": ("<|python_start|>", "<|python_end|>"),
     "mistral": ("[TOOL_CALLS]", "[ARGS]", "[THINK]", "[/THINK]"),
+    "phi4_mini": ("<|tool_call|>", "<|/tool_call|>"),
     "qwen25": ("<tool_call>", "</tool_call>", "<think>", "</think>"),
     "qwen3_coder": ("<tool_call>", "</tool_call>", "<think>", "</think>"),
 }
@@ -120,6 +121,7 @@ CALL_OF_NOW = {
     "llama3": '{"name": "now", "parameters": {}}',
     "llama4": "[now()]",
     "mistral": "[TOOL_CALLS]now[ARGS]{}",
+    "phi4_mini": '<|tool_call|>[{"name": "now", "arguments": {}}]<|/tool_call|>',
     "qwen25": '<tool_call>\n{"name": "now", "arguments": {}}\n</tool_call>',
     "qwen3_coder": "<tool_call>\n<function=now>\n</function>\n</tool_call>",
 }

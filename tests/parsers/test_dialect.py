@@ -33,6 +33,7 @@ TEMPLATES = {
     "glm-4.7": ("<tool_call>{name}<arg_key>{k}</arg_key><arg_value><think></think>", "glm47", "glm45"),
     "qwen3-coder": ("<|im_start|><tool_call>\n<function=f>\n<parameter=p>", "qwen3_coder", None),
     "mistral": ("[TOOL_CALLS] [{{ c }}]", "mistral", None),
+    "phi-4-mini": ("{{ '<|tool|>' + m['tools'] + '<|/tool|>' }}", "phi4_mini", None),
     "magistral": ("[THINK]{{ m }}[/THINK][TOOL_CALLS]{{ name }}[ARGS]", "mistral", "mistral"),
     "llama-3": ("<|start_header_id|>{{ '<|python_tag|>' }}", "llama3", None),
     "llama-3.2": ("<|start_header_id|>{{ '{\"name\": ' ~ n ~ ', \"parameters\": ' ~ a ~ '}' }}", "llama3", None),

@@ -83,8 +83,12 @@ def test_numbers_that_are_not_finite_are_strings() -> None:
 
 
 def test_arguments_that_are_no_json_are_passed_on_as_they_stand() -> None:
-    events = parsed("hermes", '<tool_call>{"name": "now", "arguments": {\'a\': 1}}\n</tool_call>ok')
-    assert events == [ToolCallStart(0, "", "now"), ToolCallArguments(0, "{'a': 1}"), Content("ok")]
+    for name, text in (
+        ("hermes", '<tool_call>{"name": "now", "arguments": {\'a\': 1}}\n</tool_call>ok'),
+        ("phi4_mini", '<|tool_call|>[{"name": "now", "arguments": {\'a\': 1}}]<|/tool_call|>ok'),
+    ):
+        events = parsed(name, text)
+        assert events == [ToolCallStart(0, "", "now"), ToolCallArguments(0, "{'a': 1}"), Content("ok")]
 
 
 def test_arguments_come_as_they_are_written() -> None:

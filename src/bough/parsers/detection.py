@@ -18,6 +18,8 @@ _TOOL_MARKERS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("qwen3_coder", ("<function=", "<parameter=")),
     ("mistral", ("[TOOL_CALLS]",)),
     ("llama4", ("<|python_start|>",)),
+    ("phi4_mini", ("<|tool|>", "<|/tool|>")),
+    ("phi4_mini", ("functools[",)),
     ("pythonic", ("[func_name1(",)),
     ("llama3", ("<|python_tag|>",)),
     ("qwen25", ("<tool_call>", "<|im_start|>")),

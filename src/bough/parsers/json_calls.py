@@ -16,7 +16,7 @@ from bough.parsers.tool_format import MAX_HEAD_CHARS, Calls, ToolFormat, held_js
 _ARGUMENT_KEYS = ("arguments", "parameters")
 
 
-def read_object(calls: Calls, marker: str | None) -> Steps[None]:
+def read_object(calls: Calls, marker: str | None, closing: str = "}") -> Steps[None]:
     """Read an object with ``name`` and ``arguments`` (or ``parameters``) in any order.
 
     An object with other members is no call, but for ``"type": "function"`` and ``id``. Once the call has begun, nothing
@@ -25,6 +25,7 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
 
     Args:
         marker: what ends a call in this format, if anything does.
+        closing: what stands between arguments and that marker.
 
     Raises:
         NotACall: if there is no such object, or it names no function that may be called.
@@ -54,7 +55,7 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
                     calls.start(name, call_id)
                     started = True
                     if not (yield from calls.json_arguments()):
-                        yield from calls.raw_arguments(marker, closing="}" if marker is not None else "")
+                        yield from calls.raw_arguments(marker, closing=closing if marker is not None else "")
                         return
                 else:
                     arguments = _as_object((yield from held_json(stream)))
@@ -84,12 +85,12 @@ def read_object(calls: Calls, marker: str | None) -> Steps[None]:
     stream.commit()
 
 
-def _read_list(calls: Calls) -> Steps[None]:
-    """Read what stands behind the opening bracket of a list of such objects."""
+def _read_list(calls: Calls, marker: str | None = None) -> Steps[None]:
+    """Read what stands behind the opening bracket of a list of such objects, which ``marker`` ends if anything does."""
     stream = calls.stream
     while True:
         yield from stream.skip_space()
-        yield from read_object(calls, None)
+        yield from read_object(calls, marker, "}]")
         yield from stream.skip_space()
         if (yield from stream.take("]")):
             stream.commit()
@@ -220,6 +221,31 @@ class MistralFormat(ToolFormat):
 
 
 _ID_CHARACTERS = string.ascii_letters + string.digits
+
+
+class PhiFormat(ToolFormat):
+    """``<|tool_call|>[{"name": …, "arguments": {…}}]<|/tool_call|>``: Phi-4-mini, also with ``functools`` in front.
+
+    The latter, without an end, is what some templates for it ask for.
+    """
+
+    name = "phi4_mini"
+    triggers = ("<|tool_call|>", "functools[")
+    closers = ("<|/tool_call|>",)
+    controls = ("<|tool_call|>", *closers)
+    needs_special_tokens = True
+
+    def read(self, calls: Calls, trigger: str) -> Steps[None]:
+        stream, (end,) = calls.stream, self.closers
+        if trigger == self.triggers[0]:
+            yield from stream.skip_space()
+            yield from stream.expect("[")
+        yield from _read_list(calls, end)
+        yield from stream.take_if_next(end)
+
+    def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:
+        calls = calls_of([call_object(tool) for tool in tools], ", ", parallel=parallel)
+        return sequence(const("<|tool_call|>["), calls, const("]<|/tool_call|>"))
 
 
 class JsonArrayFormat(ToolFormat):

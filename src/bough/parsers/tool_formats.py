@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bough.parsers.harmony import HarmonyFormat
-from bough.parsers.json_calls import HermesFormat, LlamaFormat, MistralFormat
+from bough.parsers.json_calls import HermesFormat, LlamaFormat, MistralFormat, PhiFormat
 from bough.parsers.marked_calls import DeepSeekFormat, KimiFormat
 from bough.parsers.pythonic import PythonicFormat
 from bough.parsers.tool_format import ToolFormat
@@ -21,6 +21,7 @@ _FORMATS: tuple[ToolFormat, ...] = (
     LlamaFormat(),
     PythonicFormat("llama4"),
     MistralFormat(),
+    PhiFormat(),
     PythonicFormat("pythonic"),
     HermesFormat("qwen"),
     HermesFormat("qwen25"),
