@@ -12,6 +12,7 @@ from bough.parsers.base import ToolCallStart, parse_tools
 from bough.parsers.dialect import make_tool_dialect
 from bough.tokenization.chat_template import ChatTemplate
 from bough.tokenization.tokenizer import SpecialTokens
+from tests.tokenization.test_template_families import LIKE_PHI
 
 # Insists on whose turn it is, and has no place for a system.
 ALTERNATING = """
@@ -118,3 +119,15 @@ def test_calls_come_one_at_a_time_where_the_template_wants_it(ids: tuple[str | N
 def test_a_message_with_several_calls_stays_one_where_it_may() -> None:
     messages = [QUESTION, calling(call("a"), call("b")), result("1", "a"), result("2", "b")]
     assert fit_of(LIKE_R1)[1].apply(messages, [], "messages") == (messages, None)
+
+
+def test_tools_stand_in_the_message_of_the_system_where_the_template_reads_them_there() -> None:
+    described = '<|tool|>[{"name": "now", "parameters": {"type": "object", "properties": {}}}]<|/tool|><|end|>'
+    told = {"role": "system", "content": "Be brief."}
+    for messages, begins in (([told, QUESTION], "<|system|>Be brief."), ([QUESTION], "<|system|>You are ")):
+        shown = rendered(LIKE_PHI, messages)
+        assert shown.startswith(begins)
+        assert shown.endswith(f"{described}<|user|>When?<|end|><|assistant|>")
+    again = rendered(LIKE_PHI, [QUESTION, calling(call("a", zone="UTC")), result("8:00", "a")])
+    assert '<|assistant|><|tool_call|>[{"name": "now", "arguments": {"zone": "UTC"}}]<|/tool_call|><|end|>' in again
+    assert rendered(LIKE_PHI, [QUESTION], []) == "<|user|>When?<|end|><|assistant|>"

@@ -97,6 +97,8 @@ class ChatTemplate:
         self._shows_later_systems = self._shows_each("system", "user", "system")
         self.insists_on_turns = not self._shows_each("user", "user")
         """True if another role has to come between two messages of a user."""
+        self.takes_tools_of_system = self._find_tools_of_system()
+        """True if functions are described by a text ``tools`` of the system's message, and nowhere else."""
         self._thoughts_name = next((name for name in _THOUGHTS if self._shows_thoughts(name)), _THOUGHTS[0])
         self._tool_members: tuple[Member, ...] = ()
         """Members of a tool's description without which the template fails."""
@@ -237,6 +239,11 @@ class ChatTemplate:
         shown = self._try_messages([self._fit({"role": role, "content": text}, "messages") for role, text in told])
         return shown is not None and all(text in shown for text in texts)
 
+    def _find_tools_of_system(self) -> bool:
+        described = {"role": "system", "content": "a", "tools": _PROBE}
+        shown, usual = self._try_messages([described, _QUESTION]), self._try_messages([_QUESTION], tools=[WHOLE])
+        return shown is not None and _PROBE in shown and "probe_name" not in (usual or "")
+
     # --- content --------------------------------------------------------------------------------------------------
 
     def _shows_thoughts(self, name: str) -> bool:
@@ -317,7 +324,8 @@ class ChatTemplate:
 
     def _shows_parts(self, role: str) -> bool:
         with_parts = self._try(role, [{"type": "text", "text": _PROBE}])
-        if with_parts is None or _PROBE not in with_parts:
+        with_two = self._try(role, [{"type": "text", "text": text} for text in ("a", _PROBE)])
+        if with_parts is None or _PROBE not in with_parts or _PROBE not in (with_two or ""):
             return False
         if self._takes_text[role]:
             return with_parts == self._try(role, _PROBE)

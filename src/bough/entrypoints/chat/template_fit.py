@@ -26,6 +26,10 @@ To call a function, write this, with its name and a JSON object of its arguments
 {example}"""
 
 
+_SYSTEM_OF_TOOLS = "You are a helpful assistant with some tools."
+"""Text of the system's message beside functions that are described there, where a conversation has none: Phi-4-mini was
+trained with it."""
+
 _SYSTEM_ROLES = ("developer", "root", "latest_reminder")
 """Roles that speak for the application, as ``system`` does."""
 
@@ -45,6 +49,7 @@ class TemplateFit:
         self._unknown_roles = frozenset(role for role in _SYSTEM_ROLES if not _names(text, role))
         self._shows_system = template is None or template.shows_system
         self._takes_several_calls = template is None or template.takes_several_calls
+        self._has_tools_in_system = template is not None and template.takes_tools_of_system
         self._insists_on_turns = template is not None and template.insists_on_turns
         self._tool_format = tool_format
 
@@ -70,6 +75,8 @@ class TemplateFit:
         fitted = [self._with_known_role(message) for message in fitted]
         if not tools:
             return fitted, None
+        if self._has_tools_in_system:
+            return _with_tools_in_system(fitted, tools), None
         if self._knows_tools:
             return fitted, tools
         lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
@@ -176,6 +183,16 @@ def _with_text_first(messages: list[Message], text: str, role: str) -> list[Mess
     said = message_text(messages[0])
     together = f"{said}\n\n{text}" if role == "system" else f"{text}\n\n{said}"
     return [{**messages[0], "content": together}, *messages[1:]]
+
+
+def _with_tools_in_system(messages: list[Message], tools: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Return the messages, the first the system's, with the descriptions of functions as JSON text of a list."""
+    described = json.dumps([tool["function"] for tool in tools], ensure_ascii=False)
+    if messages and messages[0].get("role") == "system":
+        first, *others = messages
+    else:
+        first, others = {"role": "system", "content": _SYSTEM_OF_TOOLS}, messages
+    return [{**first, "tools": described}, *others]
 
 
 def message_text(message: Message) -> str:
