@@ -116,6 +116,18 @@ LIKE_MINISTRAL = """
 {{- '[TOOL_CALLS]' ~ f.name ~ '[ARGS]' ~ (f.arguments if f.arguments is string else f.arguments | tojson) }}
 {%- endfor %}{{- eos_token }}{%- endif %}{%- endfor %}"""
 
+# Calls the assistant "model", and puts what the system says, its first part, in front of what the user says.
+LIKE_GEMMA = """
+{{- bos_token }}{%- set told, before = messages, '' %}
+{%- if messages[0].role == 'system' %}{%- set system = messages[0].content %}
+{%- set told, before = messages[1:], (system if system is string else system[0].text) + '\n\n' %}{%- endif %}
+{%- for m in told %}
+{%- if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{- raise_exception('roles must alternate') }}{%- endif %}
+{{- '<start_of_turn>' ~ ('model' if m.role == 'assistant' else m.role) ~ '\n' ~ (before if loop.first else '') }}
+{%- if m.content is string %}{{- m.content | trim }}{%- else %}{%- for part in m.content %}
+{{- '<start_of_image>' if part.type == 'image' else part.text | trim }}{%- endfor %}{%- endif %}
+{{- '<end_of_turn>\n' }}{%- endfor %}{%- if add_generation_prompt %}{{- '<start_of_turn>model\n' }}{%- endif %}"""
+
 FAMILIES = {
     "qwen": (LIKE_QWEN, ARGUMENTS, None),
     "deepseek": (LIKE_DEEPSEEK, json.dumps(ARGUMENTS, ensure_ascii=False), None),
@@ -188,3 +200,23 @@ def test_rendering_calls_changes_nothing_in_the_messages() -> None:
     for source, _, _ in FAMILIES.values():
         ChatTemplate({"default": source}, SPECIAL).render(chat)
     assert json.dumps(chat) == before
+
+
+def test_what_the_system_says_stands_before_the_first_question_where_a_template_has_it_so() -> None:
+    from transformers.utils.chat_template_utils import render_jinja_template
+
+    made = ChatTemplate({"default": LIKE_GEMMA}, SPECIAL)
+    parts = [{"type": "text", "text": "Be brief."}, {"type": "text", "text": "Be polite."}]
+    turns = [
+        {"role": "user", "content": " Weather? "},
+        {"role": "assistant", "content": "Blue."},
+        {"role": "user", "content": [{"type": "text", "text": "Thanks"}, {"type": "text", "text": "!"}]},
+    ]
+    for system in ("Be brief.", parts[:1], None):
+        messages = turns if system is None else [{"role": "system", "content": system}, *turns]
+        [expected], _ = render_jinja_template(
+            conversations=[messages], chat_template=LIKE_GEMMA, add_generation_prompt=True, bos_token="<s>"
+        )
+        assert made.render(messages) == expected
+        assert expected.startswith("<s><start_of_turn>user\n" + ("" if system is None else "Be brief.\n\nW"))
+    assert "Be brief.\nBe polite.\n\nWeather?" in made.render([{"role": "system", "content": parts}, *turns])
