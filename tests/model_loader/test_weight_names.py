@@ -6,13 +6,19 @@ import json
 import random
 import shutil
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import Mistral3Config, Mistral3ForConditionalGeneration
+from transformers import (
+    Gemma3Config,
+    Gemma3ForConditionalGeneration,
+    Mistral3Config,
+    Mistral3ForConditionalGeneration,
+)
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError, ModelError
@@ -139,18 +145,71 @@ def test_a_wrapped_text_model_is_served_as_text(tmp_path: Path, prefix: str, tie
     }
 
 
-def test_a_model_that_transformers_wraps_is_served_as_text(tmp_path: Path) -> None:
-    torch.manual_seed(0)
+def wrapped_ministral() -> Any:
     text = {"model_type": "ministral3", **BASE, "head_dim": 16, "rope_parameters": SCALED}
     vision = {"model_type": "pixtral", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
     config = Mistral3Config(text_config=text, vision_config={**vision, "num_attention_heads": 2, "head_dim": 16})
-    model = Mistral3ForConditionalGeneration(config).eval()
+    return Mistral3ForConditionalGeneration(config)
+
+
+def wrapped_gemma() -> Any:
+    ropes = {
+        "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+    }
+    text = {**BASE, "head_dim": 16, "sliding_window": 7, "num_hidden_layers": 6, "rope_parameters": ropes}
+    vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    config = Gemma3Config(text_config=text, vision_config={**vision, "image_size": 28, "patch_size": 14})
+    return Gemma3ForConditionalGeneration(config)
+
+
+def save_as_published(model: Any, path: Path) -> None:
+    """Save a wrapped Gemma 3 with the names of its weights and the entries that the files of 2025 have."""
+    model.save_pretrained(path)
+    config = json.loads((path / "config.json").read_text())
+    text = config["text_config"]
+    for key in (
+        "rope_parameters",
+        "layer_types",
+        "sliding_window_pattern",
+        "query_pre_attn_scalar",
+        "hidden_activation",
+    ):
+        text.pop(key, None)
+    text["rope_scaling"] = {"factor": 8.0, "rope_type": "linear"}
+    (path / "config.json").write_text(json.dumps({**config, "eos_token_id": [1, 106]}))
+    tensors = {}
+    for name, tensor in load_file(path / "model.safetensors").items():
+        of_text = name.removeprefix("model.").removeprefix("language_model.").removeprefix("model.")
+        is_text = "language_model." in name
+        tensors[f"language_model.model.{of_text}" if is_text else name.removeprefix("model.")] = tensor
+    save_file(tensors, path / "model.safetensors")
+
+
+@table(
+    "made, save, architecture",
+    [
+        (wrapped_ministral, lambda model, path: model.save_pretrained(path), "Ministral3ForCausalLM"),
+        (wrapped_gemma, lambda model, path: model.save_pretrained(path), "Gemma3ForCausalLM"),
+        (wrapped_gemma, save_as_published, "Gemma3ForCausalLM"),
+    ],
+)
+@table("native", [True, False])
+def test_a_model_that_transformers_wraps_is_served_as_text(
+    tmp_path_factory: pytest.TempPathFactory,
+    made: Callable[[], Any],
+    save: Callable[[Any, Path], None],
+    architecture: str,
+    native: bool,
+) -> None:
+    torch.manual_seed(0)
+    model, path = made().eval(), tmp_path_factory.mktemp("wrapped")
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_(0.0, 1.2 / parameter.shape[-1] ** 0.5)
-    model.save_pretrained(tmp_path)
-    runner = make_runner(tmp_path)
-    assert runner.config.architecture == "Ministral3ForCausalLM"
+    save(model, path)
+    runner = make_runner(path, native=native)
+    assert runner.config.architecture == architecture
     assert runner.config.tie_word_embeddings
     with torch.inference_mode():
         expected = model(torch.tensor([PROMPT])).logits[0, -1]
