@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, TypedDict
 
 import torch
 from torch import nn
@@ -10,6 +11,20 @@ from torch import nn
 from bough.layers.activation import Gate
 from bough.layers.checkpoint_weight import CheckpointWeight
 from bough.layers.linear_method import TORCH, MatrixShape, MethodChoice
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class _Kind(TypedDict):
+    bias: bool
+    dtype: torch.dtype
+
+
+class _Options(_Kind, total=False):
+    """Keywords of all linear layers; see :class:`MergedLinear`."""
+
+    method: MethodChoice
 
 
 class MergedLinear(nn.Module):
@@ -58,17 +73,8 @@ class MergedLinear(nn.Module):
 class Linear(MergedLinear):
     """``y = x Wᵀ + b`` with the checkpoint's projection ``name``."""
 
-    def __init__(
-        self,
-        name: str,
-        in_features: int,
-        out_features: int,
-        *,
-        bias: bool,
-        dtype: torch.dtype,
-        method: MethodChoice = TORCH,
-    ) -> None:
-        super().__init__(in_features, {name: out_features}, bias=bias, dtype=dtype, method=method)
+    def __init__(self, name: str, in_features: int, out_features: int, **options: Unpack[_Options]) -> None:
+        super().__init__(in_features, {name: out_features}, **options)
 
 
 class QKVLinear(nn.Module):
@@ -109,16 +115,9 @@ class GatedLinear(MergedLinear):
     gated = True
 
     def __init__(
-        self,
-        in_features: int,
-        parts: Mapping[str, int],
-        *,
-        bias: bool,
-        dtype: torch.dtype,
-        method: MethodChoice = TORCH,
-        gate: Gate = "silu",
+        self, in_features: int, parts: Mapping[str, int], *, gate: Gate = "silu", **options: Unpack[_Options]
     ) -> None:
-        super().__init__(in_features, parts, bias=bias, dtype=dtype, method=method)
+        super().__init__(in_features, parts, **options)
         self.gate: Gate = gate
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
