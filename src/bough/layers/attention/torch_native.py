@@ -197,7 +197,9 @@ class TorchNativeBackend(AttentionBackend):
         for group in decode.groups:
             keys, values = self._gather(layer.layer_id, group.pages, group.num_blocks, group.width)
             queries = grouped if group.rows is None else grouped.index_select(0, group.rows)
-            output, log_sum = _attend(queries, keys, values, layer, mask=group.mask)
+            output, log_sum = attend(
+                queries, keys, values, scale=layer.scaling, mask=group.mask, logit_cap=layer.logit_cap
+            )
             outputs.append(output.reshape(-1, num_heads, head_dim))
             log_sums.append(log_sum.reshape(-1, num_heads))
         output = outputs[0] if len(outputs) == 1 else torch.cat(outputs)
@@ -224,7 +226,9 @@ class TorchNativeBackend(AttentionBackend):
                 output, log_sum = self._attend_segments(queries, tile.segments, layer)
             else:
                 keys, values = (each[tokens].transpose(0, 1)[None] for each in new)
-                output, log_sum = _attend(queries, keys, values, layer, causal=True)
+                output, log_sum = attend(
+                    queries, keys, values, scale=layer.scaling, causal=True, logit_cap=layer.logit_cap
+                )
             output = _after_sinks(output[0].transpose(0, 1), log_sum[0].transpose(0, 1), layer)
             outputs.append(output.reshape(tile.num_queries, -1))
         return outputs[0] if len(outputs) == 1 else torch.cat(outputs)
@@ -237,7 +241,9 @@ class TorchNativeBackend(AttentionBackend):
             width = len(segment.pages) * self.kv_pool.page_size
             keys, values = self._gather(layer.layer_id, segment.pages, 1, width)
             keys, values = keys[:, :, : segment.num_keys], values[:, :, : segment.num_keys]
-            output, log_sum = _attend(queries, keys, values, layer, mask=segment.mask)
+            output, log_sum = attend(
+                queries, keys, values, scale=layer.scaling, mask=segment.mask, logit_cap=layer.logit_cap
+            )
             if len(segments) == 1:
                 return output, log_sum
             if index == 0:
@@ -266,19 +272,6 @@ class TorchNativeBackend(AttentionBackend):
             torch.index_select(source, 0, pages, out=target.view(len(pages), -1))
             gathered.append(target.view(shape).transpose(1, 2))
         return gathered[0], gathered[1]
-
-
-def _attend(
-    queries: torch.Tensor,
-    keys: torch.Tensor,
-    values: torch.Tensor,
-    layer: RadixAttention,
-    *,
-    mask: torch.Tensor | None = None,
-    causal: bool = False,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """Call :func:`attend` with the scale and the bound of a layer."""
-    return attend(queries, keys, values, scale=layer.scaling, mask=mask, causal=causal, logit_cap=layer.logit_cap)
 
 
 def _after_sinks(output: torch.Tensor, log_sum: torch.Tensor, layer: RadixAttention) -> torch.Tensor:
