@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,15 @@ import torch
 
 from bough.config import model_config
 from bough.config.architectures import BACKBONES, ENCODER_MODULES, MODEL_MODULES, READERS, load_reader
+from bough.config.checked_values import CheckedValues
 from bough.config.checkpoint import resolve_model_path
 from bough.config.model_config import ModelConfig
+from bough.config.model_facts import AttentionFacts
 from bough.config.rope import RopeParameters
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing
 from bough.layers.rotary import inverse_frequencies
+from bough.models.llama_config import LlamaReader
 from tests.tables import table
 
 LLAMA = {
@@ -107,6 +112,19 @@ def test_biases_are_those_of_the_file_where_a_family_goes_by_it(
     (layer,) = set(config.layers)
     assert (layer.mixer.qkv_bias, layer.mixer.output_bias) == attention
     assert (layer.feed_forward.bias, layer.feed_forward.activation) == (mlp, "silu")
+
+
+def test_layers_that_need_memory_of_several_shapes_are_refused(tmp_path: Path) -> None:
+    class Widening(LlamaReader):
+        def mixers(self, attention: AttentionFacts, num_layers: int) -> Sequence[AttentionFacts]:
+            first, *others = super().mixers(attention, num_layers)
+            return [replace(first, **change), *others]
+
+    for change in ({"num_kv_heads": 1}, {"head_dim": 16}):
+        with pytest.raises(ConfigError, match="ThornForCausalLM has layers that differ"):
+            Widening(CheckedValues(tmp_path, LLAMA), "ThornForCausalLM").read()
+    change = {"window": 7}
+    assert Widening(CheckedValues(tmp_path, LLAMA), "ThornForCausalLM").read().windows() == (7, None)
 
 
 # --- end of sequence ---

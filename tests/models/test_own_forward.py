@@ -1,7 +1,8 @@
-"""A model, or its body, that brings a ``forward`` for torch is not recorded as what it is derived from."""
+"""Models of other packages: a ``forward`` for torch is not recorded as that of the class that it is derived from."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -9,6 +10,8 @@ import pytest
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.config.model_facts import DenseFacts
+from bough.errors import ConfigError
 from bough.layers.forward_batch import ForwardBatch
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.ops import NotRecordable
@@ -47,3 +50,12 @@ def test_a_forward_is_torch_s_alone(tmp_path: Path) -> None:
     for family in (MixedForCausalLM, BodiedForCausalLM):
         with pytest.raises(NotRecordable):
             family(config, TORCH).run_on(RecordOps(Mock(), Mock()))
+
+
+def test_a_gate_that_is_not_there_is_named(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, "Llama")
+    config = ModelConfig.from_path(str(tmp_path), device="cpu")
+    relu = DenseFacts(width=80, activation="relu")
+    layers = tuple(replace(layer, feed_forward=relu) for layer in config.layers)
+    with pytest.raises(ConfigError, match="'relu'"):
+        LlamaForCausalLM(replace(config, layers=layers), TORCH)

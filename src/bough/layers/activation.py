@@ -8,16 +8,24 @@ from typing import Literal
 import torch
 from torch.nn import functional
 
+from bough.errors import ConfigError
 from bough.kernels.structures import Activation
 from bough.kernels.triton.available import kernels_for
 
 Gate = Literal["silu", "gelu_tanh"]
 """Function of the gates of a feed-forward network."""
 
-GATES: dict[str, Gate] = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
+_GATES: dict[str, Gate] = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "gelu_tanh"}
 """By the name that configurations have."""
 
 NATIVE_GATES: dict[Gate, Activation] = {"silu": Activation.SILU, "gelu_tanh": Activation.GELU_TANH}
+
+
+def gate_named(name: str) -> Gate:
+    """Return the gate that configurations call ``name``. Raises :class:`ConfigError` if there is none."""
+    if name not in _GATES:
+        raise ConfigError(f"no gated feed-forward network has the activation {name!r}; there are {', '.join(_GATES)}")
+    return _GATES[name]
 
 
 def gate_and_mul(gate_up: torch.Tensor, gate: Gate) -> torch.Tensor:

@@ -57,6 +57,8 @@ class FamilyReader:
         vocab_size, hidden_size = values.integer("vocab_size"), values.integer("hidden_size")
         self.check_matrix("vocab_size", vocab_size, hidden_size)
         layers = self.layers(hidden_size)
+        if len({(layer.mixer.num_kv_heads, layer.mixer.head_dim) for layer in layers}) > 1:
+            raise values.refusal(f"{self.architecture} has layers that differ in the number or the width of KV heads")
         return ModelFacts(
             vocab_size=vocab_size,
             hidden_size=hidden_size,

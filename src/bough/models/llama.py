@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from bough.config.model_config import ModelConfig
-from bough.layers.activation import GATES
+from bough.layers.activation import gate_named
 from bough.layers.attention.base import HeadNorms
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
@@ -30,7 +30,7 @@ class LlamaMLP(Block):
         method = method.below("mlp")
         parts = {"gate_proj": width, "up_proj": width}
         self.gate_up_proj = GatedLinear(
-            config.hidden_size, parts, bias=bias, dtype=dtype, method=method, gate=GATES[facts.activation]
+            config.hidden_size, parts, bias=bias, dtype=dtype, method=method, gate=gate_named(facts.activation)
         )
         self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype, method=method)
 
