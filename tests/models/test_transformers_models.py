@@ -108,9 +108,11 @@ def test_facts_are_those_of_the_calls(tmp_path: Path) -> None:
         found[name] = complete_config(ModelConfig.from_path(str(tmp_path / name)))
     sinks, caps, widths = found.values()
     assert sinks.windows() == (16, None)
-    assert [call.sinks for call in sinks.attention_calls] == [f"layers.{layer}.self_attn.sinks" for layer in range(4)]
-    assert {call.logit_cap for call in caps.attention_calls} == {5.0}
-    assert {(call.key_width, call.value_width) for call in widths.attention_calls} == {(24, 12)}
+    assert [call.sinks for call in sinks.attention_arguments] == [
+        f"layers.{layer}.self_attn.sinks" for layer in range(4)
+    ]
+    assert {call.logit_cap for call in caps.attention_arguments} == {5.0}
+    assert {(call.key_width, call.value_width) for call in widths.attention_arguments} == {(24, 12)}
     assert widths.kv_layout().head_dim == 24
     assert widths.kv_layout().num_kv_heads == 4
 
@@ -125,6 +127,15 @@ def test_models_that_cannot_be_served_are_refused_by_name(tmp_path: Path, archit
         complete_config(config)
     assert refusal.value.code == UNSUPPORTED_MODEL
     assert reason in refusal.value.message
+
+
+def test_a_soft_cap_that_bounds_to_nothing_is_refused_by_name(tmp_path: Path) -> None:
+    model_type, overrides = SERVED["Gemma2ForCausalLM"]
+    write_config(tmp_path, model_type, {**overrides, "attn_logit_softcapping": 0.0})
+    config = ModelConfig.from_path(str(tmp_path), model_impl="transformers")
+    with pytest.raises(ConfigError, match=r"Gemma2ForCausalLM.*soft-cap") as refusal:
+        complete_config(config)
+    assert refusal.value.code == UNSUPPORTED_MODEL
 
 
 def test_unknown_architecture_is_refused_by_name(olmo: Checkpoint) -> None:

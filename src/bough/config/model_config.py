@@ -21,7 +21,7 @@ from bough.config.checkpoint import check_is_no_adapter, read_json, resolve_mode
 from bough.config.engine_args import EngineArgs
 from bough.config.eos_tokens import read_eos_token_ids
 from bough.config.file_kinds import but_is
-from bough.config.model_facts import AttentionCall, ModelFacts
+from bough.config.model_facts import AttentionArguments, ModelFacts
 from bough.config.pooling import PoolingConfig, max_sequence_tokens, read_pooling
 from bough.config.stored_quantization import StoredQuantization, quantization_entry, read_stored_quantization
 from bough.config.text_config import text_entries
@@ -64,7 +64,7 @@ class ModelConfig(ModelFacts):
     stored_quantization: StoredQuantization | None = None
     """How the checkpoint's safetensors are quantised; ``None`` if they are not. GGUF files say it of each tensor."""
     implementation: Implementation = "bough"
-    attention_calls: tuple[AttentionCall, ...] = ()
+    attention_arguments: tuple[AttentionArguments, ...] = ()
     """Attention of a model of transformers, by layer, once a worker has found it out; else empty."""
 
     @property

@@ -80,7 +80,7 @@ class LayerFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionCall:
+class AttentionArguments:
     """Arguments with which a layer of a model of transformers calls attention."""
 
     num_heads: int

@@ -36,7 +36,7 @@ def complete_config(config: ModelConfig) -> ModelConfig:
     Raises:
         ConfigError: naming what of a model of transformers cannot be served.
     """
-    if config.implementation == "bough" or config.attention_calls:
+    if config.implementation == "bough" or config.attention_arguments:
         return config
     from bough.models.transformers_facts import complete  # late: the package need not be installed
 

@@ -18,7 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import AttentionInterface, AttentionMaskInterface
 
 from bough.config.model_config import ModelConfig
-from bough.config.model_facts import AttentionCall, AttentionFacts, LayerFacts
+from bough.config.model_facts import AttentionArguments, AttentionFacts, LayerFacts
 from bough.errors import StartupError
 from bough.models.base import torch_dtype
 from bough.models.transformers_code import STEP, Halves, make_transformers_model, one_line
@@ -52,10 +52,10 @@ def complete(config: ModelConfig) -> ModelConfig:
     calls = tuple(_call(config, notes) for notes in _run_body(config, halves))
     layers = _layers(config, calls)
     _check_head(config, halves)
-    return dataclasses.replace(config, layers=layers, attention_calls=calls)
+    return dataclasses.replace(config, layers=layers, attention_arguments=calls)
 
 
-def _layers(config: ModelConfig, calls: Sequence[AttentionCall]) -> tuple[LayerFacts, ...]:
+def _layers(config: ModelConfig, calls: Sequence[AttentionArguments]) -> tuple[LayerFacts, ...]:
     kv_heads = {call.num_kv_heads for call in calls}
     widths = {max(call.key_width, call.value_width) for call in calls}
     if len(kv_heads) > 1 or len(widths) > 1:
@@ -177,7 +177,7 @@ def _by_layer(config: ModelConfig, calls: list[_Notes]) -> list[_Notes]:
     return [by_layer[layer] for layer in range(config.num_layers)]
 
 
-def _call(config: ModelConfig, notes: _Notes) -> AttentionCall:
+def _call(config: ModelConfig, notes: _Notes) -> AttentionArguments:
     """Facts of one layer's call, if our attention can do it."""
     window = _window(config, notes)
     keywords = notes.keywords
@@ -190,7 +190,9 @@ def _call(config: ModelConfig, notes: _Notes) -> AttentionCall:
         raise refusal(config, "its attention sinks are no parameters")
     num_heads, key_width = notes.query.shape[1], notes.query.shape[3]
     scaling, cap = keywords.get("scaling"), keywords.get("softcap")
-    return AttentionCall(
+    if cap is not None and not cap > 0:
+        raise refusal(config, f"its soft-cap {cap} on scores is not positive")
+    return AttentionArguments(
         num_heads=num_heads,
         num_kv_heads=notes.key.shape[1],
         key_width=key_width,

@@ -78,7 +78,7 @@ class _Step:
 
 
 def _attention(config: ModelConfig, layer: int, body: nn.Module) -> RadixAttention:
-    call = config.attention_calls[layer]
+    call = config.attention_arguments[layer]
     return RadixAttention(
         call.num_heads,
         config.kv_layout().head_dim,
