@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from bough.child_main import ParentSilence
+from bough.config.ranks import SCHEDULER
 from bough.ipc.handshake import ChildConfig
 
 
@@ -12,7 +13,7 @@ class Clock:
 
 
 def silence_of(clock: Clock, limits: tuple[float, float] | None) -> ParentSilence:
-    return ParentSilence(ChildConfig("scheduler", 1, True, {}, parent_limits=limits), clock)
+    return ParentSilence(ChildConfig(SCHEDULER, 1, True, {}, parent_limits=limits), clock)
 
 
 def pass_time(silence: ParentSilence, clock: Clock, seconds: int) -> bool:

@@ -16,6 +16,7 @@ from bough import other_engines
 from bough.cli_commands.completion import TABLES
 from bough.config.architectures import TESTED_WITH_TRANSFORMERS
 from bough.config.options import Option, OptionTable, groups_of
+from bough.config.ranks import SCHEDULER
 from bough.entrypoints.http.openai.names_of_others import OF_CHAT
 from bough.ipc.messages import Heartbeat
 from bough.observability.metrics import CAPACITIES, DEFAULT_PREFIX, Metrics
@@ -99,7 +100,7 @@ def metrics_page() -> str:
     # What is shown only once there is something to show.
     metrics.startup_time = 1.0
     metrics.capacities = {field: 1.0 for _, field, _, _ in CAPACITIES}
-    metrics.heartbeats["scheduler", 0] = Heartbeat("scheduler", 0)
+    metrics.heartbeats[SCHEDULER] = Heartbeat(SCHEDULER)
     metrics.http_requests["/generate", "POST"] = 1
     metrics.http_responses["/generate", "POST", 200] = 1
     parts = [

@@ -99,17 +99,17 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
         return FAILURE_STATUS  # the parent died before it could say anything
     child = Child(msgspec.msgpack.decode(message, type=ChildConfig), status_fd)
     _die_with_parent(child.config, config_fd)
-    label = f"TP{child.config.rank}" if child.config.world_size > 1 else ""
-    configure_logging(child.server_args.log_level, label=label, log_format=child.server_args.log_format)
+    args = child.server_args
+    configure_logging(args.log_level, label=child.config.key.ranks, log_format=args.log_format)
     try:
         return work(child)
     except Exception as error:
         if child.is_ready:
-            logger.exception("The %s process ends because of an error", child.config.name)
+            logger.exception("The %s process ends because of an error", child.config.key)
             # The parent is to know at once, whatever threads and destructors would hold up an orderly exit.
             logging.shutdown()
             os._exit(FAILURE_STATUS)
-        logger.debug("The %s process cannot start", child.config.name, exc_info=True)
+        logger.debug("The %s process cannot start", child.config.key, exc_info=True)
         child.failed(error)
         return FAILURE_STATUS
 

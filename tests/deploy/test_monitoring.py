@@ -12,6 +12,7 @@ import promql_parser
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from bough.config.ranks import SCHEDULER
 from bough.ipc.messages import Heartbeat
 from bough.observability.metrics import Metrics
 from bough.observability.stats import SchedulerStats
@@ -34,7 +35,7 @@ def exported() -> dict[str, set[str]]:
     metrics = Metrics("m")
     metrics.startup_time = 1.0
     metrics.capacities = dict.fromkeys(("context_len", "max_running_requests", "page_size", "weight_bytes"), 1.0)
-    metrics.heartbeats["scheduler", 0] = Heartbeat("scheduler", 0, SchedulerStats())
+    metrics.heartbeats[SCHEDULER] = Heartbeat(SCHEDULER, SchedulerStats())
     metrics.requests.failed_requests.add("x")
     metrics.http_requests["/", "GET"] = metrics.http_responses["/", "GET", 200] = 1
     labels: dict[str, set[str]] = {}

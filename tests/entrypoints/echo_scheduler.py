@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bough.child_main import Child, run_child
+from bough.config.ranks import ProcessKey
 from bough.errors import ConfigError
 from bough.ipc.channels import SchedulerChannels
 from bough.ipc.messages import (
@@ -44,7 +45,8 @@ class EchoReq:
 
 
 class EchoScheduler:
-    def __init__(self, channels: SchedulerChannels) -> None:
+    def __init__(self, channels: SchedulerChannels, key: ProcessKey) -> None:
+        self.key = key
         self.channels = channels
         self.requests: dict[str, EchoReq] = {}
         self.tick = TICK_SECONDS
@@ -57,7 +59,7 @@ class EchoScheduler:
             self.step()
             if self.channels.heartbeat_due:
                 self.channels.send_to_tokenizer(
-                    Heartbeat("scheduler", stats=SchedulerStats(num_running_reqs=len(self.requests)))
+                    Heartbeat(self.key, stats=SchedulerStats(num_running_reqs=len(self.requests)))
                 )
 
     def handle(self, message) -> None:
@@ -74,7 +76,9 @@ class EchoScheduler:
             known = message.method in ("flush_cache", "get_internal_state")
             state = {"num_running_reqs": len(self.requests), "idle": not self.requests}
             self.channels.send_to_tokenizer(
-                ControlReply(message.call_id, 0, known, "" if known else f"unknown method {message.method}", state)
+                ControlReply(
+                    message.call_id, self.key, known, "" if known else f"unknown method {message.method}", state
+                )
             )
         elif isinstance(message, ShutdownReq):
             self.shutting_down = True
@@ -124,9 +128,11 @@ def run_echo_scheduler(child: Child) -> int:
         raise ConfigError(f"told {args.api_key}, {args.admin_api_key}, {args.ssl_keyfile_password} at {args.port}")
     if start == "slow":
         time.sleep(3600)
-    channels = SchedulerChannels(child.port_args, has_detokenizer=not child.server_args.skip_tokenizer_init)
+    channels = SchedulerChannels(
+        child.port_args, child.config.key, has_detokenizer=not child.server_args.skip_tokenizer_init
+    )
     child.ready({"max_total_num_tokens": 1000, "max_req_input_len": 500, "max_req_len": 501, "timings": {"load": 0.0}})
-    EchoScheduler(channels).run()
+    EchoScheduler(channels, child.config.key).run()
     channels.close()
     return 0
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import pytest
 
 from bough.config.port_args import PortArgs
+from bough.config.ranks import SCHEDULER
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.process_supervisor import ChildProcess, ProcessSupervisor
 from bough.errors import ConfigError, StartupError
@@ -36,19 +37,19 @@ def supervisor() -> Iterator[ProcessSupervisor]:
 
 def start(supervisor: ProcessSupervisor, ports: PortArgs, how: str = "well") -> None:
     args = resolve(ServerArgs(served_model_name=how, log_level="critical", skip_tokenizer_init=True))
-    supervisor.start(ECHO_SCHEDULER, "scheduler", args, ports)
+    supervisor.start(ECHO_SCHEDULER, SCHEDULER, args, ports)
 
 
 def test_child_reports_what_the_front_end_must_know(supervisor, ports):
     start(supervisor, ports)
-    assert supervisor.wait_until_ready(60)["scheduler"]["max_total_num_tokens"] == 1000
+    assert supervisor.wait_until_ready(60)[SCHEDULER]["max_total_num_tokens"] == 1000
     assert supervisor.any_alive
 
 
 def test_children_of_an_engine_are_told_no_secrets(supervisor, ports):
     secrets = {"api_key": "sk-a", "admin_api_key": "sk-b", "ssl_keyfile_password": "c"}
     args = ServerArgs(served_model_name="secrets", log_level="critical", skip_tokenizer_init=True, port=7, **secrets)
-    supervisor.start(ECHO_SCHEDULER, "scheduler", resolve(args), ports)
+    supervisor.start(ECHO_SCHEDULER, SCHEDULER, resolve(args), ports)
     with pytest.raises(ConfigError, match="told None, None, None at 7"):
         supervisor.wait_until_ready(60)
 
@@ -73,7 +74,7 @@ def test_child_that_cannot_start_is_reported_at_once(ports) -> None:
 
 
 def test_module_that_does_not_exist_is_a_start_up_error(supervisor, ports, capfd):
-    supervisor.start("bough.no_such_module", "scheduler", resolve(ServerArgs()), ports)
+    supervisor.start("bough.no_such_module", SCHEDULER, resolve(ServerArgs()), ports)
     with pytest.raises(StartupError, match="the scheduler process ended with status 1 while it was starting"):
         supervisor.wait_until_ready(60)
     assert "no_such_module" in capfd.readouterr().err
@@ -83,7 +84,7 @@ def test_endpoints_that_cannot_be_sent_leave_no_child_behind(supervisor):
     unsendable = PortArgs(*["/tmp/\udcff"] * 4)
     before = own_resources()
     with pytest.raises(UnicodeEncodeError):
-        supervisor.start(ECHO_SCHEDULER, "scheduler", resolve(ServerArgs()), unsendable)
+        supervisor.start(ECHO_SCHEDULER, SCHEDULER, resolve(ServerArgs()), unsendable)
     assert own_resources() == before
 
 
@@ -191,6 +192,7 @@ HOST = textwrap.dedent(
     """
     import os, sys, threading, time
     from bough.config.port_args import PortArgs
+    from bough.config.ranks import SCHEDULER
     from bough.config.server_args import ServerArgs, resolve
     from bough.entrypoints.process_supervisor import ChildProcess, ProcessSupervisor
 
@@ -199,7 +201,7 @@ HOST = textwrap.dedent(
         supervisor = ProcessSupervisor()
         args = resolve(ServerArgs(skip_tokenizer_init=True))
         supervisor.start(
-            "tests.entrypoints.echo_scheduler", "scheduler", args, ports, tidies_up="tidy" in sys.argv
+            "tests.entrypoints.echo_scheduler", SCHEDULER, args, ports, tidies_up="tidy" in sys.argv
         )
         supervisor.wait_until_ready(60)
         fork = 0

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import zmq
 
+from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.ipc.codec import encode
 from bough.ipc.messages import (
     AbortReq,
@@ -76,9 +77,9 @@ HOSTILE = [
     BatchTokenIDOutput([OutputDelta("l", [], None, FinishReason("abort", status_code=-1))] * 50),
     BatchStrOutput([OutputDelta("nobody", [1], "text", FinishReason("length", length=-1))]),
     BatchEmbeddingOutput([OutputDelta("nobody", [], None, embedding=b"\xff" * 7)]),
-    ControlReply("nobody", 0, True, "", {}),
-    Heartbeat("scheduler", rank=-3, stats=SchedulerStats(num_queue_reqs=-5)),
-    Heartbeat("detokenizer", rank=2**40, lag_total=-1),
+    ControlReply("nobody", SCHEDULER, True, "", {}),
+    Heartbeat(ProcessKey("scheduler", -3), stats=SchedulerStats(num_queue_reqs=-5)),
+    Heartbeat(ProcessKey("detokenizer", 2**40), lag_total=-1),
 ]
 
 

@@ -14,6 +14,7 @@ import uvloop
 import zmq
 
 from bough.config.port_args import PortArgs
+from bough.config.ranks import DETOKENIZER, SCHEDULER
 from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc import channels as channels_module
 from bough.ipc.channels import DetokenizerChannels, SchedulerChannels, TokenizerChannels
@@ -137,17 +138,17 @@ def test_results_pass_through_the_detokenizer(ends, loop):
     for delta in batch.deltas:
         delta.text = str(delta.token_ids)
     detokenizer.send_deltas(batch.deltas)
-    detokenizer.send_to_tokenizer(Heartbeat("detokenizer"))
-    scheduler.send_to_tokenizer(ControlReply("c", 0, True))
+    detokenizer.send_to_tokenizer(Heartbeat(DETOKENIZER))
+    scheduler.send_to_tokenizer(ControlReply("c", SCHEDULER, True))
 
     async def collect() -> list:
         return [await asyncio.wait_for(main.recv(), 5) for _ in range(3)]
 
     received = loop.run_until_complete(collect())
     assert BatchStrOutput([OutputDelta("a", [1], text="[1]"), OutputDelta("b", [2], text="[2]")]) in received
-    assert ControlReply("c", 0, True) in received
+    assert ControlReply("c", SCHEDULER, True) in received
     (beat,) = (message for message in received if isinstance(message, Heartbeat))
-    assert beat.process == "detokenizer"
+    assert beat.process == DETOKENIZER
     assert beat.cpu_seconds > 0
     assert beat.resident_bytes > 2**20
 
@@ -209,8 +210,8 @@ def test_a_lagging_receiver_costs_nothing_but_latency(ends):
 def test_control_replies_wait_for_a_lagging_receiver_and_stale_heartbeats_do_not(ends, loop):
     scheduler, main = ends.scheduler(has_detokenizer=False), ends.main()
     for i in range(1000):
-        scheduler.send_to_tokenizer(ControlReply(str(i), 0, True))
-        scheduler.send_to_tokenizer(Heartbeat("scheduler"))
+        scheduler.send_to_tokenizer(ControlReply(str(i), SCHEDULER, True))
+        scheduler.send_to_tokenizer(Heartbeat(SCHEDULER))
 
     async def collect() -> tuple[list[str], int]:
         calls: list[str] = []
@@ -235,7 +236,7 @@ def test_control_replies_wait_for_a_lagging_receiver_and_stale_heartbeats_do_not
     turning.join()
     assert calls == [str(i) for i in range(1000)]
     assert heartbeats < 1000
-    scheduler.send_to_tokenizer(Heartbeat("scheduler"))
+    scheduler.send_to_tokenizer(Heartbeat(SCHEDULER))
     last = loop.run_until_complete(asyncio.wait_for(main.recv(), 5))
     assert isinstance(last, Heartbeat)
     assert last.lag_total > 0
@@ -295,7 +296,7 @@ def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):
         assert scheduler.recv(0.1) == []
     assert scheduler.malformed_total == 2
     assert [detokenizer.recv(1) for _ in range(2)] == [None, None]
-    scheduler.send_to_tokenizer(Heartbeat("scheduler"))
+    scheduler.send_to_tokenizer(Heartbeat(SCHEDULER))
 
     async def collect() -> list:
         received = []
@@ -303,7 +304,7 @@ def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):
             received.append(await asyncio.wait_for(main.recv(), 5))
             if main.malformed_total < 2:
                 await asyncio.sleep(0.1)
-                scheduler.send_to_tokenizer(Heartbeat("scheduler"))
+                scheduler.send_to_tokenizer(Heartbeat(SCHEDULER))
         return received
 
     received = loop.run_until_complete(collect())

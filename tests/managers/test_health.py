@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from bough.config.ranks import DETOKENIZER, SCHEDULER, ParallelLayout, ProcessKey
 from bough.ipc.messages import Heartbeat
 from bough.managers.health import HealthMonitor, ServerState
 from bough.observability.stats import SchedulerStats
@@ -27,7 +28,7 @@ def health(clock: Clock) -> HealthMonitor:
     return monitor
 
 
-def live(health: HealthMonitor, clock: Clock, seconds: float, *, beats: tuple[str, ...]) -> None:
+def live(health: HealthMonitor, clock: Clock, seconds: float, *, beats: tuple[ProcessKey, ...]) -> None:
     for _ in range(int(seconds * 2)):
         clock.now += 0.5
         health.tick()
@@ -45,44 +46,44 @@ def test_before_the_start_it_is_alive_but_not_ready(clock: Clock) -> None:
 
 
 def test_part_that_falls_silent_is_named(health: HealthMonitor, clock: Clock) -> None:
-    live(health, clock, 20, beats=("scheduler", "detokenizer"))
+    live(health, clock, 20, beats=(SCHEDULER, DETOKENIZER))
     assert health.why_not_alive() is None
-    live(health, clock, 4, beats=("scheduler",))
+    live(health, clock, 4, beats=(SCHEDULER,))
     assert health.why_not_alive() is None
-    live(health, clock, 2, beats=("scheduler",))
+    live(health, clock, 2, beats=(SCHEDULER,))
     assert "detokenizer" in str(health.why_not_alive())
-    live(health, clock, 1, beats=("scheduler", "detokenizer"))
+    live(health, clock, 1, beats=(SCHEDULER, DETOKENIZER))
     assert health.why_not_alive() is None
 
 
 def test_what_is_known_to_take_long_is_no_hang_before_that_time_is_up(health: HealthMonitor, clock: Clock) -> None:
-    health.on_heartbeat(Heartbeat("scheduler", expected_silence=30.0))
-    live(health, clock, 34, beats=("detokenizer",))
+    health.on_heartbeat(Heartbeat(SCHEDULER, expected_silence=30.0))
+    live(health, clock, 34, beats=(DETOKENIZER,))
     assert health.why_not_alive() is None
-    live(health, clock, 2, beats=("detokenizer",))
+    live(health, clock, 2, beats=(DETOKENIZER,))
     assert "scheduler" in str(health.why_not_alive())
-    health.on_heartbeat(Heartbeat("scheduler"))
-    live(health, clock, 6, beats=("detokenizer",))
+    health.on_heartbeat(Heartbeat(SCHEDULER))
+    live(health, clock, 6, beats=(DETOKENIZER,))
     assert "scheduler" in str(health.why_not_alive()), "it counts once"
 
 
 def test_silence_is_told_before_it_is_too_long(health: HealthMonitor, clock: Clock) -> None:
-    live(health, clock, 3, beats=("scheduler",))
+    live(health, clock, 3, beats=(SCHEDULER,))
     assert health.silent_for(4.0) == {}
-    assert health.silent_for(2.0) == {("detokenizer", 0): 3.0}
+    assert health.silent_for(2.0) == {DETOKENIZER: 3.0}
     starting = HealthMonitor(max_silence=5.0, clock=clock)
     clock.now += 0.9
     assert starting.silent_for(0.5) == {}
 
 
 def test_signs_of_life_of_parts_that_do_not_exist_mean_nothing(health: HealthMonitor, clock: Clock) -> None:
-    assert not health.on_heartbeat(Heartbeat("scheduler", 7, SchedulerStats(num_queue_reqs=100)))
-    live(health, clock, 20, beats=("scheduler", "detokenizer"))
+    assert not health.on_heartbeat(Heartbeat(ProcessKey("scheduler", 7), SchedulerStats(num_queue_reqs=100)))
+    live(health, clock, 20, beats=(SCHEDULER, DETOKENIZER))
     assert health.why_not_ready() is None
 
 
 def test_own_pause_is_nobody_elses_silence(health: HealthMonitor, clock: Clock) -> None:
-    live(health, clock, 10, beats=("scheduler", "detokenizer"))
+    live(health, clock, 10, beats=(SCHEDULER, DETOKENIZER))
     clock.now += 3600  # this process was stopped, and continued
     assert health.why_not_alive() is None
 
@@ -92,7 +93,7 @@ def test_death_is_final(health: HealthMonitor, clock: Clock) -> None:
     health.set_dead("and something else")
     health.start_draining()
     health.set_ready()
-    live(health, clock, 2, beats=("scheduler", "detokenizer"))
+    live(health, clock, 2, beats=(SCHEDULER, DETOKENIZER))
     assert health.state is ServerState.DEAD
     assert health.why_not_alive() == health.why_not_ready() == "the scheduler has died"
 
@@ -105,28 +106,28 @@ def test_draining_is_alive_but_not_ready(health: HealthMonitor) -> None:
 
 
 def test_full_queue_is_not_ready(health: HealthMonitor) -> None:
-    health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=2)))
+    health.on_heartbeat(Heartbeat(SCHEDULER, SchedulerStats(num_queue_reqs=2)))
     assert "queue is full" in str(health.why_not_ready())
-    health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=1)))
+    health.on_heartbeat(Heartbeat(SCHEDULER, SchedulerStats(num_queue_reqs=1)))
     assert health.why_not_ready() is None
 
 
 def test_queue_of_one_scheduler_among_several_may_be_full(health: HealthMonitor) -> None:
-    health = HealthMonitor(processes=[("scheduler", 0), ("scheduler", 1)], max_silence=5.0, max_queued_requests=2)
+    health = HealthMonitor(processes=ParallelLayout(dp_size=2).leaders, max_silence=5.0, max_queued_requests=2)
     health.set_ready()
-    health.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_queue_reqs=2)))
-    health.on_heartbeat(Heartbeat("scheduler", 1, SchedulerStats(num_queue_reqs=0)))
+    health.on_heartbeat(Heartbeat(ProcessKey("scheduler", 0), SchedulerStats(num_queue_reqs=2)))
+    health.on_heartbeat(Heartbeat(ProcessKey("scheduler", 1), SchedulerStats(num_queue_reqs=0)))
     assert health.why_not_ready() is None
 
 
 def test_a_pause_is_what_the_schedulers_say(health: HealthMonitor, clock: Clock) -> None:
-    def say(*, paused: bool, rank: int = 0) -> None:
-        health.on_heartbeat(Heartbeat("scheduler", rank, SchedulerStats(paused=paused)))
+    def say(*, paused: bool, key: ProcessKey = SCHEDULER) -> None:
+        health.on_heartbeat(Heartbeat(key, SchedulerStats(paused=paused)))
 
     say(paused=False)
     assert not health.was_paused_since(0.0)
     say(paused=True)
-    say(paused=True, rank=7)  # none of this server's
+    say(paused=True, key=ProcessKey("scheduler", 7))  # none of this server's
     begin = clock.now
     assert health.why_not_ready() == "generation is paused"
     clock.now += 1

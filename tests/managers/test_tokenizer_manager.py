@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from bough.config.ranks import SCHEDULER
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
@@ -797,7 +798,7 @@ class TestUpdates:
 def test_control_call_without_answer_times_out(run: Any) -> None:
     async def test(manager: TokenizerManager, engine: FakeEngine) -> None:
         answer = engine._control
-        engine._control = lambda message: ControlReply("of somebody else", 0, True)  # type: ignore[method-assign]
+        engine._control = lambda message: ControlReply("of somebody else", SCHEDULER, True)  # type: ignore[method-assign]
         with pytest.raises(RequestFailed, match="did not answer flush_cache") as raised:
             await manager.control.call("flush_cache", timeout=0.02)
         assert raised.value.status_code == 504

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from bough.config.ranks import DETOKENIZER, SCHEDULER
 from bough.ipc.messages import Heartbeat
 from bough.observability.history import SAMPLE_S, WINDOW_S, History
 from bough.observability.metrics import Histogram, Metrics
@@ -53,7 +54,7 @@ def test_latencies_of_the_window_leave_out_what_was_before() -> None:
 
 def test_only_schedulers_are_sampled() -> None:
     metrics = Metrics("m")
-    metrics.on_heartbeat(Heartbeat("detokenizer"))
+    metrics.on_heartbeat(Heartbeat(DETOKENIZER))
     assert metrics.history.columns(metrics.uptime)["time"] == []
-    metrics.on_heartbeat(Heartbeat("scheduler", 0, SchedulerStats(num_running_reqs=3)))
+    metrics.on_heartbeat(Heartbeat(SCHEDULER, SchedulerStats(num_running_reqs=3)))
     assert metrics.history.columns(metrics.uptime)["running"] == [3]

@@ -8,6 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from bough.config.ranks import DETOKENIZER, SCHEDULER
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.ipc.messages import Heartbeat
@@ -29,8 +30,8 @@ def busy() -> Metrics:
         num_aborted_total=5, max_total_num_tokens=100, num_used_tokens=30, evictable_tokens=20, cached_tokens_total=1
     )
     stats.prefill_tokens_total = 3
-    metrics.heartbeats["scheduler", 0] = Heartbeat("scheduler", 0, stats, lag_total=3, cpu_seconds=2.5)
-    metrics.heartbeats["detokenizer", 0] = Heartbeat("detokenizer", malformed_total=1, num_failed_total=2)
+    metrics.heartbeats[SCHEDULER] = Heartbeat(SCHEDULER, stats, lag_total=3, cpu_seconds=2.5)
+    metrics.heartbeats[DETOKENIZER] = Heartbeat(DETOKENIZER, malformed_total=1, num_failed_total=2)
     metrics.capacities = {"weight_bytes": 2**31, "page_size": 16}
     return metrics
 
@@ -60,7 +61,7 @@ def test_the_kv_cache_is_shown_by_what_its_places_hold() -> None:
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_pause_is_shown(*, paused: bool) -> None:
     metrics = busy()
-    metrics.heartbeats["scheduler", 1] = Heartbeat("scheduler", 1, SchedulerStats(paused=paused))
+    metrics.heartbeats[SCHEDULER] = Heartbeat(SCHEDULER, SchedulerStats(paused=paused))
     shown = {s.name: s.value for s in samples(metrics)}
     assert shown["bough:paused"] == paused
 

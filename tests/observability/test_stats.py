@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from bough.config.ranks import ProcessKey
 from bough.ipc.messages import Heartbeat
 from bough.observability.stats import STATS, SchedulerStats
 
@@ -13,7 +14,7 @@ NUMBERS = {name: at for at, name in enumerate(STATS, 1) if name not in ("paused"
 
 def test_statistics_survive_a_heartbeat() -> None:
     stats = SchedulerStats(**NUMBERS, paused=True, new_token_ratio=0.5)
-    heartbeat = msgspec.msgpack.encode(Heartbeat("scheduler", 1, stats))
+    heartbeat = msgspec.msgpack.encode(Heartbeat(ProcessKey("scheduler", 1), stats))
     assert msgspec.msgpack.decode(heartbeat, type=Heartbeat).stats == stats
 
 

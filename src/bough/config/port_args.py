@@ -13,11 +13,15 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import BinaryIO
 
+from bough.config.ranks import ProcessKey
 from bough.config.user_paths import shown_path
 from bough.errors import StartupError
 
 MAX_SOCKET_PATH_BYTES = 107
 """Longest path of a Unix socket: ``sun_path`` holds 108 bytes with the closing NUL (unix(7))."""
+
+_RANKS_BYTES = len(".DP9999.PP9999.TP9999")
+"""Room that a path leaves for the ranks of a scheduler."""
 
 _PREFIX = "bough-"
 
@@ -38,7 +42,7 @@ class PortArgs:
 
     directory: str
     scheduler_input_ipc_name: str
-    """Requests and control, TokenizerManager to Scheduler."""
+    """Requests and control, TokenizerManager to Scheduler; of several schedulers, what their endpoints begin with."""
     detokenizer_ipc_name: str
     """Token ids, Scheduler to DetokenizerManager."""
     tokenizer_ipc_name: str
@@ -69,13 +73,17 @@ class PortArgs:
                 continue
             names = [f"{name}-{secrets.token_hex(8)}" for name in ("scheduler", "detokenizer", "tokenizer")]
             paths = [os.path.join(directory, name) for name in names]
-            if all(len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES for path in paths):
+            if all(len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES - _RANKS_BYTES for path in paths):
                 return cls(directory, *(f"ipc://{path}" for path in paths), owner=_own(directory))
             os.rmdir(directory)
             failures.append(f"{base}: path too long for a socket")
         raise StartupError(
             f"cannot make a directory for sockets ({'; '.join(failures)}); set TMPDIR to a short writable path"
         )
+
+    def scheduler_input(self, key: ProcessKey) -> str:
+        """Return the endpoint of requests and control of one scheduler."""
+        return ".".join((self.scheduler_input_ipc_name, *key.ranks.split()))
 
     def check_private(self) -> None:
         """Make sure, before a socket is opened, that nobody else could have put one there.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from bough.config.local_files import with_local_files
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import ONE_SCHEDULER, ParallelLayout
 from bough.config.server_args import ServerArgs, resolve
 from bough.tokenization.text_trial import TextTrial
 
@@ -31,7 +32,9 @@ class LaunchPlan:
     """The same with local paths; what the children get."""
     model_config: ModelConfig
     scheduler_module: str = SCHEDULER_MODULE
-    """What the scheduler process runs."""
+    """Main module of a scheduler process."""
+    layout: ParallelLayout = ONE_SCHEDULER
+    """Schedulers, and their places."""
 
     @classmethod
     def make(cls, server_args: ServerArgs, *, scheduler_module: str = SCHEDULER_MODULE) -> LaunchPlan:
@@ -46,7 +49,8 @@ class LaunchPlan:
         if not resolved.skip_tokenizer_init:
             trial = TextTrial(local_args.tokenizer_path or local_args.model_path, resolved.chat_template)
         with trial or contextlib.nullcontext():
-            plan = cls(resolved, local_args, ModelConfig.from_args(local_args), scheduler_module)
+            model_config = ModelConfig.from_args(local_args)
+            plan = cls(resolved, local_args, model_config, scheduler_module, ParallelLayout.of(resolved))
             if trial is not None:
                 trial.finish()
         return plan

@@ -20,6 +20,7 @@ import msgspec
 from bough.child_main import STACKS_SIGNAL
 from bough.child_process import module_command, module_environment
 from bough.config.port_args import PortArgs
+from bough.config.ranks import ONE_SCHEDULER, ParallelLayout, ProcessKey
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
 from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, encode_message, read_message, write_message
@@ -57,7 +58,7 @@ class ChildProcess:
     """
 
     def __init__(self, module: str, config: ChildConfig, *, new_session: bool = False) -> None:
-        self.name = config.name
+        self.key = config.key
         message = encode_message(config)  # what cannot be sent must not leave a child behind that waits for it
         config_read, self._config_fd = os.pipe()
         self.status_fd, status_write = os.pipe()
@@ -80,7 +81,7 @@ class ChildProcess:
         except OSError as error:
             os.close(self._config_fd)
             os.close(self.status_fd)
-            raise StartupError(f"cannot start the {self.name} process with {sys.executable}: {error}") from None
+            raise StartupError(f"cannot start the {self.key} process with {sys.executable}: {error}") from None
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
             os.close(config_read)
@@ -119,15 +120,15 @@ class ChildProcess:
         """How the child ended, once its status pipe has."""
         status = self.wait(_LAST_WORDS_SECONDS)
         if status is None:
-            return f"the {self.name} process hung up"
+            return f"the {self.key} process hung up"
         if status >= 0:
-            return f"the {self.name} process ended with status {status}"
+            return f"the {self.key} process ended with status {status}"
         try:
             cause = signal.Signals(-status).name
         except ValueError:
             cause = f"signal {-status}"
         hint = "; was there too little memory?" if -status == signal.SIGKILL else ""
-        return f"the {self.name} process was killed by {cause}{hint}"
+        return f"the {self.key} process was killed by {cause}{hint}"
 
     def hang_up(self) -> None:
         """Close the pipe that tells the child that its parent lives; it then ends at once."""
@@ -186,13 +187,13 @@ class ProcessSupervisor:
     def start(
         self,
         module: str,
-        name: str,
+        key: ProcessKey,
         server_args: ServerArgs,
         port_args: PortArgs,
         *,
+        layout: ParallelLayout = ONE_SCHEDULER,
         tidies_up: bool = False,
         watches_parent: bool = False,
-        rank: int = 0,
     ) -> None:
         """Start a child; returns at once, while it loads what it needs.
 
@@ -203,17 +204,17 @@ class ProcessSupervisor:
         Raises:
             StartupError: if the process cannot be started.
         """
-        config = child_config(name, server_args.without_secrets())  # nobody calls a child over HTTP
+        config = child_config(key, server_args.without_secrets())  # nobody calls a child over HTTP
         config.port_args = port_args.to_dict()
+        config.layout = layout
         config.tidies_up = tidies_up
         if watches_parent:
             hung = server_args.watchdog_timeout
             config.parent_limits = (server_args.startup_timeout + hung, hung)
-        config.rank = rank
         self._children.append(ChildProcess(module, config))
 
-    def wait_until_ready(self, timeout_s: float) -> dict[str, dict[str, Any]]:
-        """Wait until every child has reported; returns what they reported, by name.
+    def wait_until_ready(self, timeout_s: float) -> dict[ProcessKey, dict[str, Any]]:
+        """Wait until every child has reported; returns their reports.
 
         :meth:`stop`, from another thread, ends the waiting.
 
@@ -222,7 +223,7 @@ class ProcessSupervisor:
                 ``timeout_s`` seconds.
         """
         deadline = time.monotonic() + timeout_s
-        reports: dict[str, dict[str, Any]] = {}
+        reports: dict[ProcessKey, dict[str, Any]] = {}
         reported: dict[int, ChildProcess] = {}
         waiting = {child.status_fd: child for child in self._children}
         poller = select.poll()
@@ -232,9 +233,9 @@ class ProcessSupervisor:
             remaining = max(deadline - time.monotonic(), 0.0)
             ready = [fd for fd, _ in poller.poll(math.ceil(min(remaining * 1000, _MAX_POLL_MS)))]
             if not ready and time.monotonic() >= deadline:
-                late = sorted(child.name for child in waiting.values())
+                late = sorted(child.key for child in waiting.values())
                 self.dump_stacks(late)
-                names = " and ".join(late)
+                names = " and ".join(map(str, late))
                 raise StartupError(
                     f"the {names} process was not ready after {timeout_s:g} s; if it is not stuck, a larger "
                     f"--startup-timeout gives it more"
@@ -245,7 +246,7 @@ class ProcessSupervisor:
                 child = waiting.pop(fd, None)
                 if child is None:  # one that has reported says no more: its pipe has ended, and so has it
                     raise StartupError(f"{reported[fd].describe_death()} while others were starting")
-                reports[child.name] = child.take_report()
+                reports[child.key] = child.take_report()
                 reported[fd] = child
         return reports
 
@@ -262,10 +263,10 @@ class ProcessSupervisor:
         for child in self._children:
             child.beat()
 
-    def dump_stacks(self, names: Container[str]) -> None:
-        """Make the children of these names write the stacks of their threads to the log, one after the other."""
-        named = [child for child in self._children if child.name in names]
-        for i, child in enumerate(named):
+    def dump_stacks(self, keys: Container[ProcessKey]) -> None:
+        """Make these children write the stacks of their threads to the log, one after the other."""
+        found = [child for child in self._children if child.key in keys]
+        for i, child in enumerate(found):
             if i:
                 time.sleep(DUMP_SECONDS)
             child.dump_stacks()
@@ -312,10 +313,10 @@ class ProcessSupervisor:
         _wait_for(self._children, REAP_WAIT_SECONDS)
 
 
-def child_config(name: str, server_args: ServerArgs) -> ChildConfig:
+def child_config(key: ProcessKey, server_args: ServerArgs) -> ChildConfig:
     """The configuration of a child that is started by the calling thread."""
     return ChildConfig(
-        name=name,
+        key=key,
         parent_pid=os.getpid(),
         started_by_main_thread=threading.current_thread() is threading.main_thread(),
         server_args=server_args.to_dict(),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from bough.config.port_args import PortArgs
+from bough.config.ranks import DETOKENIZER, ProcessKey
 from bough.entrypoints.launch_plan import LaunchPlan
 from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.errors import EngineDead
@@ -16,7 +17,7 @@ from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
 
 if TYPE_CHECKING:
-    from bough.managers.health import HealthMonitor, ProcessKey
+    from bough.managers.health import HealthMonitor
     from bough.managers.tokenizer_manager import TokenizerManager
     from bough.tokenization.chat_template import ChatTemplate
     from bough.tokenization.tokenizer import Tokenizer
@@ -59,7 +60,7 @@ class RunningEngine:
         self._health_check: asyncio.Task[None] | None = None
         self._on_death = on_death
         self._text: tuple[Tokenizer | None, ChatTemplate | None] = (None, None)
-        self._scheduler_info: dict[str, Any] = {}
+        self._reports: dict[ProcessKey, dict[str, Any]] = {}
         self._channels: TokenizerChannels | None = None
         self._port_args = PortArgs.create()
         self._supervisor = ProcessSupervisor()
@@ -77,7 +78,7 @@ class RunningEngine:
     def load_text(self) -> None:
         """Load the tokenizer and the chat template, and open the channels."""
         self._text = self.plan.load_text()
-        self._channels = TokenizerChannels(self._port_args)
+        self._channels = TokenizerChannels(self._port_args, self.plan.layout.leaders)
 
     def wait_until_ready(self) -> None:
         """Wait for the children; :meth:`stop`, from another thread, ends the waiting.
@@ -85,18 +86,24 @@ class RunningEngine:
         Raises:
             ConfigError, StartupError: if a child cannot start, dies or takes too long.
         """
-        reports = self._supervisor.wait_until_ready(self.plan.server_args.startup_timeout)
-        self._scheduler_info = reports["scheduler"]
+        self._reports = self._supervisor.wait_until_ready(self.plan.server_args.startup_timeout)
 
     async def start(self) -> TokenizerManager:
         """Begin to take requests, and to watch the health of all processes; returns the front end."""
+        from bough.managers.server_info import merged_info
         from bough.managers.tokenizer_manager import TokenizerManager
 
         assert self._channels is not None
-        args = self.plan.server_args
+        args, layout = self.plan.server_args, self.plan.layout
         tokenizer, template = self._text
         self.manager = manager = TokenizerManager(
-            args, self.plan.model_config, tokenizer, self._channels, self._scheduler_info, chat_template=template
+            args,
+            self.plan.model_config,
+            tokenizer,
+            self._channels,
+            merged_info([self._reports[key] for key in layout.leaders]),
+            chat_template=template,
+            layout=layout,
         )
         await manager.start()
         loop = asyncio.get_running_loop()
@@ -172,12 +179,22 @@ class RunningEngine:
     def _launch_subprocesses(self, watch_parent: bool) -> None:
         plan = self.plan
         alone = plan.server_args.skip_tokenizer_init or not plan.model_config.is_generation
-        start, args, port_args = self._supervisor.start, plan.local_args, self._port_args
-        # One of them is enough, and the one that tidies up survives this process.
-        last = {"tidies_up": True, "watches_parent": watch_parent}
-        start(plan.scheduler_module, "scheduler", args, port_args, **(last if alone else {}))
+        modules = dict.fromkeys(plan.layout.local_schedulers, plan.scheduler_module)
         if not alone:
-            start(DETOKENIZER_MODULE, "detokenizer", args, port_args, **last)
+            modules[DETOKENIZER] = DETOKENIZER_MODULE
+        last = next(reversed(modules))
+        for key, module in modules.items():
+            # One of them is enough, and the one that tidies up survives this process.
+            tidies_up, watches_parent = key == last, watch_parent and key == last
+            self._supervisor.start(
+                module,
+                key,
+                plan.local_args,
+                self._port_args,
+                layout=plan.layout,
+                tidies_up=tidies_up,
+                watches_parent=watches_parent,
+            )
 
     async def _watch_health(self, health: HealthMonitor) -> None:
         """Look at the health of all processes until one is broken, then say how.
@@ -189,12 +206,12 @@ class RunningEngine:
         reported: set[ProcessKey] = set()
         while (broken := health.why_not_alive()) is None:
             silent = health.silent_for(suspicious) if suspicious is not None else {}
-            for (name, rank), seconds in silent.items():
-                if (name, rank) not in reported:
+            for key, seconds in silent.items():
+                if key not in reported:
                     flag = "--soft-watchdog-timeout"
-                    logger.warning("No sign of life from %s %d for %.0f s (%s)", name, rank, seconds, flag)
-                    supervisor.dump_stacks({name})
+                    logger.warning("No sign of life from %s for %.0f s (%s)", key, seconds, flag)
+                    supervisor.dump_stacks({key})
             reported = set(silent)
             await asyncio.sleep(HEALTH_CHECK_SECONDS)
-        supervisor.dump_stacks({name for name, _ in health.silent_for(hung)})
+        supervisor.dump_stacks(health.silent_for(hung))
         self._on_death(broken)

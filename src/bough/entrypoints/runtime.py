@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from bough.child_main import Child, run_child
 from bough.config.local_files import with_local_files
+from bough.config.ranks import ProcessKey
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.http.access import own_key
 from bough.entrypoints.http.tls import client_tls_context
@@ -229,7 +230,7 @@ class Runtime:
             )
         with _free_listener(self.server_args.host, options.get("port")) as listener:
             host, port = listener.getsockname()[:2]
-            config = child_config("server", self.server_args)
+            config = child_config(ProcessKey("server"), self.server_args)
             config.listener_fd = listener.fileno()
             self._server = _ServerProcess(
                 ChildProcess("bough.entrypoints.runtime", config, new_session=True), self.server_args

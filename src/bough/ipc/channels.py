@@ -3,7 +3,7 @@
 =================  =====================================  =======================================================
 process            receives                               sends
 =================  =====================================  =======================================================
-main               results, control replies, heartbeats   requests and control, to the scheduler
+main               results, control replies, heartbeats   requests and control, to the schedulers
 scheduler          requests and control                   results to the detokenizer (to the main process where
                                                           there is none), the rest to the main process
 detokenizer        results as token ids                   results as text, heartbeats
@@ -16,12 +16,13 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 import zmq
 
 from bough.config.port_args import PortArgs
+from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc.codec import MessageDecoder, encode
 from bough.ipc.messages import (
@@ -129,14 +130,21 @@ class ChildChannels(Generic[M]):
 
 
 class SchedulerChannels(ChildChannels[ToScheduler]):
-    """Channels of the scheduler (rank 0).
+    """Channels of the scheduler ``key``.
 
     Results go to the detokenizer; to the main process where there is none, or they are vectors (``has_embeddings``).
     """
 
-    def __init__(self, port_args: PortArgs, *, has_detokenizer: bool = True, has_embeddings: bool = False) -> None:
+    def __init__(
+        self,
+        port_args: PortArgs,
+        key: ProcessKey = SCHEDULER,
+        *,
+        has_detokenizer: bool = True,
+        has_embeddings: bool = False,
+    ) -> None:
         batch = BatchEmbeddingOutput if has_embeddings else BatchTokenIDOutput
-        super().__init__(port_args, port_args.scheduler_input_ipc_name, REQUESTS_HWM, ToScheduler, batch)
+        super().__init__(port_args, port_args.scheduler_input(key), REQUESTS_HWM, ToScheduler, batch)
         self._has_detokenizer = has_detokenizer and not has_embeddings
         if self._has_detokenizer:
             to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
@@ -212,14 +220,16 @@ class TokenizerChannels:
     several futures per message.
     """
 
-    def __init__(self, port_args: PortArgs) -> None:
+    def __init__(self, port_args: PortArgs, schedulers: Sequence[ProcessKey] = (SCHEDULER,)) -> None:
         port_args.check_private()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._input = receiver(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
         self._decoder: MessageDecoder[ToTokenizer] = MessageDecoder(ToTokenizer, "tokenizer input")
-        self._to_scheduler = sender(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
+        self._to_schedulers = [
+            sender(self._context, port_args.scheduler_input(key), REQUESTS_HWM) for key in schedulers
+        ]
         self._inbox: deque[ToTokenizer] = deque()
-        self._unsent: deque[bytes] = deque()
+        self._unsent: deque[tuple[zmq.Socket[bytes], bytes]] = deque()
         self._retry: asyncio.TimerHandle | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._reading_on: asyncio.AbstractEventLoop | None = None
@@ -252,7 +262,7 @@ class TokenizerChannels:
         return bool(self._inbox)
 
     def send(self, message: ToScheduler) -> None:
-        """Hand a message to the scheduler. Never blocks.
+        """Hand a message to every scheduler, a request to the first. Never blocks.
 
         Raises:
             BadRequest: if a string in it is not valid Unicode, or a value has no place in MessagePack.
@@ -267,12 +277,14 @@ class TokenizerChannels:
             raise BadRequest("a string in the request holds a lone surrogate, which is not valid Unicode") from None
         except (TypeError, ValueError, OverflowError) as error:
             raise BadRequest(f"a value in the request cannot be sent: {error}") from None
-        if not self._unsent and try_send(self._to_scheduler, frame):
-            return
-        if isinstance(message, (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput)):
-            raise Overloaded("the scheduler is far behind; try again later")
-        self._unsent.append(frame)
-        self._schedule_retry()
+        is_request = isinstance(message, (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput))
+        for socket in self._to_schedulers[:1] if is_request else self._to_schedulers:
+            if not self._unsent and try_send(socket, frame):
+                continue
+            if is_request:
+                raise Overloaded("the scheduler is far behind; try again later")
+            self._unsent.append((socket, frame))
+            self._schedule_retry()
 
     def close(self) -> None:
         """Close the sockets; on the event loop if one is in use. What has not been sent is given up."""
@@ -285,7 +297,8 @@ class TokenizerChannels:
             self._retry.cancel()
         self._wake()
         self._input.close()
-        self._to_scheduler.close()
+        for socket in self._to_schedulers:
+            socket.close()
         self._context.term()
 
     def _on_readable(self) -> None:
@@ -313,7 +326,7 @@ class TokenizerChannels:
 
     def _send_waiting(self) -> None:
         self._retry = None
-        while self._unsent and try_send(self._to_scheduler, self._unsent[0]):
+        while self._unsent and try_send(*self._unsent[0]):
             self._unsent.popleft()
         if self._unsent:
             self._schedule_retry()

@@ -15,6 +15,8 @@ from typing import Any, Union
 
 import msgspec
 
+from bough.config.ranks import ONE_SCHEDULER, ParallelLayout, ProcessKey
+
 _LENGTH_BYTES = 4
 MAX_MESSAGE_BYTES = 16 * 2**20
 
@@ -22,8 +24,8 @@ MAX_MESSAGE_BYTES = 16 * 2**20
 class ChildConfig(msgspec.Struct):
     """Everything that a child is told."""
 
-    name: str
-    """Name of this child in logs and errors."""
+    key: ProcessKey
+    """Identity of this child."""
     parent_pid: int
     started_by_main_thread: bool
     """True if the kernel's parent-death signal means the parent's death: it is sent when the *thread* ends."""
@@ -36,8 +38,8 @@ class ChildConfig(msgspec.Struct):
     parent_limits: tuple[float, float] | None = None
     """Seconds without a byte from the parent after which it counts as hung and is killed: until the first one, and
     from then on. ``None`` if it sends none: the host of an engine must not be killed."""
-    rank: int = 0
-    world_size: int = 1
+    layout: ParallelLayout = ONE_SCHEDULER
+    """Layout of the engine that it belongs to."""
     listener_fd: int | None = None
     """An inherited listening socket, for a child that is a server."""
 

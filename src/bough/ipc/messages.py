@@ -13,6 +13,7 @@ from typing import Any, Literal, Union
 
 import msgspec
 
+from bough.config.ranks import ProcessKey
 from bough.observability.stats import SchedulerStats
 from bough.sampling.sampling_params import SamplingParams
 
@@ -221,7 +222,7 @@ class ControlReply(Message):
     """Answer of one rank to a :class:`ControlReq`."""
 
     call_id: str
-    rank: int
+    process: ProcessKey
     success: bool
     message: str = ""
     data: dict[str, Any] = {}
@@ -231,8 +232,7 @@ class Heartbeat(Message):
     """Sent at a fixed interval by every child, whether or not it has work, to show that its loop turns; and before
     something that takes long."""
 
-    process: Literal["scheduler", "detokenizer"]
-    rank: int = 0
+    process: ProcessKey
     stats: SchedulerStats | None = None
     lag_total: int = 0
     """Number of times that this process could not send its results at once, because the receiver had fallen behind."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bough.child_main import Child, run_child
+from bough.config.ranks import DETOKENIZER
 from bough.ipc.channels import HEARTBEAT_INTERVAL_S, DetokenizerChannels
 from bough.ipc.coalescing import merge_deltas
 from bough.ipc.messages import (
@@ -81,13 +82,18 @@ class DetokenizerManager:
     def __len__(self) -> int:
         return len(self._statuses)
 
-    def event_loop(self, channels: DetokenizerChannels) -> None:
-        """Decode what arrives until a :class:`~bough.ipc.messages.ShutdownReq`."""
-        while not isinstance(message := channels.recv(HEARTBEAT_INTERVAL_S), ShutdownReq):
-            if message is not None:
+    def event_loop(self, channels: DetokenizerChannels, num_schedulers: int = 1) -> None:
+        """Decode what arrives until each scheduler has sent a :class:`~bough.ipc.messages.ShutdownReq`, its last."""
+        while True:
+            message = channels.recv(HEARTBEAT_INTERVAL_S)
+            if isinstance(message, ShutdownReq):
+                num_schedulers -= 1
+                if num_schedulers == 0:
+                    return
+            elif message is not None:
                 channels.send_deltas(self.handle_batch(message).deltas)
             if channels.heartbeat_due:
-                channels.send_to_tokenizer(Heartbeat("detokenizer", num_failed_total=self.num_failed))
+                channels.send_to_tokenizer(Heartbeat(DETOKENIZER, num_failed_total=self.num_failed))
 
     def handle_batch(self, batch: BatchTokenIDOutput) -> BatchStrOutput:
         """Decode one step's deltas.
@@ -229,7 +235,7 @@ def run_detokenizer_process(child: Child) -> int:
     channels = DetokenizerChannels(child.port_args)
     child.ready()
     gc.freeze()
-    manager.event_loop(channels)
+    manager.event_loop(channels, len(child.config.layout.leaders))
     channels.close()
     return 0
 

@@ -12,15 +12,13 @@ import time
 from collections.abc import Callable, Iterable
 from enum import Enum
 
+from bough.config.ranks import DETOKENIZER, SCHEDULER, ProcessKey
 from bough.errors import EngineDead, Overloaded
 from bough.ipc.messages import Heartbeat
 
 MAX_COUNTED_SILENCE = 1.0
 """Seconds of silence that one look may add. When this process itself was stopped or starved, the others were not
 silent; it was deaf."""
-
-ProcessKey = tuple[str, int]
-"""Kind of process and rank."""
 
 
 class ServerState(Enum):
@@ -45,7 +43,7 @@ class HealthMonitor:
     def __init__(
         self,
         *,
-        processes: Iterable[ProcessKey] = (("scheduler", 0), ("detokenizer", 0)),
+        processes: Iterable[ProcessKey] = (SCHEDULER, DETOKENIZER),
         max_silence: float,
         max_queued_requests: int | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -55,8 +53,8 @@ class HealthMonitor:
         """When tokens last arrived from the engine, seconds on ``clock``; 0.0 if never."""
         self._max_silence = max_silence
         self._max_queued_requests = max_queued_requests
-        self._queue_lengths: dict[int, int] = {}
-        self._paused_ranks: set[int] = set()
+        self._queue_lengths: dict[ProcessKey, int] = {}
+        self._paused_schedulers: set[ProcessKey] = set()
         self._last_paused = -math.inf
         """When a scheduler was last known to be paused."""
         self._clock = clock
@@ -85,28 +83,28 @@ class HealthMonitor:
     def on_heartbeat(self, heartbeat: Heartbeat) -> bool:
         """A part has shown that its loop turns; returns whether it is one of this server's."""
         self.tick()
-        key = (heartbeat.process, heartbeat.rank)
+        key = heartbeat.process
         if key not in self._silence:
             return False
         self._silence[key] = -max(heartbeat.expected_silence, 0.0)
         if heartbeat.stats is not None:
-            self._queue_lengths[heartbeat.rank] = heartbeat.stats.num_queue_reqs
-            self._on_paused(heartbeat.rank, heartbeat.stats.paused)
+            self._queue_lengths[key] = heartbeat.stats.num_queue_reqs
+            self._on_paused(key, heartbeat.stats.paused)
         return True
 
-    def _on_paused(self, rank: int, paused: bool) -> None:
-        if self._paused_ranks or paused:
+    def _on_paused(self, key: ProcessKey, paused: bool) -> None:
+        if self._paused_schedulers or paused:
             self._last_paused = self._clock()
         if paused:
-            self._paused_ranks.add(rank)
+            self._paused_schedulers.add(key)
         else:
-            self._paused_ranks.discard(rank)
+            self._paused_schedulers.discard(key)
 
     @property
     def paused(self) -> bool:
         """True if nothing is computed at present because somebody has asked for that. The schedulers say so: whoever
         has asked may have left before they did."""
-        return bool(self._paused_ranks)
+        return bool(self._paused_schedulers)
 
     def was_paused_since(self, moment: float) -> bool:
         """True if generation is paused, or was so at any time since ``moment``, seconds on ``clock``."""
@@ -128,8 +126,8 @@ class HealthMonitor:
         """Cause of a failure, in a few words, or ``None``."""
         if self.state is ServerState.DEAD:
             return self._cause_of_death
-        for (process, rank), silence in self.silent_for(self._max_silence).items():
-            return f"no sign of life from {process} {rank} for {silence:.0f} s"
+        for key, silence in self.silent_for(self._max_silence).items():
+            return f"no sign of life from {key} for {silence:.0f} s"
         return None
 
     def silent_for(self, seconds: float) -> dict[ProcessKey, float]:

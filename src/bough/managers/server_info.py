@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,23 @@ from bough.config.user_paths import shown_path
 
 if TYPE_CHECKING:
     from bough.managers.tokenizer_manager import TokenizerManager
+
+
+_MERGES: Mapping[str, Callable[[Iterable[int]], int]] = {
+    "max_req_len": min,
+    "max_req_input_len": min,
+    "max_total_num_tokens": sum,
+    "max_running_requests": sum,
+    "weight_bytes": sum,
+    "kv_bytes": sum,
+}
+"""Fields of the schedulers' reports that differ, and the rule that makes one number of those of several."""
+
+
+def merged_info(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return what several schedulers, at least one, have reported at their start as if they were one."""
+    info = dict(reports[0])
+    return info | {name: merge(each[name] for each in reports) for name, merge in _MERGES.items() if name in info}
 
 
 async def server_info(manager: TokenizerManager) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import DETOKENIZER, ONE_SCHEDULER, ParallelLayout
 from bough.config.server_args import ServerArgs
 from bough.errors import BoughError, EngineDead
 from bough.ipc.channels import TokenizerChannels
@@ -63,10 +64,12 @@ class TokenizerManager:
 
     Args:
         tokenizer: ``None`` if the server was started without one; then prompts and outputs are ids.
-        scheduler_info: the scheduler's report when it was ready: ``max_req_input_len`` and ``max_req_len`` (tokens),
-            ``vocab_size``, and whatever else is to be shown by ``/server_info``.
+        scheduler_info: report of the scheduler, or of all together, when they were ready:
+            ``max_req_input_len`` and ``max_req_len`` (tokens), ``vocab_size``, and
+            whatever else is to be shown by ``/server_info``.
         metrics: where to count; one of its own if not given.
         chat_template: makes prompts of conversations; by default that of ``--chat-template``, or the model's.
+        layout: the schedulers that there are.
 
     Attributes:
         outputs: every output that is alive; ``rid_to_state``: the same, by id.
@@ -82,6 +85,7 @@ class TokenizerManager:
         scheduler_info: dict[str, Any],
         metrics: Metrics | None = None,
         chat_template: ChatTemplate | None = None,
+        layout: ParallelLayout = ONE_SCHEDULER,
     ) -> None:
         self.server_args = server_args
         self.model_config = model_config
@@ -93,13 +97,13 @@ class TokenizerManager:
         self.chat_template = chat_template
         self._reasoning = reasoning_markers(server_args, model_config, tokenizer, chat_template)
         self.limits = RequestLimits.of_server(server_args, model_config, scheduler_info, tokenizer, self._reasoning)
-        self.metrics = metrics or Metrics(self.served_model_name, server_args.metrics_prefix)
+        self.metrics = metrics or Metrics(self.served_model_name, server_args.metrics_prefix, layout.leaders)
         numbers = {key: value for key, value in scheduler_info.items() if isinstance(value, (int, float))}
         self.metrics.capacities = {**numbers, "context_len": self.limits.context_len}
         has_detokenizer = tokenizer is not None and model_config.is_generation
         max_queued = server_args.max_queued_requests
         self.health = HealthMonitor(
-            processes=[("scheduler", 0), ("detokenizer", 0)] if has_detokenizer else [("scheduler", 0)],
+            processes=[*layout.leaders, *([DETOKENIZER] if has_detokenizer else [])],
             max_silence=server_args.watchdog_timeout,
             max_queued_requests=max_queued,
         )

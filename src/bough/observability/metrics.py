@@ -18,6 +18,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from bough import __version__
+from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.observability.history import History
 from bough.observability.stats import DERIVED, STATS, SchedulerStats
 from bough.process_usage import resident_bytes
@@ -83,6 +84,15 @@ _REASONS = {
     "num_failed_requests": "Outputs that could not be finished.",
 }
 """The same of counters by reason, which are attributes without ``num_``."""
+
+
+_MAIN = ("main", "0")
+"""Labels ``process`` and ``rank`` of the main process."""
+
+
+def _labels(key: ProcessKey) -> tuple[str, str]:
+    """Return the same labels of another process."""
+    return key.kind, key.ranks or "0"
 
 
 class Histogram:
@@ -166,15 +176,18 @@ class RequestMetrics:
 class Metrics(Collector):
     """Everything that ``/metrics`` shows, labelled with a model's name, with a prefix.
 
-    Requests are counted in the main process; loads come with the schedulers' heartbeats. Attributes are public to those
-    who count; all calls come from one thread.
+    Requests are counted in the main process; loads come with the heartbeats of the ``schedulers``. Attributes
+    are public to what counts; all calls come from one thread.
     """
 
-    def __init__(self, model_name: str, prefix: str = DEFAULT_PREFIX) -> None:
+    def __init__(
+        self, model_name: str, prefix: str = DEFAULT_PREFIX, schedulers: Sequence[ProcessKey] = (SCHEDULER,)
+    ) -> None:
         self._labels = {"model_name": model_name}
         self._prefix = prefix
-        self.heartbeats: dict[tuple[str, int], Heartbeat] = {}
-        """Latest of every other process, by kind and rank."""
+        self._schedulers = tuple(schedulers)
+        self.heartbeats: dict[ProcessKey, Heartbeat] = {}
+        """Latest of every other process."""
         self.requests = requests = RequestMetrics()
         self.history = History(
             {
@@ -204,12 +217,16 @@ class Metrics(Collector):
 
     def on_heartbeat(self, beat: Heartbeat) -> None:
         """Store the latest heartbeat of a process, and sample the schedulers' statistics."""
-        self.heartbeats[beat.process, beat.rank] = beat
+        self.heartbeats[beat.process] = beat
         if beat.stats is not None:
-            self.history.sample(self.uptime, self._scheduler_stats())
+            self.history.sample(self.uptime, SchedulerStats.merged(list(self._scheduler_stats().values())))
 
-    def _scheduler_stats(self) -> SchedulerStats:
-        return SchedulerStats.merged([beat.stats for beat in self.heartbeats.values() if beat.stats is not None])
+    def _scheduler_stats(self) -> dict[ProcessKey, SchedulerStats]:
+        """Statistics of each scheduler; before its first heartbeat, its capacity."""
+        capacity = int(self.capacities.get("max_total_num_tokens", 0)) // len(self._schedulers)
+        beats = {key: self.heartbeats.get(key) for key in self._schedulers}
+        known = {key: beat.stats for key, beat in beats.items() if beat is not None}
+        return {key: known.get(key) or SchedulerStats(max_total_num_tokens=capacity) for key in self._schedulers}
 
     def render(self) -> bytes:
         """The text that a scraper gets (Prometheus text format 0.0.4)."""
@@ -238,15 +255,18 @@ class Metrics(Collector):
             yield self._counter(name, documentation, {(reason,): n for reason, n in reasons.counts.items()}, "reason")
 
     def _scheduler_metrics(self) -> Iterator[Metric]:
-        stats = self._scheduler_stats()
-        # Before the first heartbeat, what the scheduler has reported at its start.
-        stats.max_total_num_tokens = stats.max_total_num_tokens or int(self.capacities.get("max_total_num_tokens", 0))
+        of_each = self._scheduler_stats()
+        labels = ("dp_rank",) if len(of_each) > 1 else ()
+
+        def values(name: str) -> dict[tuple[Any, ...], float]:
+            return {(key.dp,) if labels else (): getattr(stats, name) for key, stats in of_each.items()}
+
         for name, stat in STATS.items():
             make = self._gauge if stat.kind == "gauge" else self._counter
-            yield make(stat.metric or name, stat.help, getattr(stats, name))
+            yield make(stat.metric or name, stat.help, values(name), *labels)
         for name in DERIVED:
             documentation = getattr(SchedulerStats, name).__doc__ or ""
-            yield self._gauge(name, " ".join(documentation.split()), getattr(stats, name))
+            yield self._gauge(name, " ".join(documentation.split()), values(name), *labels)
 
     def _static_metrics(self) -> Iterator[Metric]:
         for name, field, scale, documentation in CAPACITIES:
@@ -267,14 +287,14 @@ class Metrics(Collector):
             ("malformed_messages", "malformed_total", "Messages that a process dropped for not fitting the schema."),
             ("process_failed_requests", "num_failed_total", "Outputs that a process could not go on with."),
         ):
-            values = {key: getattr(beat, field) for key, beat in self.heartbeats.items()}
+            values = {_labels(key): getattr(beat, field) for key, beat in self.heartbeats.items()}
             if field == "malformed_total":
-                values["main", 0] = self.malformed_messages
+                values[_MAIN] = self.malformed_messages
             yield self._counter(name, documentation, values, "process", "rank")
         # Of this process as of the others, so that nothing has to look at processes from outside.
         beats = self.heartbeats.items()
-        seconds = {("main", 0): time.process_time(), **{key: beat.cpu_seconds for key, beat in beats}}
-        memory = {("main", 0): resident_bytes(), **{key: beat.resident_bytes for key, beat in beats}}
+        seconds = {_MAIN: time.process_time(), **{_labels(key): beat.cpu_seconds for key, beat in beats}}
+        memory = {_MAIN: resident_bytes(), **{_labels(key): beat.resident_bytes for key, beat in beats}}
         yield self._counter("process_cpu_seconds", "Processor time used.", seconds, "process", "rank")
         yield self._gauge("process_resident_memory_bytes", "Memory in RAM.", memory, "process", "rank")
 

@@ -9,14 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from bough.config.ranks import ProcessKey
 from bough.errors import BoughError, EngineDead
 from bough.ipc.messages import ControlReply, ControlReq
 
 logger = logging.getLogger(__name__)
 
 Params = dict[str, Any]
-_RANK = 0
-"""Rank that replies name: there is one scheduler."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +49,13 @@ class _Waiting:
 
 
 class ControlCalls:
-    """Runs control calls, immediately or when the scheduler is ready for them.
+    """Runs control calls of the scheduler ``key``, immediately or when it is ready for them.
 
     After the error ``fatal`` no request can be served; the loop ends with it.
     """
 
-    def __init__(self, *features: Mapping[str, ControlHandler]) -> None:
+    def __init__(self, key: ProcessKey, *features: Mapping[str, ControlHandler]) -> None:
+        self._key = key
         self._handlers = {method: handler for feature in features for method, handler in feature.items()}
         self._waiting: list[_Waiting] = []
         self.fatal: EngineDead | None = None
@@ -114,7 +114,7 @@ class ControlCalls:
         def run() -> ControlReply | None:
             if not handler.may_run(request.params):
                 return None
-            return ControlReply(request.call_id, _RANK, True, "", handler.run(request.params))
+            return ControlReply(request.call_id, self._key, True, "", handler.run(request.params))
 
         return self._guarded(request, run)
 
@@ -138,4 +138,4 @@ class ControlCalls:
                 handler.on_failure(request.params)
             except Exception:
                 logger.exception("After control call %s had failed", request.method)
-        return ControlReply(request.call_id, _RANK, False, message, data or {})
+        return ControlReply(request.call_id, self._key, False, message, data or {})

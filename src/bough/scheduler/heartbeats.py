@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from bough.config.ranks import ProcessKey
 from bough.ipc.messages import ControlReply, Heartbeat, ToScheduler
 from bough.scheduler.arrivals import Arrivals
 from bough.scheduler.pause import Pause
@@ -30,10 +31,11 @@ class SchedulerMessages(Protocol):
 
 
 class Heartbeats:
-    """Sends heartbeats when they are due, and when requests are accepted no longer or again."""
+    """Sends heartbeats of the scheduler ``key`` when they are due, and when it accepts requests no longer or again."""
 
-    def __init__(self, reports: Reports, arrivals: Arrivals, pause: Pause) -> None:
+    def __init__(self, key: ProcessKey, reports: Reports, arrivals: Arrivals, pause: Pause) -> None:
         self.messages: SchedulerMessages | None = None
+        self._key = key
         self._reports = reports
         self._arrivals = arrivals
         self._pause = pause
@@ -54,5 +56,5 @@ class Heartbeats:
     def announce(self, expected_silence: float) -> None:
         """Send a heartbeat after which there may be no other for ``expected_silence`` seconds."""
         if self.messages is not None:
-            heartbeat = Heartbeat("scheduler", stats=self._reports.stats(), expected_silence=expected_silence)
+            heartbeat = Heartbeat(self._key, self._reports.stats(), expected_silence=expected_silence)
             self.messages.send_to_tokenizer(heartbeat)

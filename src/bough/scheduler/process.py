@@ -20,7 +20,7 @@ def run_scheduler_process(child: Child) -> int:
     from bough.tokenization.loading import load_tokenizer
 
     timer.end_phase("Python and imports")
-    args = child.server_args
+    args, key = child.server_args, child.config.key
     model_config = ModelConfig.from_args(args)
     tokenizer = None
     if not args.skip_tokenizer_init:
@@ -30,9 +30,12 @@ def run_scheduler_process(child: Child) -> int:
     timer.end_phase("importing torch and the model")
     worker = load(args, model_config)
     channels = SchedulerChannels(
-        child.port_args, has_detokenizer=tokenizer is not None, has_embeddings=not model_config.is_generation
+        child.port_args,
+        key,
+        has_detokenizer=tokenizer is not None,
+        has_embeddings=not model_config.is_generation,
     )
-    scheduler = Scheduler(args, model_config, worker, tokenizer, send_to_detokenizer=channels.send_deltas)
+    scheduler = Scheduler(args, model_config, worker, tokenizer, key=key, send_to_detokenizer=channels.send_deltas)
     timer.end_phase("other")
     info = scheduler.init_info
     parts: dict[str, float] = info["timings"]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.config.server_args import ServerArgs
 from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import (
@@ -70,6 +71,7 @@ class Scheduler:
         worker: Worker,
         tokenizer: Tokenizer | None,
         *,
+        key: ProcessKey = SCHEDULER,
         send_to_detokenizer: Callable[[list[OutputDelta]], None],
         make_executor: Callable[[Worker], StepExecutor] | None = None,
         make_compiler: Callable[[], GrammarCompiler] | None = None,
@@ -80,6 +82,7 @@ class Scheduler:
 
         Args:
             tokenizer: for stop strings; ``None`` if requests have ids only.
+            key: identity of the scheduler in heartbeats and replies.
             send_to_detokenizer: takes the results of a step; must not block.
             make_executor: runs the steps; by default what ``disable_overlap_schedule`` and the device ask for.
             make_compiler: makes what compiles grammars; by default what the options ask for.
@@ -107,12 +110,12 @@ class Scheduler:
         self.arrivals = Arrivals(server_args, intake, self.grammars, self.planner, endings)
         self.pause = Pause(requests, endings, log)
         self.reports = Reports(info, self.planner, log, self.pause)
-        self.heartbeats = Heartbeats(self.reports, self.arrivals, self.pause)
+        self.heartbeats = Heartbeats(key, self.reports, self.arrivals, self.pause)
         self.profiler = Profiler(requests, self.heartbeats.announce, on_event)
         self.steps = StepsInFlight(self.executor, self.planner, self.output, log, self.heartbeats, self.profiler)
         self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce)
         features = (self.pause, self.weights, self.profiler, self.reports)
-        self.control = ControlCalls(cache_calls(requests), *(feature.calls() for feature in features))
+        self.control = ControlCalls(key, cache_calls(requests), *(feature.calls() for feature in features))
         self.shutting_down = False
         self._is_unchecked = False
         self._received: deque[ToScheduler] = deque()

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from bough.config.ranks import DETOKENIZER, SCHEDULER
 from bough.errors import EngineDead
 from bough.ipc.messages import (
     AbortReq,
@@ -107,8 +108,8 @@ class FakeEngine:
     # --- what it does ---------------------------------------------------------------------------------------------
 
     def heartbeat(self, **stats: Any) -> None:
-        self._outbox.put_nowait(Heartbeat("scheduler", 0, SchedulerStats(paused=self.paused, **stats)))
-        self._outbox.put_nowait(Heartbeat("detokenizer"))
+        self._outbox.put_nowait(Heartbeat(SCHEDULER, SchedulerStats(paused=self.paused, **stats)))
+        self._outbox.put_nowait(Heartbeat(DETOKENIZER))
 
     def _start(self, message: TokenizedGenerateReqInput) -> None:
         if self.refusal is not None:
@@ -135,49 +136,51 @@ class FakeEngine:
     def _control(self, message: ControlReq) -> ControlReply:
         if message.method == "flush_cache":
             if self.running:
-                return ControlReply(message.call_id, 0, False, "requests are running")
-            return ControlReply(message.call_id, 0, True)
+                return ControlReply(message.call_id, SCHEDULER, False, "requests are running")
+            return ControlReply(message.call_id, SCHEDULER, True)
         if message.method == "get_internal_state":
             state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests_per_dp": 8}
             return ControlReply(
                 message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0, **self.internal_state}
             )
         if message.method == "get_cache_outline":
-            return ControlReply(message.call_id, 0, True, "", self.cache_outline)
+            return ControlReply(message.call_id, SCHEDULER, True, "", self.cache_outline)
         if message.method == "pause_generation":
             if message.params["mode"] == "abort":
                 self._abort(AbortReq(abort_all=True))
             self.gate.clear()
             self.paused = True
             self.heartbeat()
-            return ControlReply(message.call_id, 0, True)
+            return ControlReply(message.call_id, SCHEDULER, True)
         if message.method == "continue_generation":
             self.gate.set()
             self.paused = False
             self.heartbeat()
-            return ControlReply(message.call_id, 0, True)
+            return ControlReply(message.call_id, SCHEDULER, True)
         if message.method == "start_profile":
-            return ControlReply(message.call_id, 0, True)
+            return ControlReply(message.call_id, SCHEDULER, True)
         if message.method.endswith("_weights_update_group"):
-            return ControlReply(message.call_id, 0, not self.misfit, self.misfit)
+            return ControlReply(message.call_id, SCHEDULER, not self.misfit, self.misfit)
         if message.method.startswith("update_weights_from_"):
             if self.misfit:
                 told = {"status_code": 400, "param": "names", "code": None}
-                return ControlReply(message.call_id, 0, False, self.misfit, told)
+                return ControlReply(message.call_id, SCHEDULER, False, self.misfit, told)
             lengths = {rid: self.lengths[rid] for rid in self.running}
             data = {"num_changed": 2, "num_paused_requests": len(lengths), "output_lens": lengths}
-            return ControlReply(message.call_id, 0, True, "", data)
+            return ControlReply(message.call_id, SCHEDULER, True, "", data)
         if message.method == "get_output_lens":
             lengths = {rid: self.lengths[rid] for rid in self.running}
-            return ControlReply(message.call_id, 0, True, "", {"output_lens": lengths})
+            return ControlReply(message.call_id, SCHEDULER, True, "", {"output_lens": lengths})
         if message.method == "get_weights_by_name":
             if message.params["name"] != "norm":
                 told = {"status_code": 400, "param": "name", "code": None}
-                return ControlReply(message.call_id, 0, False, "name: the model has no such weight", told)
-            return ControlReply(message.call_id, 0, True, "", {"rows": [0.5] * message.params["truncate_size"]})
+                return ControlReply(message.call_id, SCHEDULER, False, "name: the model has no such weight", told)
+            return ControlReply(message.call_id, SCHEDULER, True, "", {"rows": [0.5] * message.params["truncate_size"]})
         if message.method == "stop_profile":
-            return ControlReply(message.call_id, 0, True, "", {"paths": ["/profiles/p-scheduler.trace.json.gz"]})
-        return ControlReply(message.call_id, 0, False, f"unknown control method {message.method}")
+            return ControlReply(
+                message.call_id, SCHEDULER, True, "", {"paths": ["/profiles/p-scheduler.trace.json.gz"]}
+            )
+        return ControlReply(message.call_id, SCHEDULER, False, f"unknown control method {message.method}")
 
     def _emit(self, deltas: list[OutputDelta]) -> None:
         self._outbox.put_nowait(BatchStrOutput(deltas))

@@ -9,6 +9,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from bough.config.ranks import SCHEDULER
 from bough.ipc.messages import ControlReply, ControlReq
 from tests.entrypoints.http.server import CONTEXT_LEN, MODEL_NAME, RunningServer, running_server
 
@@ -162,7 +163,7 @@ class TestPause:
 
         def without_answer(message: ControlReq) -> ControlReply:
             unsent.append(answer(message))
-            return ControlReply("of somebody else", 0, True)
+            return ControlReply("of somebody else", SCHEDULER, True)
 
         server.engine._control = without_answer  # type: ignore[method-assign]
         with pytest.raises(httpx.ReadTimeout):

@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from bough.config.ranks import SCHEDULER
 from bough.ipc.messages import ControlReply, ControlReq
 from bough.managers.served_weights import WAITING_TIMEOUT
 from tests.entrypoints.http.server import RunningServer, running_server
@@ -303,7 +304,7 @@ def test_while_weights_are_loaded_other_calls_wait_and_the_server_is_well(
         if message.method != "update_weights_from_disk":
             return control(message)
         held.append(message)
-        return ControlReply("of nobody", 0, True)
+        return ControlReply("of nobody", SCHEDULER, True)
 
     server.engine._control = holding  # type: ignore[method-assign]
     updating = pool.submit(update, client, other)
