@@ -218,14 +218,21 @@ class BatchStrOutput(Message):
     deltas: list[OutputDelta]
 
 
+Merge = Literal["first", "sum", "min", "max", "union"]
+"""Rule that makes one value of those that several schedulers reply: the first one's, their sum, the smallest, the
+largest, or one list or object that has the elements of all."""
+
+
 class ControlReply(Message):
-    """Answer of one rank to a :class:`ControlReq`."""
+    """Answer of one scheduler to a :class:`ControlReq`."""
 
     call_id: str
     process: ProcessKey
     success: bool
     message: str = ""
     data: dict[str, Any] = {}
+    merge: dict[str, Merge] = {}
+    """Rules for the fields of ``data``; ``first`` for those that are not named."""
 
 
 class Heartbeat(Message):

@@ -1,4 +1,7 @@
-"""Control calls to the scheduler: each has an id, so that any number can be under way at the same time."""
+"""Control calls to the schedulers: each has an id, so that any number can be under way at the same time.
+
+All schedulers reply, and a call has succeeded once it has on each of them.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,50 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
+import msgspec
+
+from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
-from bough.ipc.messages import ControlReply, ControlReq
+from bough.ipc.messages import ControlReply, ControlReq, Merge
 
 CONTROL_TIMEOUT = 60.0
 """Seconds that a control call may take, unless it says otherwise."""
 
 
-class SchedulerControl:
-    """Calls named handlers of the scheduler, which answers no call while it loads weights."""
+class _Call:
+    """Replies to one call, as they arrive; ``done`` when all are there."""
 
-    def __init__(self, send: Callable[[ControlReq], None]) -> None:
+    def __init__(self, schedulers: Sequence[ProcessKey]) -> None:
+        self.replies: dict[ProcessKey, ControlReply | None] = dict.fromkeys(schedulers)
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    @property
+    def missing(self) -> list[ProcessKey]:
+        """Schedulers that have not replied."""
+        return [key for key, reply in self.replies.items() if reply is None]
+
+    def add(self, reply: ControlReply) -> None:
+        """Take a reply, unless its process has replied before or was not called."""
+        if self.replies.get(reply.process, reply) is None:
+            self.replies[reply.process] = reply
+            if not self.missing and not self.done.done():
+                self.done.set_result(None)
+
+
+class SchedulerControl:
+    """Calls named handlers of the ``schedulers``, which answer no call while they load weights.
+
+    ``send`` hands a message to all of them.
+    """
+
+    def __init__(self, send: Callable[[ControlReq], None], schedulers: Sequence[ProcessKey] = (SCHEDULER,)) -> None:
         self._send = send
-        self._waiting: dict[str, asyncio.Future[ControlReply]] = {}
+        self._schedulers = tuple(schedulers)
+        self._waiting: dict[str, _Call] = {}
         self._dead: BoughError | None = None
         self._loaded = asyncio.Event()
         self._loaded.set()
@@ -52,55 +83,100 @@ class SchedulerControl:
         *,
         with_loading: bool = False,
     ) -> ControlReply:
-        """Call a handler once the scheduler has the weights that it may be loading.
+        """Call a handler once the schedulers have the weights that they may be loading; returns one reply, merged.
 
         Sent earlier, the call would be carried out after its caller has given up. ``timeout`` is in seconds,
         ``with_loading`` for the wait for weights as well.
 
         Raises:
             Overloaded: if weights are being loaded all that time.
-            RequestFailed: (504) if no reply came in time.
+            RequestFailed: (504) if a reply did not come in time; it names the schedulers.
             EngineDead: if the engine has died.
         """
+        return merged(await self.call_each(method, params, timeout, with_loading=with_loading))
+
+    async def call_each(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        timeout: float = CONTROL_TIMEOUT,
+        *,
+        with_loading: bool = False,
+    ) -> list[ControlReply]:
+        """Call a handler as :meth:`call`, and raise as it; returns the reply of each scheduler, in order."""
         begun = time.monotonic()
         await self.wait_until_loaded(timeout if with_loading else None)
         return await self._exchange(method, params, timeout - (time.monotonic() - begun if with_loading else 0.0))
 
     async def load(self, method: str, params: dict[str, Any], timeout: float) -> ControlReply:
-        """Call a handler that loads weights: other calls wait for its end; raises as :meth:`call`."""
+        """Call a handler that loads weights: other calls wait for its end; returns and raises as :meth:`call`."""
         self._loaded.clear()
         try:
-            return await self._exchange(method, params, timeout)
+            return merged(await self._exchange(method, params, timeout))
         finally:
             self.last_loaded = time.monotonic()
             self._loaded.set()
 
-    async def _exchange(self, method: str, params: dict[str, Any] | None, timeout: float) -> ControlReply:
+    async def _exchange(self, method: str, params: dict[str, Any] | None, timeout: float) -> list[ControlReply]:
         if self._dead is not None:
             raise EngineDead(self._dead.message)
         call_id = uuid.uuid4().hex
-        reply: asyncio.Future[ControlReply] = asyncio.get_running_loop().create_future()
-        self._waiting[call_id] = reply
+        self._waiting[call_id] = call = _Call(self._schedulers)
         try:
             self._send(ControlReq(call_id, method, params or {}))
-            return await asyncio.wait_for(reply, timeout)
+            await asyncio.wait_for(call.done, timeout)
+            return [reply for reply in call.replies.values() if reply is not None]
         except asyncio.TimeoutError:
-            raise RequestFailed(f"the scheduler did not answer {method} in {timeout:g} s", status_code=504) from None
+            missing = " and the ".join(map(str, call.missing))
+            raise RequestFailed(f"the {missing} did not answer {method} in {timeout:g} s", status_code=504) from None
         finally:
             del self._waiting[call_id]
 
     def on_reply(self, reply: ControlReply) -> None:
         """Hand a reply to its caller; drop one without a caller."""
-        waiter = self._waiting.get(reply.call_id)
-        if waiter is not None and not waiter.done():
-            waiter.set_result(reply)
+        call = self._waiting.get(reply.call_id)
+        if call is not None:
+            call.add(reply)
 
     def fail_all(self, error: BoughError) -> None:
         """End calls under way, and refuse later ones: no more replies will come."""
         self._dead = self._dead or error
-        for waiter in self._waiting.values():
-            if not waiter.done():
-                waiter.set_exception(EngineDead(error.message))
+        for call in self._waiting.values():
+            if not call.done.done():
+                call.done.set_exception(EngineDead(error.message))
+
+
+def _union(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], Mapping):
+        return {name: value for each in values for name, value in each.items()}
+    return list(chain.from_iterable(values))
+
+
+_MERGES: dict[Merge, Callable[[Sequence[Any]], Any]] = {
+    "first": lambda values: values[0],
+    "sum": sum,
+    "min": min,
+    "max": max,
+    "union": _union,
+}
+
+
+def merged(replies: Sequence[ControlReply]) -> ControlReply:
+    """Return one reply that stands for those of several schedulers, at least one, by the rules that they bring.
+
+    Of those that have failed it is the first, which then names its scheduler.
+    """
+    first = replies[0]
+    if len(replies) == 1:
+        return first
+    for reply in replies:
+        if not reply.success:
+            return msgspec.structs.replace(reply, message=f"{reply.process}: {reply.message}")
+    data = {
+        name: _MERGES[first.merge.get(name, "first")]([reply.data[name] for reply in replies if name in reply.data])
+        for name in first.data
+    }
+    return msgspec.structs.replace(first, data=data)
 
 
 def data_of(reply: ControlReply) -> dict[str, Any]:

@@ -113,7 +113,7 @@ class TokenizerManager:
         self.outputs = LiveOutputs(channels.send, records, waiting, queue)
         self.rid_to_state = self.outputs.by_id
         self._handler = OutputHandler(self.outputs, records, server_args.queue_timeout, has_detokenizer=has_detokenizer)
-        self.control = SchedulerControl(channels.send)
+        self.control = SchedulerControl(channels.send, layout.leaders)
         self.model_update_lock = ReaderWriterLock()
         self.weights = ServedWeights(server_args, self.control, self.outputs, self.model_update_lock, self.health)
         self.sessions = SessionStore(
@@ -371,4 +371,5 @@ class TokenizerManager:
     async def get_internal_state(self, timeout: float = CONTROL_TIMEOUT) -> list[dict[str, Any]]:
         """State of each scheduler; ``timeout``, in seconds, includes the wait for weights that are being loaded. Raises
         :class:`Overloaded` or :class:`RequestFailed` or :class:`EngineDead` as :meth:`SchedulerControl.call`."""
-        return [data_of(await self.control.call("get_internal_state", timeout=timeout, with_loading=True))]
+        replies = await self.control.call_each("get_internal_state", timeout=timeout, with_loading=True)
+        return [data_of(reply) for reply in replies]

@@ -28,5 +28,5 @@ def cache_calls(requests: Requests) -> dict[str, ControlHandler]:
 
     return {
         "flush_cache": ControlHandler(flush, holds_nothing, needs="an idle engine"),
-        "get_cache_outline": ControlHandler(outline),
+        "get_cache_outline": ControlHandler(outline, merge={"protected_tokens": "sum", "evictable_tokens": "sum"}),
     }

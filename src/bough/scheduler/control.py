@@ -6,12 +6,12 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from bough.config.ranks import ProcessKey
 from bough.errors import BoughError, EngineDead
-from bough.ipc.messages import ControlReply, ControlReq
+from bough.ipc.messages import ControlReply, ControlReq, Merge
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +31,8 @@ class ControlHandler:
         drains: true if a waiting call lets no step stay in flight beyond the next one.
         on_arrival: runs immediately, even if ``run`` has to wait; a :class:`BoughError` refuses the call.
         on_failure: runs when the call is answered with a failure, even if ``run`` has not begun.
+        merge: rules that make one reply of those of several schedulers, by field of the data; the first one's value
+            stands where there is none. A call that fails on one of them has failed.
     """
 
     run: Callable[[Params], Params]
@@ -39,6 +41,7 @@ class ControlHandler:
     drains: bool = False
     on_arrival: Callable[[Params], None] = lambda params: None
     on_failure: Callable[[Params], None] = lambda params: None
+    merge: Mapping[str, Merge] = field(default_factory=dict)
 
 
 @dataclass
@@ -114,7 +117,8 @@ class ControlCalls:
         def run() -> ControlReply | None:
             if not handler.may_run(request.params):
                 return None
-            return ControlReply(request.call_id, self._key, True, "", handler.run(request.params))
+            data = handler.run(request.params)
+            return ControlReply(request.call_id, self._key, True, "", data, dict(handler.merge))
 
         return self._guarded(request, run)
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from bough.config.ranks import ProcessKey
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.scheduler.control import ControlHandler, Params
 from bough.scheduler.planned import Planned
@@ -127,15 +128,20 @@ class Timeline:
 
 
 class Profiler:
-    """Starts and ends profiles, at most one at a time; the scheduler marks in it what it begins to do.
+    """Starts and ends profiles, at most one at a time; the scheduler ``key`` marks in it what it begins to do.
 
     The ``listener`` gets the marks while there is no profile. ``announce`` sends a heartbeat with the seconds of
     silence that may follow.
     """
 
     def __init__(
-        self, requests: Requests, announce: Callable[[float], None], listener: StepEvent | None = None
+        self,
+        key: ProcessKey,
+        requests: Requests,
+        announce: Callable[[float], None],
+        listener: StepEvent | None = None,
     ) -> None:
+        self._key = key
         self._requests = requests
         self._announce = announce
         self._listener = listener
@@ -146,7 +152,10 @@ class Profiler:
 
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handlers of ``start_profile`` and ``stop_profile``."""
-        return {"start_profile": ControlHandler(self._start), "stop_profile": ControlHandler(self._stop)}
+        return {
+            "start_profile": ControlHandler(self._start),
+            "stop_profile": ControlHandler(self._stop, merge={"paths": "union"}),
+        }
 
     def mark(self, event: str, planned: Planned | None = None, seconds: float = 0.0) -> None:
         """Note what the scheduler begins to do (see :data:`StepEvent`)."""
@@ -182,7 +191,7 @@ class Profiler:
         profile, self._profile = self._profile, None
         if profile is not None:
             try:
-                self._paths = _write(*profile)
+                self._paths = _write(self._key, *profile)
             except (OSError, RuntimeError) as error:
                 raise RequestFailed(f"the profile cannot be written: {error}") from None
         if not self._paths:
@@ -216,12 +225,12 @@ def _start_torch(settings: ProfileSettings) -> Any:
     return profiler
 
 
-def _write(settings: ProfileSettings, timeline: Timeline, profiler: Any) -> list[str]:
+def _write(key: ProcessKey, settings: ProfileSettings, timeline: Timeline, profiler: Any) -> list[str]:
     """End a profile and write its files; returns their paths."""
     timeline.close()
     if profiler is not None:
         profiler.stop()  # before anything that may fail: it would slow everything down for ever
-    base = Path(settings.directory) / settings.name
+    base = Path(settings.directory) / "-".join((settings.name, *key.ranks.split()))
     paths = [f"{base}-scheduler.trace.json.gz"]
     with open(os.open(paths[0], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         text = json.dumps({"displayTimeUnit": "ms", "traceEvents": timeline.events})

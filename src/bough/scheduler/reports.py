@@ -6,8 +6,9 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
+from bough.ipc.messages import Merge
 from bough.model_executor.worker_info import WorkerInfo
-from bough.observability.stats import SchedulerStats
+from bough.observability.stats import STATS, SchedulerStats
 from bough.scheduler.control import ControlHandler
 from bough.scheduler.pause import Pause
 from bough.scheduler.planner import StepPlanner
@@ -24,6 +25,14 @@ SILENCE_FACTOR = 3.0
 MAX_LOOKED_UP_TOKENS = 65_536
 """Tokens of waiting prompts that are looked up to count the cached ones, for each question."""
 
+
+_STATE_MERGES: dict[str, Merge] = {
+    **{name: stat.merge for name, stat in STATS.items()},
+    "num_waiting_tokens": "sum",
+    "num_waiting_uncached_tokens": "sum",
+    "last_gen_throughput": "sum",
+    "idle": "min",
+}
 
 _INIT_FIELDS = (
     "max_total_num_tokens",
@@ -60,7 +69,7 @@ class Reports:
 
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handler of ``get_internal_state``."""
-        return {"get_internal_state": ControlHandler(lambda params: self.internal_state())}
+        return {"get_internal_state": ControlHandler(lambda params: self.internal_state(), merge=_STATE_MERGES)}
 
     def stats(self) -> SchedulerStats:
         """Return load and counters, for heartbeats and metrics."""

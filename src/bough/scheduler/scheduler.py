@@ -111,7 +111,7 @@ class Scheduler:
         self.pause = Pause(requests, endings, log)
         self.reports = Reports(info, self.planner, log, self.pause)
         self.heartbeats = Heartbeats(key, self.reports, self.arrivals, self.pause)
-        self.profiler = Profiler(requests, self.heartbeats.announce, on_event)
+        self.profiler = Profiler(key, requests, self.heartbeats.announce, on_event)
         self.steps = StepsInFlight(self.executor, self.planner, self.output, log, self.heartbeats, self.profiler)
         self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce)
         features = (self.pause, self.weights, self.profiler, self.reports)

@@ -66,7 +66,9 @@ class Weights:
                 on_arrival=self._begin_to_join,
             ),
             "destroy_weights_update_group": ControlHandler(self._leave_group),
-            "get_output_lens": ControlHandler(lambda p: {"output_lens": self._output_lens()}),
+            "get_output_lens": ControlHandler(
+                lambda p: {"output_lens": self._output_lens()}, merge={"output_lens": "union"}
+            ),
             "get_weights_by_name": ControlHandler(
                 lambda p: {"rows": self._of_worker.rows(p["name"], p["truncate_size"])},
                 lambda p: not self._requests.in_flight,
@@ -91,7 +93,13 @@ class Weights:
             # A pause that has ended meanwhile is not waited for: ``run`` answers that.
             return params["while_paused"] or self._pause.is_on or len(self._requests) == 0
 
-        return ControlHandler(run, may_run, needs="an engine without requests, or a pause", on_failure=on_failure)
+        return ControlHandler(
+            run,
+            may_run,
+            needs="an engine without requests, or a pause",
+            on_failure=on_failure,
+            merge={"num_paused_requests": "sum", "output_lens": "union"},
+        )
 
     @property
     def _of_worker(self) -> WorkerWeights:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -77,10 +78,9 @@ class LiveView:
     async def _paint(self, *, is_first: bool = False) -> bytes:
         """Make a picture; the first of a stream carries what was before."""
         manager = self._manager
-        state = (await manager.get_internal_state(TIMEOUT))[0]
-        cache = data_of(
-            await manager.control.call("get_cache_outline", {"max_nodes": MAX_NODES}, TIMEOUT, with_loading=True)
-        )
+        call = partial(manager.control.call, timeout=TIMEOUT, with_loading=True)
+        state = data_of(await call("get_internal_state"))
+        cache = data_of(await call("get_cache_outline", {"max_nodes": MAX_NODES}))
         metrics = manager.metrics
         picture = {
             "time": time.time(),
