@@ -47,6 +47,14 @@ def test_shares_add_up(amount: int, count: int) -> None:
     assert max(shares) - min(shares) <= 1
 
 
+def test_memory_is_shared_before_any_scheduler_takes_it() -> None:
+    share = MachineShare(1, 2, memory=101)
+    assert share.memory_left(available=90, taken=20) == 30
+    assert share.memory_left(available=10, taken=20) == 10
+    assert share.memory_left(available=90, taken=60) == 0
+    assert WHOLE_MACHINE.memory_left(available=90, taken=60) == 90
+
+
 @table(
     "sizes, param",
     [

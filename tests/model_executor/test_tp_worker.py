@@ -7,10 +7,13 @@ import pytest
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, EngineDead, StartupError
+from bough.model_executor.machine import Machine
 from bough.model_executor.tp_worker import TpModelWorker, resolve_device
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
+from bough.process_usage import resident_bytes
 from bough.step_plan import StepPlan, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import Checkpoint, save_checkpoint
@@ -21,9 +24,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Checkpoint:
     return save_checkpoint(tmp_path_factory.mktemp("checkpoint"), "Llama")
 
 
-def make_worker(path: Path, **options: object) -> TpModelWorker:
+def make_worker(path: Path, share: MachineShare = WHOLE_MACHINE, **options: object) -> TpModelWorker:
     args = ServerArgs(model_path=str(path), cpu_threads=1, **options)
-    return TpModelWorker(args, ModelConfig.from_path(args.model_path, device="cpu"))
+    return TpModelWorker(args, ModelConfig.from_path(args.model_path, device="cpu"), share)
 
 
 def test_info_tells_the_limits(checkpoint: Checkpoint) -> None:
@@ -57,6 +60,27 @@ def test_missing_device_is_refused() -> None:
     assert resolve_device("auto").type == "cpu"
     with pytest.raises(ConfigError, match="--device cpu"):
         resolve_device("cuda")
+
+
+def test_each_scheduler_of_a_machine_has_a_cuda_device_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    devices = [resolve_device(name, MachineShare(index, 2)) for index, name in enumerate(("auto", "cuda"))]
+    assert devices == chosen == [torch.device("cuda", 0), torch.device("cuda", 1)]
+    assert resolve_device("cpu", MachineShare(1, 2)) == torch.device("cpu")
+    with pytest.raises(ConfigError, match="3 schedulers need as many devices"):
+        resolve_device("cuda", MachineShare(0, 3))
+
+
+def test_schedulers_of_a_machine_share_its_memory(checkpoint: Checkpoint) -> None:
+    alone = make_worker(checkpoint.path, mem_fraction_static=0.001)
+    half = MachineShare(1, 2, memory=Machine().available_bytes())
+    sharing = make_worker(checkpoint.path, half, mem_fraction_static=0.001)
+    assert 0 < sharing.kv_pool.max_total_tokens < 0.7 * alone.kv_pool.max_total_tokens
+    with pytest.raises(StartupError, match="not enough memory for the KV cache"):
+        make_worker(checkpoint.path, MachineShare(0, 2, memory=2 * resident_bytes()), mem_fraction_static=0.001)
 
 
 class RunnerAsWorker:

@@ -49,10 +49,19 @@ class MachineShare(msgspec.Struct, frozen=True):
 
     index: int = 0
     count: int = 1
+    memory: int | None = None
+    """Bytes that all of them may take together; ``None``: whatever is available when one asks."""
 
     def of(self, amount: int) -> int:
         """Return this share of so many cores, bytes or tokens; the first schedulers get what cannot be divided."""
         return amount // self.count + (self.index < amount % self.count)
+
+    def memory_left(self, available: int, taken: int) -> int:
+        """Return the bytes that this scheduler may still take, of those ``available``, after it has ``taken`` some.
+
+        The others may not have taken theirs yet.
+        """
+        return available if self.memory is None else max(min(available, self.of(self.memory) - taken), 0)
 
 
 WHOLE_MACHINE = MachineShare()

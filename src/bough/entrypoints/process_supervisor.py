@@ -20,7 +20,7 @@ import msgspec
 from bough.child_main import STACKS_SIGNAL
 from bough.child_process import module_command, module_environment
 from bough.config.port_args import PortArgs
-from bough.config.ranks import ONE_SCHEDULER, ParallelLayout, ProcessKey
+from bough.config.ranks import ONE_SCHEDULER, WHOLE_MACHINE, MachineShare, ParallelLayout, ProcessKey
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
 from bough.ipc.handshake import ChildConfig, ChildReady, ChildStatus, encode_message, read_message, write_message
@@ -192,12 +192,14 @@ class ProcessSupervisor:
         port_args: PortArgs,
         *,
         layout: ParallelLayout = ONE_SCHEDULER,
+        share: MachineShare = WHOLE_MACHINE,
         tidies_up: bool = False,
         watches_parent: bool = False,
     ) -> None:
         """Start a child; returns at once, while it loads what it needs.
 
         Args:
+            layout: of the engine, and ``share`` of the machine that the child may use.
             tidies_up: this child removes the directory of the endpoints should the parent die.
             watches_parent: it kills this process should it hang; then :meth:`beat` has to be called.
 
@@ -206,7 +208,7 @@ class ProcessSupervisor:
         """
         config = child_config(key, server_args.without_secrets())  # nobody calls a child over HTTP
         config.port_args = port_args.to_dict()
-        config.layout = layout
+        config.layout, config.share = layout, share
         config.tidies_up = tidies_up
         if watches_parent:
             hung = server_args.watchdog_timeout

@@ -8,13 +8,16 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from bough.config.port_args import PortArgs
-from bough.config.ranks import DETOKENIZER, ProcessKey
+from bough.config.ranks import DETOKENIZER, WHOLE_MACHINE, ProcessKey
 from bough.entrypoints.launch_plan import LaunchPlan
 from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.errors import EngineDead
 from bough.ipc.channels import TokenizerChannels
 from bough.ipc.messages import ShutdownReq
+from bough.model_executor.machine import Machine
 
 if TYPE_CHECKING:
     from bough.managers.health import HealthMonitor
@@ -177,9 +180,12 @@ class RunningEngine:
             self._on_death("the health check has failed")
 
     def _launch_subprocesses(self, watch_parent: bool) -> None:
-        plan = self.plan
+        plan, layout = self.plan, self.plan.layout
         alone = plan.server_args.skip_tokenizer_init or not plan.model_config.is_generation
-        modules = dict.fromkeys(plan.layout.local_schedulers, plan.scheduler_module)
+        # Measured once, before any of them takes memory.
+        memory = Machine().available_bytes() if len(layout.local_schedulers) > 1 else None
+        shares = {key: replace(layout.share_of(key), memory=memory) for key in layout.local_schedulers}
+        modules = dict.fromkeys(shares, plan.scheduler_module)
         if not alone:
             modules[DETOKENIZER] = DETOKENIZER_MODULE
         last = next(reversed(modules))
@@ -191,7 +197,8 @@ class RunningEngine:
                 key,
                 plan.local_args,
                 self._port_args,
-                layout=plan.layout,
+                layout=layout,
+                share=shares.get(key, WHOLE_MACHINE),
                 tidies_up=tidies_up,
                 watches_parent=watches_parent,
             )

@@ -15,7 +15,7 @@ from typing import Any, Union
 
 import msgspec
 
-from bough.config.ranks import ONE_SCHEDULER, ParallelLayout, ProcessKey
+from bough.config.ranks import ONE_SCHEDULER, WHOLE_MACHINE, MachineShare, ParallelLayout, ProcessKey
 
 _LENGTH_BYTES = 4
 MAX_MESSAGE_BYTES = 16 * 2**20
@@ -40,6 +40,8 @@ class ChildConfig(msgspec.Struct):
     from then on. ``None`` if it sends none: the host of an engine must not be killed."""
     layout: ParallelLayout = ONE_SCHEDULER
     """Layout of the engine that it belongs to."""
+    share: MachineShare = WHOLE_MACHINE
+    """Cores, memory and device that it may use."""
     listener_fd: int | None = None
     """An inherited listening socket, for a child that is a server."""
 

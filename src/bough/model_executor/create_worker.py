@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 
 from bough import plugins
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.config.server_args import ServerArgs
 from bough.model_executor.worker_info import Worker
 
@@ -18,8 +20,9 @@ machine an operation whose threads are kept from running by spinning ones takes 
 WorkerFactory = Callable[[ServerArgs, ModelConfig], Worker]
 
 
-def worker_factory(model_config: ModelConfig) -> WorkerFactory:
-    """Import what runs the checkpoint: torch, or another package. Calling the result loads the model.
+def worker_factory(model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE) -> WorkerFactory:
+    """Import what runs the checkpoint: torch, or another package. Calling the result loads the model, which takes no
+    more than a ``share`` of the machine.
 
     torch's threads do not spin while they wait, unless it is imported already or the environment says how they wait.
     """
@@ -30,10 +33,10 @@ def worker_factory(model_config: ModelConfig) -> WorkerFactory:
     if model_config.is_encoder:
         from bough.model_executor.encoder_worker import EncoderWorker
 
-        return EncoderWorker
+        return partial(EncoderWorker, share=share)
     from bough.model_executor.tp_worker import TpModelWorker
 
-    return TpModelWorker
+    return partial(TpModelWorker, share=share)
 
 
 def _import_torch() -> None:

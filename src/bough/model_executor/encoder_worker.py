@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError, StartupError
 from bough.layers.attention.bidirectional import group_by_length
@@ -66,13 +67,13 @@ class EncoderWorker(Worker):
         StartupError: if the checkpoint does not load or memory does not suffice.
     """
 
-    def __init__(self, server_args: ServerArgs, model_config: ModelConfig) -> None:
+    def __init__(self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE) -> None:
         begin = time.perf_counter()
-        self.device = resolve_device(server_args.device)
+        self.device = resolve_device(server_args.device, share)
         if self.device.type == "cpu":
             logger.info("torch computes: the native CPU kernels run language models only, not encoders")
             keep_freed_memory()
-            torch.set_num_threads(server_args.cpu_threads or Machine().usable_threads())
+            torch.set_num_threads(server_args.cpu_threads or max(share.of(Machine().usable_threads()), 1))
         torch.manual_seed(server_args.random_seed or 0)
         self.config = model_config.for_device("cuda" if self.device.type == "cuda" else "cpu")
         self._refuse_options_of_language_models(server_args)
@@ -121,7 +122,8 @@ class EncoderWorker(Worker):
             page_size=1,
             vocab_size=self.config.vocab_size,
             context_len=self.config.context_len,
-            device=str(self.device),
+            device=self.device.type,
+            device_index=self.device.index,
             dtype=self.config.dtype,
             timings={"load_weights": self._loaded_seconds},
             num_parameters=self.num_parameters,

@@ -11,6 +11,7 @@ import torch
 
 from bough.config.engine_args import MAX_STEPS_IN_A_ROW, EngineArgs
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.sampler import SampleOutput
 from bough.model_executor.cpu_graph_runner import CpuGraphRunner, RunningSteps
@@ -52,9 +53,16 @@ class ModelRunner:
     """
 
     def __init__(
-        self, config: ModelConfig, device: torch.device, args: EngineArgs | None = None, *, native: bool = True
+        self,
+        config: ModelConfig,
+        device: torch.device,
+        args: EngineArgs | None = None,
+        *,
+        native: bool = True,
+        share: MachineShare = WHOLE_MACHINE,
     ) -> None:
-        """Load the model and take the memory that it will ever need; without native kernels unless ``native``.
+        """Load the model and take the memory that it will ever need, from a ``share`` of the machine; without native
+        kernels unless ``native``.
 
         Raises:
             ConfigError: if an option cannot have its way on this device.
@@ -70,7 +78,7 @@ class ModelRunner:
         with timed(self.timings, "load_weights"):
             loaded = LoadedModel.load(config, device, args, choice)
         self.model, self.live_weights = loaded.model, loaded.weights
-        planner = MemoryPlanner(config, device, args, choice, loaded, self.timings)
+        planner = MemoryPlanner(config, device, args, choice, loaded, self.timings, share)
         self.num_parameters, self.weight_bytes = planner.num_parameters, planner.weight_bytes
         tables = planner.fitted()
         self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table

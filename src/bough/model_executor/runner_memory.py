@@ -15,6 +15,7 @@ import torch
 
 from bough.config.engine_args import EngineArgs
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import MachineShare
 from bough.errors import StartupError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.sampler import Sampler
@@ -42,6 +43,7 @@ from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.weight_memory import available_memory
 from bough.models.base import CausalLM, torch_dtype
+from bough.process_usage import resident_bytes
 from bough.sampling.device_state import SamplingState
 
 logger = logging.getLogger(__name__)
@@ -92,8 +94,10 @@ class MemoryPlanner:
         choice: ExecutionChoice,
         loaded: LoadedModel,
         timings: dict[str, float],
+        share: MachineShare,
     ) -> None:
         """Take no memory yet; ``timings`` get the seconds of each phase."""
+        self._share = share
         self._model, self._config, self._device, self._args = loaded.model, config, device, args
         self._activation_dtype, self._kv_scales = loaded.activation_dtype, loaded.kv_scales
         self._threads, self._attention = choice.threads, choice.attention
@@ -199,6 +203,8 @@ class MemoryPlanner:
         """
         config, requests = self._config, self.wanted_requests
         available, per_token = available_memory(self._device)[0], self._kv_token_bytes()
+        if self._device.type == "cpu":
+            available = self._share.memory_left(available, resident_bytes())
         reserved = step_bytes
         if self._records:
             graph_rows = self._max_graph_rows(requests)

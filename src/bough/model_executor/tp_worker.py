@@ -7,6 +7,7 @@ import time
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.model_executor.capacity import default_threads
@@ -23,24 +24,24 @@ class TpModelWorker(ModelRunner, Worker):
     is kept, and with ``bind_threads`` which cores its threads run on.
     """
 
-    def __init__(self, server_args: ServerArgs, model_config: ModelConfig) -> None:
-        """Load the model.
+    def __init__(self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE) -> None:
+        """Load the model, on a ``share`` of the machine.
 
         Raises:
             ConfigError: if the device does not exist.
             StartupError: if the checkpoint does not load or memory does not suffice.
         """
         begin = time.perf_counter()
-        device = resolve_device(server_args.device)
+        device = resolve_device(server_args.device, share)
         if device.type == "cpu":
             keep_freed_memory()
             machine = Machine()
-            cores = machine.usable_threads()
+            cores = max(share.of(machine.usable_threads()), 1)
             if server_args.bind_threads:
-                cores = max(min(cores, len(machine.cores()) - 1), 1)
+                cores = max(min(cores, share.of(len(machine.cores())) - 1), 1)
             torch.set_num_threads(server_args.cpu_threads or default_threads(model_config, cores))
         torch.manual_seed(server_args.random_seed or 0)
-        super().__init__(model_config, device, server_args)
+        super().__init__(model_config, device, server_args, share=share)
         self.weights = WorkerWeights(server_args, self.live_weights, device)
         self.timings["other"] = time.perf_counter() - begin - sum(self.timings.values())
 
@@ -56,7 +57,8 @@ class TpModelWorker(ModelRunner, Worker):
             page_size=self.page_size,
             vocab_size=self.config.vocab_size,
             context_len=self.config.context_len,
-            device=str(self.device),
+            device=self.device.type,
+            device_index=self.device.index,
             dtype=self.config.dtype,
             timings=dict(self.timings),
             num_parameters=self.num_parameters,
@@ -69,8 +71,10 @@ class TpModelWorker(ModelRunner, Worker):
         )
 
 
-def resolve_device(name: str) -> torch.device:
-    """The torch device of an option's value; ``auto`` is CUDA if there is one.
+def resolve_device(name: str, share: MachineShare = WHOLE_MACHINE) -> torch.device:
+    """Return the torch device of an option's value, ``auto`` being CUDA if there is one.
+
+    Each scheduler of a machine has a CUDA device of its own, which becomes the current one of this process.
 
     Raises:
         ConfigError: if it does not exist here.
@@ -79,4 +83,10 @@ def resolve_device(name: str) -> torch.device:
         name = "cuda" if torch.cuda.is_available() else "cpu"
     if name.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError("--device cuda: torch finds no CUDA device; use --device cpu", param="device")
-    return torch.device(name)
+    if name != "cuda":
+        return torch.device(name)
+    if (found := torch.cuda.device_count()) < share.count:
+        raise ConfigError(f"--device cuda: {share.count} schedulers need as many devices, and torch finds {found}")
+    device = torch.device("cuda", share.index)
+    torch.cuda.set_device(device)
+    return device

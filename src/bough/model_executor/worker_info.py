@@ -29,9 +29,12 @@ class WorkerInfo:
     context_len: int
     """Positions that the model was made for, in tokens."""
     device: str
+    """Kind of device: cpu or cuda."""
     dtype: str
     timings: dict[str, float] = field(default_factory=dict)
     """Seconds that each phase of start-up took."""
+    device_index: int | None = None
+    """Which of several devices of its kind."""
     num_parameters: int = 0
     weight_bytes: int = 0
     kv_bytes: int = 0

@@ -26,7 +26,7 @@ def run_scheduler_process(child: Child) -> int:
     if not args.skip_tokenizer_init:
         tokenizer = load_tokenizer(args.tokenizer_path or args.model_path)
     timer.end_phase("configuration and tokenizer")
-    load = worker_factory(model_config)
+    load = worker_factory(model_config, child.config.share)
     timer.end_phase("importing torch and the model")
     worker = load(args, model_config)
     channels = SchedulerChannels(

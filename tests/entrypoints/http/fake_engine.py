@@ -141,7 +141,7 @@ class FakeEngine:
         if message.method == "get_internal_state":
             state = {**msgspec.structs.asdict(SchedulerStats()), "effective_max_running_requests_per_dp": 8}
             return ControlReply(
-                message.call_id, 0, True, "", {**state, "last_gen_throughput": 1.0, **self.internal_state}
+                message.call_id, SCHEDULER, True, "", {**state, "last_gen_throughput": 1.0, **self.internal_state}
             )
         if message.method == "get_cache_outline":
             return ControlReply(message.call_id, SCHEDULER, True, "", self.cache_outline)
