@@ -29,7 +29,7 @@ from bough.ipc.messages import (
     ShutdownReq,
     TokenizedGenerateReqInput,
 )
-from bough.ipc.sockets import writable
+from bough.ipc.sockets import receive_all, receiver, sender, writable
 from bough.sampling.sampling_params import SamplingParams
 
 REQUEST = TokenizedGenerateReqInput(["r"], b"\x01\0\0\0", SamplingParams())
@@ -273,6 +273,20 @@ def test_a_scheduler_far_behind_gets_no_new_requests_but_every_abort(ends, loop,
     accepted, messages = loop.run_until_complete(abort_and_read())
     assert accepted == 8
     assert messages == [REQUEST] * accepted + [AbortReq(str(i)) for i in range(50)] + [REQUEST]
+
+
+def test_messages_arrive_with_all_of_their_frames() -> None:
+    sent = [[b"header", b"", b"x" * 100_000], [b"alone"], [b"a", b"b"]]
+    with (
+        zmq.Context() as context,
+        receiver(context, "inproc://frames", 10) as pull,
+        sender(context, "inproc://frames", 10) as push,
+    ):
+        for frames in sent:
+            push.send_multipart(frames)
+        assert pull.poll(1000)
+        assert receive_all(pull, 2) + receive_all(pull, 10) == sent
+        assert receive_all(pull, 10) == []
 
 
 def test_malformed_messages_are_dropped_by_every_receiver(ends, loop):

@@ -44,6 +44,13 @@ def test_hostile_bytes_are_dropped_and_counted() -> None:
         assert decoder.decode(encode(REQUEST)) == REQUEST
 
 
+def test_messages_of_one_frame_are_found_among_others() -> None:
+    decoder = scheduler_decoder()
+    request, abort = encode(REQUEST), encode(AbortReq("r"))
+    assert decoder.decode_all([[request], [b"two", request], [b"\xc1"], [abort]]) == [REQUEST, AbortReq("r")]
+    assert decoder.num_malformed == 2
+
+
 @given(st.binary(max_size=64))
 def test_random_bytes_never_raise(frame):
     decoder = scheduler_decoder()

@@ -177,8 +177,7 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
     def _drain(self) -> list[ToScheduler]:
         if not readable(self._input):
             return []
-        decoded = map(self._decoder.decode, receive_all(self._input, MAX_MESSAGES))
-        return [message for message in decoded if message is not None]
+        return self._decoder.decode_all(receive_all(self._input, MAX_MESSAGES))
 
     def _wait(self, timeout_s: float) -> None:
         poller = zmq.Poller()
@@ -209,8 +208,7 @@ class DetokenizerChannels(ChildChannels[ToDetokenizer]):
         return self._take() if caught_up or self._to_tokenizer.flush() else None
 
     def _take(self) -> ToDetokenizer | None:
-        frames = receive_all(self._input, 1)
-        return self._decoder.decode(frames[0]) if frames else None
+        return next(iter(self._decoder.decode_all(receive_all(self._input, 1))), None)
 
 
 class TokenizerChannels:
@@ -308,10 +306,9 @@ class TokenizerChannels:
         """
         if self._closed:
             return
-        frames = receive_all(self._input, RESULTS_HWM)
-        decode = self._decoder.decode
-        self._inbox.extend(message for message in map(decode, frames) if message is not None)
-        if len(frames) == RESULTS_HWM and self._reading_on is not None:
+        arrived = receive_all(self._input, RESULTS_HWM)
+        self._inbox.extend(self._decoder.decode_all(arrived))
+        if len(arrived) == RESULTS_HWM and self._reading_on is not None:
             self._reading_on.call_soon(self._on_readable)
         if self._inbox:
             self._wake()

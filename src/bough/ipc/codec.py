@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -42,6 +42,16 @@ class MessageDecoder(Generic[M]):
         except _DECODE_ERRORS as error:
             self.reject(f"{len(frame)} bytes: {error}")
             return None
+
+    def decode_all(self, arrived: Iterable[Sequence[bytes]]) -> list[M]:
+        """Return the messages among what has arrived, each of one frame; drop the rest as :meth:`decode`."""
+        messages = []
+        for frames in arrived:
+            if len(frames) != 1:
+                self.reject(f"{len(frames)} frames")
+            elif (message := self.decode(frames[0])) is not None:
+                messages.append(message)
+        return messages
 
     def reject(self, reason: str) -> None:
         """Count a message that was dropped, and log it unless that was done a moment ago."""

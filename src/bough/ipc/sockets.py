@@ -59,18 +59,16 @@ def try_send(socket: zmq.Socket[bytes], frame: bytes) -> bool:
     return True
 
 
-def receive_all(socket: zmq.Socket[bytes], limit: int) -> list[bytes]:
-    """Receive up to ``limit`` messages that have arrived; does not wait. Those of several frames are given empty."""
-    frames: list[bytes] = []
+def receive_all(socket: zmq.Socket[bytes], limit: int) -> list[list[bytes]]:
+    """Receive up to ``limit`` messages that have arrived, each with all of its frames; does not wait."""
+    messages: list[list[bytes]] = []
     with contextlib.suppress(zmq.Again):
-        while len(frames) < limit:
-            frame = socket.recv(zmq.NOBLOCK)
-            if socket.getsockopt(zmq.RCVMORE):
-                while socket.getsockopt(zmq.RCVMORE):
-                    socket.recv()
-                frame = b""
-            frames.append(frame)
-    return frames
+        while len(messages) < limit:
+            frames = [socket.recv(zmq.NOBLOCK)]
+            while socket.getsockopt(zmq.RCVMORE):
+                frames.append(socket.recv())
+            messages.append(frames)
+    return messages
 
 
 def readable(socket: zmq.Socket[bytes]) -> bool:
