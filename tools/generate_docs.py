@@ -6,6 +6,7 @@ python tools/generate_docs.py --check   only say which are stale; status 1 if an
 
 from __future__ import annotations
 
+import importlib
 import json
 import statistics
 import sys
@@ -14,7 +15,8 @@ from pathlib import Path
 
 from bough import other_engines
 from bough.cli_commands.completion import TABLES
-from bough.config.architectures import TESTED_WITH_TRANSFORMERS
+from bough.config.architectures import BACKBONES, MODEL_MODULES, TESTED_WITH_TRANSFORMERS, TEXT_MODELS
+from bough.config.gguf_config import ARCHITECTURES
 from bough.config.options import Option, OptionTable, groups_of
 from bough.config.ranks import SCHEDULER
 from bough.entrypoints.http.openai.names_of_others import OF_CHAT
@@ -263,18 +265,39 @@ def speed_graph() -> str:
     return "\n".join([*parts, "</svg>", ""])
 
 
-_LIST_BEGINS = "<!-- Architectures tested with transformers, written by tools/generate_docs.py -->\n"
-_LIST_ENDS = "<!-- End of the architectures -->\n"
+def families_table() -> str:
+    """Markdown table of the families of language models, by what the registry and the modules say of them."""
+    containers = {architecture: name for name, architecture in ARCHITECTURES.items()}
+    rows = ["| Architecture | Models | Without its head | Inside a wrapper | In GGUF files |", "|---|---|---|---|---|"]
+    for architecture, module in MODEL_MODULES.items():
+        models = (importlib.import_module(module).__doc__ or "").partition("\n")[0].rstrip(".")
+        bodies = [body for body, backbone in BACKBONES.items() if backbone == architecture]
+        kinds = [kind for kind, text in TEXT_MODELS.items() if text == architecture]
+        stem = architecture.removesuffix("ForCausalLM")
+        wrapped = ", ".join(f"`{kind}`" for kind in kinds)
+        heads = ", ".join(f"`…{body.removeprefix(stem)}`" for body in bodies)
+        stored = f"`{containers[architecture]}`" if architecture in containers else ""
+        rows.append(f"| `{architecture}` | {models} | {heads} | {wrapped} | {stored} |")
+    return "\n".join(rows) + "\n"
+
+
+def tested_list() -> str:
+    """Sentence with the models that tests compare where transformers computes them."""
+    names = ", ".join(f"`{name}`" for name in TESTED_WITH_TRANSFORMERS)
+    return f"Compared with transformers' own logits by the tests, on small random checkpoints: {names}.\n"
 
 
 def models_page() -> str:
-    """The page of models, with the list of those that tests compare where transformers computes them."""
+    """The page of models, with the parts that follow from the code."""
     page = (DOCS / "models.md").read_text(encoding="utf-8")
-    before, _, rest = page.partition(_LIST_BEGINS)
-    after = rest.partition(_LIST_ENDS)[2]
-    names = ", ".join(f"`{name}`" for name in TESTED_WITH_TRANSFORMERS)
-    tested = f"Compared with transformers' own logits by the tests, on small random checkpoints: {names}.\n"
-    return f"{before}{_LIST_BEGINS}{tested}{_LIST_ENDS}{after}"
+    for name, written in (("families", families_table()), ("architectures tested with transformers", tested_list())):
+        begins, ends = f"<!-- {name}, written by tools/generate_docs.py -->\n", f"<!-- end of {name} -->\n"
+        before, begin, rest = page.partition(begins)
+        _, end, after = rest.partition(ends)
+        if not (begin and end):
+            raise ValueError(f"docs/models.md has lost its marks of {name}")
+        page = f"{before}{begin}{written}{end}{after}"
+    return page
 
 
 PAGES: dict[str, Callable[[], str]] = {

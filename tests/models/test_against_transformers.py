@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 
+from bough.config.architectures import MODEL_MODULES
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.tables import table
@@ -138,6 +139,10 @@ def runner(request: pytest.FixtureRequest, checkpoint: Checkpoint) -> RecordingR
     """By what computes and the page size."""
     path, _, page_size = request.param.partition("-")
     return make_runner(checkpoint.path, page_size=int(page_size), native=path == "native")
+
+
+def test_every_family_is_compared() -> None:
+    assert {f"{family}ForCausalLM" for family, _ in CASES.values()} == MODEL_MODULES.keys()
 
 
 def random_prompt(length: int, seed: int = 0) -> list[int]:

@@ -1,4 +1,4 @@
-"""Llama, generations 1 to 3."""
+"""Llama, generations 1 to 3, dense."""
 
 from __future__ import annotations
 
