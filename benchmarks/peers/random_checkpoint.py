@@ -9,7 +9,7 @@ from string import ascii_lowercase
 from typing import Any
 
 import torch
-from benchmarks.peers.shapes import tensor_shapes
+from benchmarks.peers.shapes import norm_offset, tensor_shapes
 from safetensors.torch import save_file
 
 END = "<|endoftext|>"
@@ -18,9 +18,9 @@ END = "<|endoftext|>"
 def write_checkpoint(directory: Path, config: dict[str, Any]) -> None:
     """Write ``config.json``, ``model.safetensors`` in bfloat16 and the tokenizer's files. The same at every call."""
     directory.mkdir()
-    generator = torch.Generator().manual_seed(0)
+    generator, offset = torch.Generator().manual_seed(0), norm_offset(config)
     tensors = {
-        name: random_tensor(name, shape, config["initializer_range"], generator)
+        name: random_tensor(shape, config["initializer_range"], generator, 1.0 - offset if "norm" in name else 0.0)
         for name, shape in tensor_shapes(config).items()
     }
     save_file(tensors, directory / "model.safetensors", metadata={"format": "pt"})
@@ -34,10 +34,12 @@ def write_checkpoint(directory: Path, config: dict[str, Any]) -> None:
         directory.joinpath(name).write_text(json.dumps(content), encoding="utf-8")
 
 
-def random_tensor(name: str, shape: tuple[int, ...], deviation: float, generator: torch.Generator) -> torch.Tensor:
-    """Normally distributed weights; the norms' lie around 1. In bfloat16."""
+def random_tensor(
+    shape: tuple[int, ...], deviation: float, generator: torch.Generator, mean: float = 0.0
+) -> torch.Tensor:
+    """Normally distributed weights, in bfloat16."""
     values = torch.empty(shape, dtype=torch.float32).normal_(0.0, deviation, generator=generator)
-    return (values + 1.0 if "norm" in name else values).to(torch.bfloat16)
+    return (values + mean).to(torch.bfloat16)
 
 
 def make_tokenizer(vocab_size: int) -> dict[str, Any]:

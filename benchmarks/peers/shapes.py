@@ -47,36 +47,74 @@ _LLAMA: dict[str, Any] = {
     "bos_token_id": 128255,
     "eos_token_id": 128255,
 }
+_GEMMA: dict[str, Any] = {
+    **{key: value for key, value in _COMMON.items() if key != "hidden_act"},
+    "architectures": ["Gemma3ForCausalLM"],
+    "model_type": "gemma3_text",
+    "hidden_activation": "gelu_pytorch_tanh",
+    "hidden_size": 1152,
+    "intermediate_size": 6912,
+    "num_hidden_layers": 26,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 256,
+    "query_pre_attn_scalar": 256,
+    "attention_bias": False,
+    "rms_norm_eps": 1e-6,
+    "rope_theta": 1000000.0,
+    "rope_local_base_freq": 10000.0,
+    "sliding_window": 512,
+    "sliding_window_pattern": 6,
+    "layer_types": ["full_attention" if layer % 6 == 5 else "sliding_attention" for layer in range(26)],
+    "vocab_size": 262144,
+    "bos_token_id": 262143,
+    "eos_token_id": 262143,
+}
 _TINY = {**_QWEN, "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 4}
 _TINY |= {"vocab_size": 20480, "bos_token_id": 20479, "eos_token_id": 20479, "initializer_range": 0.08}
 
-SHAPES: dict[str, dict[str, Any]] = {"qwen": _QWEN, "llama": _LLAMA, "tiny": _TINY}
-"""``config.json`` of Qwen2.5-0.5B and Llama-3.2-1B, with room for a context of 32k and some more; and of a model that
-only shows that everything works.
+SHAPES: dict[str, dict[str, Any]] = {"qwen": _QWEN, "llama": _LLAMA, "gemma": _GEMMA, "tiny": _TINY}
+"""``config.json`` of Qwen2.5-0.5B, Llama-3.2-1B and Gemma 3 1B, with room for a context of 32k and some more; and of a
+model that only shows that everything works.
 
 Llama's scaling of the rotary frequencies is left out: it is a table made once, and costs nothing at run time.
 """
 
 
+def head_dim_of(config: dict[str, Any]) -> int:
+    """Width of a head."""
+    width: int = config.get("head_dim", config["hidden_size"] // config["num_attention_heads"])
+    return width
+
+
+def norm_offset(config: dict[str, Any]) -> float:
+    """Number that is added to the weights of norms; checkpoints store the rest."""
+    return 1.0 if config["model_type"] == "gemma3_text" else 0.0
+
+
 def tensor_shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Name to shape of every tensor of a checkpoint with tied embeddings, in Hugging Face's names."""
     hidden, intermediate = config["hidden_size"], config["intermediate_size"]
-    head_dim = hidden // config["num_attention_heads"]
-    key_value = config["num_key_value_heads"] * head_dim
+    head_dim = head_dim_of(config)
+    query, key_value = (config[f"num_{kind}_heads"] * head_dim for kind in ("attention", "key_value"))
+    is_gemma = config["model_type"] == "gemma3_text"
     shapes: dict[str, tuple[int, ...]] = {
         "model.embed_tokens.weight": (config["vocab_size"], hidden),
         "model.norm.weight": (hidden,),
     }
     for layer in range(config["num_hidden_layers"]):
         prefix = f"model.layers.{layer}."
-        for name, rows in (("q_proj", hidden), ("k_proj", key_value), ("v_proj", key_value)):
+        for name, rows in (("q_proj", query), ("k_proj", key_value), ("v_proj", key_value)):
             shapes[f"{prefix}self_attn.{name}.weight"] = (rows, hidden)
             if config["model_type"] == "qwen2":
                 shapes[f"{prefix}self_attn.{name}.bias"] = (rows,)
-        shapes[f"{prefix}self_attn.o_proj.weight"] = (hidden, hidden)
+        shapes[f"{prefix}self_attn.o_proj.weight"] = (hidden, query)
         shapes[f"{prefix}mlp.gate_proj.weight"] = (intermediate, hidden)
         shapes[f"{prefix}mlp.up_proj.weight"] = (intermediate, hidden)
         shapes[f"{prefix}mlp.down_proj.weight"] = (hidden, intermediate)
         shapes[f"{prefix}input_layernorm.weight"] = (hidden,)
         shapes[f"{prefix}post_attention_layernorm.weight"] = (hidden,)
+        if is_gemma:
+            shapes |= {f"{prefix}{part}_feedforward_layernorm.weight": (hidden,) for part in ("pre", "post")}
+            shapes |= {f"{prefix}self_attn.{part}_norm.weight": (head_dim,) for part in ("q", "k")}
     return shapes

@@ -14,6 +14,7 @@ from typing import Any
 
 import gguf
 import torch
+from benchmarks.peers.shapes import head_dim_of, norm_offset
 from safetensors import safe_open
 
 TOP = {"model.embed_tokens.weight": "token_embd.weight", "model.norm.weight": "output_norm.weight"}
@@ -28,15 +29,26 @@ IN_LAYER = {
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
 }
-PRETOKENIZERS = {"qwen2": "qwen2", "llama": "llama-bpe"}
+GEMMA_IN_LAYER = {
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "post_attention_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
+}
+ARCHITECTURES = {"qwen2": "qwen2", "llama": "llama", "gemma3_text": "gemma3"}
+"""By ``model_type``"""
+PRETOKENIZERS = {"qwen2": "qwen2", "llama": "llama-bpe", "gemma3_text": "qwen2"}
+"""Any would do for Gemma's shape, whose own tokenizer is of another kind."""
 
 
-def gguf_name(name: str) -> str:
+def gguf_name(name: str, model_type: str) -> str:
     """A tensor's name in GGUF files."""
     if name in TOP:
         return TOP[name]
     _, _, layer, *module, kind = name.split(".")
-    return f"blk.{layer}.{IN_LAYER['.'.join(module)]}.{kind}"
+    names = {**IN_LAYER, **GEMMA_IN_LAYER} if model_type == "gemma3_text" else IN_LAYER
+    return f"blk.{layer}.{names['.'.join(module)]}.{kind}"
 
 
 def interleave_halves(weight: torch.Tensor, heads: int) -> torch.Tensor:
@@ -48,7 +60,8 @@ def interleave_halves(weight: torch.Tensor, heads: int) -> torch.Tensor:
 def write(checkpoint: Path, target: Path) -> None:
     """Write ``checkpoint`` as the GGUF file ``target``: matrices in bfloat16, vectors in float32."""
     config = json.loads(checkpoint.joinpath("config.json").read_text(encoding="utf-8"))
-    writer = gguf.GGUFWriter(target, config["model_type"])
+    model_type = config["model_type"]
+    writer = gguf.GGUFWriter(target, ARCHITECTURES[model_type])
     _add_hyperparameters(writer, config)
     _add_tokenizer(writer, json.loads(checkpoint.joinpath("tokenizer.json").read_text(encoding="utf-8")), config)
     heads = {"q_proj": config["num_attention_heads"], "k_proj": config["num_key_value_heads"]}
@@ -56,13 +69,15 @@ def write(checkpoint: Path, target: Path) -> None:
         for name in tensors.keys():  # noqa: SIM118 - not a dictionary
             tensor = tensors.get_tensor(name)
             projection = name.split(".")[-2]
-            if config["model_type"] == "llama" and projection in heads:
+            if model_type == "llama" and projection in heads:
                 tensor = interleave_halves(tensor, heads[projection])
+            stored = gguf_name(name, model_type)
             if tensor.dim() == 1:
-                writer.add_tensor(gguf_name(name), tensor.float().numpy())
+                offset = norm_offset(config) if "norm" in name else 0.0
+                writer.add_tensor(stored, (tensor.float() + offset).numpy())
             else:
                 raw = tensor.contiguous().view(torch.uint8).numpy()
-                writer.add_tensor(gguf_name(name), raw, raw_dtype=gguf.GGMLQuantizationType.BF16)
+                writer.add_tensor(stored, raw, raw_dtype=gguf.GGMLQuantizationType.BF16)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -70,7 +85,7 @@ def write(checkpoint: Path, target: Path) -> None:
 
 
 def _add_hyperparameters(writer: gguf.GGUFWriter, config: dict[str, Any]) -> None:
-    head_dim = config["hidden_size"] // config["num_attention_heads"]
+    head_dim = head_dim_of(config)
     writer.add_context_length(config["max_position_embeddings"])
     writer.add_embedding_length(config["hidden_size"])
     writer.add_block_count(config["num_hidden_layers"])
@@ -82,6 +97,8 @@ def _add_hyperparameters(writer: gguf.GGUFWriter, config: dict[str, Any]) -> Non
     writer.add_rope_dimension_count(head_dim)
     writer.add_rope_freq_base(config["rope_theta"])
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    if config["model_type"] == "gemma3_text":
+        writer.add_sliding_window(config["sliding_window"])
     writer.add_vocab_size(config["vocab_size"])
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_BF16)
 

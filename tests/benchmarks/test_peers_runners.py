@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from benchmarks.peers import llama_tools
 from benchmarks.peers.cells import Cell
 from benchmarks.peers.fairness import at_random, behind_a_long_one, traffic
@@ -14,10 +15,14 @@ from benchmarks.peers.random_checkpoint import make_tokenizer, write_checkpoint
 from benchmarks.peers.runners import WorkerRunner
 from benchmarks.peers.shapes import SHAPES, tensor_shapes
 from benchmarks.peers.worker import decode
+from benchmarks.peers.write_gguf import write as write_gguf
+from transformers import AutoModelForCausalLM
 
 from bough.errors import StartupError
 from bough.tokenization.loading import load_tokenizer
+from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.native import needs_native
+from tests.tables import table
 
 MODEL = Path("model.gguf")
 
@@ -52,8 +57,8 @@ def test_outputs_agree_up_to_the_first_difference() -> None:
 
 
 def test_shapes_are_those_of_the_real_models() -> None:
-    sizes = {name: sum(_product(shape) for shape in tensor_shapes(SHAPES[name]).values()) for name in ("qwen", "llama")}
-    assert sizes == {"qwen": 494_032_768, "llama": 1_235_814_400}
+    real = {"qwen": 494_032_768, "llama": 1_235_814_400, "gemma": 999_885_952}
+    assert {name: sum(map(_product, tensor_shapes(SHAPES[name]).values())) for name in real} == real
 
 
 def _product(shape: tuple[int, ...]) -> int:
@@ -61,6 +66,46 @@ def _product(shape: tuple[int, ...]) -> int:
     for size in shape:
         product *= size
     return product
+
+
+SMALL = {
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 20_480,
+    "bos_token_id": 20_479,
+    "eos_token_id": 20_479,
+    "initializer_range": 0.3,
+}
+SMALL_GEMMA = {
+    "head_dim": 32,
+    "query_pre_attn_scalar": 32,
+    "num_hidden_layers": 6,
+    "sliding_window": 5,
+    "layer_types": SHAPES["gemma"]["layer_types"][:6],
+}
+
+
+@table("name, more", [("qwen", {}), ("llama", {"head_dim": 16}), ("gemma", SMALL_GEMMA)])
+def test_forms_of_a_shape_compute_the_same(
+    tmp_path_factory: pytest.TempPathFactory, name: str, more: dict[str, Any]
+) -> None:
+    directory = tmp_path_factory.mktemp(name)
+    write_checkpoint(directory / "hf", {**SHAPES[name], **SMALL, **more})
+    write_gguf(directory / "hf", directory / "model.gguf")
+    tokens = list(range(7, 27))
+    found = []
+    for path in (directory / "hf", directory / "model.gguf"):
+        builder = PlanBuilder(make_runner(path, dtype="float32", native=False))
+        sequence = builder.add(tokens)
+        builder.generate(sequence, 3)
+        found.append(torch.stack(sequence.logits))
+    reference = AutoModelForCausalLM.from_pretrained(directory / "hf", dtype=torch.float32)
+    expected = reference(torch.tensor([tokens])).logits[0, -1]
+    assert torch.equal(*found)
+    torch.testing.assert_close(found[0][0], expected, rtol=0, atol=1e-3)
 
 
 def test_made_up_tokenizer_fills_the_vocabulary_and_gives_text_back(tmp_path: Path) -> None:
