@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.config.server_args import ServerArgs, resolve
 from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
@@ -124,6 +125,7 @@ class Harness:
         device: str = "cpu",
         max_steps: int = 1,
         make_compiler: Callable[[], GrammarCompiler] | None = None,
+        key: ProcessKey = SCHEDULER,
         **options: Any,
     ) -> None:
         self.vocab_size = vocab_size
@@ -149,6 +151,7 @@ class Harness:
             SimpleNamespace(eos_token_ids=tuple(eos_token_ids)),  # type: ignore[arg-type]
             self.worker,
             tokenizer,
+            key=key,
             send_to_detokenizer=self._take,
             make_executor=_EXECUTORS[overlap],
             make_compiler=make_compiler,

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from bough.config.ranks import ProcessKey
 from bough.ipc.messages import (
     BatchTokenIDOutput,
     ControlReply,
@@ -702,3 +703,16 @@ def test_a_prefix_is_used_by_who_starts_and_not_by_who_waits_for_memory() -> Non
         harness.close()
         assert harness.outputs["late"].token_ids == harness.expected([*shared, *prompt_of(own, 2)], 60)
     assert waited > 10
+
+
+def test_replicas_draw_different_random_numbers_for_requests_without_a_seed() -> None:
+    outputs = []
+    for dp in (None, 0, 1, 1):
+        harness = Harness(key=ProcessKey("scheduler", dp))
+        for seed in (None, 7):
+            harness.submit([1, 2, 3], rid=str(seed), temperature=1.0, sampling_seed=seed)
+        harness.run()
+        outputs.append({rid: tuple(output.token_ids) for rid, output in harness.outputs.items()})
+    assert len({each["None"] for each in outputs}) == 3
+    assert outputs[2] == outputs[3]
+    assert len({each["7"] for each in outputs}) == 1

@@ -92,7 +92,10 @@ class Scheduler:
         self.info = info = worker.get_worker_info()
         self._strict_accounting = strict_accounting
         self.worker = worker
-        eos_token_ids, rng = frozenset(model_config.eos_token_ids), random.Random(server_args.random_seed)
+        eos_token_ids = frozenset(model_config.eos_token_ids)
+        seed = server_args.random_seed
+        # Replicas draw different seeds for their requests.
+        rng = random.Random(seed if key.dp is None else f"{seed} {key.dp}")
         self.requests = requests = make_requests(server_args, info, queue_seed=rng.getrandbits(32))
         start = time.perf_counter()
         self.planner = make_planner(server_args, requests, worker)
