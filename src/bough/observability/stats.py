@@ -47,6 +47,7 @@ class _Table(msgspec.Struct):
     num_running_reqs: int = _gauge("Outputs that are being computed.", load="num_running_reqs", page="running")
     num_queue_reqs: int = _gauge("Outputs that wait to be computed.", load="num_waiting_reqs", page="waiting")
     num_retracted_reqs: int = _gauge("Outputs among those that wait which had begun and had to give up their memory.")
+    num_waiting_tokens: int = _gauge("Tokens of the outputs that wait, prompts and what they had generated.")
     num_compiling_reqs: int = _gauge(
         "Outputs whose grammar is being compiled, before they wait to be computed.", metric="num_grammar_queue_reqs"
     )

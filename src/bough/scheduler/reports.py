@@ -28,7 +28,6 @@ MAX_LOOKED_UP_TOKENS = 65_536
 
 _STATE_MERGES: dict[str, Merge] = {
     **{name: stat.merge for name, stat in STATS.items()},
-    "num_waiting_tokens": "sum",
     "num_waiting_uncached_tokens": "sum",
     "last_gen_throughput": "sum",
     "idle": "min",
@@ -78,6 +77,7 @@ class Reports:
             requests.stats,
             num_running_reqs=requests.num_holding,
             num_queue_reqs=requests.num_waiting,
+            num_waiting_tokens=sum(req.fill_len for req in requests if req.slot < 0),
             num_retracted_reqs=self._num_retracted_waiting(),
             num_compiling_reqs=len(requests.compiling),
             num_used_tokens=self._info.max_total_num_tokens - kv.available_tokens,
@@ -107,7 +107,6 @@ class Reports:
         state = asdict(self.stats())
         state.update(
             effective_max_running_requests_per_dp=info.max_running_requests,
-            num_waiting_tokens=sum(req.fill_len for req in waiting),
             num_waiting_uncached_tokens=self._num_uncached_tokens(waiting),
             decode_moments=log.decode_moments,
             last_gen_throughput=state["gen_throughput"],

@@ -121,7 +121,7 @@ def _load(rank: int, state: dict[str, Any], sections: set[str]) -> dict[str, Any
     stats = SchedulerStats.of_state(state)
     running, slots = stats.num_running_reqs, state.get("effective_max_running_requests_per_dp", 0)
     if "core" in sections:
-        total = stats.num_used_tokens + state.get("num_waiting_tokens", 0)
+        total = stats.num_used_tokens + stats.num_waiting_tokens
         moments = state.get("decode_moments")
         load |= {
             **stats.shown("load"),
