@@ -1,0 +1,230 @@
+"""Choice of the replica that computes a request: policies that know loads and prefixes, and nothing of sockets."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from abc import ABC, abstractmethod
+from collections import OrderedDict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from bough.observability.stats import SchedulerStats
+
+PAGE_TOKENS = 64
+"""Tokens of a page, by which prefixes are compared. Shorter common prefixes are not worth a detour."""
+
+MAX_PAGES = 512
+"""Pages at the beginning of a prompt that are compared."""
+
+TRANSIT_SECONDS = 0.25
+"""Age from which a request counts among those that a replica's heartbeat reports: it was taken in before."""
+
+TOLERATED_REQUESTS = 8
+"""Outputs that the replica with the longest prefix may have beyond the least loaded one, however few those are."""
+
+TOLERATED_RATIO = 1.5
+"""The same as a multiple of what the least loaded one has."""
+
+_TOKEN_BYTES = 4
+_PAGE_BYTES = PAGE_TOKENS * _TOKEN_BYTES
+
+
+def page_hashes(input_ids: bytes, extra_key: str | None = None) -> tuple[int, ...]:
+    """Return a hash of each prefix of whole pages, the shortest first.
+
+    Args:
+        input_ids: prompt, int32 little-endian.
+        extra_key: namespace of the prefix cache; prefixes of different ones are different.
+
+    A hash covers all pages before its own. That two prefixes have the same is unlikely, and costs time only.
+    """
+    running = zlib.crc32((extra_key or "").encode("utf-8", "surrogatepass"))
+    pages, end = memoryview(input_ids), min(len(input_ids) // _PAGE_BYTES, MAX_PAGES) * _PAGE_BYTES
+    hashes = []
+    for start in range(0, end, _PAGE_BYTES):
+        running = zlib.crc32(pages[start : start + _PAGE_BYTES], running)
+        hashes.append(running)
+    return tuple(hashes)
+
+
+class RequestShape(NamedTuple):
+    """Properties of a request that decide about its replica."""
+
+    num_tokens: int
+    """Tokens of the prompt."""
+    num_outputs: int = 1
+    """Parallel samples; all of them are computed by one replica."""
+    pages: tuple[int, ...] = ()
+    """As :func:`page_hashes` returns them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Work of a replica that is not finished."""
+
+    num_requests: int = 0
+    """Outputs that are computed or wait."""
+    num_tokens: int = 0
+    """Tokens that they hold, or will need for their prompts."""
+
+
+class ReplicaLoad:
+    """Load of one replica: its last heartbeat, and the requests that were sent too recently to be part of it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._reported = Load()
+        self._sent: deque[tuple[float, RequestShape]] = deque()
+
+    def on_sent(self, shape: RequestShape) -> None:
+        """Count a request that is sent now."""
+        self._sent.append((self._clock(), shape))
+
+    def on_heartbeat(self, stats: SchedulerStats) -> None:
+        """Take over what the replica reports, and forget the requests that it reports."""
+        self._reported = Load(
+            stats.num_running_reqs + stats.num_queue_reqs, stats.num_used_tokens + stats.num_waiting_tokens
+        )
+        taken_in = self._clock() - TRANSIT_SECONDS
+        while self._sent and self._sent[0][0] <= taken_in:
+            self._sent.popleft()
+
+    @property
+    def now(self) -> Load:
+        """The load as it is known now."""
+        shapes = [shape for _, shape in self._sent]
+        return Load(
+            self._reported.num_requests + sum(shape.num_outputs for shape in shapes),
+            self._reported.num_tokens + sum(shape.num_tokens for shape in shapes),
+        )
+
+
+class PrefixTree:
+    """Approximation of a replica's prefix cache: the prefixes that were sent to it, at most ``max_pages`` pages.
+
+    A hash stands for a page and all pages before it, so that a set of hashes is a tree. The least recently used page is
+    forgotten first, and never before those behind it.
+    """
+
+    def __init__(self, max_pages: int) -> None:
+        self._max_pages = max(max_pages, 1)
+        self._pages: OrderedDict[int, None] = OrderedDict()
+        """In order of use, the most recent last."""
+
+    def __len__(self) -> int:
+        return len(self._pages)
+
+    def match(self, pages: Sequence[int]) -> int:
+        """Return the number of pages at the beginning that are known."""
+        known = self._pages
+        return next((count for count, page in enumerate(pages) if page not in known), len(pages))
+
+    def add(self, pages: Sequence[int]) -> None:
+        """Remember a prompt that is sent to the replica."""
+        for page in reversed(pages):
+            self._pages[page] = None
+            self._pages.move_to_end(page)
+        while len(self._pages) > self._max_pages:
+            self._pages.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything: the replica's cache was flushed."""
+        self._pages.clear()
+
+
+class LoadBalancer(ABC):
+    """Chooses the replica of each request."""
+
+    @abstractmethod
+    def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
+        """Return the index of the replica that gets a request, which counts as sent to it.
+
+        Args:
+            loads: of each replica, at least one, the request left out.
+        """
+
+    def on_flushed(self) -> None:  # noqa: B027 (most know nothing of caches)
+        """Forget prefixes: the caches of all replicas were flushed."""
+
+
+class RoundRobin(LoadBalancer):
+    """One replica after the other."""
+
+    def __init__(self) -> None:
+        self._next = 0
+
+    def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
+        """Return the replica after that of the last request."""
+        return self.order(len(loads))[0]
+
+    def order(self, count: int) -> tuple[int, ...]:
+        """Return the indices of so many replicas, beginning with the next one."""
+        first = self._next % count
+        self._next = first + 1
+        return (*range(first, count), *range(first))
+
+
+class LeastLoaded(LoadBalancer):
+    """The replica with the least load by ``measure``; of several equal ones, each in its turn."""
+
+    def __init__(self, measure: Callable[[Load], tuple[int, ...]]) -> None:
+        self._measure = measure
+        self._turns = RoundRobin()
+
+    def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
+        """Return the least loaded replica."""
+        return min(self._turns.order(len(loads)), key=lambda index: self._measure(loads[index]))
+
+
+class CacheAware(LoadBalancer):
+    """The replica with the longest prefix in its cache, unless others have much less to do.
+
+    Args:
+        max_pages: pages, of :data:`PAGE_TOKENS` tokens, that the cache of each replica holds.
+    """
+
+    def __init__(self, max_pages: Sequence[int]) -> None:
+        self._trees = [PrefixTree(each) for each in max_pages]
+        self._turns = RoundRobin()
+
+    def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
+        """Return the replica, and remember that it will have the prompt."""
+        # Of several equally loaded, the one that has fewer prefixes to keep.
+        order = self._turns.order(len(loads))
+        chosen = min(order, key=lambda index: (loads[index].num_requests, len(self._trees[index])))
+        matches = [tree.match(shape.pages) for tree in self._trees]
+        longest = max(matches)
+        if longest > matches[chosen]:
+            # Of several with the same prefix, the least loaded.
+            best = min((loads[index].num_requests, index) for index in range(len(loads)) if matches[index] == longest)
+            least = loads[chosen].num_requests
+            if best[0] <= max(least + TOLERATED_REQUESTS, least * TOLERATED_RATIO):
+                chosen = best[1]
+        self._trees[chosen].add(shape.pages)
+        return chosen
+
+    def on_flushed(self) -> None:
+        """Forget the prefixes of all replicas."""
+        for tree in self._trees:
+            tree.clear()
+
+
+def by_requests(load: Load) -> tuple[int, ...]:
+    """Measure a load by its outputs, then its tokens."""
+    return load.num_requests, load.num_tokens
+
+
+def by_tokens(load: Load) -> tuple[int, ...]:
+    """Measure a load by its tokens, then its outputs."""
+    return load.num_tokens, load.num_requests
+
+
+POLICIES: dict[str, Callable[[Sequence[int]], LoadBalancer]] = {
+    "round_robin": lambda max_pages: RoundRobin(),
+    "total_requests": lambda max_pages: LeastLoaded(by_requests),
+    "total_tokens": lambda max_pages: LeastLoaded(by_tokens),
+    "cache_aware": CacheAware,
+}
+"""Policies by name; each is made of the pages that the caches of the replicas hold."""

@@ -1,0 +1,134 @@
+"""Policies that choose the replica of a request."""
+
+from __future__ import annotations
+
+import random
+from array import array
+from collections import Counter
+from collections.abc import Sequence
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bough.managers.load_balance import (
+    MAX_PAGES,
+    PAGE_TOKENS,
+    POLICIES,
+    TOLERATED_REQUESTS,
+    TRANSIT_SECONDS,
+    CacheAware,
+    Load,
+    PrefixTree,
+    ReplicaLoad,
+    RequestShape,
+    page_hashes,
+)
+from bough.observability.stats import SchedulerStats
+from tests.tables import table
+
+IDLE = (Load(), Load(), Load())
+
+
+def prompt_bytes(tokens: Sequence[int]) -> bytes:
+    return array("i", tokens).tobytes()
+
+
+def shape_of(tokens: Sequence[int]) -> RequestShape:
+    return RequestShape(len(tokens), pages=page_hashes(prompt_bytes(tokens)))
+
+
+@given(st.lists(st.integers(0, 3), max_size=4), st.lists(st.integers(0, 3), max_size=4))
+def test_hashes_are_equal_as_far_as_prompts_are(one: list[int], other: list[int]) -> None:
+    hashes = [page_hashes(prompt_bytes([page for page in pages for _ in range(PAGE_TOKENS)])) for pages in (one, other)]
+    same = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    assert hashes[0][:same] == hashes[1][:same]
+    assert not set(hashes[0][same:]) & set(hashes[1][same:])
+
+
+def test_hashes_are_of_whole_pages_bounded_and_of_one_namespace() -> None:
+    long = prompt_bytes(range((MAX_PAGES + 5) * PAGE_TOKENS))
+    assert len(page_hashes(long)) == MAX_PAGES
+    assert page_hashes(long[: 4 * PAGE_TOKENS - 4]) == ()
+    assert page_hashes(long[: 8 * PAGE_TOKENS - 4]) == page_hashes(long[: 4 * PAGE_TOKENS])
+    assert not set(page_hashes(long, "salt")) & set(page_hashes(long))
+    page_hashes(long, "\ud800")
+
+
+@given(st.lists(st.lists(st.integers(0, 2), max_size=5), max_size=30), st.integers(1, 12))
+def test_the_tree_is_bounded_and_forgets_no_page_before_those_behind_it(prompts: list[list[int]], most: int) -> None:
+    tree = PrefixTree(most)
+    prefixes: set[tuple[int, ...]] = set()
+    for prompt in prompts:
+        pages = [hash(tuple(prompt[: i + 1])) for i in range(len(prompt))]
+        tree.add(pages)
+        prefixes |= {tuple(pages[: i + 1]) for i in range(len(pages))}
+        assert len(tree) <= most
+        assert tree.match(pages) == min(len(pages), most), "the newest prompt is known from its beginning"
+    known = sum(tree.match(prefix) == len(prefix) for prefix in prefixes)
+    assert known == len(tree), "each known page can be reached from the first"
+    tree.clear()
+    assert len(tree) == 0
+
+
+@table("name", POLICIES)
+def test_every_policy_spreads_new_prompts_evenly(name: str) -> None:
+    policy = POLICIES[name]([100, 100, 100])
+    counts = Counter(policy.choose(shape_of([prompt] * 2 * PAGE_TOKENS), IDLE) for prompt in range(300))
+    assert counts == {0: 100, 1: 100, 2: 100}
+
+
+@table(
+    "name, loads, chosen",
+    [
+        ("total_requests", [Load(3, 10), Load(2, 900), Load(2, 800)], 2),
+        ("total_tokens", [Load(3, 10), Load(1, 900), Load(2, 10)], 2),
+        ("cache_aware", [Load(3, 10), Load(1, 900), Load(2, 10)], 1),
+    ],
+)
+def test_the_least_loaded_replica_is_chosen(name: str, loads: list[Load], chosen: int) -> None:
+    policy = POLICIES[name]([100] * 3)
+    assert [policy.choose(shape_of([1]), loads) for _ in range(3)] == [chosen] * 3
+
+
+def test_prompts_follow_their_prefix_until_others_have_much_less_to_do() -> None:
+    policy = CacheAware([1000, 1000])
+    system = list(range(3 * PAGE_TOKENS))
+    home = policy.choose(shape_of(system), IDLE[:2])
+    for question in range(5):
+        assert policy.choose(shape_of([*system, question]), IDLE[:2]) == home
+    loads = [Load(), Load()]
+    loads[home] = Load(TOLERATED_REQUESTS)
+    assert policy.choose(shape_of(system), loads) == home
+    loads[home] = Load(TOLERATED_REQUESTS + 1)
+    assert policy.choose(shape_of(system), loads) == 1 - home
+    assert policy.choose(shape_of(system), loads) == 1 - home, "now it is known there, too"
+    policy.on_flushed()
+    assert {policy.choose(shape_of(system), IDLE[:2]), policy.choose(shape_of([7] * 999), IDLE[:2])} == {0, 1}
+
+
+def test_groups_of_prompts_with_common_prefixes_are_computed_once() -> None:
+    """Sixteen groups of twenty prompts, interleaved: each group's prefix is at one replica, and groups are spread."""
+    rng = random.Random(2)
+    groups = [[rng.randrange(5000) for _ in range(8 * PAGE_TOKENS)] for _ in range(16)]
+    prompts = [(group, [*groups[group], rng.randrange(5000)]) for group in range(16) for _ in range(20)]
+    rng.shuffle(prompts)
+    policy = CacheAware([16 * 9, 16 * 9])
+    homes: dict[int, set[int]] = {}
+    for group, prompt in prompts:
+        homes.setdefault(group, set()).add(policy.choose(shape_of(prompt), IDLE[:2]))
+    assert all(len(home) == 1 for home in homes.values())
+    assert Counter(min(home) for home in homes.values()) == {0: 8, 1: 8}
+
+
+def test_a_load_is_what_was_reported_and_what_was_sent_since() -> None:
+    now = 0.0
+    load = ReplicaLoad(clock=lambda: now)
+    load.on_sent(RequestShape(100, num_outputs=2))
+    assert load.now == Load(2, 100)
+    stats = SchedulerStats(num_running_reqs=3, num_queue_reqs=4, num_used_tokens=50, num_waiting_tokens=60)
+    load.on_heartbeat(stats)
+    assert load.now == Load(9, 210), "the heartbeat may have been made before it arrived"
+    now = TRANSIT_SECONDS
+    load.on_sent(RequestShape(1))
+    load.on_heartbeat(stats)
+    assert load.now == Load(8, 111)
