@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.ipc.routing import MAX_PAGES, PAGE_TOKENS, RequestShape, page_hashes
 from bough.managers.load_balance import (
-    MAX_PAGES,
-    PAGE_TOKENS,
     POLICIES,
     TOLERATED_REQUESTS,
     TRANSIT_SECONDS,
@@ -20,8 +19,6 @@ from bough.managers.load_balance import (
     Load,
     PrefixTree,
     ReplicaLoad,
-    RequestShape,
-    page_hashes,
 )
 from bough.observability.stats import SchedulerStats
 from tests.tables import table
@@ -56,7 +53,8 @@ def test_hashes_are_of_whole_pages_bounded_and_of_one_namespace() -> None:
 
 @given(st.lists(st.lists(st.integers(0, 2), max_size=5), max_size=30), st.integers(1, 12))
 def test_the_tree_is_bounded_and_forgets_no_page_before_those_behind_it(prompts: list[list[int]], most: int) -> None:
-    tree = PrefixTree(most)
+    tree = PrefixTree()
+    tree.max_pages = most
     prefixes: set[tuple[int, ...]] = set()
     for prompt in prompts:
         pages = [hash(tuple(prompt[: i + 1])) for i in range(len(prompt))]
@@ -72,7 +70,7 @@ def test_the_tree_is_bounded_and_forgets_no_page_before_those_behind_it(prompts:
 
 @table("name", POLICIES)
 def test_every_policy_spreads_new_prompts_evenly(name: str) -> None:
-    policy = POLICIES[name]([100, 100, 100])
+    policy = POLICIES[name](3)
     counts = Counter(policy.choose(shape_of([prompt] * 2 * PAGE_TOKENS), IDLE) for prompt in range(300))
     assert counts == {0: 100, 1: 100, 2: 100}
 
@@ -86,12 +84,12 @@ def test_every_policy_spreads_new_prompts_evenly(name: str) -> None:
     ],
 )
 def test_the_least_loaded_replica_is_chosen(name: str, loads: list[Load], chosen: int) -> None:
-    policy = POLICIES[name]([100] * 3)
+    policy = POLICIES[name](3)
     assert [policy.choose(shape_of([1]), loads) for _ in range(3)] == [chosen] * 3
 
 
 def test_prompts_follow_their_prefix_until_others_have_much_less_to_do() -> None:
-    policy = CacheAware([1000, 1000])
+    policy = CacheAware(2)
     system = list(range(3 * PAGE_TOKENS))
     home = policy.choose(shape_of(system), IDLE[:2])
     for question in range(5):
@@ -102,8 +100,18 @@ def test_prompts_follow_their_prefix_until_others_have_much_less_to_do() -> None
     loads[home] = Load(TOLERATED_REQUESTS + 1)
     assert policy.choose(shape_of(system), loads) == 1 - home
     assert policy.choose(shape_of(system), loads) == 1 - home, "now it is known there, too"
-    policy.on_flushed()
-    assert {policy.choose(shape_of(system), IDLE[:2]), policy.choose(shape_of([7] * 999), IDLE[:2])} == {0, 1}
+
+
+def test_prefixes_are_forgotten_with_the_cache_that_held_them() -> None:
+    policy, prompt = CacheAware(2), shape_of([9] * 500)
+    home = policy.choose(prompt, IDLE[:2])
+    policy.on_heartbeat(home, SchedulerStats(max_total_num_tokens=10_000, evictable_tokens=500))
+    assert [policy.choose(prompt, IDLE[:2]) for _ in range(3)] == [home] * 3
+    policy.on_heartbeat(home, SchedulerStats(max_total_num_tokens=10_000))
+    policy.on_heartbeat(1 - home, SchedulerStats(max_total_num_tokens=10_000))
+    policy.choose(shape_of([8] * 500), [Load(1), Load(1)])
+    homes = {policy.choose(shape_of([8] * 500), IDLE[:2]), policy.choose(prompt, IDLE[:2])}
+    assert homes == {0, 1}
 
 
 def test_groups_of_prompts_with_common_prefixes_are_computed_once() -> None:
@@ -112,7 +120,7 @@ def test_groups_of_prompts_with_common_prefixes_are_computed_once() -> None:
     groups = [[rng.randrange(5000) for _ in range(8 * PAGE_TOKENS)] for _ in range(16)]
     prompts = [(group, [*groups[group], rng.randrange(5000)]) for group in range(16) for _ in range(20)]
     rng.shuffle(prompts)
-    policy = CacheAware([16 * 9, 16 * 9])
+    policy = CacheAware(2)
     homes: dict[int, set[int]] = {}
     for group, prompt in prompts:
         homes.setdefault(group, set()).add(policy.choose(shape_of(prompt), IDLE[:2]))

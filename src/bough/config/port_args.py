@@ -42,7 +42,7 @@ class PortArgs:
 
     directory: str
     scheduler_input_ipc_name: str
-    """Requests and control, TokenizerManager to Scheduler; of several schedulers, what their endpoints begin with."""
+    """Requests and control, TokenizerManager to Scheduler, or to the controller of several."""
     detokenizer_ipc_name: str
     """Token ids, Scheduler to DetokenizerManager."""
     tokenizer_ipc_name: str

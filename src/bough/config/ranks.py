@@ -9,7 +9,7 @@ import msgspec
 
 from bough.errors import ConfigError
 
-ProcessKind = Literal["scheduler", "detokenizer", "server"]
+ProcessKind = Literal["scheduler", "controller", "detokenizer", "server"]
 
 
 class ProcessKey(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
@@ -39,6 +39,8 @@ class ProcessKey(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fa
 SCHEDULER = ProcessKey("scheduler")
 """The scheduler of an engine that has one."""
 DETOKENIZER = ProcessKey("detokenizer")
+CONTROLLER = ProcessKey("controller")
+"""The process that hands requests to replicas, where there are several."""
 
 
 class MachineShare(msgspec.Struct, frozen=True):
@@ -122,6 +124,11 @@ class ParallelLayout(msgspec.Struct, frozen=True):
     def leaders(self) -> tuple[ProcessKey, ...]:
         """Keys of the schedulers that requests and control calls are sent to, one for each replica."""
         return tuple(key for key in self.schedulers if not key.pp and not key.tp)
+
+    @property
+    def controllers(self) -> tuple[ProcessKey, ...]:
+        """The process that stands between the front end and the leaders, if there is one."""
+        return (CONTROLLER,) if self.dp_size > 1 else ()
 
     @property
     def local_schedulers(self) -> tuple[ProcessKey, ...]:

@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 DETOKENIZER_MODULE = "bough.managers.detokenizer_manager"
 
+CONTROLLER_MODULE = "bough.managers.data_parallel_controller"
+
 HEALTH_CHECK_SECONDS = 1.0
 
 CHILDREN_GRACE_SECONDS = 5.0
@@ -81,7 +83,7 @@ class RunningEngine:
     def load_text(self) -> None:
         """Load the tokenizer and the chat template, and open the channels."""
         self._text = self.plan.load_text()
-        self._channels = TokenizerChannels(self._port_args, self.plan.layout.leaders)
+        self._channels = TokenizerChannels(self._port_args, self.plan.layout)
 
     def wait_until_ready(self) -> None:
         """Wait for the children; :meth:`stop`, from another thread, ends the waiting.
@@ -186,6 +188,7 @@ class RunningEngine:
         memory = Machine().available_bytes() if len(layout.local_schedulers) > 1 else None
         shares = {key: replace(layout.share_of(key), memory=memory) for key in layout.local_schedulers}
         modules = dict.fromkeys(shares, plan.scheduler_module)
+        modules |= dict.fromkeys(layout.controllers, CONTROLLER_MODULE)
         if not alone:
             modules[DETOKENIZER] = DETOKENIZER_MODULE
         last = next(reversed(modules))

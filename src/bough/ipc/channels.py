@@ -3,7 +3,10 @@
 =================  =====================================  =======================================================
 process            receives                               sends
 =================  =====================================  =======================================================
-main               results, control replies, heartbeats   requests and control, to the schedulers
+main               results, control replies, heartbeats   requests and control, to the scheduler (to the
+                                                          controller where there are several)
+controller         requests and control, heartbeats of    requests and control to schedulers, heartbeats
+                   schedulers
 scheduler          requests and control                   results to the detokenizer (to the main process where
                                                           there is none), the rest to the main process
 detokenizer        results as token ids                   results as text, heartbeats
@@ -16,13 +19,13 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import zmq
 
 from bough.config.port_args import PortArgs
-from bough.config.ranks import SCHEDULER, ProcessKey
+from bough.config.ranks import ONE_SCHEDULER, SCHEDULER, ParallelLayout, ProcessKey
 from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc.codec import MessageDecoder, encode
 from bough.ipc.messages import (
@@ -39,6 +42,7 @@ from bough.ipc.messages import (
     ToScheduler,
     ToTokenizer,
 )
+from bough.ipc.routing import RequestShape
 from bough.ipc.sockets import (
     REQUESTS_HWM,
     RESULTS_HWM,
@@ -150,6 +154,15 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
             to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
             self._results = ResultsSender(to_detokenizer, BatchTokenIDOutput)
             self._outputs.append(self._results)
+        self._to_controller: zmq.Socket[bytes] | None = None
+        if key.dp is not None:
+            self._to_controller = sender(self._context, port_args.scheduler_input_ipc_name, RESULTS_HWM)
+
+    def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
+        """Send anything but results; heartbeats also to the controller, where there is one."""
+        super().send_to_tokenizer(message)
+        if self._to_controller is not None and isinstance(message, Heartbeat):
+            try_send(self._to_controller, encode(message))  # the next one makes up for one that was not sent
 
     @property
     def descriptors(self) -> list[int]:
@@ -172,6 +185,8 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
         """Deliver what waits, tell the detokenizer that nothing follows, and close. Waits a bounded time."""
         if self._has_detokenizer and not self._context.closed and self._results.finish(FINISH_TIMEOUT_S):
             self._results.send_last(ShutdownReq(), FINISH_TIMEOUT_S)
+        if self._to_controller is not None:
+            self._to_controller.close()
         super().close()
 
     def _drain(self) -> list[ToScheduler]:
@@ -218,16 +233,15 @@ class TokenizerChannels:
     several futures per message.
     """
 
-    def __init__(self, port_args: PortArgs, schedulers: Sequence[ProcessKey] = (SCHEDULER,)) -> None:
+    def __init__(self, port_args: PortArgs, layout: ParallelLayout = ONE_SCHEDULER) -> None:
         port_args.check_private()
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._input = receiver(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
         self._decoder: MessageDecoder[ToTokenizer] = MessageDecoder(ToTokenizer, "tokenizer input")
-        self._to_schedulers = [
-            sender(self._context, port_args.scheduler_input(key), REQUESTS_HWM) for key in schedulers
-        ]
+        self._to_scheduler = sender(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
+        self._has_controller = bool(layout.controllers)
         self._inbox: deque[ToTokenizer] = deque()
-        self._unsent: deque[tuple[zmq.Socket[bytes], bytes]] = deque()
+        self._unsent: deque[list[bytes]] = deque()
         self._retry: asyncio.TimerHandle | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._reading_on: asyncio.AbstractEventLoop | None = None
@@ -260,7 +274,7 @@ class TokenizerChannels:
         return bool(self._inbox)
 
     def send(self, message: ToScheduler) -> None:
-        """Hand a message to every scheduler, a request to the first. Never blocks.
+        """Hand a message to the schedulers, a request to one of them. Never blocks.
 
         Raises:
             BadRequest: if a string in it is not valid Unicode, or a value has no place in MessagePack.
@@ -275,14 +289,16 @@ class TokenizerChannels:
             raise BadRequest("a string in the request holds a lone surrogate, which is not valid Unicode") from None
         except (TypeError, ValueError, OverflowError) as error:
             raise BadRequest(f"a value in the request cannot be sent: {error}") from None
-        is_request = isinstance(message, (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput))
-        for socket in self._to_schedulers[:1] if is_request else self._to_schedulers:
-            if not self._unsent and try_send(socket, frame):
-                continue
-            if is_request:
-                raise Overloaded("the scheduler is far behind; try again later")
-            self._unsent.append((socket, frame))
-            self._schedule_retry()
+        request = message if isinstance(message, (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput)) else None
+        frames = [frame]
+        if self._has_controller:
+            frames.insert(0, b"" if request is None else encode(RequestShape.of(request)))
+        if not self._unsent and try_send(self._to_scheduler, *frames):
+            return
+        if request is not None:
+            raise Overloaded("the scheduler is far behind; try again later")
+        self._unsent.append(frames)
+        self._schedule_retry()
 
     def close(self) -> None:
         """Close the sockets; on the event loop if one is in use. What has not been sent is given up."""
@@ -295,8 +311,7 @@ class TokenizerChannels:
             self._retry.cancel()
         self._wake()
         self._input.close()
-        for socket in self._to_schedulers:
-            socket.close()
+        self._to_scheduler.close()
         self._context.term()
 
     def _on_readable(self) -> None:
@@ -323,7 +338,7 @@ class TokenizerChannels:
 
     def _send_waiting(self) -> None:
         self._retry = None
-        while self._unsent and try_send(*self._unsent[0]):
+        while self._unsent and try_send(self._to_scheduler, *self._unsent[0]):
             self._unsent.popleft()
         if self._unsent:
             self._schedule_retry()

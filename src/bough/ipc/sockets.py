@@ -50,10 +50,13 @@ def sender(context: zmq.Context[Any], endpoint: str, hwm: int) -> zmq.Socket[byt
     return socket
 
 
-def try_send(socket: zmq.Socket[bytes], frame: bytes) -> bool:
-    """Send, unless the receiver is too far behind; returns whether it was sent."""
+def try_send(socket: zmq.Socket[bytes], *frames: bytes) -> bool:
+    """Send one message, unless the receiver is too far behind; returns whether it was sent."""
     try:
-        socket.send(frame, zmq.NOBLOCK)
+        if len(frames) == 1:
+            socket.send(frames[0], zmq.NOBLOCK)
+        else:
+            socket.send_multipart(frames, zmq.NOBLOCK)
     except zmq.Again:
         return False
     return True

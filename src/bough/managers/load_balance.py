@@ -3,61 +3,25 @@
 from __future__ import annotations
 
 import time
-import zlib
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from bough.ipc.routing import PAGE_TOKENS, RequestShape
 from bough.observability.stats import SchedulerStats
-
-PAGE_TOKENS = 64
-"""Tokens of a page, by which prefixes are compared. Shorter common prefixes are not worth a detour."""
-
-MAX_PAGES = 512
-"""Pages at the beginning of a prompt that are compared."""
 
 TRANSIT_SECONDS = 0.25
 """Age from which a request counts among those that a replica's heartbeat reports: it was taken in before."""
+
+DEFAULT_MAX_PAGES = 4096
+"""Pages that a replica's cache is thought to hold until its heartbeat says how many tokens it has room for."""
 
 TOLERATED_REQUESTS = 8
 """Outputs that the replica with the longest prefix may have beyond the least loaded one, however few those are."""
 
 TOLERATED_RATIO = 1.5
 """The same as a multiple of what the least loaded one has."""
-
-_TOKEN_BYTES = 4
-_PAGE_BYTES = PAGE_TOKENS * _TOKEN_BYTES
-
-
-def page_hashes(input_ids: bytes, extra_key: str | None = None) -> tuple[int, ...]:
-    """Return a hash of each prefix of whole pages, the shortest first.
-
-    Args:
-        input_ids: prompt, int32 little-endian.
-        extra_key: namespace of the prefix cache; prefixes of different ones are different.
-
-    A hash covers all pages before its own. That two prefixes have the same is unlikely, and costs time only.
-    """
-    running = zlib.crc32((extra_key or "").encode("utf-8", "surrogatepass"))
-    pages, end = memoryview(input_ids), min(len(input_ids) // _PAGE_BYTES, MAX_PAGES) * _PAGE_BYTES
-    hashes = []
-    for start in range(0, end, _PAGE_BYTES):
-        running = zlib.crc32(pages[start : start + _PAGE_BYTES], running)
-        hashes.append(running)
-    return tuple(hashes)
-
-
-class RequestShape(NamedTuple):
-    """Properties of a request that decide about its replica."""
-
-    num_tokens: int
-    """Tokens of the prompt."""
-    num_outputs: int = 1
-    """Parallel samples; all of them are computed by one replica."""
-    pages: tuple[int, ...] = ()
-    """As :func:`page_hashes` returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +66,14 @@ class ReplicaLoad:
 
 
 class PrefixTree:
-    """Approximation of a replica's prefix cache: the prefixes that were sent to it, at most ``max_pages`` pages.
+    """Approximation of a replica's prefix cache: the prefixes that were sent to it, at most :attr:`max_pages` pages.
 
     A hash stands for a page and all pages before it, so that a set of hashes is a tree. The least recently used page is
     forgotten first, and never before those behind it.
     """
 
-    def __init__(self, max_pages: int) -> None:
-        self._max_pages = max(max_pages, 1)
+    def __init__(self, max_pages: int = DEFAULT_MAX_PAGES) -> None:
+        self.max_pages = max_pages
         self._pages: OrderedDict[int, None] = OrderedDict()
         """In order of use, the most recent last."""
 
@@ -126,11 +90,11 @@ class PrefixTree:
         for page in reversed(pages):
             self._pages[page] = None
             self._pages.move_to_end(page)
-        while len(self._pages) > self._max_pages:
+        while len(self._pages) > self.max_pages:
             self._pages.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything: the replica's cache was flushed."""
+        """Forget everything."""
         self._pages.clear()
 
 
@@ -145,8 +109,8 @@ class LoadBalancer(ABC):
             loads: of each replica, at least one, the request left out.
         """
 
-    def on_flushed(self) -> None:  # noqa: B027 (most know nothing of caches)
-        """Forget prefixes: the caches of all replicas were flushed."""
+    def on_heartbeat(self, replica: int, stats: SchedulerStats) -> None:  # noqa: B027 (most ignore caches)
+        """Learn of the cache of a replica."""
 
 
 class RoundRobin(LoadBalancer):
@@ -179,14 +143,10 @@ class LeastLoaded(LoadBalancer):
 
 
 class CacheAware(LoadBalancer):
-    """The replica with the longest prefix in its cache, unless others have much less to do.
+    """The replica with the longest prefix in its cache, unless others have much less to do."""
 
-    Args:
-        max_pages: pages, of :data:`PAGE_TOKENS` tokens, that the cache of each replica holds.
-    """
-
-    def __init__(self, max_pages: Sequence[int]) -> None:
-        self._trees = [PrefixTree(each) for each in max_pages]
+    def __init__(self, num_replicas: int) -> None:
+        self._trees = [PrefixTree() for _ in range(num_replicas)]
         self._turns = RoundRobin()
 
     def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
@@ -205,9 +165,12 @@ class CacheAware(LoadBalancer):
         self._trees[chosen].add(shape.pages)
         return chosen
 
-    def on_flushed(self) -> None:
-        """Forget the prefixes of all replicas."""
-        for tree in self._trees:
+    def on_heartbeat(self, replica: int, stats: SchedulerStats) -> None:
+        """Learn how much the cache of a replica holds, and forget its prefixes if that is nothing: it was flushed."""
+        tree = self._trees[replica]
+        tree.max_pages = max(stats.max_total_num_tokens // PAGE_TOKENS, 1)
+        is_idle = not stats.num_running_reqs and not stats.num_queue_reqs
+        if is_idle and not stats.num_used_tokens and not stats.evictable_tokens:
             tree.clear()
 
 
@@ -221,10 +184,10 @@ def by_tokens(load: Load) -> tuple[int, ...]:
     return load.num_tokens, load.num_requests
 
 
-POLICIES: dict[str, Callable[[Sequence[int]], LoadBalancer]] = {
-    "round_robin": lambda max_pages: RoundRobin(),
-    "total_requests": lambda max_pages: LeastLoaded(by_requests),
-    "total_tokens": lambda max_pages: LeastLoaded(by_tokens),
+POLICIES: dict[str, Callable[[int], LoadBalancer]] = {
+    "round_robin": lambda num_replicas: RoundRobin(),
+    "total_requests": lambda num_replicas: LeastLoaded(by_requests),
+    "total_tokens": lambda num_replicas: LeastLoaded(by_tokens),
     "cache_aware": CacheAware,
 }
-"""Policies by name; each is made of the pages that the caches of the replicas hold."""
+"""Makers of policies by name, for a number of replicas."""
