@@ -130,8 +130,21 @@ async def a_killed_scheduler(front: Front) -> None:
     assert front.deaths[0].startswith("the scheduler DP1 process was killed by SIGKILL")
 
 
+async def a_killed_controller(front: Front) -> None:
+    os.kill(front.pid(2), signal.SIGKILL)
+    await front.until(lambda: bool(front.deaths))
+    assert front.deaths[0].startswith("the controller process was killed by SIGKILL")
+
+
 @pytest.mark.parametrize(
-    "test", [requests_for_both, reports_heartbeats_replies_and_metrics, a_stopped_scheduler, a_killed_scheduler]
+    "test",
+    [
+        requests_for_both,
+        reports_heartbeats_replies_and_metrics,
+        a_stopped_scheduler,
+        a_killed_scheduler,
+        a_killed_controller,
+    ],
 )
 def test_two_schedulers_are_told_apart(test: Callable[[Front], Awaitable[None]], tmp_path: Path) -> None:
     front = Front(tmp_path)
