@@ -9,6 +9,7 @@ Shapes: ``R`` rows (one per request in the step), ``T`` new tokens over all rows
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import Enum
 from typing import NewType
 
@@ -216,7 +217,7 @@ class StepPlan(PlanStruct, frozen=True):
 
 
 class RowLogprobResult(PlanStruct, frozen=True):
-    """Answer to a :class:`RowLogprobs`: natural logarithms, float32.
+    """Answer to a :class:`RowLogprobs` for one token of the row: natural logarithms, float32.
 
     Top lists are descending. ``sampled_*`` are ``None`` if the row did not sample.
     """
@@ -244,30 +245,41 @@ class RowEmbedding(PlanStruct, frozen=True):
 
 
 class StepResult(PlanStruct, frozen=True):
-    """Result of a step.
+    """Result of a step, or of several in a row: a run of tokens for each row, of any length.
 
-    ``next_token_ids`` has one entry per row, in row order; rows that did not sample hold ``FUTURE_TOKEN``. Where
-    further steps have followed, it is that of the last one, and so are ``logprobs`` and ``failed_rows``. Where each
-    step is to be reported, each has a result.
+    Where each step of a plan is to be reported, each has a result.
     """
 
     step_id: int
-    next_token_ids: IntArray
+    tokens: IntArray
+    """[N], sampled tokens, those of the first row first; see :func:`token_runs`"""
+    counts: IntArray
+    """[R], tokens of each row; 0 for rows that did not sample"""
     logprobs: tuple[RowLogprobResult, ...] = ()
+    """Those of a row in the order of its tokens; its first one has the targets."""
     failed_rows: tuple[int, ...] = ()
-    """Rows whose logits were not finite; their requests are aborted and nothing else is."""
+    """Rows whose logits were not finite in the last step; their requests are aborted and nothing else is."""
     embeddings: tuple[RowEmbedding, ...] = ()
     """Ascending by row"""
-    earlier_token_ids: tuple[IntArray, ...] = ()
-    """The tokens ``[R]`` of the steps before the last one."""
-    earlier_logprobs: tuple[tuple[RowLogprobResult, ...], ...] = ()
-    """``logprobs`` of the steps before the last one; empty if there are none."""
+    num_steps: int = 1
+    """Steps that were run."""
     seconds: float = 0.0
     """Time that the device took, measured around the forward pass; of all steps together."""
     goes_on: bool = False
     """True if another step of the plan may be asked for. No row has failed, nor ended as far as workers know."""
 
-    @property
-    def num_steps(self) -> int:
-        """Steps that were run."""
-        return len(self.earlier_token_ids) + 1
+
+def token_runs(tokens: IntArray, failed_rows: Sequence[int] = ()) -> tuple[IntArray, IntArray]:
+    """Order the tokens of steps in a row by their rows: ``tokens`` ``[N]`` and ``counts`` ``[R]`` of a result.
+
+    ``tokens`` ``[S, R]`` has ``FUTURE_TOKEN`` where a row has not sampled; what ``failed_rows`` have in the last step
+    is overwritten with it.
+    """
+    num_steps, num_rows = tokens.shape
+    if len(failed_rows):
+        tokens[-1, failed_rows] = FUTURE_TOKEN
+    by_row = tokens.T
+    is_sampled = by_row != FUTURE_TOKEN
+    if is_sampled.all():
+        return by_row.reshape(-1), np.full(num_rows, num_steps, dtype=np.int32)
+    return by_row[is_sampled], is_sampled.sum(axis=1, dtype=np.int32)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from tests.step_runs import runs_of
 from tests.tables import table
 from tests.thoroughness import examples
 
@@ -72,7 +73,7 @@ def plan(
 
 
 def run(worker: FakeWorker, *args: Any, **fields: Any) -> list[int]:
-    return worker.forward_batch_generation(plan(*args, **fields)).next_token_ids.tolist()
+    return worker.forward_batch_generation(plan(*args, **fields)).tokens.tolist()
 
 
 def test_a_greedy_request_gets_the_expected_tokens() -> None:
@@ -122,20 +123,18 @@ def test_chunks_batches_prefix_reuse_and_retraction_change_no_token(seed: int, v
                 extends.append((i, begin, history[begin : begin + chunk], [free.pop() for _ in range(chunk)]))
         rows = decodes + extends
         sample = [begin + len(ids) == len(prompts[i]) + len(outputs[i]) for i, begin, ids, _ in rows]
-        got = run(
-            worker,
+        step = plan(
             rows,
             num_decode_rows=len(decodes),
             sample=sample,
             new_requests=tuple(news),
             table_writes=tuple(writes),
         )
-        for (i, begin, ids, _), is_sample, token in zip(rows, sample, got, strict=True):
+        got = runs_of(worker.forward_batch_generation(step))
+        for (i, begin, ids, _), is_sample, tokens in zip(rows, sample, got, strict=True):
             computed[i] = begin + len(ids) if rng.random() < 0.9 else None
-            if is_sample:
-                outputs[i].append(token)
-            else:
-                assert token == FUTURE_TOKEN
+            assert len(tokens) == is_sample
+            outputs[i] += tokens
     for prompt, output in zip(prompts, outputs, strict=True):
         assert output == expected_tokens(prompt, len(output), VOCAB_SIZE)
 
@@ -268,7 +267,7 @@ def test_logprobs_are_deterministic_and_agree_with_each_other() -> None:
     (answer,) = result.logprobs
     model = FakeModel(VOCAB_SIZE)
     token = expected_tokens(prompt, 1, VOCAB_SIZE)[0]
-    assert result.next_token_ids[1] == token
+    assert runs_of(result)[1] == [token]
     assert answer.row == 1
     assert answer.sampled_logprob == pytest.approx(np.log(0.5))
     assert answer.sampled_top is not None
@@ -350,15 +349,14 @@ def test_further_steps_are_those_of_the_plans_that_follow() -> None:
     run_of_three = plan(rows, num_decode_rows=2, further=further)
     result = worker.forward_batch_generation(run_of_three)
     assert (run_of_three.num_steps, result.num_steps) == (3, 3)
-    tokens = [each.tolist() for each in (*result.earlier_token_ids, result.next_token_ids)]
-    for row, prompt in enumerate(prompts):
-        assert [each[row] for each in tokens] == expected_tokens(prompt, 4, VOCAB_SIZE)[1:]
+    runs = runs_of(result)
+    assert runs == [expected_tokens(prompt, 4, VOCAB_SIZE)[1:] for prompt in prompts]
     single, singles = replace(run_of_three, further=None), []
     for number in range(3):
-        singles.append(one_by_one.forward_batch_generation(replace(single, further=None)).next_token_ids.tolist())
+        singles.append(one_by_one.forward_batch_generation(replace(single, further=None)).tokens.tolist())
         if number < 2:
             run_of_three = single = run_of_three.following()
-    assert singles == tokens
+    assert singles == [list(tokens) for tokens in zip(*runs, strict=True)]
     assert run_of_three.further is None
 
 
@@ -372,7 +370,7 @@ def test_further_steps_are_reported_each_if_that_is_wanted() -> None:
     with pytest.raises(RuntimeError, match="no step is to follow"):
         worker.forward_further()
     assert [each.num_steps for each in results] == [1, 1, 1]
-    assert [int(each.next_token_ids[0]) for each in results] == expected_tokens([5, 6], 4, VOCAB_SIZE)[1:]
+    assert [int(each.tokens[0]) for each in results] == expected_tokens([5, 6], 4, VOCAB_SIZE)[1:]
 
 
 def test_further_steps_end_with_one_that_ends_a_row_or_when_there_is_news() -> None:

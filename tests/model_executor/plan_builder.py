@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from msgspec.structs import replace
 
 from bough.config.engine_args import EngineArgs
 from bough.config.model_config import ModelConfig
@@ -28,6 +27,7 @@ from bough.step_plan import (
     StepResult,
     TableWrite,
 )
+from tests.step_runs import joined, runs_of
 
 GREEDY = SamplingParams(temperature=0.0)
 
@@ -199,28 +199,23 @@ class PlanBuilder:
         """Plan, run and record a step, and those that follow; of what is reported each, so many are put together."""
         plan = self.plan(work, **options)
         result = self.runner.forward_batch_generation(plan)
+        results = [result]
         while result.goes_on and result.num_steps < most_reports:
             assert plan.further is not None
             assert plan.further.reports_each
-            earlier = (*result.earlier_token_ids, result.next_token_ids)
-            result = replace(self.runner.forward_further(), earlier_token_ids=earlier)
+            results.append(self.runner.forward_further())
+            result = joined(results)
         for sequence in self._rows if plan.further is not None else ():
             # What was set aside for steps that did not run is taken again.
             sequence.entered = len(sequence.kv_slots) - (plan.num_steps - result.num_steps)
             del sequence.kv_slots[sequence.entered :]
-        for tokens in result.earlier_token_ids:
-            for sequence, token in zip(self._rows, tokens.tolist(), strict=True):
-                sequence.tokens.append(token)
         sampled = 0
-        for row, sequence in enumerate(self._rows):
-            token = int(result.next_token_ids[row])
-            if not plan.sample[row]:
-                assert token == FUTURE_TOKEN
-                continue
-            sequence.tokens.append(token)
-            if self.runner.recording:
+        for row, (sequence, run) in enumerate(zip(self._rows, runs_of(result), strict=True)):
+            assert len(run) == (result.num_steps - (row in result.failed_rows) if plan.sample[row] else 0)
+            sequence.tokens += run
+            if plan.sample[row] and self.runner.recording:
                 sequence.logits.append(self.runner.last_logits[sampled])
-            sampled += 1
+            sampled += bool(plan.sample[row])
         return result
 
     def generate(self, sequence: Sequence, count: int, *, chunks: list[int] | None = None) -> list[int]:

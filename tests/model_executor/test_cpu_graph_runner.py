@@ -21,6 +21,7 @@ from bough.step_plan import RowLogprobs, StepResult
 from tests.model_executor.plan_builder import GREEDY, PlanBuilder, RecordingRunner, Sequence, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.native import isa, needs_native
+from tests.step_runs import runs_of
 from tests.tables import table
 
 __all__ = ["isa"]
@@ -183,8 +184,7 @@ def test_masked_greedy_rows_get_the_token_that_their_masked_logits_say(
         assert [each.failed_rows for each in found] == [each.failed_rows for each in expected]
         assert any(each.failed_rows for each in expected)
         for ours, theirs in zip(found, expected, strict=True):
-            good = np.setdiff1d(np.arange(len(ours.next_token_ids)), ours.failed_rows)
-            assert ours.next_token_ids[good].tolist() == theirs.next_token_ids[good].tolist()
+            assert runs_of(ours) == runs_of(theirs)
 
 
 def test_masked_rows_answer_logprobs_beside_masked_choices(checkpoint: Checkpoint) -> None:
@@ -357,12 +357,12 @@ def test_steps_in_a_row_tell_logprobs_as_steps_one_by_one(checkpoint: Checkpoint
             while new[-1].goes_on:
                 new.append(runner.forward_further())
             for result in new:
-                tokens_of = [*result.earlier_token_ids, result.next_token_ids]
-                logprobs_of = [*result.earlier_logprobs, result.logprobs]
-                for tokens, logprobs in zip(tokens_of, logprobs_of, strict=True):
-                    found.append((tokens.tolist(), [asdict(each) for each in logprobs]))
-                    for sequence, token in zip(sequences, tokens.tolist(), strict=True):
-                        sequence.tokens.append(token)
+                runs = runs_of(result)
+                for step, tokens in enumerate(zip(*runs, strict=True)):
+                    logprobs = result.logprobs[step * len(asked) : (step + 1) * len(asked)]
+                    found.append((list(tokens), [asdict(each) for each in logprobs]))
+                for sequence, run in zip(sequences, runs, strict=True):
+                    sequence.tokens += run
         return found
 
     apart = results(natively=False, further=0)

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from bough.step_codec import decode_plan, encode_plan
-from bough.step_plan import FUTURE_TOKEN, RowLogprobs, StepPlan, StepResult
+from bough.step_plan import RowLogprobs, StepPlan, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.step_runs import runs_of
 from tests.tables import table
 
 ALL_IDS = tuple(range(VOCAB_SIZE))
@@ -78,7 +79,7 @@ def test_prompt_logprobs_are_those_of_the_reference(
     np.testing.assert_allclose(top_values, reference_top.values, atol=1e-4)
     np.testing.assert_array_equal(top_ids, reference_top.indices)
     assert answers[0].sampled_logprob is None
-    sampled = int(results[1].next_token_ids[0])
+    (sampled,) = results[1].tokens.tolist()
     assert answers[1].sampled_logprob == pytest.approx(float(expected[-1, sampled]), abs=1e-4)
     assert answers[1].sampled_top is not None
     assert answers[1].sampled_top[1][0] == sampled
@@ -127,8 +128,7 @@ def test_row_whose_logits_are_not_finite_fails_alone(checkpoint: Checkpoint, run
     runner.kv_pool.get_value_buffer(1)[sick.kv_slots[3]] = float("nan")
     result = builder.step([(healthy, 1), (sick, 1)])
     assert result.failed_rows == (1,)
-    assert result.next_token_ids[0] == healthy.tokens[-1]
-    assert 0 <= result.next_token_ids[1] < VOCAB_SIZE
+    assert runs_of(result) == [healthy.tokens[-1:], []]
     assert healthy.output == checkpoint.greedy(healthy.tokens[:20], 2)
 
 
@@ -139,7 +139,7 @@ def test_chunk_that_is_not_finite_fails_before_it_samples(runner: RecordingRunne
     runner.kv_pool.get_key_buffer(0)[sequence.kv_slots[3]] = float("inf")
     result = builder.step([(sequence, 8)])
     assert result.failed_rows == (0,)
-    assert result.next_token_ids.tolist() == [FUTURE_TOKEN]
+    assert runs_of(result) == [[]]
 
 
 def test_failed_row_leaves_nothing_that_harms_the_next_owner_of_its_pages(
@@ -178,7 +178,7 @@ def test_recorded_plans_replay_to_the_same_results(checkpoint: Checkpoint, runne
         builder.step([(first, 1), (second, 1)])
     other = make_runner(checkpoint.path)
     replayed = [other.forward_batch_generation(decode_plan(frames)) for frames in plans]
-    assert [r.next_token_ids.tolist() for r in replayed] == [r.next_token_ids.tolist() for r in results]
+    assert [*map(runs_of, replayed)] == [*map(runs_of, results)]
 
 
 def test_step_beyond_the_table_is_refused(checkpoint: Checkpoint) -> None:
@@ -193,7 +193,7 @@ def test_step_beyond_the_table_is_refused(checkpoint: Checkpoint) -> None:
 def test_step_without_rows_has_no_results(runner: RecordingRunner) -> None:
     builder = PlanBuilder(runner)
     result = runner.forward_batch_generation(builder.plan([]))
-    assert (result.next_token_ids.tolist(), result.logprobs, result.failed_rows) == ([], (), ())
+    assert (runs_of(result), result.logprobs, result.failed_rows) == ([], (), ())
 
 
 @table("dtype", ["bfloat16", "float16"])

@@ -17,6 +17,7 @@ from bough.process_usage import resident_bytes
 from bough.step_plan import StepPlan, StepResult
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, int32, make_runner
 from tests.models.checkpoints import Checkpoint, save_checkpoint
+from tests.step_runs import runs_of
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +112,8 @@ def test_steps_submitted_ahead_continue_from_tokens_that_nobody_has_seen(checkpo
     results = [client.resolve_batch_result() for _ in range(3)]
     client.close()
     assert [result.step_id for result in results] == [1, 2, 3]
-    assert [int(result.next_token_ids[0]) for result in results] == checkpoint.greedy([5, 6, 7], 3)
-    assert [int(result.next_token_ids[1]) for result in results[1:]] == checkpoint.greedy([9] * 20, 2)
+    assert [runs_of(result)[0][0] for result in results] == checkpoint.greedy([5, 6, 7], 3)
+    assert [runs_of(result)[1][0] for result in results[1:]] == checkpoint.greedy([9] * 20, 2)
 
 
 class StumblingWorker:
@@ -121,7 +122,7 @@ class StumblingWorker:
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         if plan.step_id == 1:
             raise RuntimeError("no luck")
-        return StepResult(plan.step_id, plan.input_ids)
+        return StepResult(plan.step_id, plan.input_ids, plan.extend_lens)
 
 
 def test_error_of_a_step_is_raised_where_its_result_is_fetched(checkpoint: Checkpoint) -> None:

@@ -11,7 +11,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from bough.config.ranks import ProcessKey
 from bough.ipc.messages import (
@@ -32,6 +31,7 @@ from bough.scheduler.step_budget import LOGPROBS_AT_ONCE
 from bough.step_plan import StepPlan, StepResult
 from tests.constrained.following import bundled_tokenizer
 from tests.scheduler.harness import VOCAB_SIZE, Harness, prompt_of
+from tests.step_runs import failing
 
 
 def test_abort_at_any_stage_ends_the_request_and_frees_everything() -> None:
@@ -304,7 +304,7 @@ def test_rows_that_fail_on_the_device_end_alone() -> None:
     original = harness.worker.worker.forward_batch_generation
 
     def partly(plan: StepPlan) -> StepResult:
-        return replace(original(plan), failed_rows=(1,))
+        return failing(original(plan), 1)
 
     harness.worker.worker.forward_batch_generation = partly  # type: ignore[method-assign]
     harness.step()
@@ -323,7 +323,7 @@ def test_bad_words_that_leave_no_token_are_the_fault_of_their_request() -> None:
     ]
     original = harness.worker.worker.forward_batch_generation
     harness.worker.worker.forward_batch_generation = (  # type: ignore[method-assign]
-        lambda plan: replace(original(plan), failed_rows=tuple(range(len(plan.req_slots))))
+        lambda plan: failing(original(plan), *range(len(plan.req_slots)))
     )
     harness.step()
     reasons = [harness.outputs[rid].finish_reason for rid in rids]

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from bough.constrained.compiler import GrammarCompiler
 from bough.ipc.messages import ThoughtMarkers
 from bough.scheduler.thinking_limit import LOOK_TOKENS, NEVER, ThinkingLimit
 from tests.constrained.following import VOCAB_SIZE, bundled_backend, bundled_tokenizer
 from tests.scheduler.harness import Harness, Output, prompt_of
+from tests.step_runs import failing
 
 COUNT = 40
 
@@ -308,7 +308,7 @@ def test_a_row_that_fails_is_the_fault_of_the_bound_only_beside_what_forbids_its
         h = harness()
         forward = h.worker.worker.forward_batch_generation
         h.worker.worker.forward_batch_generation = (  # type: ignore[method-assign]
-            lambda plan: replace(forward(plan), failed_rows=tuple(range(len(plan.req_slots))))
+            lambda plan: failing(forward(plan), *range(len(plan.req_slots)))
         )
         (rid,) = h.submit(PROMPT, thinking_token_budget=0, thoughts=BEGUN, **fields)
         h.step()

@@ -24,7 +24,7 @@ from bough.model_executor.graph_runner import ForwardOutput, Wanted
 from bough.model_executor.logprob_results import logprob_results
 from bough.models.base import CausalLM
 from bough.sampling.device_state import StepDraws
-from bough.step_plan import FUTURE_TOKEN, IntArray, RowLogprobResult, StepPlan, StepResult
+from bough.step_plan import FUTURE_TOKEN, IntArray, RowLogprobResult, StepPlan, StepResult, token_runs
 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
@@ -217,13 +217,12 @@ class CpuGraphRunner:
         return self._run_on()
 
     def decode_further(self) -> IntArray:
-        """Run the next of the steps of :meth:`decode`, to tokens ``[R]``; no other may have been run since.
+        """Run the next of the steps of :meth:`decode`, to tokens ``[1, R]``; no other may have been run since.
 
         Raises:
             ValueError: if there is none.
         """
-        tokens: IntArray = self._run_on()[0]
-        return tokens
+        return self._run_on()
 
     def _run_on(self) -> IntArray:
         run, rows = self._decode_run, self._first_of_run.num_rows
@@ -307,8 +306,9 @@ class RunningSteps:
         failed = [] if goes_on else (~self._runner.finite).nonzero()[0].tolist()
         if failed:
             self._on_failed(self._plan, failed, 1 + self._num_further)
+        runs = token_runs(tokens, failed)
         return StepResult(
-            self._plan.step_id, tokens, logprobs, failed_rows=tuple(failed), seconds=seconds, goes_on=goes_on
+            self._plan.step_id, *runs, logprobs, failed_rows=tuple(failed), seconds=seconds, goes_on=goes_on
         )
 
 

@@ -26,7 +26,7 @@ from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
-from bough.step_plan import FUTURE_TOKEN, RowEmbedding, StepPlan, StepResult
+from bough.step_plan import RowEmbedding, StepPlan, StepResult
 from bough.weight_sync.live_weights import LiveWeights, state_of
 from bough.weight_sync.worker_weights import WorkerWeights
 
@@ -144,7 +144,8 @@ class EncoderWorker(Worker):
             embeddings, failed = finish(plan.pooling, vectors, normalize=self.pooling.normalize)
         return StepResult(
             plan.step_id,
-            np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32),
+            tokens=np.zeros(0, dtype=np.int32),
+            counts=np.zeros(plan.num_rows, dtype=np.int32),
             embeddings=embeddings,
             failed_rows=tuple(failed),
             seconds=time.perf_counter() - begin,

@@ -15,7 +15,7 @@ from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.sampler import SampleOutput
 from bough.model_executor.logprob_results import logprob_results
 from bough.model_executor.readback import Lane
-from bough.step_plan import FUTURE_TOKEN, IntArray, RowEmbedding, RowLogprobResult, StepPlan, StepResult
+from bough.step_plan import FUTURE_TOKEN, IntArray, RowEmbedding, RowLogprobResult, StepPlan, StepResult, token_runs
 
 RowIndices = npt.NDArray[np.int64]
 
@@ -41,25 +41,23 @@ class CheckedRows(NamedTuple):
 class StepOutcome:
     """Results of a step; its tensors are on the device."""
 
-    next_token_ids: IntArray
-    """[R], of the rows that the host knows already; else ``FUTURE_TOKEN``"""
+    tokens: IntArray
+    """[S, R], of steps in a row, those that the host knows already; else ``FUTURE_TOKEN``"""
     finite: npt.NDArray[np.bool_]
-    """[R], false for those that the host knows to have failed"""
+    """[R], false for those that the host knows to have failed in the last step"""
     sampled: SampledRows | None = None
     checked: CheckedRows | None = None
     targets: tuple[GatheredLogprobs | None, ...] = ()
     """One for each of the plan's requests for logprobs; ``None`` if it has no targets"""
     logprobs: tuple[RowLogprobResult, ...] | None = None
-    """Answers to all of the plan's requests; ``None`` if the host does not know them yet"""
+    """Answers to all of the plan's requests, step after step; ``None`` if the host does not know them yet"""
     embeddings: tuple[RowEmbedding, ...] = ()
-    earlier_token_ids: tuple[IntArray, ...] = ()
-    earlier_logprobs: tuple[tuple[RowLogprobResult, ...], ...] = ()
     goes_on: bool = False
 
     @classmethod
     def nothing(cls, num_rows: int) -> StepOutcome:
         """Results for rows that have not run."""
-        return cls(np.full(num_rows, FUTURE_TOKEN, dtype=np.int32), np.ones(num_rows, dtype=np.bool_))
+        return cls(np.full((1, num_rows), FUTURE_TOKEN, dtype=np.int32), np.ones(num_rows, dtype=np.bool_))
 
 
 class LaunchedStep:
@@ -82,23 +80,22 @@ class LaunchedStep:
         """
         plan, outcome = self._plan, self._outcome
         arrays = iter(self._readback.wait())
-        next_token_ids, finite = outcome.next_token_ids, outcome.finite
+        tokens, finite = outcome.tokens, outcome.finite
         if outcome.sampled is not None:
-            next_token_ids[outcome.sampled.rows] = next(arrays)
+            tokens[-1, outcome.sampled.rows] = next(arrays)
             finite[outcome.sampled.rows] = next(arrays)
         if outcome.checked is not None:
             finite[outcome.checked.rows] = next(arrays)
         failed = (~finite).nonzero()[0].tolist()
         if failed:
-            self._on_failed(plan, failed, len(outcome.earlier_token_ids) + 1)
+            self._on_failed(plan, failed, len(tokens))
         return StepResult(
-            step_id=plan.step_id,
-            next_token_ids=next_token_ids,
+            plan.step_id,
+            *token_runs(tokens, failed),
             logprobs=self._logprobs(arrays) if outcome.logprobs is None else outcome.logprobs,
             failed_rows=tuple(failed),
             embeddings=outcome.embeddings,
-            earlier_token_ids=outcome.earlier_token_ids,
-            earlier_logprobs=outcome.earlier_logprobs,
+            num_steps=len(tokens),
             seconds=self._readback.seconds,
             goes_on=outcome.goes_on,
         )

@@ -172,15 +172,8 @@ class ModelRunner:
         running = RunningSteps(plan, decoder, reads, self._scrub)
         if decoder.goes_on:
             self._running = running
-        *earlier, last = (running.logprobs(step) for step in range(len(tokens)))
-        return StepOutcome(
-            tokens[-1],
-            decoder.finite,
-            logprobs=last,
-            earlier_token_ids=tuple(tokens[:-1]),
-            earlier_logprobs=tuple(earlier) if plan.logprobs else (),
-            goes_on=decoder.goes_on,
-        )
+        logprobs = tuple(each for step in range(len(tokens)) for each in running.logprobs(step))
+        return StepOutcome(tokens, decoder.finite, logprobs=logprobs, goes_on=decoder.goes_on)
 
     def forward_further(self) -> StepResult:
         """Run the next step of the plan whose last result goes on. Raises :class:`RuntimeError` if there is none."""
@@ -203,7 +196,7 @@ class ModelRunner:
         wanted[sampling_rows] = _WANTED_OF_SAMPLING[by_logits.view(np.uint8)]
         hidden_wanted = bool(plan.pooling) or any(len(request.targets) for request in plan.logprobs)
         result = self.step_runner.forward(plan, wanted, hidden_states=hidden_wanted)
-        outcome = StepOutcome(result.next_token_ids, result.finite, checked=result.checked)
+        outcome = StepOutcome(result.next_token_ids[np.newaxis], result.finite, checked=result.checked)
         logit_rows, choice_rows = sampling_rows[by_logits], sampling_rows[~by_logits]
         if result.logits is not None:
             outcome.sampled = SampledRows(logit_rows, self.sample(plan, result.logits, logit_rows))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from bough.constrained.base import ENDED, GOES_ON, MASKED, REFUSED, Judgement
+from bough.constrained.base import ENDED, MASKED, REFUSED, Judgement, MaskPlace
 from bough.ipc.messages import FinishReason, OutputDelta
 from bough.scheduler.deltas import add_input_logprobs, delta_of, sampled_logprobs
 from bough.scheduler.endings import Endings
@@ -17,17 +18,18 @@ from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
 from bough.step_plan import IntArray, RowEmbedding, RowLogprobResult, StepResult
 
-if TYPE_CHECKING:
-    from bough.constrained.llguidance_backend import GrammarMatcher
+_Logprobs = Mapping[int, Sequence[RowLogprobResult]]
+"""By row, of those that have any: one result for each of its tokens."""
 
 
-class _Sampled(NamedTuple):
-    """The tokens that a step has sampled, one entry per row that samples, as lists: these are read one by one."""
+class _Appended(NamedTuple):
+    """Runs of tokens that a step has sampled, one entry per row that has any, as lists: these are read one by one."""
 
     slots: list[int]
-    tokens: list[int]
+    runs: list[list[int]]
+    """Only the last token of a run may be an end of sequence, or be at its request's horizon."""
     lengths: list[int]
-    """Output tokens, this one included."""
+    """Output tokens, the run included."""
     ended: list[bool]
     """At an end-of-sequence token, or at the request's horizon."""
     at_eos: list[bool]
@@ -36,16 +38,26 @@ class _Sampled(NamedTuple):
     careful: list[bool]
     speaking: list[int]
     """Indices of the entries that have to be looked at."""
-    rows: np.ndarray
-    """int, of the plan"""
-    logprobs: dict[int, RowLogprobResult]
-    """By row, of those that have any."""
+    rows: npt.NDArray[np.int64]
+    """of the plan"""
+    logprobs: _Logprobs
     masked: list[int]
     """Slots whose next mask was written while their token was judged."""
 
 
+class _Verdict(NamedTuple):
+    """Outcome of judging a run of tokens in their order."""
+
+    num_tokens: int
+    """Those up to the first that ends the output; all if none does."""
+    judgement: Judgement | None
+    """The grammar's, of the last of these."""
+    reason: FinishReason | None
+    """Reason for which it ends the output, unless the grammar refuses it."""
+
+
 class OutputProcessor:
-    """Appends sampled tokens, decides which requests are finished and makes deltas of the news.
+    """Appends runs of tokens, decides which requests are finished and makes deltas of the news.
 
     The usual row (no own stop tokens, no text stops, no logprobs) is judged with all others at once; only rows that
     have something to say cost Python time of their own.
@@ -66,19 +78,19 @@ class OutputProcessor:
         they hold.
         """
         deltas: list[OutputDelta] = []
-        if result.earlier_token_ids:
-            self._process_earlier(planned, np.stack(result.earlier_token_ids), result.earlier_logprobs, deltas)
         masks = planned.plan.masks
-        if masks is not None:
+        if masks is not None and masks.ended:
             stop = FinishReason("stop")
             deltas += [self.endings.finish(req, stop) for req in self._leaving(planned, masks.ended)]
-        no_masks = masks is not None and masks.has_failed
-        failed = self._leaving(planned, result.failed_rows)
-        deltas += [self.endings.fail_row(req, no_masks=no_masks) for req in failed]
-        logprobs = {item.row: item for item in result.logprobs}
-        embeddings = {item.row: item for item in result.embeddings}
-        self.process_batch_result_prefill(planned, logprobs, embeddings, deltas)
-        self.process_batch_result_decode(planned, result.next_token_ids, logprobs, deltas)
+        logprobs: dict[int, list[RowLogprobResult]] = {}
+        for item in result.logprobs:
+            logprobs.setdefault(item.row, []).append(item)
+        self.process_batch_result_prefill(planned, result, logprobs, deltas)
+        self.process_batch_result_decode(planned, result, logprobs, deltas)
+        if result.failed_rows:
+            no_masks = masks is not None and masks.has_failed
+            failed = self._leaving(planned, result.failed_rows)
+            deltas += [self.endings.fail_row(req, no_masks=no_masks) for req in failed]
         return deltas
 
     def _leaving(self, planned: Planned, rows: Iterable[int]) -> Iterator[Req]:
@@ -86,31 +98,32 @@ class OutputProcessor:
         for row in rows:
             req = self.table.reqs[planned.plan.req_slots[row]]
             if planned.alive[row] and req is not None:
-                planned.alive[row] = False
+                planned.drop_row(row)
                 yield req
 
     def process_batch_result_prefill(
-        self,
-        planned: Planned,
-        logprobs: dict[int, RowLogprobResult],
-        embeddings: dict[int, RowEmbedding],
-        deltas: list[OutputDelta],
+        self, planned: Planned, result: StepResult, logprobs: _Logprobs, deltas: list[OutputDelta]
     ) -> None:
         """Account for the pieces of prompts, and of output that was not sampled, that are computed now."""
-        plan = planned.plan
+        if not planned.prompts and not planned.jumps:
+            return
+        plan, failed_rows = planned.plan, result.failed_rows
         for row, req in enumerate(planned.jumps, plan.num_decode_rows + len(planned.prompts)):
-            if planned.alive[row]:  # the next pieces may be in flight
+            if planned.alive[row] and row not in failed_rows:  # the next pieces may be in flight
                 req.jump_from = -1 if plan.sample[row] else int(plan.prefix_lens[row] + plan.extend_lens[row])
+        embeddings = {item.row: item for item in result.embeddings}
         for row, req in enumerate(planned.prompts, plan.num_decode_rows):
-            if not planned.alive[row]:
+            if not planned.alive[row] or row in failed_rows:
                 continue
             try:
-                delta = self._process_prompt(planned, row, req, logprobs.get(row), embeddings.get(row))
+                first = logprobs[row][0] if row in logprobs else None
+                delta = self._process_prompt(planned, row, req, first, embeddings.get(row))
             except Exception:
                 delta = self.endings.fail_after_error(req, "handling a piece of the prompt")
             if delta is not None:
                 deltas.append(delta)
-                planned.alive[row] = delta.finish_reason is None
+                if delta.finish_reason is not None:
+                    planned.drop_row(row)
 
     def _process_prompt(
         self,
@@ -148,86 +161,72 @@ class OutputProcessor:
         req.input_logprobs = []
         return delta
 
-    def _process_earlier(
-        self,
-        planned: Planned,
-        tokens: IntArray,
-        logprobs: Sequence[Sequence[RowLogprobResult]],
-        deltas: list[OutputDelta],
-    ) -> None:
-        """Append the tokens ``[N, R]`` of steps in a row but the last: they end nothing, and no delta is due yet."""
-        table = self.table
-        rows = planned.alive.nonzero()[0]
-        slots = planned.plan.req_slots[rows]
-        count = len(tokens)
-        table.tokens[slots, table.known_len[slots] + np.arange(count)[:, np.newaxis]] = tokens[:, rows]
-        table.known_len[slots] += count
-        table.out_len[slots] += count
-        self._stats.decode_tokens_total += count * len(rows)
-        for of_step, results in zip(tokens, logprobs, strict=True) if logprobs else ():
-            for result in results:
-                req = table.reqs[planned.plan.req_slots[result.row]]
-                if not planned.alive[result.row] or req is None:
-                    continue
-                try:
-                    req.pending_logprobs.append(sampled_logprobs(req, int(of_step[result.row]), result))
-                except Exception:
-                    planned.alive[result.row] = False
-                    deltas.append(self.endings.fail_after_error(req, "reading the logprobs of a token"))
-
     def process_batch_result_decode(
-        self, planned: Planned, tokens: IntArray, logprobs: dict[int, RowLogprobResult], deltas: list[OutputDelta]
+        self, planned: Planned, result: StepResult, logprobs: _Logprobs, deltas: list[OutputDelta]
     ) -> None:
-        """Append the token that each row has sampled, and look at those that end their request or are to be sent."""
-        rows = (planned.alive & planned.plan.sample).nonzero()[0]
+        """Append the tokens that each row has sampled, and look at those that end their request or are to be sent."""
+        tokens, rows = result.tokens, result.counts.nonzero()[0]
+        if not planned.all_alive:
+            alive = planned.alive[rows]
+            tokens, rows = tokens[np.repeat(alive, result.counts[rows])], rows[alive]
         if len(rows) == 0:
             return
-        sampled = self._append(planned, rows, tokens[rows], logprobs)
-        slots, new_tokens, lengths = sampled.slots, sampled.tokens, sampled.lengths
-        ended, careful, reqs = sampled.ended, sampled.careful, self.table.reqs
-        for i in sampled.speaking:
+        appended = self._append(planned, rows, tokens, result.counts, logprobs)
+        slots, ended, careful, reqs = appended.slots, appended.ended, appended.careful, self.table.reqs
+        for i in appended.speaking:
             req = reqs[slots[i]]
             assert req is not None, "its row is alive"
             try:
                 if careful[i]:
-                    self._judge(req, sampled, i, deltas)
+                    self._judge(req, appended, i, deltas)
                 elif ended[i]:
-                    self._end(req, sampled, i, deltas)
+                    self._end(req, appended, i, deltas)
                 else:
-                    deltas.append(self._due_delta(req, new_tokens[i], lengths[i]))
+                    deltas.append(self._due_delta(req, appended.runs[i], appended.lengths[i]))
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException:  # a panic of the grammar engine is not an Exception
                 deltas.append(self.endings.fail_after_error(req, "judging a token"))
-        if sampled.masked:
-            self.table.has_mask[sampled.masked] = True
+        if appended.masked:
+            self.table.has_mask[appended.masked] = True
 
     def _append(
-        self, planned: Planned, rows: np.ndarray, tokens: IntArray, logprobs: dict[int, RowLogprobResult]
-    ) -> _Sampled:
-        """Enter the ``tokens`` of ``rows`` into the request table, and find out which are to be looked at."""
+        self, planned: Planned, rows: npt.NDArray[np.int64], tokens: IntArray, counts: IntArray, logprobs: _Logprobs
+    ) -> _Appended:
+        """Enter the runs of ``rows``, with their ``tokens`` one behind the other, into the request table, and find out
+        which are to be looked at."""
         table = self.table
         slots = planned.plan.req_slots[rows]
-        position = table.known_len[slots]
-        table.tokens[slots, position] = tokens
-        table.known_len[slots] = position + 1
-        out_len = table.out_len[slots] + 1
-        table.out_len[slots] = out_len
-        self._stats.decode_tokens_total += len(rows)
+        known_len, out_len = table.known_len[slots], table.out_len[slots]
+        lengths: IntArray | int = 1
+        if len(tokens) == len(rows):
+            table.tokens[slots, known_len] = tokens
+            at_eos = self._is_eos[tokens] & table.checks_eos[slots]
+            runs: list[list[int]] = tokens[:, np.newaxis].tolist()
+        else:
+            tokens, lengths, at_eos = self._up_to_ends(slots, tokens, counts[rows])
+            begins = np.cumsum(lengths) - lengths
+            places = np.arange(len(tokens)) + np.repeat(known_len - begins, lengths)
+            table.tokens[np.repeat(slots, lengths), places] = tokens
+            flat = tokens.tolist()
+            runs = [flat[begin : begin + n] for begin, n in zip(begins.tolist(), lengths.tolist(), strict=True)]
+        table.known_len[slots] = known_len + lengths
         if planned.prompts:
-            for slot in slots[out_len == 1].tolist():
+            for slot in slots[out_len == 0].tolist():
                 table.reqs[slot].first_token_time = time.monotonic()
+        out_len = out_len + lengths
+        table.out_len[slots] = out_len
+        self._stats.decode_tokens_total += len(tokens)
         if table.num_constrained:
             table.has_mask[slots] = False
 
-        at_eos = self._is_eos[tokens] & table.checks_eos[slots]
         ended = at_eos | (out_len >= table.horizon[slots])
         due = out_len >= table.next_send[slots]
         table.next_send[slots[due]] = out_len[due] + table.send_interval[slots[due]]
         careful = table.careful[slots]
-        return _Sampled(
+        return _Appended(
             slots.tolist(),
-            tokens.tolist(),
+            runs,
             out_len.tolist(),
             ended.tolist(),
             at_eos.tolist(),
@@ -239,111 +238,132 @@ class OutputProcessor:
             [],
         )
 
-    def _end(self, req: Req, sampled: _Sampled, i: int, deltas: list[OutputDelta]) -> None:
+    def _up_to_ends(
+        self, slots: IntArray, tokens: IntArray, counts: IntArray
+    ) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+        """Cut runs of ``counts`` ``[R]`` tokens behind the first at an end of sequence or its request's horizon.
+
+        Returns:
+            What is left of ``tokens``, the lengths ``[R]`` of the runs, and which end with an end of sequence.
+        """
+        table = self.table
+        begins = np.cumsum(counts) - counts
+        order = np.arange(len(tokens)) - np.repeat(begins, counts)
+        is_end = self._is_eos[tokens] & np.repeat(table.checks_eos[slots], counts)
+        up_to_eos = np.minimum.reduceat(np.where(is_end, order + 1, len(tokens) + 1), begins)
+        room = np.maximum(table.horizon[slots] - table.out_len[slots], 1)
+        lengths = np.minimum(np.minimum(counts, up_to_eos), room)
+        return tokens[order < np.repeat(lengths, counts)], lengths, up_to_eos == lengths
+
+    def _end(self, req: Req, appended: _Appended, i: int, deltas: list[OutputDelta]) -> None:
         """End a request at its horizon or an end-of-sequence token, or look at its thoughts if these are the bound."""
-        token, length, at_eos = sampled.tokens[i], sampled.lengths[i], sampled.at_eos[i]
+        run, length, at_eos = appended.runs[i], appended.lengths[i], appended.at_eos[i]
         if _is_at_bound(req, length, at_eos):
-            if sampled.due[i]:
-                deltas.append(self._due_delta(req, token, length))
+            if appended.due[i]:
+                deltas.append(self._due_delta(req, run, length))
             self._look_at_thoughts(req)
         else:
-            reason = FinishReason("stop", matched=token) if at_eos else FinishReason("length", length=length)
+            reason = FinishReason("stop", matched=run[-1]) if at_eos else FinishReason("length", length=length)
             deltas.append(self.endings.finish(req, reason))
 
-    def _judge(self, req: Req, sampled: _Sampled, i: int, deltas: list[OutputDelta]) -> None:
-        """Look at a token of a request that has stop tokens of its own, text stops, logprobs or a grammar."""
-        token, length, ended = sampled.tokens[i], sampled.lengths[i], sampled.ended[i]
-        judgement: Judgement | None = None
+    def _judge(self, req: Req, appended: _Appended, i: int, deltas: list[OutputDelta]) -> None:
+        """Look at the tokens of a request that has stop tokens of its own, text stops, logprobs or a grammar."""
+        run, length, ended, slot = appended.runs[i], appended.lengths[i], appended.ended[i], req.slot
+        logprobs = appended.logprobs.get(int(appended.rows[i]), ()) if appended.logprobs else ()
+        for token, result in zip(run, logprobs, strict=False):  # tokens may have been cut off
+            req.pending_logprobs.append(sampled_logprobs(req, token, result))
+        is_at_bound = ended and _is_at_bound(req, length, appended.at_eos[i])
         if req.matcher is not None:
             req.jump_from = -1  # what is before a sampled token is computed
-            if token not in req.stop_token_ids:
-                mask_place = None if ended else self.table.mask_places[sampled.slots[i]]
-                judgement = req.matcher.judge(token, req.jumps and not ended, mask_place)
-                if judgement is MASKED:
-                    sampled.masked.append(sampled.slots[i])
-                is_plain = not (ended or req.return_logprob or req.text_stops is not None)
-                if is_plain and (judgement is MASKED or judgement is GOES_ON):
-                    if sampled.due[i]:
-                        deltas.append(self._due_delta(req, token, length))
-                    return
-        is_at_bound = ended and _is_at_bound(req, length, sampled.at_eos[i])
-        logprobs = sampled.logprobs.get(int(sampled.rows[i])) if sampled.logprobs else None
-        delta = self._look_closely(req, token, length, ended and not is_at_bound, sampled.due[i], logprobs, judgement)
+        mask_place = None if ended else self.table.mask_places[slot]
+        at_end = FinishReason("length", length=length) if ended and not is_at_bound else None
+        verdict = self._judge_run(req, run, at_end, req.jumps and not ended, mask_place)
+        num_behind = len(run) - verdict.num_tokens
+        if num_behind:
+            del run[verdict.num_tokens :]
+            self.table.drop_last(slot, num_behind)
+            self._stats.decode_tokens_total -= num_behind
+        delta, judgement = self._ended(req, run, verdict), verdict.judgement
+        if delta is None and judgement is not None:
+            if judgement is MASKED:
+                appended.masked.append(slot)
+            elif judgement.forced:
+                delta = self._jump(req, judgement.forced)
+        if delta is None and appended.due[i]:
+            delta = self._close_delta(req, run, length)
         if delta is not None:
             deltas.append(delta)
         if req.thinking is None or req.slot < 0:
             return
-        if is_at_bound or self.table.out_len[req.slot] >= self.table.horizon[req.slot]:  # it may have jumped
+        if is_at_bound or self.table.out_len[slot] >= self.table.horizon[slot]:  # it may have jumped
             self._look_at_thoughts(req)
 
-    def _look_closely(
-        self,
-        req: Req,
-        token: int,
-        length: int,
-        ended: bool,
-        due: bool,
-        logprobs: RowLogprobResult | None,
-        judgement: Judgement | None,
-    ) -> OutputDelta | None:
-        """Return the delta that is due after a token, or the last one if the token ends the request."""
-        if logprobs is not None:
-            req.pending_logprobs.append(sampled_logprobs(req, token, logprobs))
-        matcher, stops, finish = req.matcher, req.text_stops, self.endings.finish
-        is_stop_token = token in req.stop_token_ids
-        if matcher is not None and judgement is REFUSED:
-            return self.endings.fail_grammar(req, matcher.error or f"token {token} does not follow it")
-        if stops is not None:
-            skips = is_stop_token and not req.sampling_params.no_stop_trim
-            matched = stops.skip() if skips else stops.push(token)
-            if matched is not None:
-                return finish(req, FinishReason("stop", matched=matched))
-        if is_stop_token:
-            return finish(req, FinishReason("stop", matched=token))
-        if judgement is ENDED:
-            return finish(req, FinishReason("stop", matched=token if self._is_eos[token] else None))
-        if ended:
-            return finish(req, FinishReason("length", length=length))
-        if matcher is not None and judgement is not None and judgement.forced:
-            delta = self._jump(req, matcher, judgement.forced)
-            if delta is not None:
-                return delta
-        if not due:
+    def _judge_run(
+        self, req: Req, run: Sequence[int], at_end: FinishReason | None, looks_ahead: bool, mask_place: MaskPlace
+    ) -> _Verdict:
+        """Judge tokens in their order, up to the first that ends the output; the last one does ``at_end``.
+
+        After the last one the grammar is asked for what is forced if it ``looks_ahead``, else for a mask.
+        """
+        matcher, stops = req.matcher, req.text_stops
+        judgement: Judgement | None = None
+        for count, token in enumerate(run, 1):
+            is_last = count == len(run)
+            is_stop_token = token in req.stop_token_ids
+            if matcher is not None and not is_stop_token:
+                judgement = matcher.judge(token, looks_ahead and is_last, mask_place if is_last else None)
+                if judgement is REFUSED:
+                    return _Verdict(count, judgement, None)
+            if stops is not None:
+                skips = is_stop_token and not req.sampling_params.no_stop_trim
+                matched = stops.skip() if skips else stops.push(token)
+                if matched is not None:
+                    return _Verdict(count, judgement, FinishReason("stop", matched=matched))
+            if is_stop_token:
+                return _Verdict(count, None, FinishReason("stop", matched=token))
+            if judgement is ENDED:
+                return _Verdict(count, judgement, FinishReason("stop", matched=token if self._is_eos[token] else None))
+        return _Verdict(len(run), judgement, at_end)
+
+    def _ended(self, req: Req, run: Sequence[int], verdict: _Verdict) -> OutputDelta | None:
+        """Return the last delta of a request if the tokens that were judged have ended it."""
+        if verdict.judgement is REFUSED:
+            assert req.matcher is not None, "it has refused a token"
+            return self.endings.fail_grammar(req, req.matcher.error or f"token {run[-1]} does not follow it")
+        if verdict.reason is None:
             return None
-        if stops is None and logprobs is None and int(self.table.out_len[req.slot]) == length:
-            return self._due_delta(req, token, length)
+        return self.endings.finish(req, verdict.reason)
+
+    def _jump(self, req: Req, forced: Sequence[int]) -> OutputDelta | None:
+        """Take the tokens that the grammar leaves no choice about; returns the last delta if that ends the output."""
+        table, length = self.table, int(self.table.out_len[req.slot])
+        run: list[int] = []
+        for token in forced[: int(table.max_new[req.slot]) - length]:
+            if token in req.stop_token_ids or self._is_eos[token]:
+                break  # it is for the model to end the output, and for its stop tokens to be judged
+            run.append(token)
+        if not run:
+            return None
+        length += len(run)
+        at_end = FinishReason("length", length=length) if length >= table.max_new[req.slot] else None
+        verdict = self._judge_run(req, run, at_end, looks_ahead=False, mask_place=None)
+        del run[verdict.num_tokens :]
+        table.append(req.slot, run)
+        self.requests.news.add_forced(req.slot, run)
+        self._stats.decode_tokens_total += len(run)
+        self._stats.forced_tokens_total += len(run)
+        return self._ended(req, run, verdict)
+
+    def _close_delta(self, req: Req, run: list[int], length: int) -> OutputDelta | None:
+        """Return the delta that is due after a ``run`` that was looked at; ``None`` if all of it is held back."""
+        if req.text_stops is None and not req.return_logprob and int(self.table.out_len[req.slot]) == length:
+            return self._due_delta(req, run, length)
         delta = delta_of(req, self.table.output_ids(req))
         if not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1:
-            # All of it is held back: what comes next must not wait for another interval.
+            # What comes next must not wait for another interval.
             self.table.next_send[req.slot] = length + 1
             return None
         return delta
-
-    def _jump(self, req: Req, matcher: GrammarMatcher, forced: Sequence[int]) -> OutputDelta | None:
-        """Take the tokens that the grammar leaves no choice about; returns the last delta if that ends the output."""
-        table = self.table
-        reason: FinishReason | None = None
-        taken: list[int] = []
-        for token in forced[: int(table.max_new[req.slot] - table.out_len[req.slot])]:
-            if token in req.stop_token_ids or self._is_eos[token]:
-                break  # it is for the model to end the output, and for its stop tokens to be judged
-            if not matcher.accept(token):
-                return self.endings.fail_grammar(req, matcher.error or f"token {token} does not follow it")
-            taken.append(token)
-            matched = req.text_stops.push(token) if req.text_stops is not None else None
-            if matched is not None:
-                reason = FinishReason("stop", matched=matched)
-                break
-        if taken:
-            table.append(req.slot, taken)
-            self.requests.news.add_forced(req.slot, taken)
-        self._stats.decode_tokens_total += len(taken)
-        self._stats.forced_tokens_total += len(taken)
-        if reason is None and matcher.is_terminated:
-            reason = FinishReason("stop")
-        if reason is None and table.out_len[req.slot] >= table.max_new[req.slot]:
-            reason = FinishReason("length", length=int(table.out_len[req.slot]))
-        return None if reason is None else self.endings.finish(req, reason)
 
     def _look_at_thoughts(self, req: Req) -> None:
         """Bound the thoughts: if they have as many tokens as they may have, the next tokens end them."""
@@ -351,11 +371,11 @@ class OutputProcessor:
         req.thinking.look(self.table.output_ids(req))
         self.table.bound(req)
 
-    def _due_delta(self, req: Req, token: int, length: int) -> OutputDelta:
-        """Return what no delta of ``req`` has carried yet: mostly its last token alone, which is ``token``."""
-        if req.sent_len == length - 1 and length > 1:
+    def _due_delta(self, req: Req, run: list[int], length: int) -> OutputDelta:
+        """Return what no delta of ``req`` has carried yet: mostly its last ``run`` alone."""
+        if req.sent_len and req.sent_len + len(run) == length:
             req.sent_len = length
-            return OutputDelta(req.rid, [token], None, None, length, req.prompt_tokens, req.cached_tokens)
+            return OutputDelta(req.rid, run, None, None, length, req.prompt_tokens, req.cached_tokens)
         return delta_of(req, self.table.output_ids(req))
 
 

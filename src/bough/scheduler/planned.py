@@ -22,6 +22,7 @@ class Planned:
     token_context: float
     alive: np.ndarray = field(init=False)
     """[R] bool; false for rows whose request ended while the step was in flight."""
+    all_alive: bool = True
     num_run: int = 0
     """Steps that were run, as far as results are here."""
     num_new: int = 0
@@ -43,7 +44,13 @@ class Planned:
     def drop_slot(self, slot: int) -> None:
         """Ignore this step's result for the request in ``slot``."""
         self.alive[self.plan.req_slots == slot] = False
+        self.all_alive = bool(self.alive.all())
         self.left.add(slot)
+
+    def drop_row(self, row: int) -> None:
+        """Ignore what else the results have for a row."""
+        self.alive[row] = False
+        self.all_alive = False
 
     @property
     def concerned_slots(self) -> list[int]:

@@ -152,6 +152,11 @@ class RequestTable:
         for lengths in (self.known_len, self.planned_out, self.out_len):
             lengths[slot] += count
 
+    def drop_last(self, slot: int, count: int) -> None:
+        """Take back the tokens at the end of the output, behind one that has ended it."""
+        self.known_len[slot] -= count
+        self.out_len[slot] -= count
+
     def num_computed(self, req: Req) -> int:
         """Return how many tokens of a request have been computed and hold their KV."""
         if req.slot < 0:

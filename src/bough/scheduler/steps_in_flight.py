@@ -69,7 +69,7 @@ class StepsInFlight:
         if not result.goes_on:
             self.end_plan()
         self._endings.stream_output(self._output.apply(planned, result))
-        if result.goes_on and not planned.alive.all():
+        if result.goes_on and not planned.all_alive:
             self.end_plan()
         self._clear_suspects()
         self._profiler.mark("processed", planned)

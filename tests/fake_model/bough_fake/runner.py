@@ -120,16 +120,20 @@ class FakeModelRunner:
         """
         self._next, self._done, self._seconds = None, 0, 0.0
         result = self._forward_one(plan)
-        earlier: list[StepResult] = []
+        results = [result]
         while result.goes_on and plan.further is not None and not plan.further.reports_each:
-            earlier.append(result)
             result = self.forward_further()
-        if not earlier:
+            results.append(result)
+        if len(results) == 1:
             return result
+        # Only in the last step may rows have failed, which have no token then.
+        rows = np.concatenate([np.repeat(np.arange(plan.num_rows), each.counts) for each in results])
         return replace(
             result,
-            earlier_token_ids=tuple(each.next_token_ids for each in earlier),
-            earlier_logprobs=tuple(each.logprobs for each in earlier) if plan.logprobs else (),
+            tokens=np.concatenate([each.tokens for each in results])[np.argsort(rows, kind="stable")],
+            counts=sum(each.counts for each in results),
+            logprobs=tuple(each for one in results for each in one.logprobs),
+            num_steps=len(results),
             seconds=self._seconds,
         )
 
@@ -153,9 +157,9 @@ class FakeModelRunner:
         return replace(result, goes_on=True) if self._next is not None else result
 
     def _stops(self, further: FurtherSteps, result: StepResult, seconds: float, done: int) -> bool:
-        ends = np.isin(result.next_token_ids, self.end_token_ids) & further.checks_eos
-        is_late = seconds * (done + 1) / done > further.seconds
-        return bool(result.failed_rows) or bool(ends.any()) or is_late or self.stops_early()
+        if result.failed_rows or seconds * (done + 1) / done > further.seconds or self.stops_early():
+            return True
+        return bool((np.isin(result.tokens, self.end_token_ids) & further.checks_eos).any())
 
     def _forward(self, plan: StepPlan) -> StepResult:
         begin = time.perf_counter()
@@ -169,10 +173,11 @@ class FakeModelRunner:
         if self._verify:
             self._check(plan)
         states = self._compute(plan)
-        next_token_ids, failed = self._sample(plan, states)
+        tokens, counts, failed = self._sample(plan, states)
         result = StepResult(
             step_id=plan.step_id,
-            next_token_ids=next_token_ids,
+            tokens=tokens,
+            counts=counts,
             failed_rows=failed,
             logprobs=tuple(self._read_logprobs(plan, states, request) for request in plan.logprobs),
             seconds=time.perf_counter() - begin,
@@ -231,8 +236,8 @@ class FakeModelRunner:
         is_future = plan.input_ids == FUTURE_TOKEN
         return np.where(is_future, self._last_token[req_slots], plan.input_ids)
 
-    def _sample(self, plan: StepPlan, states: UintArray) -> tuple[IntArray, tuple[int, ...]]:
-        """The next tokens, and the rows that may have none."""
+    def _sample(self, plan: StepPlan, states: UintArray) -> tuple[IntArray, IntArray, tuple[int, ...]]:
+        """The next tokens, how many each row has, and the rows that may have none."""
         rows: npt.NDArray[np.int64] | slice = slice(None)
         if plan.num_tokens != plan.num_rows or not plan.sample.all():
             rows = np.flatnonzero(plan.sample)
@@ -253,9 +258,11 @@ class FakeModelRunner:
             tokens[at] = np.maximum(chosen, 0)
         self._last_token[req_slots] = tokens
         self._num_outputs[req_slots] += 1
-        next_token_ids = np.full(plan.num_rows, FUTURE_TOKEN, dtype=np.int32)
-        next_token_ids[rows] = tokens
-        return next_token_ids, failed
+        counts = plan.sample.astype(np.int32)
+        if failed:
+            counts[list(failed)] = 0
+            tokens = tokens[counts[rows] > 0]
+        return tokens.astype(np.int32), counts, failed
 
     def _read_logprobs(self, plan: StepPlan, states: UintArray, request: RowLogprobs) -> RowLogprobResult:
         model = self.model
