@@ -216,8 +216,18 @@ def test_a_model_that_transformers_wraps_is_served_as_text(
     torch.testing.assert_close(logits_of(runner)[0], expected, rtol=0, atol=1e-4)
 
 
-def test_a_stack_of_phi3_is_read_from_an_awq_file(tmp_path: Path) -> None:
-    checkpoint = make(tmp_path, "awq", "Phi3")
+@table(
+    "case, family",
+    [
+        ("awq", "Phi3"),
+        ("gptq 4 bits", "Gemma3"),
+        ("packed 4 bits", "Ministral3"),
+        ("packed 8 bits, channels", "SmolLM3"),
+    ],
+)
+def test_newer_families_are_read_from_quantised_files(tmp_path: Path, case: str, family: str) -> None:
+    """Those of Phi-3 have stacks of projections."""
+    checkpoint = make(tmp_path, case, family)
     assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
     assert error_of(checkpoint) < 0.06
 
