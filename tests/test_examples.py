@@ -31,6 +31,7 @@ def test_the_openai_client_gets_the_same_text_whole_and_streamed():
     assert lines["stream"].strip() == lines["answer"].strip()
 
 
+@pytest.mark.slow
 def test_a_stream_ends_with_its_reason():
     lines = run("streaming.py").splitlines()
     assert lines[0].startswith("The oak is")
@@ -61,6 +62,7 @@ def test_a_model_that_is_rewarded_for_brevity_becomes_brief():
     assert float(lengths[-1]) < float(lengths[0]) - 5
 
 
+@pytest.mark.slow
 def test_steps_advance_all_requests_and_an_aborted_one_ends():
     out = run("step_by_step.py")
     assert "first ->" in out
@@ -68,6 +70,7 @@ def test_steps_advance_all_requests_and_an_aborted_one_ends():
     assert int(out.splitlines()[-1].removesuffix(" steps")) < 100
 
 
+@pytest.mark.slow
 def test_structured_answers_are_of_the_schema():
     lines = run("structured_output.py").splitlines()
     answers = [ast.literal_eval(line.partition("? ")[2]) for line in lines]

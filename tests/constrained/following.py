@@ -119,16 +119,18 @@ def random_walk(
     matcher = grammar.matcher()
     words = np.zeros(mask_words(VOCAB_SIZE), dtype=np.int32)
     tokens: list[int] = []
+    closing_ids = _closing_ids()
     while len(tokens) < max_tokens:
         matcher.fill_mask(words)
         assert matcher.error is None, matcher.error
-        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))
+        bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+        allowed = np.flatnonzero(bits)
         assert allowed.size, "nothing may follow, and the output may not end"
         ends = np.isin(allowed, EOS_IDS)
         assert ends.any() == matcher.is_accepting
         if ends.any() and (eager or rng.random() < 0.3 or ends.all()):
             return bundled_tokenizer().decode(tokens)
-        closers = np.intersect1d(allowed, _closing_ids())
+        closers = closing_ids[bits[closing_ids] == 1]
         pool = closers if closers.size and rng.random() < closing else allowed[~ends]
         token = int(rng.choice(pool))
         assert matcher.accept(token)
@@ -140,4 +142,4 @@ def random_walk(
 
 @cache
 def _closing_ids() -> np.ndarray:
-    return np.array([encode(char)[0] for char in '"}],0'])
+    return np.unique([encode(char)[0] for char in '"}],0'])

@@ -19,6 +19,9 @@ import psutil
 
 READY_SECONDS = 180.0
 
+MAX_TOTAL_TOKENS = 16_384
+"""Bound of the bundled model's KV cache: a start fills it, half a second for each 0.25 GB."""
+
 
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw15").removeprefix("gw")) % 16
 _FIRST, _COUNT = 16_000 + 1000 * _WORKER, 1000
@@ -99,6 +102,8 @@ def running_server(
 ) -> Iterator[Server]:
     port = port or free_port()
     log = directory / f"server-{port}.log"
+    if module == "bough.launch_server" and not {"--model-path", "--max-total-tokens"} & set(flags):
+        flags += ("--max-total-tokens", str(MAX_TOTAL_TOKENS))
     command = [python, "-m", module, "--port", str(port), *flags]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))

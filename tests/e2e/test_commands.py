@@ -27,11 +27,8 @@ def test_a_chat_starts_a_server_of_its_own() -> None:
     assert "leaves" in answers
 
 
-def test_a_text_is_generated_from_an_argument_and_from_the_input() -> None:
-    sampling = ("--temperature", "0", "--max-new-tokens", "20")
-    given = bough("generate", "--prompt", ASKED, *sampling)
-    assert "17" in given
-    assert bough("generate", "--stream", *sampling, typed=ASKED + "\n").rstrip("\n") == given.rstrip("\n")
+def test_a_text_is_generated_from_the_input() -> None:
+    assert "17" in bough("generate", "--stream", "--temperature", "0", "--max-new-tokens", "20", typed=ASKED + "\n")
 
 
 @pytest.mark.slow

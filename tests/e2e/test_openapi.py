@@ -56,7 +56,7 @@ SERVERS = {
 
 # The first phase tries every field at and beyond its bounds: thousands of requests.
 PHASES = tuple(Phase) if THOROUGH else (Phase.generate,)
-EXAMPLES = 60 if THOROUGH else 10
+EXAMPLES = 60 if THOROUGH else 6
 
 PAUSE = "/pause_generation"
 """After which every other request would wait."""

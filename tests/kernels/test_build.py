@@ -142,6 +142,7 @@ def test_packages_have_what_they_need(tmp_path: Path) -> None:
     assert {path.relative_to(ROOT / "src").as_posix() for path in assets} <= set(names)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_what_is_compiled_is_kept_until_sources_or_compiler_change(tree: Path) -> None:
     def objects() -> dict[str, int]:

@@ -200,5 +200,4 @@ def work():
 threading.Thread(target=work, daemon=True).start()
 started.wait()
 """
-    for _ in range(2):
-        run_python(program)
+    run_python(program)

@@ -114,8 +114,7 @@ def naive(rows: Rows, window: int | None, cap: float | None = None, sinks: torch
     return torch.stack(outputs)
 
 
-@table("page_size", [1, 16])
-@table("window", [None, 1, 30, 700])
+@table("page_size, window", [(1, None), (1, 1), (1, 700), (16, None), (16, 30)])
 @table(
     "prefix_lens, extend_lens, num_decode",
     [

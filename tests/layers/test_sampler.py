@@ -81,7 +81,7 @@ DISTRIBUTIONS = [
 @table("vocab_size", [50, 1000])
 @table("params", DISTRIBUTIONS)
 def test_samples_follow_the_exact_distribution(params: SamplingParams, vocab_size: int) -> None:
-    rows, steps = 500, 12
+    rows, steps = 500, 6
     sampler = same_params(vocab_size, params, rows)
     logits = model_like_logits(1, vocab_size) / 4
     counts = np.zeros(vocab_size)

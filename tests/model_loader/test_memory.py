@@ -93,6 +93,7 @@ def test_loading_quantised_safetensors_takes_one_file_and_one_tensor_beside_the_
     assert peak < loaded + largest_file + 2 * SHAPE["hidden_size"] * SHAPE["intermediate_size"] + 2**24
 
 
+@pytest.mark.slow
 @needs_native
 def test_loading_groups_in_the_order_of_activations_takes_each_number_once(tmp_path: Path) -> None:
     config = {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": True}

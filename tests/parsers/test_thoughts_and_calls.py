@@ -27,7 +27,7 @@ def triggered(tools: str) -> list[str]:
     return [text for text in TWO_CALLS[tools] if text.startswith(TOOL_FORMATS[tools].triggers)]
 
 
-@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 6])
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 12])
 def test_a_call_ends_the_thoughts(stride: int) -> None:
     """With a ``stride``, each text is cut at other places than the one before: all kinds of places are tried."""
     offsets = itertools.cycle(range(1, stride + 1))

@@ -53,7 +53,7 @@ def work(name: str, text: str, size: int) -> int:
 def test_beginnings_of_calls_one_after_the_other() -> None:
     for name in KINDS:
         for sample in TWO_CALLS[name]:
-            for end in range(1, min(len(sample), 160), 5):
+            for end in range(1, min(len(sample), 160), 11):
                 unit = sample[:end]
                 text = unit * (CHARS // len(unit))
                 assert work(name, text, CHARS) < MAX_WORK * CHARS, unit

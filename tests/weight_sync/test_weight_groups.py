@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -25,16 +26,16 @@ def groups() -> WeightGroups:
 
 
 @pytest.fixture
-def trainers(tmp_path: Path) -> Iterator[list[RunningTrainer]]:
+def start_trainer(tmp_path: Path) -> Iterator[Callable[..., RunningTrainer]]:
     save_file(TENSORS, tmp_path / "model.safetensors")
-    made: list[RunningTrainer] = []
-    try:
-        for only in (["a"], []):
-            made.append(RunningTrainer(tmp_path, *only))
-        yield made
-    finally:
-        for trainer in made:
-            trainer.close()
+    with contextlib.ExitStack() as stack:
+
+        def start(*only: str) -> RunningTrainer:
+            trainer = RunningTrainer(tmp_path, *only)
+            stack.callback(trainer.close)
+            return trainer
+
+        yield start
 
 
 def join(groups: WeightGroups, trainer: RunningTrainer) -> None:
@@ -45,8 +46,10 @@ def join(groups: WeightGroups, trainer: RunningTrainer) -> None:
     assert trainer.heard() == "joined"
 
 
-def test_a_trainer_that_stopped_in_the_middle_comes_back(groups: WeightGroups, trainers: list[RunningTrainer]) -> None:
-    stopping, talking = trainers
+def test_a_trainer_that_stopped_in_the_middle_comes_back(
+    groups: WeightGroups, start_trainer: Callable[..., RunningTrainer]
+) -> None:
+    stopping, talking = start_trainer("a"), start_trainer()
     join(groups, stopping)
     threading.Timer(3.0, stopping.send).start()
     with pytest.raises(RequestFailed, match=r"the trainer's weights did not come: .* 6 s") as raised:
@@ -64,12 +67,12 @@ def test_a_trainer_that_stopped_in_the_middle_comes_back(groups: WeightGroups, t
 
 
 def test_tensors_without_room_are_told(
-    groups: WeightGroups, trainers: list[RunningTrainer], monkeypatch: pytest.MonkeyPatch
+    groups: WeightGroups, start_trainer: Callable[..., RunningTrainer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> list[torch.Tensor]:
         raise torch.OutOfMemoryError("no room")
 
-    join(groups, trainers[0])
+    join(groups, start_trainer("a"))
     monkeypatch.setattr("bough.weight_sync.weight_groups.empty_tensors", full)
     with pytest.raises(RequestFailed, match="send them in several calls"):
         groups.receive(GROUP, *CALL)
