@@ -189,7 +189,7 @@ def family_until_end(server):
     while server.process.poll() is None:
         with contextlib.suppress(psutil.Error):
             family.update(children(server.process.pid))
-        time.sleep(0.005)
+        time.sleep(0.05)
     return family
 
 
