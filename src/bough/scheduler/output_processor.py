@@ -28,6 +28,8 @@ class _Appended(NamedTuple):
     slots: list[int]
     runs: list[list[int]]
     """Only the last token of a run may be an end of sequence, or be at its request's horizon."""
+    begins: list[int]
+    """Output tokens before the run."""
     lengths: list[int]
     """Output tokens, the run included."""
     ended: list[bool]
@@ -182,7 +184,7 @@ class OutputProcessor:
                 elif ended[i]:
                     self._end(req, appended, i, deltas)
                 else:
-                    deltas.append(self._due_delta(req, appended.runs[i], appended.lengths[i]))
+                    deltas.append(self._due_delta(req, appended, i))
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException:  # a panic of the grammar engine is not an Exception
@@ -197,7 +199,7 @@ class OutputProcessor:
         which are to be looked at."""
         table = self.table
         slots = planned.plan.req_slots[rows]
-        known_len, out_len = table.known_len[slots], table.out_len[slots]
+        known_len, out_len_before = table.known_len[slots], table.out_len[slots]
         lengths: IntArray | int = 1
         if len(tokens) == len(rows):
             table.tokens[slots, known_len] = tokens
@@ -212,9 +214,9 @@ class OutputProcessor:
             runs = [flat[begin : begin + n] for begin, n in zip(begins.tolist(), lengths.tolist(), strict=True)]
         table.known_len[slots] = known_len + lengths
         if planned.prompts:
-            for slot in slots[out_len == 0].tolist():
+            for slot in slots[out_len_before == 0].tolist():
                 table.reqs[slot].first_token_time = time.monotonic()
-        out_len = out_len + lengths
+        out_len = out_len_before + lengths
         table.out_len[slots] = out_len
         self._stats.decode_tokens_total += len(tokens)
         if table.num_constrained:
@@ -227,6 +229,7 @@ class OutputProcessor:
         return _Appended(
             slots.tolist(),
             runs,
+            out_len_before.tolist(),
             out_len.tolist(),
             ended.tolist(),
             at_eos.tolist(),
@@ -260,7 +263,7 @@ class OutputProcessor:
         run, length, at_eos = appended.runs[i], appended.lengths[i], appended.at_eos[i]
         if _is_at_bound(req, length, at_eos):
             if appended.due[i]:
-                deltas.append(self._due_delta(req, run, length))
+                deltas.append(self._due_delta(req, appended, i))
             self._look_at_thoughts(req)
         else:
             reason = FinishReason("stop", matched=run[-1]) if at_eos else FinishReason("length", length=length)
@@ -290,7 +293,7 @@ class OutputProcessor:
             elif judgement.forced:
                 delta = self._jump(req, judgement.forced)
         if delta is None and appended.due[i]:
-            delta = self._close_delta(req, run, length)
+            delta = self._close_delta(req, appended, i)
         if delta is not None:
             deltas.append(delta)
         if req.thinking is None or req.slot < 0:
@@ -354,10 +357,11 @@ class OutputProcessor:
         self._stats.forced_tokens_total += len(run)
         return self._ended(req, run, verdict)
 
-    def _close_delta(self, req: Req, run: list[int], length: int) -> OutputDelta | None:
-        """Return the delta that is due after a ``run`` that was looked at; ``None`` if all of it is held back."""
+    def _close_delta(self, req: Req, appended: _Appended, i: int) -> OutputDelta | None:
+        """Return the delta that is due after a run that was looked at; ``None`` if all of it is held back."""
+        length = appended.lengths[i]
         if req.text_stops is None and not req.return_logprob and int(self.table.out_len[req.slot]) == length:
-            return self._due_delta(req, run, length)
+            return self._due_delta(req, appended, i)
         delta = delta_of(req, self.table.output_ids(req))
         if not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1:
             # What comes next must not wait for another interval.
@@ -371,11 +375,12 @@ class OutputProcessor:
         req.thinking.look(self.table.output_ids(req))
         self.table.bound(req)
 
-    def _due_delta(self, req: Req, run: list[int], length: int) -> OutputDelta:
-        """Return what no delta of ``req`` has carried yet: mostly its last ``run`` alone."""
-        if req.sent_len and req.sent_len + len(run) == length:
-            req.sent_len = length
-            return OutputDelta(req.rid, run, None, None, length, req.prompt_tokens, req.cached_tokens)
+    def _due_delta(self, req: Req, appended: _Appended, i: int) -> OutputDelta:
+        """Return what no delta of ``req`` has carried yet: mostly its last run alone."""
+        sent_len = req.sent_len
+        if sent_len and sent_len == appended.begins[i]:
+            req.sent_len = length = appended.lengths[i]
+            return OutputDelta(req.rid, appended.runs[i], None, None, length, req.prompt_tokens, req.cached_tokens)
         return delta_of(req, self.table.output_ids(req))
 
 
