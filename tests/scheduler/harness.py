@@ -60,8 +60,6 @@ class RecordingWorker(Worker):
 class LateWorker:
     """Launches steps whose results somebody has to ask for."""
 
-    runs_ahead = True
-
     def __init__(self, worker: Worker) -> None:
         self.forward_batch_generation = worker.forward_batch_generation
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.executor import AheadExecutor, InlineExecutor, executor_for
 from bough.scheduler.scheduler import Scheduler
 from bough.step_plan import StepPlan, StepResult
+from bough_fake.worker import FakeWorker
 from tests.model_executor.deferring import DeferringLane, running_ahead
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.scheduler.harness import Output, prompt_of
@@ -150,8 +152,6 @@ def test_the_host_waits_once_a_step_and_only_after_the_next_is_launched(
 
 
 class Broken:
-    runs_ahead = True
-
     def launch(self, plan: StepPlan) -> Any:
         if plan.step_id == 1:
             raise RuntimeError("no room")
@@ -180,19 +180,8 @@ def test_how_steps_are_run() -> None:
         ("cpu", False, True, TpModelWorkerClient),
     ]
     for device, ahead, overlap, chosen in cases:
-
-        class Worker(Broken):
-            runs_ahead = ahead
-
-            def get_worker_info(self) -> Any:
-                from types import SimpleNamespace
-
-                return SimpleNamespace(device=device)
-
-            def forward_batch_generation(self, plan: StepPlan) -> StepResult:
-                raise NotImplementedError
-
-        worker = Worker()
-        executor = executor_for(worker, overlap=overlap)(worker)
+        worker = FakeWorker(vocab_size=8, max_total_num_tokens=8, max_running_requests=1, context_len=8)
+        info = replace(worker.get_worker_info(), device=device, runs_ahead=ahead)
+        executor = executor_for(info, overlap=overlap)(worker)
         assert type(executor) is chosen
         executor.close()

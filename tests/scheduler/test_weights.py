@@ -61,7 +61,7 @@ class Updatable:
 
 def harness_of(worker: Updatable, **options: Any) -> Harness:
     harness = Harness(**options)
-    harness.scheduler.weights.worker = worker  # type: ignore[assignment]
+    harness.worker.weights = worker.weights  # type: ignore[assignment]
     return harness
 
 

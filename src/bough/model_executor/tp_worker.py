@@ -68,6 +68,7 @@ class TpModelWorker(ModelRunner, Worker):
             padding_id=None if pooling is None else pooling.padding_id,
             max_steps=self.max_steps,
             reuses_prefixes=pooling is None or pooling.method == "last",
+            runs_ahead=self.runs_ahead,
         )
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bough.step_plan import StepPlan, StepResult
+
+if TYPE_CHECKING:
+    from bough.weight_sync.worker_weights import WorkerWeights
 
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """The measured limits and costs of a loaded model, fixed for the life of the worker."""
+    """The measured limits and costs of a loaded model, and the abilities of its worker; fixed for the worker's life."""
 
     max_total_num_tokens: int
     """Tokens that the KV pool holds."""
@@ -49,6 +52,8 @@ class WorkerInfo:
     """Most decode steps that one plan may have, the further ones included."""
     reuses_prefixes: bool = True
     """True if the result for a prompt can be had without computing tokens whose KV is there already."""
+    runs_ahead: bool = False
+    """True if :meth:`Worker.launch` returns before the device is done."""
 
 
 class Launched(Protocol):
@@ -59,7 +64,14 @@ class Launched(Protocol):
 
 
 class Worker(ABC):
-    """Interface between a scheduler and what runs its plans."""
+    """Interface between a scheduler and what runs its plans. What else than the abstract methods may be called, its
+    :class:`WorkerInfo` says.
+
+    Attributes:
+        weights: those that can be replaced while no step is in flight; ``None``: none can.
+    """
+
+    weights: WorkerWeights | None = None
 
     @abstractmethod
     def get_worker_info(self) -> WorkerInfo:
@@ -69,14 +81,9 @@ class Worker(ABC):
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step; its result says how many seconds it took."""
 
-    @property
-    def runs_ahead(self) -> bool:
-        """True if :meth:`launch` returns before the device is done."""
-        return False
-
     def launch(self, plan: StepPlan) -> Launched:
         """Give the device a step without waiting for the one before; for workers that run ahead."""
-        raise NotImplementedError
+        raise RuntimeError("this worker does not run ahead")
 
     def interrupt_on(self, descriptors: Sequence[int]) -> None:  # noqa: B027 (most run one step at a time)
         """From now on, begin no further step of a plan while one of these file descriptors can be read from."""

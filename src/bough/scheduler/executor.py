@@ -9,7 +9,7 @@ from typing import Protocol
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
-from bough.model_executor.worker_info import Launched, Worker
+from bough.model_executor.worker_info import Launched, Worker, WorkerInfo
 from bough.step_plan import StepPlan, StepResult
 
 
@@ -33,15 +33,15 @@ class StepExecutor(Protocol):
         """End what runs beside the scheduler."""
 
 
-def executor_for(worker: Worker, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
-    """Choose how to run the steps of ``worker``: beside the scheduler, or not (``overlap``); ``None`` for what suits
-    the device.
+def executor_for(info: WorkerInfo, *, overlap: bool | None) -> Callable[[Worker], StepExecutor]:
+    """Choose how to run the steps of a worker: beside the scheduler, or not (``overlap``); ``None`` for what suits the
+    device.
 
     On a CPU the scheduler and the model share the cores, and overlapping them gains nothing.
     """
     if overlap is None:
-        overlap = worker.get_worker_info().device != "cpu"
-    if overlap and worker.runs_ahead:
+        overlap = info.device != "cpu"
+    if overlap and info.runs_ahead:
         return AheadExecutor
     return TpModelWorkerClient if overlap else InlineExecutor
 
@@ -51,12 +51,11 @@ def start_executor(
 ) -> tuple[StepExecutor, int]:
     """Start an executor, by default the one that the options and the device ask for; returns it and the most steps of a
     plan. Raises :class:`ConfigError` if more steps are wanted where there can be but one."""
-    if make_executor is None:
-        disabled = server_args.disable_overlap_schedule
-        make_executor = executor_for(worker, overlap=None if disabled is None else not disabled)
+    info, disabled = worker.get_worker_info(), server_args.disable_overlap_schedule
+    make_executor = make_executor or executor_for(info, overlap=None if disabled is None else not disabled)
     executor = make_executor(worker)
     # Where steps overlap, the host has time to look at each.
-    possible = worker.get_worker_info().max_steps if executor.depth == 0 else 1
+    possible = info.max_steps if executor.depth == 0 else 1
     wanted = server_args.num_continuous_decode_steps
     if wanted is not None and wanted > 1 and possible == 1:
         executor.close()

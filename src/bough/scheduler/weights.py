@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from bough.errors import BadRequest
 from bough.model_executor.worker_info import Worker
@@ -25,15 +25,6 @@ _SLOWEST_LOADING = 25e6
 """Bytes per second of a slow disk, from which a checkpoint is read, and may have to be read a second time."""
 
 
-@runtime_checkable
-class UpdatableWorker(Protocol):
-    """A worker whose weights can be replaced while no step is in flight."""
-
-    @property
-    def weights(self) -> WorkerWeights:
-        """These weights."""
-
-
 class Weights:
     """Replaces the weights of a worker, and takes care of what was computed with the old ones.
 
@@ -43,7 +34,7 @@ class Weights:
     def __init__(
         self, worker: Worker, requests: Requests, pause: Pause, weight_bytes: int, announce: Callable[[float], None]
     ) -> None:
-        self.worker = worker if isinstance(worker, UpdatableWorker) else None
+        self._worker = worker
         self._requests = requests
         self._pause = pause
         self._announce = announce
@@ -104,9 +95,10 @@ class Weights:
     @property
     def _of_worker(self) -> WorkerWeights:
         """The weights themselves; raises :class:`BadRequest` if there are none."""
-        if self.worker is None:
+        weights = self._worker.weights
+        if weights is None:
             raise BadRequest("this model has no weights", code="unsupported_by_model")
-        return self.worker.weights
+        return weights
 
     def _begin_to_join(self, params: Params) -> None:
         self._of_worker.groups.begin_to_join(
@@ -128,8 +120,8 @@ class Weights:
 
     def _spoil_group(self, params: Params) -> None:
         """Receive no more in a group: the trainer's side has sent, or will send, tensors that were not received."""
-        if self.worker is not None:
-            self.worker.weights.groups.spoil(params.get("group_name", ""))
+        if self._worker.weights is not None:
+            self._worker.weights.groups.spoil(params.get("group_name", ""))
 
     def _output_lens(self) -> dict[str, int]:
         """Number of output tokens of each request so far, by id."""
