@@ -120,6 +120,14 @@ class StepPlanner:
         outcome.planned = self._builder.build(decode_slots, decode_kv, rows, decode_context, further)
         return outcome
 
+    def learn(self, planned: Planned) -> None:
+        """Take into account what the steps of a plan have cost, and how many there were."""
+        plan, num_run = planned.plan, planned.num_run
+        has_prompt = plan.num_decode_rows < plan.num_rows
+        seconds = planned.seconds / num_run
+        self.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt, num_run)
+        self.ratio.on_decode_step(num_run - 1)  # planning has counted the first
+
     def _plan_decode(self, outcome: PlanOutcome, in_flight: bool) -> tuple[IntArray, IntArray, IntArray]:
         """Return the slots that take one more sampled token, its KV slots, and the slots that jump."""
         while True:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -11,9 +12,7 @@ from bough.scheduler.executor import StepExecutor
 from bough.scheduler.heartbeats import Heartbeats
 from bough.scheduler.output_processor import OutputProcessor
 from bough.scheduler.planned import Planned
-from bough.scheduler.planner import StepPlanner
 from bough.scheduler.profiler import Profiler
-from bough.scheduler.step_log import StepLog
 from bough.scheduler.trials import Trials
 from bough.scheduler.warmup import probe_device
 
@@ -26,18 +25,17 @@ class StepsInFlight:
     def __init__(
         self,
         executor: StepExecutor,
-        planner: StepPlanner,
         output: OutputProcessor,
-        log: StepLog,
         heartbeats: Heartbeats,
         profiler: Profiler,
+        on_plan: Sequence[Callable[[Planned], None]],
     ) -> None:
+        """Begin with none; ``on_plan`` are called with each plan that has run, or as much of it as was to."""
         self._requests = output.requests
         self.executor = executor
-        self._planner = planner
         self._output = output
         self._endings = output.endings
-        self._log = log
+        self._on_plan = on_plan
         self._heartbeats = heartbeats
         self._profiler = profiler
         self.trials = Trials(self._requests.waiting_queue)
@@ -77,17 +75,12 @@ class StepsInFlight:
     def end_plan(self, *, num_failed: int = 0) -> None:
         """Run no further step of the oldest plan, of which ``num_failed`` steps (0 or 1) have begun and failed."""
         planned = self._requests.in_flight.popleft()
-        plan, num_run = planned.plan, planned.num_run
-        num_left = plan.num_steps - num_run - num_failed
+        num_left = planned.plan.num_steps - planned.num_run - num_failed
         if num_left:
             self._requests.take_back(planned, num_left)
-        if num_run == 0:
-            return
-        has_prompt = plan.num_decode_rows < plan.num_rows
-        seconds = planned.seconds / num_run
-        self._planner.cost_model.observe(plan.num_tokens, planned.token_context, seconds, has_prompt, num_run)
-        self._planner.ratio.on_decode_step(num_run - 1)  # planning has counted the first
-        self._log.on_plan(planned)
+        if planned.num_run:
+            for notify in self._on_plan:
+                notify(planned)
 
     def _fail(self, planned: Planned) -> None:
         """End the request with which a forward pass fails alone; all others continue.
