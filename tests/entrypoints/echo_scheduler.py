@@ -64,7 +64,7 @@ class EchoScheduler:
 
     def handle(self, message) -> None:
         if isinstance(message, TokenizedGenerateReqInput):
-            self.obey(message.extra_key or "")
+            self.obey(message.extras.extra_key or "")
             ids = array("i", message.input_ids).tolist()
             for rid in message.rids:
                 self.requests[rid] = EchoReq(ids, itertools.cycle(ids), message.sampling_params.max_new_tokens)

@@ -27,6 +27,7 @@ from bough.ipc.messages import (
     FinishReason,
     Heartbeat,
     OutputDelta,
+    RequestExtras,
     TokenizedEmbeddingReqInput,
     TokenizedGenerateReqInput,
 )
@@ -64,7 +65,7 @@ HOSTILE = [
     TokenizedGenerateReqInput(["d"], b"\x01\0\0\0", SamplingParams(temperature=-5.0, top_p=7.0, top_k=-9)),
     TokenizedGenerateReqInput(["e"], b"\x01\0\0\0", SamplingParams(stop_regex=("(a+)+$",), max_new_tokens=5)),
     TokenizedGenerateReqInput(["f"], b"\x01\0\0\0", SamplingParams(json_schema="{", max_new_tokens=5)),
-    TokenizedGenerateReqInput(["g"], b"\x01\0\0\0", PARAMS, timeout=-1e300, priority=2**62, extra_key="\0" * 1000),
+    TokenizedGenerateReqInput(["g"], b"\x01\0\0\0", PARAMS, extras=RequestExtras(2**62, -1e300, "\0" * 1000)),
     TokenizedGenerateReqInput(["h"], b"\x01\0\0\0", PARAMS, return_logprob=True, logprob_start_len=-(2**60)),
     TokenizedGenerateReqInput(["i"], b"\x01\0\0\0", PARAMS, banned_sequences=((2**40,), ())),
     TokenizedEmbeddingReqInput("j", b"\x01\0\0\0", token_types=b"\xff" * 7, dimensions=-3),

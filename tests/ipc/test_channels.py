@@ -26,6 +26,7 @@ from bough.ipc.messages import (
     FinishReason,
     Heartbeat,
     OutputDelta,
+    RequestExtras,
     ShutdownReq,
     TokenizedGenerateReqInput,
 )
@@ -332,7 +333,7 @@ def test_a_string_that_is_no_unicode_fails_only_its_request(ends, loop):
 
     async def send() -> None:
         with pytest.raises(BadRequest, match="Unicode"):
-            main.send(msgspec.structs.replace(REQUEST, extra_key="\ud800"))
+            main.send(msgspec.structs.replace(REQUEST, extras=RequestExtras(extra_key="\ud800")))
         main.send(REQUEST)
 
     loop.run_until_complete(send())

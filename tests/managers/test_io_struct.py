@@ -3,9 +3,13 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
+import msgspec
 import pytest
 
+from bough.entrypoints.http.openai.protocol import ChatCompletionRequest
 from bough.errors import BadRequest
+from bough.ipc.messages import RequestExtras
+from bough.managers.embedding_struct import EmbeddingReqInput
 from bough.managers.io_struct import GenerateReqInput, cache_namespace, pack_token_ids
 
 
@@ -39,7 +43,7 @@ def test_batch_of_prompts_shares_what_is_given_once() -> None:
     assert [request.text for request in requests] == ["a", "b"]
     assert {request.sampling_params.temperature for request in requests} == {0.5}
     assert {request.top_logprobs_num for request in requests} == {2}
-    assert {request.extra_key for request in requests} == {"0:k"}
+    assert {request.extras.extra_key for request in requests} == {"0:k"}
     assert [request.prompt_param for request in requests] == ["text[0]", "text[1]"]
 
 
@@ -58,7 +62,7 @@ def test_lists_are_dealt_out() -> None:
     assert [request.return_logprob for request in requests] == [True, False]
     assert [request.token_ids_logprob for request in requests] == [[5], None]
     assert [request.rids for request in requests] == [["x"], ["y"]]
-    assert [request.extra_key for request in requests] == ["1:s", None]
+    assert [request.extras.extra_key for request in requests] == ["1:s", None]
 
 
 def test_what_is_said_of_logprobs_for_all_prompts_needs_one_that_wants_them() -> None:
@@ -159,3 +163,19 @@ def test_packed_ids_are_taken_as_they_are() -> None:
     ids = array("i", [1, 2])
     assert pack_token_ids(ids, "x") is ids
     assert pack_token_ids((3, 4), "x") == array("i", [3, 4])
+
+
+def test_extras_of_bodies_reach_the_scheduler_whole() -> None:
+    given = {"priority": 3, "timeout": 2.0, "extra_key": "k"}
+    assert given.keys() == set(RequestExtras.__struct_fields__), "a new one is a field of bodies too"
+    bodies = [
+        msgspec.convert(given | {"text": "x"}, GenerateReqInput),
+        msgspec.convert(given | {"text": ["x", "y"], "extra_key": ["k", "k"]}, GenerateReqInput),
+        msgspec.convert(given | {"text": ["x", "y"]}, EmbeddingReqInput),
+    ]
+    for body in bodies:
+        for request in body.requests():
+            request.input_ids = array("i", [1])
+            assert request.to_message(request.sampling_params).extras == RequestExtras(3, 2.0, "0:k")
+    chat = {"messages": [{"role": "user", "content": "x"}]}
+    assert msgspec.convert(given | chat, ChatCompletionRequest).extras == RequestExtras(3, 2.0, "0:k")

@@ -16,7 +16,7 @@ from bough.entrypoints.chat.core import ChatCore
 from bough.entrypoints.chat.job import ChatJob
 from bough.entrypoints.http.errors import error_headers
 from bough.errors import BadRequest, EngineDead, Overloaded, PayloadTooLarge, RequestFailed
-from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta
+from bough.ipc.messages import BatchStrOutput, ControlReply, FinishReason, OutputDelta, RequestExtras
 from bough.managers.embedding_struct import probe_request
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
 from bough.managers.req_state import ReqState
@@ -379,7 +379,8 @@ class TestTimeLimits:
             monkeypatch.setattr(manager.prompt_encoder, name, noting_when)
             before = time.monotonic()
             if chat:
-                job = ChatJob(messages=[{"role": "user", "content": "Hi"}], rids=["r"], timeout=7.0)
+                hi = [{"role": "user", "content": "Hi"}]
+                job = ChatJob(messages=hi, rids=["r"], extras=RequestExtras(timeout=7.0))
                 async for _ in (core := ChatCore(manager)).deltas(await core.prepare(job)):
                     pass
             else:
@@ -387,7 +388,7 @@ class TestTimeLimits:
             (message,) = engine.received
             assert message.arrival_time is not None
             assert before <= message.arrival_time <= begun[0]
-            assert message.timeout == 7.0, "counted from the arrival"
+            assert message.extras.timeout == 7.0, "counted from the arrival"
 
         run(test)
 

@@ -13,7 +13,7 @@ import pytest
 
 from bough.errors import Overloaded, PayloadTooLarge
 from bough.ipc.codec import encode
-from bough.ipc.messages import TokenizedGenerateReqInput
+from bough.ipc.messages import RequestExtras, TokenizedGenerateReqInput
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.req_state import ReadySignal, ReqState
 from bough.managers.scheduler_queue import SchedulerQueue
@@ -80,7 +80,7 @@ class TestWhatParametersCount:
             ({"stop": tuple(f"{number:03}" + "x" * 1021 for number in range(32))}, {}),
             ({"bad_words": WORDS}, {"banned_sequences": SEQUENCES}),
             ({}, {"token_ids_logprob": IDS[:1024], "return_logprob": True}),
-            ({}, {"extra_key": "k" * 2048}),
+            ({}, {"extras": RequestExtras(extra_key="k" * 2048)}),
         ],
     )
     def test_it_is_what_a_scheduler_holds_and_not_much_more(

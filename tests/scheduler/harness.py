@@ -12,7 +12,14 @@ import numpy as np
 from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.config.server_args import ServerArgs, resolve
 from bough.constrained.compiler import GrammarCompiler
-from bough.ipc.messages import AbortReq, FinishReason, OutputDelta, PositionLogprobs, TokenizedGenerateReqInput
+from bough.ipc.messages import (
+    AbortReq,
+    FinishReason,
+    OutputDelta,
+    PositionLogprobs,
+    RequestExtras,
+    TokenizedGenerateReqInput,
+)
 from bough.model_executor.tp_worker_client import TpModelWorkerClient
 from bough.model_executor.worker_info import Launched, Worker
 from bough.sampling.sampling_params import SamplingParams
@@ -170,6 +177,7 @@ class Harness:
 
     def submit(self, prompt: Sequence[int], *, rid: str | None = None, **fields: Any) -> list[str]:
         """Hand in a request; sampling parameters and message fields may be mixed."""
+        extras = {name: fields.pop(name) for name in RequestExtras.__struct_fields__ if name in fields}
         message_fields = {
             name: fields.pop(name)
             for name in list(fields)
@@ -183,6 +191,7 @@ class Harness:
             rids=rids,
             input_ids=np.array(prompt, dtype="<i4").tobytes(),
             sampling_params=params,
+            extras=RequestExtras(**extras),
             **{"stream": True, **message_fields},
         )
         self.scheduler.process_input_requests([message])

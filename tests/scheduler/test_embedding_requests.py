@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bough.ipc.messages import AbortReq, TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
+from bough.ipc.messages import AbortReq, RequestExtras, TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import StepPlan, StepResult
 from tests.models.vector_checkpoints import VectorScheduler, save_vector_checkpoint
@@ -171,7 +171,7 @@ def test_vectors_come_with_counts(decoder_path: Path) -> None:
     (second,) = scheduler.vectors([prompt])
     assert scheduler.deltas["0"].cached_tokens == 36
     np.testing.assert_allclose(first, second, atol=1e-5)
-    (_,) = scheduler.vectors([prompt], extra_key="other")
+    (_,) = scheduler.vectors([prompt], extras=RequestExtras(extra_key="other"))
     assert scheduler.deltas["0"].cached_tokens == 0
 
 

@@ -51,6 +51,22 @@ class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
     """True if stop strings apply to the answer only, not to the thoughts."""
 
 
+class RequestExtras(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """Wishes of a request besides its prompt and its sampling.
+
+    Edges fill it, every layer passes it whole, and only the consumer of a field reads that.
+    """
+
+    priority: int | None = None
+    timeout: float | None = None
+    """Seconds that it may take, from its arrival."""
+    extra_key: str | None = None
+    """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
+
+
+NO_EXTRAS = RequestExtras()
+
+
 class TokenizedGenerateReqInput(Message):
     """Generate from one prompt, ``len(rids)`` times independently."""
 
@@ -65,11 +81,7 @@ class TokenizedGenerateReqInput(Message):
     """First prompt position whose logprob is wanted; -1: none of the prompt's."""
     top_logprobs_num: int = 0
     token_ids_logprob: list[int] | None = None
-    priority: int | None = None
-    timeout: float | None = None
-    """Seconds that it may take, from its arrival."""
-    extra_key: str | None = None
-    """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
+    extras: RequestExtras = NO_EXTRAS
     banned_sequences: tuple[tuple[int, ...], ...] = ()
     """Tokens that the ``bad_words`` of ``sampling_params`` are written with."""
     thoughts: ThoughtMarkers | None = None
@@ -89,11 +101,7 @@ class TokenizedEmbeddingReqInput(Message):
     """Which text of a pair each token belongs to, one byte a token; ``None``: all to the first."""
     dimensions: int | None = None
     """Number of the vector's numbers that are wanted; ``None``: all."""
-    priority: int | None = None
-    timeout: float | None = None
-    """As for generating."""
-    extra_key: str | None = None
-    """Namespace of the prefix cache, as for generating."""
+    extras: RequestExtras = NO_EXTRAS
     arrival_time: float | None = None
     """As for generating."""
 

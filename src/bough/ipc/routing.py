@@ -34,7 +34,7 @@ class RequestShape(msgspec.Struct, frozen=True, array_like=True, gc=False):
         num_tokens = len(message.input_ids) // _TOKEN_BYTES
         if isinstance(message, TokenizedEmbeddingReqInput):
             return cls(num_tokens)
-        return cls(num_tokens, len(message.rids), page_hashes(message.input_ids, message.extra_key))
+        return cls(num_tokens, len(message.rids), page_hashes(message.input_ids, message.extras.extra_key))
 
 
 def page_hashes(input_ids: bytes, extra_key: str | None = None) -> tuple[int, ...]:

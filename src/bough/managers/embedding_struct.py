@@ -38,7 +38,7 @@ Prompt: TypeAlias = "str | tuple[str, str] | TokenIds"
 _NOTHING_GENERATED = SamplingParams(max_new_tokens=0)
 
 
-_SAME_FOR_ALL = ("dimensions", "return_prompt_token_ids", "log_metrics", "no_logs", "priority", "timeout")
+_SAME_FOR_ALL = ("dimensions", "return_prompt_token_ids", "log_metrics", "no_logs")
 """Fields that all texts of a batch have in common."""
 
 
@@ -85,7 +85,7 @@ class EmbeddingReqInput(QueueFields, kw_only=True):
             rid=self.rid,
             max_outputs=max_outputs,
             truncate_to=self.truncate_prompt_tokens,
-            extra_key=self.prefix_namespace,
+            extras=self.extras,
             **{name: getattr(self, name) for name in _SAME_FOR_ALL},
         )
 

@@ -21,7 +21,13 @@ from msgspec import Meta
 
 from bough import ceilings
 from bough.errors import BadRequest
-from bough.ipc.messages import ThoughtMarkers, TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
+from bough.ipc.messages import (
+    NO_EXTRAS,
+    RequestExtras,
+    ThoughtMarkers,
+    TokenizedEmbeddingReqInput,
+    TokenizedGenerateReqInput,
+)
 from bough.json_words import wrong_field
 from bough.managers.sessions import SessionParams, Turn
 from bough.other_engines import fields_of
@@ -40,10 +46,11 @@ MAX_RID_CHARS = 256
 MAX_TIMEOUT_SECONDS = 7 * 86_400.0
 MAX_CACHE_KEY_CHARS = 1024
 
-_SAME_FOR_ALL = (
-    *("stream", "return_text_in_logprobs", "return_prompt_token_ids", "log_metrics", "no_logs", "priority", "timeout"),
-)
+_SAME_FOR_ALL = (*("stream", "return_text_in_logprobs", "return_prompt_token_ids", "log_metrics", "no_logs"),)
 """Fields that all prompts of a batch have in common."""
+
+_SAID_ONCE = tuple(name for name in RequestExtras.__struct_fields__ if name != "extra_key")
+"""Extras that a body has under the same name, and all of its prompts in common."""
 
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
 """Fields that mean nothing without ``return_logprob``, and the values that say nothing."""
@@ -80,13 +87,15 @@ class QueueFields(msgspec.Struct, kw_only=True):
     cache_salt: Annotated[CacheKey | None, _CACHE_SALT] = None
 
     @property
-    def prefix_namespace(self) -> str | None:
-        """Namespace of the prefix cache that the request asks for."""
-        return cache_namespace(self.extra_key, self.cache_salt)
+    def extras(self) -> RequestExtras:
+        """Extras of every request that is made of a body."""
+        return extras_of(self, self.extra_key, self.cache_salt)
 
-    def shared(self) -> dict[str, Any]:
-        """The fields of every request that is made of a body."""
-        return {"priority": self.priority, "timeout": self.timeout, "extra_key": self.prefix_namespace}
+
+def extras_of(body: Any, extra_key: str | None, cache_salt: str | None) -> RequestExtras:
+    """Extras of a request that is made of a body, with its own key and salt of the prefix cache."""
+    given = {name: getattr(body, name) for name in _SAID_ONCE}
+    return RequestExtras(extra_key=cache_namespace(extra_key, cache_salt), **given)
 
 
 def is_batch(body: Any) -> bool:
@@ -197,7 +206,7 @@ class GenerateReqInput(msgspec.Struct, kw_only=True):
                 input_ids=None if isinstance(prompt, str) else prompt,
                 prompt_param=f"{param}[{i}]" if is_batch else param,
                 sampling_params=params,
-                extra_key=cache_namespace(extra_key[i], cache_salt[i]),
+                extras=extras_of(self, extra_key[i], cache_salt[i]),
                 **same_for_all,
                 **{name: values[i] for name, values in each_field.items()},
             )
@@ -301,13 +310,9 @@ class GenerateRequest(msgspec.Struct, kw_only=True):
     return_prompt_token_ids: bool = False
     log_metrics: bool = True
     no_logs: bool = False
-    priority: int | None = None
-    timeout: float | None = None
-    """Seconds from its arrival."""
+    extras: RequestExtras = NO_EXTRAS
     arrival_time: float = msgspec.field(default_factory=time.monotonic)
     """Seconds on the monotonic clock, before its prompt was encoded."""
-    extra_key: str | None = None
-    """Namespace in the prefix cache, salt included."""
     truncate_prompt_tokens: int | None = None
     """Keep so many tokens of the end of ``text``; all if ``None``."""
     add_special_tokens: bool = True

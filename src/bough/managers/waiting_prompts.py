@@ -76,8 +76,8 @@ class WaitingPrompts:
                 held = by_params[id(params)] = self._held_by(params)
             num_ids = len(request.token_ids_logprob or ())
             of_prompt = held.of_prompt + _ID_BYTES * num_ids
-            if request.extra_key is not None:
-                of_prompt += getsizeof(request.extra_key)
+            if request.extras.extra_key is not None:
+                of_prompt += getsizeof(request.extras.extra_key)
             of_output = held.of_output + _REFERENCE_BYTES * num_ids
             of_parameters += of_prompt + of_output * len(request.rids)
             sizes.append(max(prompt_bytes(request), MIN_BYTES) + of_prompt + of_output)

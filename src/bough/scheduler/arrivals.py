@@ -63,9 +63,7 @@ class Arrivals:
             [message.rid],
             message.input_ids,
             SamplingParams(max_new_tokens=0),
-            priority=message.priority,
-            timeout=message.timeout,
-            extra_key=message.extra_key,
+            extras=message.extras,
             arrival_time=message.arrival_time,
         )
         types = message.token_types
@@ -124,7 +122,7 @@ class Arrivals:
             for req in reqs:
                 self._requests.add(req)
         for req in reqs:
-            self.deadlines.add(req, message.timeout)
+            self.deadlines.add(req, message.extras.timeout)
 
     def _refuse(
         self,

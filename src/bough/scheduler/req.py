@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bough.ipc.messages import FinishReason, PositionLogprobs
+from bough.ipc.messages import FinishReason, PositionLogprobs, RequestExtras
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import IntArray
 
@@ -69,8 +69,7 @@ class Req:
     stream: bool
     send_interval: int
     """Output tokens per delta."""
-    priority: int
-    extra_key: str | None
+    extras: RequestExtras
     order: int
     """Arrival number, unique; retraction does not change it."""
     arrival_time: float
@@ -119,6 +118,16 @@ class Req:
     waits_for: Req | None = None
     waits_len: int = 0
     """While parked: goes on when ``waits_for`` has this many tokens in the prefix cache."""
+
+    @property
+    def priority(self) -> int:
+        """Higher goes first."""
+        return self.extras.priority or 0
+
+    @property
+    def extra_key(self) -> str | None:
+        """Namespace of the prefix cache."""
+        return self.extras.extra_key
 
     @property
     def masked_until_min(self) -> tuple[int, ...]:

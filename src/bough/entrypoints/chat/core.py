@@ -175,9 +175,7 @@ class ChatCore:
             return_logprob=job.logprobs or job.prompt_logprobs,
             logprob_start_len=0 if job.prompt_logprobs else -1,
             top_logprobs_num=job.top_logprobs,
-            priority=job.priority,
-            timeout=job.timeout,
-            extra_key=job.extra_key,
+            extras=job.extras,
             session_params=job.session_params,
             ends_context=self._goes_on(job),
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bough.ipc.messages import NO_EXTRAS, RequestExtras
 from bough.managers.sessions import SessionParams
 from bough.parsers.base import ToolSpec
 from bough.sampling.sampling_params import SamplingParams
@@ -84,9 +85,7 @@ class ChatJob(msgspec.Struct, frozen=True, kw_only=True):
         top_logprobs: alternatives per token.
         prompt_logprobs: whether logprobs of the prompt are wanted too.
         truncate_prompt_tokens: keep so many tokens of the prompt's end; ``None``: a long prompt is refused.
-        priority: of the request.
-        timeout: seconds that it may take.
-        extra_key: namespace of the prefix cache, salt included.
+        extras: of the request.
         session_params: the session that the job belongs to.
     """
 
@@ -109,9 +108,7 @@ class ChatJob(msgspec.Struct, frozen=True, kw_only=True):
     top_logprobs: int = 0
     prompt_logprobs: bool = False
     truncate_prompt_tokens: int | None = None
-    priority: int | None = None
-    timeout: float | None = None
-    extra_key: str | None = None
+    extras: RequestExtras = NO_EXTRAS
     session_params: SessionParams | None = None
 
 

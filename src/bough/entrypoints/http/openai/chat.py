@@ -167,7 +167,7 @@ class ChatHandler(OpenAIHandler):
             top_logprobs=max(body.top_logprobs or 0, body.prompt_logprobs or 0),
             prompt_logprobs=body.prompt_logprobs is not None,
             truncate_prompt_tokens=tokens_to_keep(body, limits, max_tokens),
-            **body.shared(),
+            extras=body.extras,
             session_params=body.session_params,
         )
 

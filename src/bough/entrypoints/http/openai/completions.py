@@ -153,7 +153,7 @@ class CompletionHandler(OpenAIHandler):
             return_logprob=body.logprobs is not None or body.prompt_logprobs is not None or n > body.n,
             logprob_start_len=0 if wants_prompt_logprobs else -1,
             top_logprobs_num=max(body.logprobs or 0, body.prompt_logprobs or 0),
-            **body.shared(),
+            extras=body.extras,
             session_params=body.session_params,
         )
 

@@ -197,7 +197,7 @@ class DecisionsHandler(Handlers):
             prompts.append(prompt)
             labels.append(_label_ids(manager.tokenizer, asked.labels, where))
         rid = body.rid or new_request_id()
-        results = await label_logprobs(manager, prompts, labels, param="questions", rid=rid, **body.shared())
+        results = await label_logprobs(manager, prompts, labels, param="questions", rid=rid, extras=body.extras)
         answers = {}
         for question, prompt, logprobs in zip(body.questions, prompts, results, strict=True):
             answers[question.id] = _answer(question, logprobs, body.temperature)

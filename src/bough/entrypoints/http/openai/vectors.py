@@ -223,7 +223,7 @@ class VectorHandlers(Handlers):
             item_first=body.item_first,
             temperature=body.temperature,
             rid=body.rid,
-            **body.shared(),
+            extras=body.extras,
         )
         usage = {"prompt_tokens": result.prompt_tokens, "total_tokens": result.prompt_tokens}
         answer = {"object": "scoring", "model": self.model_name(body.model), "scores": result.scores, "usage": usage}
@@ -258,7 +258,7 @@ class VectorHandlers(Handlers):
             query_param="text_1",
             truncate_to=keep,
             rid=body.rid,
-            **body.shared(),
+            extras=body.extras,
         )
         data = [{"index": index, "object": "score", "score": each.relevance} for index, each in enumerate(judged)]
         return self._list("score", body, data, judged)
@@ -273,7 +273,7 @@ class VectorHandlers(Handlers):
             instruct=body.instruct,
             rid=body.rid,
             truncate_to=body.truncate_prompt_tokens,
-            **body.shared(),
+            extras=body.extras,
         )
         ranked = sorted(enumerate(judged), key=lambda each: -each[1].relevance)
         return ranked[: body.top_n], _usage(judged)
@@ -294,7 +294,7 @@ class VectorHandlers(Handlers):
             is_batch=is_batch,
             rid=body.rid,
             max_outputs=self._manager.server_args.max_outputs_per_request,
-            **body.shared(),
+            extras=body.extras,
             **fields,
         )
 

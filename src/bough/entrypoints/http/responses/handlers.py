@@ -438,7 +438,7 @@ def _job(body: ResponsesRequest, tools: OfferedTools, params: SamplingParams, co
         stream=body.stream,
         logprobs=wants_logprobs,
         top_logprobs=body.top_logprobs or 0,
-        **body.shared(),
+        extras=body.extras,
     )
 
 
