@@ -102,4 +102,4 @@ def running_ahead(worker: TpModelWorker, *, checked: bool = False) -> Callable[[
                 return launch(plan)
 
         worker.launch = checked_launch  # type: ignore[method-assign]
-    return lambda _: AheadExecutor(worker)
+    return AheadExecutor
