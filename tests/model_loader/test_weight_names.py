@@ -12,13 +12,8 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from safetensors.torch import load_file, save_file
-from transformers import (
-    Gemma3Config,
-    Gemma3ForConditionalGeneration,
-    Mistral3Config,
-    Mistral3ForConditionalGeneration,
-)
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError, ModelError
@@ -148,8 +143,10 @@ def test_a_wrapped_text_model_is_served_as_text(tmp_path: Path, prefix: str, tie
 def wrapped_ministral() -> Any:
     text = {"model_type": "ministral3", **BASE, "head_dim": 16, "rope_parameters": SCALED}
     vision = {"model_type": "pixtral", "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
-    config = Mistral3Config(text_config=text, vision_config={**vision, "num_attention_heads": 2, "head_dim": 16})
-    return Mistral3ForConditionalGeneration(config)
+    config = transformers.Mistral3Config(
+        text_config=text, vision_config={**vision, "num_attention_heads": 2, "head_dim": 16}
+    )
+    return transformers.Mistral3ForConditionalGeneration(config)
 
 
 def wrapped_gemma() -> Any:
@@ -159,8 +156,8 @@ def wrapped_gemma() -> Any:
     }
     text = {**BASE, "head_dim": 16, "sliding_window": 7, "num_hidden_layers": 6, "rope_parameters": ropes}
     vision = {"hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
-    config = Gemma3Config(text_config=text, vision_config={**vision, "image_size": 28, "patch_size": 14})
-    return Gemma3ForConditionalGeneration(config)
+    config = transformers.Gemma3Config(text_config=text, vision_config={**vision, "image_size": 28, "patch_size": 14})
+    return transformers.Gemma3ForConditionalGeneration(config)
 
 
 def save_as_published(model: Any, path: Path) -> None:

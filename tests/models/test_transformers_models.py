@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM
+import transformers
 
 from bough.config import architectures
 from bough.config.architectures import TESTED_WITH_TRANSFORMERS, UNSUPPORTED_MODEL
@@ -172,7 +172,9 @@ def test_missing_and_unknown_tensors_are_named(olmo: Checkpoint, tmp_path: Path)
 @table("architecture", ["DeepseekV3ForCausalLM", "GptOssForCausalLM"])
 def test_half_precision_keeps_what_transformers_keeps(tmp_path: Path, architecture: str) -> None:
     checkpoint = save_transformers_checkpoint(tmp_path / architecture, *SERVED[architecture])
-    reference = AutoModelForCausalLM.from_pretrained(checkpoint.path, dtype=torch.bfloat16, attn_implementation="eager")
+    reference = transformers.AutoModelForCausalLM.from_pretrained(
+        checkpoint.path, dtype=torch.bfloat16, attn_implementation="eager"
+    )
     runner = make_runner(checkpoint.path, dtype="bfloat16")
     ours = {name: weight.dtype for name, weight in runner.model.checkpoint_weights.items()}
     theirs = {name: tensor.dtype for name, tensor in reference.state_dict().items()}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+import transformers
 
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint
 
@@ -117,13 +117,13 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 def configuration(model_type: str, overrides: dict[str, Any]) -> Any:
-    return AutoConfig.for_model(model_type, **{**_BASE, **overrides})
+    return transformers.AutoConfig.for_model(model_type, **{**_BASE, **overrides})
 
 
 def save_transformers_checkpoint(path: Path, model_type: str, overrides: dict[str, Any]) -> Checkpoint:
     """A checkpoint with weights large enough to matter, and the model as a reference."""
     torch.manual_seed(len(model_type))
-    model = AutoModelForCausalLM.from_config(
+    model = transformers.AutoModelForCausalLM.from_config(
         configuration(model_type, overrides), dtype=torch.float32, attn_implementation="eager"
     ).eval()
     with torch.no_grad():

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 import torch
+import transformers
 from safetensors.torch import save_file
-from transformers import Qwen3ForCausalLM
 
 from bough import plugins
 from bough.config.architectures import supported_architectures
@@ -122,7 +122,7 @@ def test_a_model_that_cannot_be_imported_ends_the_start_in_one_line(tmp_path: Pa
 def test_a_model_of_another_package_computes_what_is_its_own(tmp_path: Path) -> None:
     """Biases in its feed-forward networks, which no Qwen3 has."""
     path = garden(tmp_path)
-    reference = Qwen3ForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
+    reference = transformers.Qwen3ForCausalLM.from_pretrained(path, dtype=torch.float32).eval()
     generator = torch.Generator().manual_seed(0)
     for layer in reference.model.layers:
         for linear in (layer.mlp.gate_proj, layer.mlp.up_proj, layer.mlp.down_proj):
