@@ -17,7 +17,7 @@ FLAG_FEATURES = {
     "LoRA adapters": "lora loras",
     "speculative decoding": "speculative spec eagle",
     "mixtures of experts": "moe expert experts eplb ep deepep",
-    "tensor, pipeline, data or context parallelism": "tp pp dp cp dcp dwdp parallel mscclpp nccl p2p allreduce",
+    "tensor, pipeline or context parallelism": "tp pp cp dcp dwdp parallel mscclpp nccl p2p allreduce",
     "several machines": "nnodes node rank dist ray",
     "separate servers for prefill and decode": "disaggregation encoder pd",
     "images, video and audio": "multimodal mm media image images asr",
@@ -31,7 +31,7 @@ FLAG_FEATURES = {
 """Features, and words that stand in names of flags about them."""
 
 _ONE = (
-    *("tp", "pp", "dp", "ep", "tensor-parallel", "pipeline-parallel", "data-parallel", "expert-parallel"),
+    *("tp", "pp", "ep", "tensor-parallel", "pipeline-parallel", "expert-parallel"),
     *("attn-dp", "attention-data-parallel", "attn-cp", "attention-context-parallel", "moe-dp", "moe-data-parallel"),
     *("dcp", "decode-context-parallel", "dwdp"),
 )
@@ -41,7 +41,6 @@ AS_IT_IS: dict[str, tuple[int | str, ...]] = {
     **dict.fromkeys(("node-rank", "base-gpu-id", "cpu-offload-gb", "ep-num-redundant-experts"), (0,)),
     **dict.fromkeys(("disaggregation-mode", "decoupled-spec-role"), ("null",)),
     **dict.fromkeys(("tokenizer-mode", "moe-runner-backend", "model-config-parser"), ("auto",)),
-    "load-balance-method": ("auto", "round_robin"),
     "moe-a2a-backend": ("none",),
     "tokenizer-backend": ("huggingface",),
 }

@@ -196,11 +196,11 @@ def test_flags_of_others_are_known_in_files_and_as_keywords(config):
 def test_flags_of_others_may_ask_for_what_is_so_anyway() -> None:
     cases = [
         ("--tp", "1"),
-        ("--tp-size=1", "--dp_size", "1"),
+        ("--tp-size=1", "--pp_size", "1"),
         ("--nnodes", "1", "--node-rank", "0"),
         ("--enable-metrics", "--enable-prefix-caching"),
         ("--enable-cache-report", "--disable-custom-all-reduce", "--enable-streaming-session"),
-        ("--attn-dp-size", "1", "--load-balance-method", "round_robin", "--moe-a2a-backend=none"),
+        ("--attn-dp-size", "1", "--moe-a2a-backend=none"),
         ("--disaggregation-mode", "null", "--tokenizer-worker-num", "1", "--base-gpu-id", "0"),
     ]
     for words in cases:
@@ -221,7 +221,6 @@ def test_flags_of_others_that_ask_for_more_are_refused_in_words() -> None:
         (("--tp=",), "--tp is not supported"),
         (("--trust-remote-code",), "--trust-remote-code is not supported (code from checkpoints, which is never run)"),
         (("--enable-hierarchical-cache",), "--enable-hierarchical-cache is not supported (a cache in host memory)"),
-        (("--load-balance-method", "total_tokens"), "--load-balance-method is not supported"),
         (("--disaggregation-mode", "decode"), "--disaggregation-mode is not supported"),
         (("--lora-backend=triton",), "--lora-backend is not supported (LoRA adapters)"),
         (("--speculative_num_draft_tokens", "4"), "--speculative_num_draft_tokens is not supported"),

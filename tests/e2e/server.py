@@ -55,8 +55,12 @@ class Server:
         assert response.status_code == 200, response.text
         return response.json()
 
+    def states(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.client.get("/server_info").json()["internal_states"]
+        return found
+
     def state(self) -> dict[str, Any]:
-        return self.client.get("/server_info").json()["internal_states"][0]
+        return self.states()[0]
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric over its labels, or over those that have these values too."""

@@ -32,14 +32,31 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_other_checkpoint(tmp_path_factory.mktemp("companions") / "other")
 
 
-@pytest.fixture(scope="module", params=["float32", pytest.param("int8", marks=pytest.mark.slow)])
-def options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    return {"dtype": "float32"} if request.param == "float32" else {"quantization": "int8"}
+FORMS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "float32": ({"dtype": "float32"}, []),
+    "int8": ({"quantization": "int8"}, []),
+    "replicas": ({"dtype": "float32"}, ["--dp-size=2", "--load-balance-method=round_robin"]),
+}
+"""Options of the engine, and further flags of the server."""
+
+
+@pytest.fixture(
+    scope="module", params=["float32", *(pytest.param(form, marks=pytest.mark.slow) for form in ("int8", "replicas"))]
+)
+def form(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
 
 
 @pytest.fixture(scope="module")
-def shared_server(tmp_path_factory: pytest.TempPathFactory, options: dict[str, Any]) -> Iterator[Server]:
-    flags = [f"--{name}={value}" for name, value in options.items()]
+def options(form: str) -> dict[str, Any]:
+    return FORMS[form][0]
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory, form: str) -> Iterator[Server]:
+    options, further = FORMS[form]
+    flags = [*(f"--{name}={value}" for name, value in options.items()), *further]
     flags += ["--cpu-threads=1", "--max-body-size=64M"]
     with running_server(tmp_path_factory.mktemp("server"), *flags) as running:
         yield running
@@ -111,7 +128,7 @@ def test_a_checkpoint_that_does_not_fit_changes_nothing(server: Server, other: P
         refused = server.post("/update_weights_from_disk", model_path=str(path), weight_version="bad")
         assert refused.status_code == 400
         assert message in refused.json()["message"]
-    assert server.state()["evictable_tokens"] > 0, "nothing was flushed"
+    assert sum(state["evictable_tokens"] for state in server.states()) > 0, "nothing was flushed"
     answer = server.generate(**GREEDY)
     assert said(answer) == before
     assert answer["meta_info"]["weight_version"] == "default"

@@ -19,6 +19,7 @@ Device = Literal["auto", "cpu", "cuda"]
 AttentionBackendName = Literal["triton", "flashinfer", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
+LoadBalanceMethod = Literal["auto", "round_robin", "total_requests", "shortest_queue", "total_tokens", "cache_aware"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 ModelImpl = Literal["auto", "bough", "transformers"]
 
@@ -300,6 +301,21 @@ class EngineArgs(OptionTable):
         help="Threads of the native CPU kernels stay on cores of their own, which no other server gets that has this "
         "flag, too, and the same network (containers). Needs more cores than threads: the default of --cpu-threads is "
         "then one less.",
+    )
+    dp_size: int = device_option(
+        1,
+        help="Replicas of the model (data parallelism). Each has a scheduler, a KV cache and an even share of cores "
+        "and memory; on a CPU with native kernels they share the weights. Each request is computed by one.",
+        unit="replicas",
+        minimum=1,
+        maximum=1024,
+        aliases=("dp", "data-parallel-size"),
+    )
+    load_balance_method: LoadBalanceMethod = device_option(
+        "auto",
+        help="Choice of the replica that computes a request. `cache_aware`: the one that probably holds most of the "
+        "prompt in its cache, unless it has far more requests than another. `total_requests` (or `shortest_queue`), "
+        "`total_tokens`: the one with the fewest. `round_robin`: one after the other. `auto` is `cache_aware`.",
     )
     random_seed: int | None = device_option(
         None,

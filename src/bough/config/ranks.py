@@ -53,6 +53,9 @@ class MachineShare(msgspec.Struct, frozen=True):
     count: int = 1
     memory: int | None = None
     """Bytes that all of them may take together; ``None``: whatever is available when one asks."""
+    weights: int | None = None
+    """Descriptor of memory in which all of them have the same weights, which the first loads; ``None``: each has its
+    own."""
 
     def of(self, amount: int) -> int:
         """Return this share of so many cores, bytes or tokens; the first schedulers get what cannot be divided."""
@@ -124,6 +127,11 @@ class ParallelLayout(msgspec.Struct, frozen=True):
     def leaders(self) -> tuple[ProcessKey, ...]:
         """Keys of the schedulers that requests and control calls are sent to, one for each replica."""
         return tuple(key for key in self.schedulers if not key.pp and not key.tp)
+
+    @property
+    def has_equal_schedulers(self) -> bool:
+        """True if there are several schedulers on this machine, all with the same weights."""
+        return self._num_per_node > 1 and self.pp_size == self.tp_size == 1
 
     @property
     def controllers(self) -> tuple[ProcessKey, ...]:

@@ -65,8 +65,7 @@ class ChildProcess:
         self._config_open = True
         self._config_lock = threading.Lock()
         inherited = [config_read, status_write]
-        if config.listener_fd is not None:
-            inherited.append(config.listener_fd)
+        inherited += [each for each in (config.listener_fd, config.share.weights) if each is not None]
         # A Ctrl-C while the child imports, before it can say that it ignores them, would print tracebacks.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:

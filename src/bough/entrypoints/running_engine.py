@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -186,25 +188,30 @@ class RunningEngine:
         alone = plan.server_args.skip_tokenizer_init or not plan.model_config.is_generation
         # Measured once, before any of them takes memory.
         memory = Machine().available_bytes() if len(layout.local_schedulers) > 1 else None
-        shares = {key: replace(layout.share_of(key), memory=memory) for key in layout.local_schedulers}
+        weights = _shared_memory() if layout.has_equal_schedulers else None
+        shares = {key: replace(layout.share_of(key), memory=memory, weights=weights) for key in layout.local_schedulers}
         modules = dict.fromkeys(shares, plan.scheduler_module)
         modules |= dict.fromkeys(layout.controllers, CONTROLLER_MODULE)
         if not alone:
             modules[DETOKENIZER] = DETOKENIZER_MODULE
         last = next(reversed(modules))
-        for key, module in modules.items():
-            # One of them is enough, and the one that tidies up survives this process.
-            tidies_up, watches_parent = key == last, watch_parent and key == last
-            self._supervisor.start(
-                module,
-                key,
-                plan.local_args,
-                self._port_args,
-                layout=layout,
-                share=shares.get(key, WHOLE_MACHINE),
-                tidies_up=tidies_up,
-                watches_parent=watches_parent,
-            )
+        try:
+            for key, module in modules.items():
+                # One of them is enough, and the one that tidies up survives this process.
+                tidies_up, watches_parent = key == last, watch_parent and key == last
+                self._supervisor.start(
+                    module,
+                    key,
+                    plan.local_args,
+                    self._port_args,
+                    layout=layout,
+                    share=shares.get(key, WHOLE_MACHINE),
+                    tidies_up=tidies_up,
+                    watches_parent=watches_parent,
+                )
+        finally:
+            if weights is not None:
+                os.close(weights)
 
     async def _watch_health(self, health: HealthMonitor) -> None:
         """Look at the health of all processes until one is broken, then say how.
@@ -225,3 +232,12 @@ class RunningEngine:
             await asyncio.sleep(HEALTH_CHECK_SECONDS)
         supervisor.dump_stacks(health.silent_for(hung))
         self._on_death(broken)
+
+
+def _shared_memory() -> int | None:
+    """Return a descriptor of memory without a name, still of no size; ``None`` if the system has no such memory."""
+    if sys.platform != "linux":
+        return None
+    with contextlib.suppress(OSError):
+        return os.memfd_create("bough-weights", os.MFD_CLOEXEC)
+    return None

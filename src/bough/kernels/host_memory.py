@@ -17,7 +17,7 @@ from bough.errors import StartupError
 HUGE_PAGE_BYTES = 2**21
 
 _CHUNK_BYTES = 2**26
-_ALIGNMENT = 64
+ALIGNMENT = 64
 
 
 def huge_pages(num_bytes: int) -> torch.Tensor:
@@ -47,12 +47,17 @@ def huge_pages(num_bytes: int) -> torch.Tensor:
 class Arena(Protocol):
     """Where the memory of packed weights comes from."""
 
+    is_writable: bool
+    """False where another process writes the contents, or there is no memory."""
+
     def zeros(self, num_bytes: int) -> torch.Tensor:
         """Zeros, uint8 ``[num_bytes]``, aligned to 64 bytes."""
 
 
 class OutlineArena(Arena):
     """Hands out tensors that have a size and no memory, to find out how much a model takes."""
+
+    is_writable = False
 
     def zeros(self, num_bytes: int) -> torch.Tensor:
         return torch.empty(num_bytes, dtype=torch.uint8, device="meta")
@@ -64,6 +69,8 @@ class HugePageArena(Arena):
     A chunk lives as long as any piece of it.
     """
 
+    is_writable = True
+
     def __init__(self) -> None:
         self._rest = torch.empty(0, dtype=torch.uint8)
 
@@ -73,5 +80,5 @@ class HugePageArena(Arena):
         if num_bytes > len(self._rest):
             self._rest = huge_pages(_CHUNK_BYTES)
         piece = self._rest[:num_bytes]
-        self._rest = self._rest[-(-num_bytes // _ALIGNMENT) * _ALIGNMENT :]
+        self._rest = self._rest[-(-num_bytes // ALIGNMENT) * ALIGNMENT :]
         return piece

@@ -71,16 +71,17 @@ class PackedWeights:
         storage = torch.int8 if quantized else dtype
         # What kernels read and write: the numbers of a quantised matrix are float32 outside of it.
         self._rows_dtype = torch.float32 if quantized else dtype
-        self.panels = (arena or HugePageArena()).zeros(words * 4).view(storage)
+        arena = arena or HugePageArena()
+        self.panels = arena.zeros(words * 4).view(storage)
         self.matrix.panels = self.panels.data_ptr()
-        if not self.panels.is_meta:
+        if arena.is_writable:
             self._library.bough_place_panels(threads.handle, ctypes.byref(self.matrix))
         self.bias: torch.Tensor | None = None
         if bias:
             self._bias_columns = torch.empty(num_outputs, dtype=torch.int64, device="cpu")
             self._library.bough_packed_columns(ctypes.byref(self.matrix), self._bias_columns.data_ptr())
             panels = int(self._bias_columns.max()) // PANEL_COLUMNS + 1
-            self.bias = torch.zeros(panels * PANEL_COLUMNS, device="cpu")
+            self.bias = arena.zeros(panels * PANEL_COLUMNS * 4).view(torch.float32)
             self.matrix.bias = self.bias.data_ptr()
 
     def write(self, first_row: int, rows: torch.Tensor) -> None:

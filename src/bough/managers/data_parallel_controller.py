@@ -19,9 +19,6 @@ from bough.ipc.messages import Heartbeat, ShutdownReq
 from bough.ipc.routing import RequestShape
 from bough.managers.load_balance import POLICIES, LoadBalancer, ReplicaLoad
 
-POLICY = "cache_aware"
-"""Name of the policy that is used."""
-
 _SHUTDOWN = encode(ShutdownReq())
 
 
@@ -68,11 +65,11 @@ class DataParallelController:
 
 def run_controller_process(child: Child) -> int:
     """Open the channels, report, and forward until the end; returns the exit status."""
-    replicas = child.config.layout.leaders
+    replicas, method = child.config.layout.leaders, child.server_args.load_balance_method
     channels = ControllerChannels(child.port_args, replicas)
     child.ready()
     gc.freeze()
-    DataParallelController(replicas, POLICIES[POLICY](len(replicas))).event_loop(channels)
+    DataParallelController(replicas, POLICIES[method](len(replicas))).event_loop(channels)
     channels.close()
     return 0
 

@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from bough.config.engine_args import LoadBalanceMethod
 from bough.ipc.routing import PAGE_TOKENS, RequestShape
 from bough.observability.stats import SchedulerStats
 
@@ -184,10 +185,12 @@ def by_tokens(load: Load) -> tuple[int, ...]:
     return load.num_tokens, load.num_requests
 
 
-POLICIES: dict[str, Callable[[int], LoadBalancer]] = {
+POLICIES: dict[LoadBalanceMethod, Callable[[int], LoadBalancer]] = {
+    "auto": CacheAware,
+    "cache_aware": CacheAware,
     "round_robin": lambda num_replicas: RoundRobin(),
     "total_requests": lambda num_replicas: LeastLoaded(by_requests),
+    "shortest_queue": lambda num_replicas: LeastLoaded(by_requests),
     "total_tokens": lambda num_replicas: LeastLoaded(by_tokens),
-    "cache_aware": CacheAware,
 }
 """Makers of policies by name, for a number of replicas."""

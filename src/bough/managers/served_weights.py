@@ -260,7 +260,10 @@ class ServedWeights:
             begun = time.monotonic()
             asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
             asked["timeout"] = WAITING_TIMEOUT
-            reply = await self._control.load(method, asked, LOADING_TIMEOUT)
+            # Schedulers may share weights: none is written before all of them have stopped.
+            reply = await self._control.load("await_update", asked, LOADING_TIMEOUT)
+            if reply.success:
+                reply = await self._control.load(method, asked, LOADING_TIMEOUT)
             if not reply.success:
                 return UpdateOutcome.failed(error_of(reply))
             message = done(reply.data["num_changed"])

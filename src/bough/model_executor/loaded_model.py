@@ -12,15 +12,18 @@ import torch
 
 from bough.config.engine_args import EngineArgs, Quantization
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.kernels.host_memory import OutlineArena
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.execution_choice import ExecutionChoice
 from bough.model_executor.pieces_check import differs_in_pieces
-from bough.model_executor.weight_memory import check_weights_fit, largest_weight_bytes, weight_bytes
+from bough.model_executor.weight_memory import available_memory, check_weights_fit, largest_weight_bytes, weight_bytes
 from bough.model_loader.loader import load_model, open_source
+from bough.model_loader.shared_weights import SharedWeights
 from bough.model_loader.sources import NAMES_SHOWN, WeightSource
-from bough.models.base import CausalLM
+from bough.models.base import CausalLM, Model
+from bough.models.registry import make_model
 from bough.models.transformers_config import refusal
 from bough.weight_sync.live_weights import LiveWeights, state_of
 
@@ -40,10 +43,19 @@ class LoadedModel:
     """Type of hidden states between layers"""
     held_as: str
     """Form of the weights, for the log"""
+    shared_bytes: int
+    """Memory of the weights that all schedulers of the machine share"""
 
     @classmethod
-    def load(cls, config: ModelConfig, device: torch.device, args: EngineArgs, choice: ExecutionChoice) -> LoadedModel:
-        """Load a model from its checkpoint, or make one with random weights.
+    def load(
+        cls,
+        config: ModelConfig,
+        device: torch.device,
+        args: EngineArgs,
+        choice: ExecutionChoice,
+        share: MachineShare = WHOLE_MACHINE,
+    ) -> LoadedModel:
+        """Load a model from its checkpoint, or make one with random weights; or map the weights of another scheduler.
 
         Raises:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
@@ -54,19 +66,26 @@ class LoadedModel:
         is_stored = source is not None and source.quantized
         quantized = choice.threads is not None and (is_stored or args.quantization != "none")
         sizes = _Sizes(config, device, choice, source)
-        check_weights_fit(
-            device,
-            sizes.needed(args.quantization),
-            {} if is_stored else sizes.smaller(args.quantization, quantized=quantized),
-            only_warn=args.max_total_tokens is not None,
-        )
-        method = choice.weights.method(source, args.quantization)
+        shared = SharedWeights.of(share) if choice.threads is not None else None
+        if shared is None or shared.is_writer:
+            check_weights_fit(
+                device,
+                sizes.needed(args.quantization),
+                {} if is_stored else sizes.smaller(args.quantization, quantized=quantized),
+                only_warn=args.max_total_tokens is not None,
+            )
+        arena = None
+        if shared is not None:
+            arena = shared.open(sizes.outline(args.quantization), lambda size: sizes.available >= share.count * size)
+        method = choice.weights.method(source, args.quantization, arena)
         if source is not None and args.quantization == "none":
             problem = choice.weights.why_not_stored(source)
             if problem is not None:
                 logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
         seed = args.random_seed or 0
-        model = load_model(config, source=source, device=device, seed=seed, method=method)
+        model = load_model(config, source=source, device=device, seed=seed, method=method, arena=arena)
+        if shared is not None and arena is not None and arena.is_writable:
+            shared.complete()
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
         if config.implementation == "transformers" and differs_in_pieces(model, config, device):
             raise refusal(config, "its results depend on how prompts are cut into steps, or on each other")
@@ -85,11 +104,13 @@ class LoadedModel:
                 seed=seed,
                 kv_scales=kv_scales,
                 holds_codes=holds_codes,
+                is_mapped=arena is not None and not arena.is_writable,
             ),
             kv_scales,
             # The inputs of products with quantised weights are made from float32.
             torch.float32 if quantized else choice.dtype,
             kept if args.quantization == "none" else args.quantization,
+            0 if arena is None else arena.num_bytes,
         )
 
 
@@ -101,6 +122,16 @@ class _Sizes:
     device: torch.device
     choice: ExecutionChoice
     source: WeightSource | None
+
+    @property
+    def available(self) -> int:
+        """Bytes that can be taken now."""
+        return available_memory(self.device)[0]
+
+    def outline(self, quantization: Quantization) -> Model:
+        """Return the model without memory."""
+        with torch.device("meta"):
+            return make_model(self.config, self.choice.weights.method(self.source, quantization, OutlineArena()))
 
     def needed(self, quantization: Quantization) -> int:
         """Bytes of the weights, and of making them while they are loaded."""

@@ -76,7 +76,7 @@ class ModelRunner:
         self.threads = choice.threads
         self.timings: dict[str, float] = {}
         with timed(self.timings, "load_weights"):
-            loaded = LoadedModel.load(config, device, args, choice)
+            loaded = LoadedModel.load(config, device, args, choice, share)
         self.model, self.live_weights = loaded.model, loaded.weights
         planner = MemoryPlanner(config, device, args, choice, loaded, self.timings, share)
         self.num_parameters, self.weight_bytes = planner.num_parameters, planner.weight_bytes

@@ -97,7 +97,7 @@ class MemoryPlanner:
         share: MachineShare,
     ) -> None:
         """Take no memory yet; ``timings`` get the seconds of each phase."""
-        self._share = share
+        self._share, self._shared_bytes = share, loaded.shared_bytes
         self._model, self._config, self._device, self._args = loaded.model, config, device, args
         self._activation_dtype, self._kv_scales = loaded.activation_dtype, loaded.kv_scales
         self._threads, self._attention = choice.threads, choice.attention
@@ -204,7 +204,8 @@ class MemoryPlanner:
         config, requests = self._config, self.wanted_requests
         available, per_token = available_memory(self._device)[0], self._kv_token_bytes()
         if self._device.type == "cpu":
-            available = self._share.memory_left(available, resident_bytes())
+            of_others = self._shared_bytes - self._share.of(self._shared_bytes)
+            available = self._share.memory_left(available, resident_bytes() - of_others)
         reserved = step_bytes
         if self._records:
             graph_rows = self._max_graph_rows(requests)

@@ -16,6 +16,7 @@ from bough.layers.checkpoint_weight import Weight
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.quantized_source import QuantizedSource
+from bough.model_loader.shared_weights import SharedArena, adopt_parameters
 from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
 from bough.models.base import Model
 from bough.models.registry import make_model
@@ -56,11 +57,14 @@ def load_model(
     device: torch.device,
     seed: int,
     method: MethodChoice = TORCH,
+    arena: SharedArena | None = None,
 ) -> Model:
     """A model with its weights, ready to run.
 
     Args:
         source: of the weights; ``None`` makes random ones from ``seed``.
+        arena: shared memory that ``method`` packs into, where all weights lie then; unless it is writable, they are
+            there already.
 
     Raises:
         StartupError: if files are damaged or do not fit the model.
@@ -68,6 +72,10 @@ def load_model(
     with torch.device(device):
         model = make_model(config, method)
     model.eval()
+    if arena is not None:
+        adopt_parameters(model, arena)
+        if not arena.is_writable:
+            return model
     if source is None:
         fill_with_random_weights(model, seed)
     else:

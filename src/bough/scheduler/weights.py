@@ -24,16 +24,25 @@ _LEAST_SILENCE = 400.0
 _SLOWEST_LOADING = 25e6
 """Bytes per second of a slow disk, from which a checkpoint is read, and may have to be read a second time."""
 
+_NEEDS = "an engine without requests, or a pause"
+
 
 class Weights:
     """Replaces the weights of a worker, and takes care of what was computed with the old ones.
 
-    ``announce`` sends a heartbeat with the seconds of silence that may follow.
+    ``announce`` sends a heartbeat with the seconds of silence that may follow; ``rank`` is that among the replicas.
     """
 
     def __init__(
-        self, worker: Worker, requests: Requests, pause: Pause, weight_bytes: int, announce: Callable[[float], None]
+        self,
+        worker: Worker,
+        requests: Requests,
+        pause: Pause,
+        weight_bytes: int,
+        announce: Callable[[float], None],
+        rank: int,
     ) -> None:
+        self._rank = rank
         self._worker = worker
         self._requests = requests
         self._pause = pause
@@ -43,6 +52,9 @@ class Weights:
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handlers of all calls about weights."""
         return {
+            "await_update": ControlHandler(
+                lambda params: {}, self._may_update, needs=_NEEDS, on_failure=self._spoil_group
+            ),
             "update_weights_from_disk": self._update(
                 lambda weights, p: weights.from_disk(p["model_path"], p["load_format"])
             ),
@@ -78,19 +90,20 @@ class Weights:
             self._announce(self._expected_silence)
             return self._change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
 
-        def may_run(params: Params) -> bool:
-            if self._requests.in_flight:
-                return False
-            # A pause that has ended meanwhile is not waited for: ``run`` answers that.
-            return params["while_paused"] or self._pause.is_on or len(self._requests) == 0
-
         return ControlHandler(
             run,
-            may_run,
-            needs="an engine without requests, or a pause",
+            self._may_update,
+            needs=_NEEDS,
             on_failure=on_failure,
             merge={"num_paused_requests": "sum", "output_lens": "union"},
         )
+
+    def _may_update(self, params: Params) -> bool:
+        """Return whether no step is in flight, and none will be until the pause ends or a request comes."""
+        if self._requests.in_flight:
+            return False
+        # A pause that has ended meanwhile is not waited for: the update answers that.
+        return params["while_paused"] or self._pause.is_on or len(self._requests) == 0
 
     @property
     def _of_worker(self) -> WorkerWeights:
@@ -105,7 +118,7 @@ class Weights:
             params["group_name"],
             address=params["master_address"],
             port=params["master_port"],
-            rank=params["rank_offset"],
+            rank=params["rank_offset"] + self._rank,
             world_size=params["world_size"],
             backend=params["backend"],
         )

@@ -56,6 +56,8 @@ class LiveWeights:
     """Those that the KV pool was made with; ``None`` if it divides by none"""
     holds_codes: bool = False
     """True if the model has the codes of a quantised checkpoint as they are"""
+    is_mapped: bool = False
+    """True if they lie in memory that another scheduler writes: it gets the same updates, and here they are checked"""
 
     def __post_init__(self) -> None:
         self._differ = False
@@ -118,6 +120,8 @@ class LiveWeights:
         """
         checked = self._checked(weights)
         self._differ = True
+        if self.is_mapped:
+            return 0
         try:
             filled = self.model.load_weights(checked)
         except Exception as error:
@@ -171,6 +175,8 @@ class LiveWeights:
         return weight.read(count).float().tolist()
 
     def _fill(self, source: WeightSource | None) -> None:
+        if self.is_mapped:
+            return
         if source is None:
             fill_with_random_weights(self.model, self.seed)
         else:

@@ -1,0 +1,85 @@
+"""Memory that several processes map, on huge pages where the system makes them: see :mod:`bough.kernels.host_memory`.
+
+It has no name in any file system: processes get it as a descriptor (memfd_create(2)), and it is gone with the last of
+them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import mmap
+import os
+
+import torch
+
+from bough.errors import StartupError
+from bough.kernels.host_memory import HUGE_PAGE_BYTES
+
+_MAP_FIXED = 0x10
+_MADV_COLLAPSE = 25
+
+
+class SharedMapping:
+    """A mapping of shared memory that begins where a huge page does. Stays until the process ends.
+
+    Attributes:
+        memory: uint8 ``[num_bytes]``. Without ``writable``, writing to it ends the process.
+    """
+
+    def __init__(self, descriptor: int, num_bytes: int, *, writable: bool) -> None:
+        """Map the first bytes of shared memory, which must have so many.
+
+        Raises:
+            StartupError: if the system refuses so many addresses.
+        """
+        self._size = -(-num_bytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+        libc = _libc()
+        # Addresses are reserved first, so that an aligned part of them can be taken.
+        reserved = libc.mmap(None, self._size + HUGE_PAGE_BYTES, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+        self._address = -(-reserved // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES if _worked(reserved) else 0
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
+        shared = mmap.MAP_SHARED | _MAP_FIXED
+        if not self._address or not _worked(libc.mmap(self._address, self._size, protection, shared, descriptor, 0)):
+            reason = os.strerror(ctypes.get_errno())
+            raise StartupError(f"the system refuses to map {num_bytes / 2**30:.2f} GiB of shared memory ({reason})")
+        array = (ctypes.c_uint8 * num_bytes).from_address(self._address)
+        self.memory = torch.frombuffer(array, dtype=torch.uint8)
+
+    def collapse(self) -> bool:
+        """Move what has been written onto huge pages; returns False where the system does not (Linux 6.1 and newer do).
+
+        It is a request for this moment: unlike private memory, shared memory gets no huge pages as it is touched unless
+        the machine's administrator says so (``shmem_enabled``).
+        """
+        return bool(_libc().madvise(self._address, self._size, _MADV_COLLAPSE) == 0)
+
+
+def reserve(descriptor: int, num_bytes: int) -> None:
+    """Give shared memory its size, and all of its pages, so that writing to it later cannot fail.
+
+    Raises:
+        StartupError: if there is not so much memory.
+    """
+    size = -(-num_bytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+    try:
+        os.ftruncate(descriptor, size)
+        os.posix_fallocate(descriptor, 0, size)
+    except OSError as error:
+        hint = "; lower what limits this process or its container" if error.errno == errno.ENOSPC else ""
+        raise StartupError(
+            f"the system refuses {size / 2**30:.2f} GiB of shared memory ({error.strerror}){hint}"
+        ) from None
+
+
+def _worked(address: int | None) -> bool:
+    return address not in (None, ctypes.c_void_p(-1).value)
+
+
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    size, flags = ctypes.c_size_t, ctypes.c_int
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, size, flags, flags, flags, ctypes.c_int64]
+    libc.madvise.argtypes = [ctypes.c_void_p, size, flags]
+    return libc

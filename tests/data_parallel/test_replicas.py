@@ -1,0 +1,138 @@
+"""Real servers with replicas and no model: every token that comes back is checked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import psutil
+import pytest
+from tests.e2e.server import Server, running_server
+from tests.e2e.test_fake_model import make_checkpoint
+from tests.entrypoints.leftovers import eventually
+from tests.scheduler.harness import prompt_of
+
+from bough_fake.model import expected_tokens
+
+CONCURRENCY = 64
+GROUPS, SHARED_TOKENS = 6, 128
+FLAGS = ("--max-total-tokens", "4096", "--max-running-requests", "16")
+
+
+def assert_all_idle_and_whole(server: Server) -> None:
+    assert eventually(lambda: all(state["idle"] for state in server.states()), 30), server.states()
+    for state in server.states():
+        assert state["kv_discrepancy"] is None
+        assert state["kv_accounting_repairs_total"] == 0
+        assert state["num_running_reqs"] == state["num_queue_reqs"] == state["num_waiting_tokens"] == 0
+
+
+class Clients:
+    """Clients that ask, leave and interfere at random."""
+
+    def __init__(self, url: str, vocab_size: int, count: int) -> None:
+        self.url, self.vocab_size = url, vocab_size
+        self.numbers = iter(range(count))
+        self.wrong: list[str] = []
+        self.num_whole = 0
+
+    async def run(self) -> None:
+        async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as self.session:
+            await asyncio.gather(*(self._work(random.Random(i)) for i in range(CONCURRENCY)))
+
+    async def _work(self, rng: random.Random) -> None:
+        for number in self.numbers:
+            kind = rng.choice(["stream"] * 6 + ["samples", "aborted", "left", "paused"])
+            prompt = prompt_of(SHARED_TOKENS, rng.randrange(GROUPS), self.vocab_size)
+            prompt = prompt[: rng.randrange(SHARED_TOKENS)] + prompt_of(rng.randrange(1, 30), number, self.vocab_size)
+            tokens = rng.randrange(1, 40)
+            sampling: dict[str, Any] = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
+            body = {"input_ids": prompt, "stream": True, "sampling_params": sampling}
+            if kind == "samples":
+                sampling["n"] = 3
+                body["stream"] = False
+                outputs = [each["output_ids"] for each in json.loads((await self._ask("/generate", body))[0])]
+            elif kind == "paused":
+                await self._ask("/pause_generation", {"mode": rng.choice(["in_place", "retract"])})
+                await asyncio.sleep(0.01)
+                await self._ask("/continue_generation", {})
+                continue
+            elif kind == "left":
+                with contextlib.suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._ask("/generate", {**body, "rid": f"left-{number}"}), rng.random() / 20)
+                continue
+            else:
+                asking = asyncio.create_task(self._ask("/generate", {**body, "rid": f"one-{number}-"}))
+                if kind == "aborted":
+                    await asyncio.sleep(rng.random() / 20)
+                    await self._ask("/abort_request", {"rid": f"one-{number}-"})
+                lines = [line for line in await asking if line.startswith(b"data: {")]
+                outputs = [json.loads(lines[-1][6:])["output_ids"]]
+            expected = expected_tokens(prompt, tokens, self.vocab_size)
+            for output in outputs:
+                if output != expected[: len(output)] or (kind != "aborted" and len(output) < tokens):
+                    self.wrong.append(f"{kind} {number}: {len(output)} of {tokens} tokens")
+                self.num_whole += len(output) == tokens
+
+    async def _ask(self, path: str, body: dict[str, Any]) -> list[bytes]:
+        async with self.session.post(self.url + path, json=body) as response:
+            text = await response.read()
+            if response.status != 200:
+                self.wrong.append(f"{path}: {response.status} {text[:200]!r}")
+            return text.split(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "count"), [(2, 200), pytest.param(4, 2000, marks=pytest.mark.slow)], ids=["two", "four"]
+)
+def test_every_token_is_right_whatever_clients_do(tmp_path: Path, replicas: int, count: int) -> None:
+    vocab_size = make_checkpoint(tmp_path, seconds_per_step=0.001)
+    flags = ("--model-path", str(tmp_path), "--dp-size", str(replicas), "--schedule-conservativeness", "0.1", *FLAGS)
+    with running_server(tmp_path, *flags) as server:
+        clients = Clients(server.url, vocab_size, count)
+        asyncio.run(clients.run())
+        assert clients.wrong == []
+        assert clients.num_whole > count / 2
+        assert_all_idle_and_whole(server)
+        generated = [state["decode_tokens_total"] for state in server.states()]
+        assert len(generated) == replicas
+        assert min(generated) > sum(generated) / replicas / 3
+        assert server.post("/flush_cache").status_code == 200
+        assert [state["evictable_tokens"] for state in server.states()] == [0] * replicas
+        names = {label for label in range(replicas) if server.metric("scheduler_steps_total", dp_rank=str(label)) > 0}
+        assert names == set(range(replicas))
+
+
+def test_a_prompt_finds_its_prefix_and_unseeded_requests_differ(tmp_path: Path) -> None:
+    vocab_size = make_checkpoint(tmp_path)
+    with running_server(tmp_path, "--model-path", str(tmp_path), "--dp-size", "3", *FLAGS) as server:
+        for group in range(6):
+            shared = prompt_of(256, group, vocab_size)
+            for follower in range(4):
+                sampling = {"max_new_tokens": 1, "temperature": 0}
+                answer = server.generate(input_ids=[*shared, follower], sampling_params=sampling)
+                assert (answer["meta_info"]["cached_tokens"] > 0) == (follower > 0)
+        sampling = {"max_new_tokens": 24, "temperature": 1.0, "ignore_eos": True}
+        outputs = {
+            tuple(server.generate(input_ids=prompt_of(3, 0, vocab_size), sampling_params=sampling)["output_ids"])
+            for _ in range(6)
+        }
+        assert len(outputs) == 6
+
+
+@pytest.mark.parametrize("victim", ["controller", "scheduler"])
+def test_the_server_ends_if_one_of_its_processes_dies(tmp_path: Path, victim: str) -> None:
+    make_checkpoint(tmp_path)
+    with running_server(tmp_path, "--model-path", str(tmp_path), "--dp-size", "2", *FLAGS) as server:
+        processes = server.processes()[1:]
+        named = {"controller": "data_parallel_controller", "scheduler": "scheduler.process"}[victim]
+        process = next(each for each in reversed(processes) if named in " ".join(each.cmdline()))
+        process.kill()
+        assert server.process.wait(10) != 0
+        _gone, alive = psutil.wait_procs(processes, timeout=5)
+        assert not alive
