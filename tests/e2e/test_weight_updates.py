@@ -138,7 +138,7 @@ def test_a_request_that_is_paused_goes_on_with_the_new_weights(server: Server, o
     long = {"text": PROMPT, "sampling_params": {"temperature": 0, "max_new_tokens": 1000, "ignore_eos": True}}
     with concurrent.futures.ThreadPoolExecutor(1) as pool:
         running = pool.submit(server.generate, **long)
-        while server.state()["num_running_reqs"] == 0:
+        while not any(state["num_running_reqs"] for state in server.states()):
             assert not running.done()
         assert server.post("/pause_generation", mode="retract").status_code == 200
         done = update(server, other, weight_version="pirate")
