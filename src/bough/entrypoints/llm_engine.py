@@ -92,7 +92,7 @@ class LLMEngine:
             )
         plan = LaunchPlan.make(server_args)
         if plan.layout.num_schedulers > 1:
-            raise ConfigError("dp_size is for a server or an Engine, whose replicas are processes", param="dp_size")
+            raise ConfigError("dp_size needs processes: a server, or an Engine", param="dp_size")
         self.server_args = plan.server_args
         self.model_config = plan.model_config
         self.tokenizer, template = plan.load_text()
