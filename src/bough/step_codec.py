@@ -7,6 +7,7 @@ instead of running another one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from math import prod
 from typing import Annotated, Any, Union, get_args
 
@@ -134,7 +135,7 @@ def _decode(kind: type, frames: Sequence[Frame], receive_masks: Callable[[], Seq
 
 def _array(kind: Any, array: _Array, frames: Sequence[Frame]) -> npt.NDArray[Any]:
     """Copy an array, aligned and writable, out of its frame; ``kind`` is the type of the member that it is for."""
-    dtype = np.dtype(get_args(get_args(kind)[1])[0])
+    dtype = _dtype(kind)
     if array.dtype != dtype.str:
         raise ValueError(f"an array of {dtype.str} is expected, got {array.dtype}")
     frame = memoryview(frames[array.frame] if array.frame < len(frames) else b"")
@@ -142,3 +143,10 @@ def _array(kind: Any, array: _Array, frames: Sequence[Frame]) -> npt.NDArray[Any
         raise ValueError(f"frame {array.frame} has {frame.nbytes} bytes, which are not {array.shape} of {dtype.str}")
     received: npt.NDArray[Any] = np.ndarray(array.shape, dtype, frame).copy()
     return received
+
+
+@cache
+def _dtype(kind: Any) -> np.dtype[Any]:
+    """Type of the elements of an array type such as ``IntArray``."""
+    dtype: np.dtype[Any] = np.dtype(get_args(get_args(kind)[1])[0])
+    return dtype
