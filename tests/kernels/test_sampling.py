@@ -99,7 +99,7 @@ def random_masks(rng: np.random.Generator, rows: int, vocab_size: int) -> np.nda
 @table("vocab_size", [5, 64, 100, 1000, 5003])
 def test_tokens_are_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_size: int) -> None:
     rng = np.random.default_rng(vocab_size)
-    for _ in range(4):
+    for _ in range(2):
         rows = int(rng.integers(1, 12))
         slots = rng.permutation(rows + 2)[:rows].tolist()
         twins = Twins(threads, vocab_size, [random_request(rng, slot, vocab_size) for slot in slots])
@@ -110,7 +110,7 @@ def test_tokens_are_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_
 @table("vocab_size", [5, 31, 33, 64, 100, 1000, 5003])
 def test_masked_rows_choose_as_those_of_the_reference(isa: Isa, threads: ThreadPool, vocab_size: int) -> None:
     rng = np.random.default_rng(vocab_size)
-    for _ in range(4):
+    for _ in range(2):
         rows = int(rng.integers(1, 12))
         twins = Twins(threads, vocab_size, [random_request(rng, slot, vocab_size) for slot in range(rows)])
         for _ in range(4):

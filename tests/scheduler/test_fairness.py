@@ -43,15 +43,19 @@ def test_short_prompt_behind_a_100k_one_is_answered_within_4_steps() -> None:
 
 MORE_THAN_SLOTS, MORE_THAN_ARE_LOOKED_AT = 10, 60
 FRESH, AGED = 0.0, 6.0
-USUAL = [(MORE_THAN_SLOTS, AGED, True), (MORE_THAN_ARE_LOOKED_AT, FRESH, False)]
+USUAL = {
+    *((policy, MORE_THAN_SLOTS, AGED, True) for policy in POLICIES),
+    *((policy, MORE_THAN_ARE_LOOKED_AT, FRESH, False) for policy in ("lpm", "priority")),
+}
 
 
-@pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize(
-    ("long_prompts", "waited", "decodes"),
+    ("policy", "long_prompts", "waited", "decodes"),
     [
         pytest.param(*case, marks=() if case in USUAL else pytest.mark.slow)
-        for case in itertools.product((MORE_THAN_SLOTS, MORE_THAN_ARE_LOOKED_AT), (FRESH, AGED), (False, True))
+        for case in itertools.product(
+            POLICIES, (MORE_THAN_SLOTS, MORE_THAN_ARE_LOOKED_AT), (FRESH, AGED), (False, True)
+        )
     ],
 )
 def test_long_prompts_leave_slots_to_short_ones(policy: str, long_prompts: int, waited: float, decodes: bool) -> None:
