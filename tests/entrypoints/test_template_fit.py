@@ -10,6 +10,7 @@ import pytest
 from bough.entrypoints.chat.template_fit import TemplateFit
 from bough.parsers.base import ToolCallStart, parse_tools
 from bough.parsers.dialect import make_tool_dialect
+from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.tokenization.chat_template import ChatTemplate
 from bough.tokenization.tokenizer import SpecialTokens
 from tests.tokenization.test_template_families import LIKE_PHI
@@ -40,6 +41,13 @@ SINGLE = """
 {%- set f = m.tool_calls[0].function %}
 {{- '{"name": "' ~ f.name ~ '", "parameters": ' ~ f.arguments | tojson ~ '}' }}
 {%- endif %}{%- endfor %}"""
+# Takes functions by a name of its own.
+LIKE_SMOLLM3 = """
+{{- '<|im_start|>system\\n' }}{%- if xml_tools or python_tools %}{%- if xml_tools %}{{- '<tools>' }}
+{%- for tool in xml_tools[:] %}{{- tool | string }}{%- endfor %}
+{{- '</tools> <tool_call>{"name": <name>, "arguments": <json>}</tool_call>' }}{%- endif %}{%- if python_tools %}
+{{- '<code>' ~ python_tools ~ '</code>' }}{%- endif %}{%- endif %}
+{%- for m in messages %}{{- '<|im_start|>' ~ m.role ~ '\\n' ~ m.content }}{%- endfor %}"""
 TOOLS = [{"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}]
 QUESTION = {"role": "user", "content": "When?"}
 
@@ -131,3 +139,16 @@ def test_tools_stand_in_the_message_of_the_system_where_the_template_reads_them_
     again = rendered(LIKE_PHI, [QUESTION, calling(call("a", zone="UTC")), result("8:00", "a")])
     assert '<|assistant|><|tool_call|>[{"name": "now", "arguments": {"zone": "UTC"}}]<|/tool_call|><|end|>' in again
     assert rendered(LIKE_PHI, [QUESTION], []) == "<|user|>When?<|end|><|assistant|>"
+
+
+def test_tools_have_the_name_that_the_template_has_for_them() -> None:
+    shown = rendered(LIKE_SMOLLM3, [QUESTION])
+    assert shown.startswith(f"<|im_start|>system\n<tools>{TOOLS[0]}</tools>")
+    assert make_tool_dialect(LIKE_SMOLLM3).tool_format is TOOL_FORMATS["qwen25"]
+    assert rendered(LIKE_SMOLLM3, [QUESTION], []) == "<|im_start|>system\n<|im_start|>user\nWhen?"
+    template, fit = fit_of(LIKE_SMOLLM3)
+    fitted, told = fit.apply([QUESTION], TOOLS, "messages")
+    own = {"xml_tools": None, "python_tools": "now()"}
+    assert "<tools>" not in template.render(fitted, tools=told, kwargs=own), "what the client gives by name counts"
+    again = rendered(LIKE_SMOLLM3, [QUESTION, calling(call("a", zone="UTC")), result("8:00", "a")])
+    assert '{"name": "now", "arguments": {"zone": "UTC"}}' in again

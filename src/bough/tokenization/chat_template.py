@@ -21,7 +21,7 @@ from bough.config.options import did_you_mean
 from bough.config.user_paths import path_kind, user_path
 from bough.errors import BadRequest, ConfigError
 from bough.tokenization.template_sandbox import SandboxedTemplate
-from bough.tokenization.template_tools import MEMBERS, WHOLE, Member, filled, without
+from bough.tokenization.template_tools import MEMBERS, WHOLE, Member, Place, filled, find_place, without
 from bough.tokenization.tokenizer import SpecialTokens, Tokenizer
 from bough.tokenization.tokenizer_files import DEFAULT_TEMPLATE, read_template_file
 
@@ -97,8 +97,8 @@ class ChatTemplate:
         self._shows_later_systems = self._shows_each("system", "user", "system")
         self.insists_on_turns = not self._shows_each("user", "user")
         """True if another role has to come between two messages of a user."""
-        self.takes_tools_of_system = self._find_tools_of_system()
-        """True if functions are described by a text ``tools`` of the system's message, and nowhere else."""
+        self.tools_place = find_place(lambda told, more: self._try_messages(told, more, more.get("tools")))
+        """Place from which the template takes functions; ``None``: it shows none."""
         self._thoughts_name = next((name for name in _THOUGHTS if self._shows_thoughts(name)), _THOUGHTS[0])
         self._tool_members: tuple[Member, ...] = ()
         """Members of a tool's description without which the template fails."""
@@ -161,18 +161,21 @@ class ChatTemplate:
             shown[continues - 1] = _marked(shown[continues - 1], where)
         if continue_final_message:
             shown[-1] = _marked(shown[-1], f"{where}[{len(shown) - continues - 1}]")
+        described = [filled(tool, self._tool_members) for tool in tools] if tools else self._no_tools
+        name = Place.XML_TOOLS.value if self.tools_place is Place.XML_TOOLS else "tools"
         variables = {
             **self._variables,
+            "tools": self._no_tools,
+            name: described,
             **(kwargs or {}),
             "messages": shown,
-            "tools": [filled(tool, self._tool_members) for tool in tools] if tools else self._no_tools,
             "documents": documents,
             "add_generation_prompt": add_generation_prompt and not continue_final_message,
         }
         try:
             text = _render(self._template_for(tools), variables, where)
         except BadRequest as error:
-            if not tools or self._try_variables({**variables, "tools": self._no_tools}) is None:
+            if not tools or self._try_variables({**variables, name: self._no_tools}) is None:
                 raise
             raise BadRequest(error.message.replace("these messages", "these tools"), param="tools") from None
         text = _up_to_mark(text) if continue_final_message else text
@@ -238,11 +241,6 @@ class ChatTemplate:
         told = zip(roles, texts, strict=True)
         shown = self._try_messages([self._fit({"role": role, "content": text}, "messages") for role, text in told])
         return shown is not None and all(text in shown for text in texts)
-
-    def _find_tools_of_system(self) -> bool:
-        described = {"role": "system", "content": "a", "tools": _PROBE}
-        shown, usual = self._try_messages([described, _QUESTION]), self._try_messages([_QUESTION], tools=[WHOLE])
-        return shown is not None and _PROBE in shown and "probe_name" not in (usual or "")
 
     # --- content --------------------------------------------------------------------------------------------------
 

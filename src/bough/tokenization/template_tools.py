@@ -1,11 +1,24 @@
-"""Fill in optional members of a function's description that a chat template may read without checking."""
+"""Functions as chat templates read them: by the name that a template has for them, with members that it insists on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from enum import Enum
 from typing import Any, NamedTuple
 
 Tool = Mapping[str, Any]
+
+
+class Place(Enum):
+    """Place from which a template takes the descriptions of functions."""
+
+    TOOLS = "tools"
+    """The variable of this name"""
+    XML_TOOLS = "xml_tools"
+    """The variable of this name: SmolLM3's"""
+    SYSTEM = "system"
+    """The text ``tools`` of the system's message: Phi-4-mini's"""
 
 
 class Member(NamedTuple):
@@ -39,6 +52,23 @@ WHOLE: Tool = {
     },
 }
 """A complete description."""
+
+
+def find_place(render: Callable[[Sequence[Mapping[str, Any]], Mapping[str, Any]], str | None]) -> Place | None:
+    """Try out where a template takes functions from; ``None``: it shows none.
+
+    Args:
+        render: messages and further variables, to a prompt; ``None`` if the template refuses them.
+    """
+    system, question = {"role": "system", "content": "a"}, {"role": "user", "content": "a"}
+    described = {**system, "tools": json.dumps([WHOLE])}
+    trials: tuple[tuple[Place, list[Mapping[str, Any]], dict[str, Any]], ...] = (
+        (Place.TOOLS, [question], {"tools": [WHOLE]}),
+        (Place.TOOLS, [system, question], {"tools": [WHOLE]}),
+        (Place.XML_TOOLS, [question], {"xml_tools": [WHOLE]}),
+        (Place.SYSTEM, [described, question], {}),
+    )
+    return next((place for place, messages, more in trials if "probe_name" in (render(messages, more) or "")), None)
 
 
 def without(member: Member) -> Tool:

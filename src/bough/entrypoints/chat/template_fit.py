@@ -16,6 +16,7 @@ from bough.parsers.base import ToolSpec
 from bough.parsers.structural import filled
 from bough.parsers.tool_format import ToolFormat
 from bough.tokenization.chat_template import ChatTemplate, call_arguments
+from bough.tokenization.template_tools import Place
 
 _INTRODUCTION = """\
 You can call functions. These are their descriptions, one JSON object a line:
@@ -43,13 +44,12 @@ class TemplateFit:
 
     def __init__(self, template: ChatTemplate | None, tool_format: ToolFormat | None) -> None:
         text = "" if template is None else "\n".join(template.sources.values())
-        self._knows_tools = "tools" in text
+        self._tools_place = None if template is None else template.tools_place
         self._knows_calls = "tool_calls" in text
         self._knows_call_ids = "tool_call_id" in text
         self._unknown_roles = frozenset(role for role in _SYSTEM_ROLES if not _names(text, role))
         self._shows_system = template is None or template.shows_system
         self._takes_several_calls = template is None or template.takes_several_calls
-        self._has_tools_in_system = template is not None and template.takes_tools_of_system
         self._insists_on_turns = template is not None and template.insists_on_turns
         self._tool_format = tool_format
 
@@ -75,9 +75,9 @@ class TemplateFit:
         fitted = [self._with_known_role(message) for message in fitted]
         if not tools:
             return fitted, None
-        if self._has_tools_in_system:
+        if self._tools_place is Place.SYSTEM:
             return _with_tools_in_system(fitted, tools), None
-        if self._knows_tools:
+        if self._tools_place is not None:
             return fitted, tools
         lines = "\n".join(json.dumps(tool, ensure_ascii=False) for tool in tools)
         text = _INTRODUCTION.format(tools=lines, example=self._written("the_function", '{"parameter": "value"}'))
