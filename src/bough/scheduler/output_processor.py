@@ -174,7 +174,8 @@ class OutputProcessor:
         if len(rows) == 0:
             return
         appended = self._append(planned, rows, tokens, result.counts, logprobs)
-        slots, ended, careful, reqs = appended.slots, appended.ended, appended.careful, self.table.reqs
+        slots, runs, begins, lengths = appended.slots, appended.runs, appended.begins, appended.lengths
+        ended, careful, reqs = appended.ended, appended.careful, self.table.reqs
         for i in appended.speaking:
             req = reqs[slots[i]]
             assert req is not None, "its row is alive"
@@ -184,7 +185,7 @@ class OutputProcessor:
                 elif ended[i]:
                     self._end(req, appended, i, deltas)
                 else:
-                    deltas.append(self._due_delta(req, appended, i))
+                    deltas.append(self._due_delta(req, runs[i], begins[i], lengths[i]))
             except (KeyboardInterrupt, SystemExit):
                 raise
             except BaseException:  # a panic of the grammar engine is not an Exception
@@ -263,7 +264,7 @@ class OutputProcessor:
         run, length, at_eos = appended.runs[i], appended.lengths[i], appended.at_eos[i]
         if _is_at_bound(req, length, at_eos):
             if appended.due[i]:
-                deltas.append(self._due_delta(req, appended, i))
+                deltas.append(self._due_delta(req, run, appended.begins[i], length))
             self._look_at_thoughts(req)
         else:
             reason = FinishReason("stop", matched=run[-1]) if at_eos else FinishReason("length", length=length)
@@ -361,7 +362,7 @@ class OutputProcessor:
         """Return the delta that is due after a run that was looked at; ``None`` if all of it is held back."""
         length = appended.lengths[i]
         if req.text_stops is None and not req.return_logprob and int(self.table.out_len[req.slot]) == length:
-            return self._due_delta(req, appended, i)
+            return self._due_delta(req, appended.runs[i], appended.begins[i], length)
         delta = delta_of(req, self.table.output_ids(req))
         if not delta.token_ids and not delta.text and delta.input_logprobs is None and length > 1:
             # What comes next must not wait for another interval.
@@ -375,12 +376,11 @@ class OutputProcessor:
         req.thinking.look(self.table.output_ids(req))
         self.table.bound(req)
 
-    def _due_delta(self, req: Req, appended: _Appended, i: int) -> OutputDelta:
-        """Return what no delta of ``req`` has carried yet: mostly its last run alone."""
-        sent_len = req.sent_len
-        if sent_len and sent_len == appended.begins[i]:
-            req.sent_len = length = appended.lengths[i]
-            return OutputDelta(req.rid, appended.runs[i], None, None, length, req.prompt_tokens, req.cached_tokens)
+    def _due_delta(self, req: Req, run: list[int], begin: int, length: int) -> OutputDelta:
+        """Return what no delta of ``req`` has carried yet: mostly its last ``run`` alone, which begins at ``begin``."""
+        if req.sent_len == begin and begin:
+            req.sent_len = length
+            return OutputDelta(req.rid, run, None, None, length, req.prompt_tokens, req.cached_tokens)
         return delta_of(req, self.table.output_ids(req))
 
 
