@@ -440,3 +440,17 @@ def test_as_many_tokens_as_fit_whatever_their_context_costs() -> None:
 
                 assert tokens == 2**30 or cost(tokens + 1) > seconds * Fraction(999_999, 1_000_000)
                 assert cost(tokens) <= seconds * Fraction(1_000_001, 1_000_000)
+
+
+def test_prompts_get_their_share_of_a_machine_that_has_become_slow() -> None:
+    """A machine busy with other things takes two seconds for any step, however few its tokens."""
+    harness = Harness(max_running_requests=64, max_total_num_tokens=40_000, verify=False)
+    harness.scheduler.planner.cost_model = CostModel(2.0, 1e-2, 0.0)
+    harness.scheduler.planner.cost_model.observe = lambda *_: None  # type: ignore[method-assign]
+    for seed in range(70):
+        harness.submit(prompt_of(100, seed), max_new_tokens=40)
+    most = 0
+    for _ in range(45):
+        harness.step()
+        most = max(most, harness.scheduler.requests.num_holding)
+    assert most >= 32

@@ -32,6 +32,12 @@ def test_prompts_get_three_quarters_of_what_running_requests_take() -> None:
 
 
 def test_prompts_get_more_where_nobody_notices_but_keep_to_the_target() -> None:
-    for step_seconds, expected in [(0.002, 0.01), (0.012, 0.01), (0.022, 0.008), (0.04, 0.0075)]:
+    for step_seconds, expected in [(0.002, 0.01), (0.012, 0.01), (0.022, 0.008), (0.03, 0.0075)]:
         limits = StepLimits(target_seconds=0.03, unnoticed_seconds=0.01)
         assert prompt_seconds(limits, step_seconds=step_seconds) == pytest.approx(expected, rel=0.01)
+
+
+def test_prompts_keep_their_share_where_running_requests_alone_take_longer_than_the_target() -> None:
+    limits = StepLimits(target_seconds=0.006)
+    for step_seconds, share in [(0.006, 0.25), (0.009, 0.5), (0.012, 0.75), (0.02, 0.75)]:
+        assert prompt_seconds(limits, step_seconds=step_seconds) == pytest.approx(share * step_seconds, rel=0.01)

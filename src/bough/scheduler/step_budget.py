@@ -21,7 +21,9 @@ short that gaps are not seen of a few of them, and that prompts in pieces of thr
 being launched."""
 
 MIN_PREFILL_SHARE = 0.25
-"""Share of the time target that prompts get even if the running requests alone use it up: no prompt starves."""
+"""The least of that share, and without running requests of the time target, once a step is as long as its target. Where
+running requests alone take twice the target, because the machine is busy with other things, prompts have the whole
+share: their tokens would otherwise become the fewer the slower the machine is, until no prompt gets anywhere."""
 
 SHORT_CHUNK_TOKENS = 64
 """Tokens of short prompts that a step has time for, within its target, whatever running requests are used to."""
@@ -94,12 +96,18 @@ def budget_of_step(
     # these are too short to be noticed.
     spent = model.seconds(num_decode, decode_context)
     most = max(PREFILL_SHARE * spent, min(limits.unnoticed_seconds, target - spent))
-    long = max(min(most, target - spent) - prompt_base, min(spent, target) * MIN_PREFILL_SHARE, least)
+    long = max(min(most, target - spent) - prompt_base, _share_beyond(target, spent) * spent, least)
     seconds = long
     if not only_long:
         short = model.added_seconds(SHORT_CHUNK_TOKENS, SHORT_CHUNK_TOKENS**2 / 2)
         seconds = max(long, min(short, target - spent - prompt_base))
     return StepBudget(model, seconds, tokens, logprobs, long_prompt_seconds=long, most_seconds=max(most, least))
+
+
+def _share_beyond(target: float, spent: float) -> float:
+    """Least share of the time ``spent`` on running requests that prompts get, however little the target leaves."""
+    excess = min(max(spent / target - 1, 0.0), 1.0)
+    return MIN_PREFILL_SHARE + (PREFILL_SHARE - MIN_PREFILL_SHARE) * excess
 
 
 class StepBudget:
