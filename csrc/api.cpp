@@ -14,6 +14,7 @@
 #include "packing.h"
 #include "program.h"
 #include "thread_pool.h"
+#include "works.h"
 
 using namespace bough;
 
@@ -47,6 +48,16 @@ BOUGH_API void bough_pool_expect_run(ThreadPool* pool) { pool->expect_run(); }
 BOUGH_API Status bough_pool_thread_ids(ThreadPool* pool, int32_t* ids) {
     return guarded(
         [&] { pool->run([&](int thread, int) { ids[thread] = static_cast<int32_t>(syscall(SYS_gettid)); }); });
+}
+// What its threads have done since it was made: runs of shared operations; other threads that took part in them; chunks
+// that were not computed by the thread they belong to; parts of chunks that were computed again, as the thread at work
+// had lost its core; parts that were computed for nothing.
+BOUGH_API void bough_pool_counts(const ThreadPool* pool, int64_t* counts) {
+    counts[0] = pool->num_shared_runs();
+    counts[1] = pool->num_joined();
+    counts[2] = pool->counts().stolen.load(std::memory_order_relaxed);
+    counts[3] = pool->counts().recomputed.load(std::memory_order_relaxed);
+    counts[4] = pool->counts().dropped.load(std::memory_order_relaxed);
 }
 BOUGH_API void bough_pool_destroy(ThreadPool* pool) { ThreadPool::destroy(pool); }
 
@@ -93,14 +104,19 @@ BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const 
     });
 }
 
-// A single product; for quantised weights the input is float32. Unlike a program it allocates its scratch memory.
+// A single product; for quantised weights the input is float32, and choices are [num_choices]. Unlike a program it
+// allocates its scratch memory.
 BOUGH_API Status bough_gemm(ThreadPool* pool, const GemmCall* call) {
     return guarded([&] {
         // Not zeroed, unlike vectors.
-        std::unique_ptr<float[]> scratch(new float[pool->num_threads() * gemm_scratch_floats(call->num_rows)]);
+        const int num_threads = pool->num_threads();
+        constexpr uintptr_t kAlignment = 64;
+        std::unique_ptr<float[]> scratch(new float[num_threads * kGemmScratchFloats + kAlignment / sizeof(float)]);
         std::unique_ptr<uint32_t[]> bytes;
         GemmCall complete = *call;
-        complete.scratch = scratch.get();
+        const uintptr_t start = reinterpret_cast<uintptr_t>(scratch.get());
+        complete.scratch = reinterpret_cast<float*>((start + kAlignment - 1) / kAlignment * kAlignment);
+        pool->reserve(ProductWork::max_chunks(call->weights, call->num_rows, num_threads));
         QuantizeCall quantize{};
         const bool quantized = is_quantized(call->weights.dtype);
         if (quantized) {
@@ -116,13 +132,22 @@ BOUGH_API Status bough_gemm(ThreadPool* pool, const GemmCall* call) {
             complete.input = bytes.get();
             complete.input_stride = words;
         }
-        pool->run([&](int thread, int threads) {
+        std::vector<Choice> choices;
+        if (call->epilogue == kChoose) {
+            choices.resize(num_threads * max_choice_pieces(call->weights, call->num_rows, num_threads) *
+                           call->num_choices);
+            complete.choices = choices.data();
+        }
+        pool->share([&](Participant& participant) {
             if (quantized) {
-                kernels().gemm.quantize(quantize, thread, threads);
-                pool->barrier();
+                share_rows(participant, quantize.num_rows, quantize.size,
+                           [&](int part, int parts, int) { kernels().gemm.quantize(quantize, part, parts); });
             }
-            kernels().gemm.gemm(complete, thread, threads);
+            participant.share(ProductWork(num_threads, &complete, 1));
         });
+        for (int64_t row = 0; row < call->num_choices; ++row) {
+            call->choices[row] = best_choice(complete, row, num_threads);
+        }
     });
 }
 

@@ -80,14 +80,17 @@ public:
           slot_bytes_(row_bytes_ * call.shape.num_kv_heads),
           direct_(row_bytes_ == dim_ * 4 / Unit::kPerUnit && dim_ % Unit::kPerUnit == 0) {}
 
-    // `next` is the item that follows, if any: its first keys are fetched meanwhile.
-    void run(const AttentionItem& item, const AttentionItem* next, float* partials) {
+    // An item, or if it has partial results, its block `part`. `next` is the item that follows, if any: its first keys
+    // are fetched meanwhile.
+    void run(const AttentionItem& item, int64_t part, const AttentionItem* next) {
         const int64_t rows = static_cast<int64_t>(item.num_queries) * group_;  // per KV head
         const int64_t num_heads = item.end_head - item.first_head;
         first_position_ = call_.rows.prefix_lens[item.row] + item.first_query;
         for (int64_t head = 0; head < num_heads; ++head) pack_queries(item, item.first_head + head, head * rows, rows);
-        for (int32_t block = item.first_block; block < item.end_block; ++block) {
-            const bool fresh = item.partial >= 0 || block == item.first_block;
+        const bool is_partial = item.partial >= 0;
+        const int32_t first_block = item.first_block + (is_partial ? static_cast<int32_t>(part) : 0);
+        const int32_t end_block = is_partial ? first_block + 1 : item.end_block;
+        for (int32_t block = first_block; block < end_block; ++block) {
             for (int32_t head = item.first_head; head < item.end_head; ++head) {
                 const Keys keys = keys_of(item, block, head);
                 if (head + 1 < item.end_head) {
@@ -99,19 +102,21 @@ public:
                 }
                 const int64_t first_row = (head - item.first_head) * rows;
                 if (rows <= kFewRows) {
-                    attend_few(keys, first_row, static_cast<int>(rows), fresh);
+                    attend_few(keys, first_row, static_cast<int>(rows), block == first_block);
                 } else {
                     pack_block(keys);
-                    attend_block(keys, first_row, rows, fresh);
+                    attend_block(keys, first_row, rows, block == first_block);
                 }
             }
-            if (item.partial >= 0) {
-                float* target =
-                    partials + item.partial + (block - item.first_block) * partial_floats(rows * num_heads, dim_);
-                store_partial(target, rows * num_heads);
-            }
         }
-        if (item.partial < 0) write_output(item.row, item.first_query, item.first_head, item.end_head, rows);
+    }
+
+    // Puts what `run` has left in the scratch memory into the output or the partial results.
+    void commit(const AttentionItem& item, int64_t part, float* partials) {
+        const int64_t rows = static_cast<int64_t>(item.num_queries) * group_;
+        if (item.partial < 0) return write_output(item.row, item.first_query, item.first_head, item.end_head, rows);
+        const int64_t all_rows = rows * (item.end_head - item.first_head);
+        store_partial(partials + item.partial + part * partial_floats(all_rows, dim_), all_rows);
     }
 
     // Fold the partial results of an item's head, in ascending order of their blocks.
@@ -134,6 +139,10 @@ public:
                 fold(row, count, largest, totals, sums + row * padded_, block == 0);
             }
         }
+    }
+
+    void commit(const AttentionMerge& item) {
+        const int64_t rows = static_cast<int64_t>(item.num_queries) * group_;
         write_output(item.row, item.first_query, item.head, item.head + 1, rows);
     }
 
@@ -562,46 +571,40 @@ BOUGH_INLINE float* partials_of(const AttentionCall& call) {
     return reinterpret_cast<float*>(memory + call.plan->num_threads * thread_scratch_bytes(call.shape));
 }
 
-template <class Unit>
-static void attend(const AttentionCall& call, int thread, int num_threads) {
-    const AttentionPlan& plan = *call.plan;
+// Calls `use(worker)` with what suits the keys and values of a call.
+template <class Use>
+BOUGH_INLINE void with_worker(const AttentionCall& call, int thread, const Use& use) {
     const Scratch scratch = scratch_of(call, thread);
-    std::memset(scratch.zeros, 0, static_cast<size_t>(padded_head_dim(call.shape.head_dim)) * 4);
-    Worker<Unit> worker(call, scratch);
-    for (int share = thread; share < plan.num_threads; share += num_threads) {
-        const int32_t end = plan.first_items[share + 1];
-        for (int32_t i = plan.first_items[share]; i < end; ++i) {
-            worker.run(plan.items[i], i + 1 < end ? &plan.items[i + 1] : nullptr, partials_of(call));
-        }
-    }
-}
-
-template <class Unit>
-static void merge_items(const AttentionCall& call, int thread, int num_threads) {
-    const AttentionPlan& plan = *call.plan;
-    Worker<Unit> worker(call, scratch_of(call, thread));
-    for (int32_t i = thread; i < plan.num_merges; i += num_threads) worker.merge(plan.merges[i], partials_of(call));
-}
-
-static void attention(const AttentionCall& call, int thread, int num_threads) {
     if (call.kv.dtype == DType::f32) {
-        attend<FloatUnit>(call, thread, num_threads);
+        Worker<FloatUnit> worker(call, scratch);
+        use(worker);
     } else {
-        attend<HalfUnit>(call, thread, num_threads);
+        Worker<HalfUnit> worker(call, scratch);
+        use(worker);
     }
 }
 
-static void merge(const AttentionCall& call, int thread, int num_threads) {
-    if (call.kv.dtype == DType::f32) {
-        merge_items<FloatUnit>(call, thread, num_threads);
-    } else {
-        merge_items<HalfUnit>(call, thread, num_threads);
-    }
+static void attend(const AttentionCall& call, int64_t item, int64_t part, bool has_next, int thread) {
+    const AttentionItem* items = call.plan->items + item;
+    std::memset(scratch_of(call, thread).zeros, 0, static_cast<size_t>(padded_head_dim(call.shape.head_dim)) * 4);
+    with_worker(call, thread, [&](auto& worker) { worker.run(*items, part, has_next ? items + 1 : nullptr); });
+}
+
+static void commit(const AttentionCall& call, int64_t item, int64_t part, int thread) {
+    with_worker(call, thread, [&](auto& worker) { worker.commit(call.plan->items[item], part, partials_of(call)); });
+}
+
+static void merge(const AttentionCall& call, int64_t index, int thread) {
+    with_worker(call, thread, [&](auto& worker) { worker.merge(call.plan->merges[index], partials_of(call)); });
+}
+
+static void commit_merge(const AttentionCall& call, int64_t index, int thread) {
+    with_worker(call, thread, [&](auto& worker) { worker.commit(call.plan->merges[index]); });
 }
 
 }  // namespace
 
-extern const AttentionKernels attention_kernels = {attention, merge};
+extern const AttentionKernels attention_kernels = {attend, commit, merge, commit_merge};
 
 }  // namespace BOUGH_ISA
 }  // namespace bough

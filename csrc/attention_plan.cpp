@@ -253,6 +253,19 @@ void attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape
     if (!Planner(plan, shape, rows, max_context).run()) throw std::length_error("a plan of attention is too long");
 }
 
-bool attention_needs_merge(const AttentionPlan* plan) { return plan->num_merges > 0; }
+AttentionItems attention_items(const AttentionPlan* plan, int thread) {
+    return {plan->first_items[thread], plan->first_items[thread + 1]};
+}
+
+int64_t attention_parts(const AttentionPlan* plan, int64_t item) {
+    const AttentionItem& each = plan->items[item];
+    return each.partial < 0 ? 1 : each.end_block - each.first_block;
+}
+
+int64_t attention_merges(const AttentionPlan* plan) { return plan->num_merges; }
+
+int64_t attention_max_items(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int num_threads) {
+    return item_bound(shape, max_rows, max_tokens, num_threads);
+}
 
 }  // namespace bough

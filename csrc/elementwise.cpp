@@ -1,4 +1,4 @@
-// Norms, embeddings and the rotation of queries and keys. Threads take whole rows, or whole heads where these are
+// Norms, embeddings and the rotation of queries and keys. Parts are whole rows, or whole heads where these are
 // independent.
 #include <cmath>
 
@@ -88,8 +88,8 @@ BOUGH_INLINE void add_scaled_row(const float* x, float factor, NormWeight weight
     for (; i < size; ++i) output[i] += x[i] * factor * (get_typed(weight.data, weight.dtype, i) + weight.offset);
 }
 
-static void rms_norm(const NormCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_rows, thread, num_threads);
+static void rms_norm(const NormCall& call, int part, int num_parts) {
+    const Share share = share_of(call.num_rows, part, num_parts);
     for (int64_t row = share.first; row < share.end; ++row) {
         const int64_t from = call.row_ids != nullptr ? call.row_ids[row] : row;
         const float* x = call.input + from * call.input_stride;
@@ -106,8 +106,8 @@ static void rms_norm(const NormCall& call, int thread, int num_threads) {
 
 // --- embedding ---------------------------------------------------------------------------------------------------
 
-static void embedding(const EmbeddingCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_tokens, thread, num_threads);
+static void embedding(const EmbeddingCall& call, int part, int num_parts) {
+    const Share share = share_of(call.num_tokens, part, num_parts);
     for (int64_t token = share.first; token < share.end; ++token) {
         const void* from = typed_row(call.table, call.table_dtype, call.ids[token] * call.size);
         float* to = call.output + token * call.output_stride;
@@ -119,8 +119,8 @@ static void embedding(const EmbeddingCall& call, int thread, int num_threads) {
     }
 }
 
-static void rows_finite(const FiniteCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_rows, thread, num_threads);
+static void rows_finite(const FiniteCall& call, int part, int num_parts) {
+    const Share share = share_of(call.num_rows, part, num_parts);
     for (int64_t row = share.first; row < share.end; ++row) {
         const int64_t from = call.row_ids != nullptr ? call.row_ids[row] : row;
         const float* x = call.input + from * call.input_stride;
@@ -162,8 +162,8 @@ BOUGH_INLINE void sine_cosine(double angle, float* sine, float* cosine) {
     *cosine = static_cast<float>(((quadrant + 1) & 2) != 0 ? -swapped_cosine : swapped_cosine);
 }
 
-static void rotary_table(const RotaryTableCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_tokens, thread, num_threads);
+static void rotary_table(const RotaryTableCall& call, int part, int num_parts) {
+    const Share share = share_of(call.num_tokens, part, num_parts);
     const int64_t half = call.half_dim;
     for (int64_t token = share.first; token < share.end; ++token) {
         const float position = static_cast<float>(call.positions[token]);
@@ -234,16 +234,16 @@ static float query_scale(const RotaryStoreCall& call, int32_t position) {
     return static_cast<float>(1.0 + static_cast<double>(call.query_beta) * std::log1p(periods));
 }
 
-static void rotary_store(const RotaryStoreCall& call, int thread, int num_threads) {
+static void rotary_store(const RotaryStoreCall& call, int part, int num_parts) {
     const int64_t dim = call.head_dim;
     const int64_t half = call.half_dim;
     const int64_t num_heads = call.num_heads;
     const int64_t kv_heads = call.num_kv_heads;
     const int64_t heads = num_heads + 2 * kv_heads;
-    const Share share = share_of(call.num_tokens * heads, thread, num_threads);
-    for (int64_t part = share.first; part < share.end; ++part) {
-        const int64_t token = part / heads;
-        const int64_t which = part % heads;
+    const Share share = share_of(call.num_tokens * heads, part, num_parts);
+    for (int64_t each = share.first; each < share.end; ++each) {
+        const int64_t token = each / heads;
+        const int64_t which = each % heads;
         float* head = call.qkv + token * call.qkv_stride + which * dim;
         const bool is_value = which >= num_heads + kv_heads;
         if (!is_value) {

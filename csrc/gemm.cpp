@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "gemm_epilogue.h"
 #include "gemm_inputs.h"
 #include "gemm_tile.h"
 #include "gemm_tile_amx.h"
@@ -26,7 +27,6 @@ constexpr int kRowsF32 = 6, kRowsBF16 = 4;
 constexpr int kRowsF32 = 4, kRowsBF16 = 4;
 #endif
 constexpr int kMaxTileRows = 12;
-constexpr int kColumns = static_cast<int>(kPanelColumns);
 
 BOUGH_INLINE Bits splat_bits(uint32_t word) { return word + Bits{}; }
 
@@ -157,128 +157,6 @@ TileKernel tile_kernel(int rows) {
     return tile_kernel_of<kType, kLines, false>(rows);
 }
 
-// --- epilogues ---------------------------------------------------------------------------------------------------
-
-BOUGH_INLINE void store_row(const GemmCall& call, int64_t row, int64_t column, const float* sums, int count) {
-    const int64_t offset = row * call.output_stride + column;
-    if (call.output_dtype == DType::f32) {
-        float* output = static_cast<float*>(call.output) + offset;
-        if (count == kColumns) {
-            for (int i = 0; i < kColumns; i += kLanes) store(output + i, load(sums + i));
-        } else {
-            for (int i = 0; i < count; ++i) output[i] = sums[i];
-        }
-        return;
-    }
-    uint16_t* output = static_cast<uint16_t*>(call.output) + offset;
-    if (count == kColumns) {
-        for (int i = 0; i < kColumns; i += kLanes) store_bf16(output + i, load(sums + i));
-    } else {
-        for (int i = 0; i < count; ++i) output[i] = as_bf16(sums[i]);
-    }
-}
-
-BOUGH_INLINE void add_row(const GemmCall& call, int64_t row, int64_t column, const float* sums, int count) {
-    float* output = static_cast<float*>(call.output) + row * call.output_stride + column;
-    if (count == kColumns) {
-        for (int i = 0; i < kColumns; i += kLanes) store(output + i, add(load(output + i), load(sums + i)));
-    } else {
-        for (int i = 0; i < count; ++i) output[i] += sums[i];
-    }
-}
-
-// The negated argument of the logistic function that an activation multiplies its input by.
-BOUGH_INLINE Vec negated_logit(Activation activation, Vec x) {
-    if (activation == kSilu) return sub(splat(0.0F), x);
-    // 2 sqrt(2 / pi) (x + 0.044715 x**3): (1 + tanh(u)) / 2 is the logistic function of 2 u.
-    const Vec cubic = fma(mul(x, x), splat(-0x1.2444f2p-4F), splat(-0x1.988454p+0F));
-    return mul(x, cubic);
-}
-
-// 16 gates, then 16 values.
-BOUGH_INLINE void gate_row(const GemmCall& call, int64_t row, int64_t panel, const float* sums) {
-    const int64_t offset = row * call.output_stride + panel * (kColumns / 2);
-    for (int i = 0; i < kColumns / 2; i += kLanes) {
-        const Vec gate = load(sums + i), value = load(sums + kColumns / 2 + i);
-        const Vec negated = min(splat(88.0F), negated_logit(call.activation, gate));
-        const Vec gated = mul(div(gate, add(exp_bounded(negated), splat(1.0F))), value);
-        if (call.output_dtype == DType::f32) {
-            store(static_cast<float*>(call.output) + offset + i, gated);
-        } else {
-            store_bf16(static_cast<uint16_t*>(call.output) + offset + i, gated);
-        }
-    }
-}
-
-// Also true where a number is NaN.
-BOUGH_INLINE bool any_not_at_most(Vec x, Vec bound) {
-#if defined(__AVX512F__)
-    return _mm512_cmp_ps_mask(x, bound, _CMP_NLE_UQ) != 0;
-#elif defined(__AVX2__)
-    return _mm256_movemask_ps(_mm256_cmp_ps(x, bound, _CMP_NLE_UQ)) != 0;
-#else
-    const VecBits at_most = x <= bound;
-    return (at_most[0] & at_most[1] & at_most[2] & at_most[3]) == 0;
-#endif
-}
-
-static_assert(kColumns == 32, "a word of a mask for each panel");
-
-BOUGH_INLINE void choose(Choice& choice, int64_t column, const float* sums, int count, uint32_t allowed) {
-    if (count == kColumns) {
-        const Vec best = splat(choice.value);
-        bool unusual = false;
-        for (int i = 0; i < kColumns; i += kLanes) {
-            unusual |= any_not_at_most(keep_bits(load(sums + i), allowed >> i, best), best);
-        }
-        if (!unusual) return;
-    }
-    for (int i = 0; i < count; ++i) {
-        if ((allowed >> i & 1) == 0) continue;
-        if (sums[i] > choice.value) {
-            choice.value = sums[i];
-            choice.column = static_cast<int32_t>(column + i);
-        }
-        if (!(sums[i] < HUGE_VALF)) choice.finite = 0;
-    }
-}
-
-// What becomes of a finished tile, `sums` [rows][32] of panel `panel` and the rows from `first_row` on.
-void finish_tile(const GemmCall& call, Choice* choices, int64_t panel, int64_t first_row, int rows, float* sums) {
-    const int64_t column = panel * kColumns;
-    const int64_t left = call.weights.num_outputs - column;
-    const int count = left < kColumns && call.weights.layout == kPlain ? static_cast<int>(left) : kColumns;
-    if (call.weights.bias != nullptr) {
-        const float* bias = call.weights.bias + column;
-        for (int row = 0; row < rows; ++row) {
-            float* at = sums + row * kColumns;
-            for (int i = 0; i < kColumns; i += kLanes) store(at + i, add(load(at + i), load(bias + i)));
-        }
-    }
-    for (int row = 0; row < rows; ++row) {
-        const float* at = sums + row * kColumns;
-        const int64_t output_row = first_row + row;
-        switch (call.epilogue) {
-            case kStore:
-                store_row(call, output_row, column, at, count);
-                break;
-            case kAdd:
-                add_row(call, output_row, column, at, count);
-                break;
-            case kGate:
-                gate_row(call, output_row, panel, at);
-                break;
-            default:
-                if (output_row < call.num_choices) {
-                    const uint32_t* allowed = call.allowed != nullptr ? call.allowed[output_row] : nullptr;
-                    choose(choices[output_row], column, at, count, allowed != nullptr ? allowed[panel] : ~0U);
-                } else {
-                    store_row(call, output_row - call.num_choices, column, at, count);
-                }
-        }
-    }
-}
-
 // --- how the work is cut -----------------------------------------------------------------------------------------
 
 // Units of a block along the inputs: a block of 12 rows (29 KB) stays in the first-level cache.
@@ -314,9 +192,13 @@ struct Cut {
     int64_t num_tiles;
     int64_t first_panel;
     int64_t end_panel;
-    Choice* choices;
+    const uint32_t* after;  // weights that are multiplied after the last panel and not in a cache yet; null: none
     float* scratch;
 
+    // Of a panel and the rows from `row` on: [rows][32].
+    float* sums(int64_t panel, int64_t row) const {
+        return scratch + ((panel - first_panel) * num_rows + row - first_row) * kColumns;
+    }
     int64_t tile_begin(int64_t tile) const { return first_row + num_rows * tile / num_tiles; }
     int64_t block_end(int64_t unit) const { return at_most(units, unit + block_units); }
     const uint32_t* weights(int64_t panel, int64_t unit) const {
@@ -336,11 +218,13 @@ struct Cut {
 };
 
 // What a row's outliers add to its sums [32]. `outliers` is where the row has their number, `panel` its first group.
+// Both numbers are bounded, since inputs may be those of another operation by now.
 template <DType kType>
-void add_outliers(const uint32_t* outliers, const uint32_t* panel, float* sums) {
-    const uint32_t count = *outliers++;
-    for (uint32_t i = 0; i < count; ++i, outliers += outlier_words(kType)) {
-        multiply_group<kType>(panel + outliers[0] * group_words(kType), outliers + 1, sums);
+void add_outliers(const uint32_t* outliers, const uint32_t* panel, int64_t num_groups, float* sums) {
+    const int64_t count = at_most(*outliers++, kMaxOutliers);
+    for (int64_t i = 0; i < count; ++i, outliers += outlier_words(kType)) {
+        const int64_t group = at_most(outliers[0], num_groups - 1);
+        multiply_group<kType>(panel + group * group_words(kType), outliers + 1, sums);
     }
 }
 
@@ -351,17 +235,16 @@ void finish_sums(const Cut& cut, int64_t panel, int64_t first_row, int rows, flo
         for (int row = 0; row < rows; ++row) {
             const uint32_t* behind = cut.inputs(first_row + row, cut.units);
             float* at = sums + row * kColumns;
-            add_outliers<kType>(behind + 1, cut.weights(panel, 0), at);
+            add_outliers<kType>(behind + 1, cut.weights(panel, 0), cut.units / kGroupUnits, at);
             const Vec factor = splat(float_of(behind[0]));
             for (int i = 0; i < kColumns; i += kLanes) store(at + i, mul(load(at + i), factor));
         }
     }
-    finish_tile(cut.call, cut.choices, panel, first_row, rows, sums);
+    finish_tile(cut.call, panel, rows, sums);
 }
 
 template <DType kType, int kLines>
 void multiply_few_tiles(const Cut& cut) {
-    alignas(64) float sums[kFewTiles * kTileRows<kType> * kColumns];
     for (int64_t panel = cut.first_panel; panel < cut.end_panel; ++panel) {
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
             const int64_t end = cut.block_end(unit);
@@ -369,7 +252,7 @@ void multiply_few_tiles(const Cut& cut) {
             for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                 const int64_t begin = cut.tile_begin(tile);
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
-                float* at = sums + (begin - cut.first_row) * kColumns;
+                float* at = cut.sums(panel, begin);
                 const TileKernel kernel = tile_kernel<kType, kLines>(rows);
                 // One tile that reads its weights once is some way behind what it asks for; others share in asking for
                 // the next block.
@@ -391,10 +274,9 @@ void multiply_few_tiles(const Cut& cut) {
 // whether these are there already.
 template <DType kType, typename BeginTile>
 BOUGH_INLINE void multiply_in_groups(const Cut& cut, const BeginTile& begin_tile) {
-    const bool one_block = cut.units <= cut.block_units;
     const int64_t block_words = panel_words(cut.call.weights, cut.block_units);
-    int64_t group = at_least(kGroupBytes / (block_words * 4), 1);
-    if (!one_block) group = at_most(group, kMaxGroupPanels);
+    const int64_t panel_size = panel_words(cut.call.weights, cut.units);
+    const int64_t group = at_least(kGroupBytes / (block_words * 4), 1);
     for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
         const int64_t end_panel = at_most(first + group, cut.end_panel);
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
@@ -404,12 +286,10 @@ BOUGH_INLINE void multiply_in_groups(const Cut& cut, const BeginTile& begin_tile
                 const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
                 const auto multiply_panel = begin_tile(tile, rows, unit, end);
                 for (int64_t panel = first; panel < end_panel; ++panel) {
-                    float* sums = cut.scratch;
-                    if (!one_block) {
-                        sums += ((begin - cut.first_row) * (end_panel - first) + (panel - first) * rows) * kColumns;
-                    }
+                    float* sums = cut.sums(panel, begin);
                     const uint32_t* next = end < cut.units                 ? cut.weights(panel, end)
                                            : panel + group < cut.end_panel ? cut.weights(panel + group, 0)
+                                           : cut.after != nullptr          ? cut.after + (panel - first) * panel_size
                                                                            : nullptr;
                     multiply_panel(cut.weights(panel, unit), next, sums, unit > 0);
                     if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, sums);
@@ -441,6 +321,9 @@ void multiply_many_tiles(const Cut& cut) {
     });
 }
 
+// Panels of such a group.
+constexpr int64_t kBlockPanels = 8;
+
 // Groups of panels, in each of them blocks along the inputs, and in each of these all tiles of a panel before the next
 // panel: weights are read once, and those that come next asked for meanwhile. `begin_block(unit, units)` comes before
 // the panels of each block. `multiply_tile(tile, rows, unit, units, weights, sums, share)` multiplies a tile's rows
@@ -448,7 +331,7 @@ void multiply_many_tiles(const Cut& cut) {
 template <DType kType, typename BeginBlock, typename MultiplyTile>
 BOUGH_INLINE void multiply_in_blocks(const Cut& cut, const BeginBlock& begin_block, const MultiplyTile& multiply_tile) {
     const bool one_block = cut.units <= cut.block_units;
-    const int64_t group = one_block ? cut.end_panel - cut.first_panel : kMaxGroupPanels;
+    const int64_t group = one_block ? cut.end_panel - cut.first_panel : kBlockPanels;
     for (int64_t first = cut.first_panel; first < cut.end_panel; first += group) {
         const int64_t end_panel = at_most(first + group, cut.end_panel);
         for (int64_t unit = 0; unit < cut.units; unit += cut.block_units) {
@@ -458,11 +341,10 @@ BOUGH_INLINE void multiply_in_blocks(const Cut& cut, const BeginBlock& begin_blo
             for (int64_t panel = first; panel < end_panel; ++panel) {
                 const uint32_t* weights = cut.weights(panel, unit);
                 const char* next = reinterpret_cast<const char*>(cut.weights_after(panel, unit, first, end_panel));
-                float* sums = cut.scratch + (one_block ? 0 : (panel - first) * cut.num_rows * kColumns);
                 for (int64_t tile = 0; tile < cut.num_tiles; ++tile) {
                     const int64_t begin = cut.tile_begin(tile);
                     const int rows = static_cast<int>(cut.tile_begin(tile + 1) - begin);
-                    float* at = sums + (begin - cut.first_row) * kColumns;
+                    float* at = cut.sums(panel, begin);
                     const NextWeights share{next + bytes * tile / cut.num_tiles, bytes / cut.num_tiles};
                     multiply_tile(tile, rows, unit, units, weights, at, share);
                     if (end == cut.units) finish_sums<kType>(cut, panel, begin, rows, at);
@@ -654,30 +536,97 @@ int threads_along_panels(int64_t panels, int64_t rows, int num_threads) {
     return best;
 }
 
-void gemm(const GemmCall& call, int thread, int num_threads) {
-    Choice* choices = nullptr;
-    if (call.epilogue == kChoose) {
-        choices = call.choices + thread * call.num_choices;
-        for (int64_t row = 0; row < call.num_choices; ++row) choices[row] = {-HUGE_VALF, 0, 1};
-    }
+// --- chunks ------------------------------------------------------------------------------------------------------
+
+// About what a chunk of few rows takes of weights, in bytes: some microseconds.
+constexpr int64_t kChunkBytes = 64 << 10;
+// Up to so many rows products wait for weights rather than multipliers.
+constexpr int64_t kRowsPerRead = 8;
+// Up to so many rows chunks may be as small as that; those of more are groups of panels.
+constexpr int64_t kFewRows = 32;
+// Multiplications in a chunk of many rows: a few tenths of a millisecond.
+constexpr int64_t kChunkProducts = 24 << 20, kMostChunkProducts = 80 << 20;
+// A whole number of tiles.
+#if defined(__AMX_BF16__)
+constexpr int64_t kPieceRows = 128;
+#else
+constexpr int64_t kPieceRows = kMaxPieceRows;
+#endif
+
+int64_t few_rows_panels(const GemmCall& call, int64_t panels, int64_t rows) {
+    const int64_t bytes = panel_words(call.weights, num_units(call.weights)) * 4;
+    const int64_t cost = bytes * at_least(rows, kRowsPerRead) / kRowsPerRead;
+    const int64_t wanted = at_least(kChunkBytes, cost * panels / kManyPieces);
+    return at_least((wanted + cost - 1) / cost, rows == 1 ? 1 : 4);
+}
+
+int64_t group_panels(const GemmCall& call) {
+    const int64_t units = at_most(num_units(call.weights), kBlockUnits);
+    return at_least(kGroupBytes / (panel_words(call.weights, units) * 4), 1);
+}
+
+GemmShare share_of_thread(const GemmCall& call, int owner, int num_threads) {
     const int64_t panels = num_panels(call.weights);
     const int along = call.epilogue == kChoose ? num_threads : threads_along_panels(panels, call.num_rows, num_threads);
     const int across = num_threads / along;
-    const int64_t panel_share = thread / across, row_share = thread % across;
+    const int64_t panel_share = owner / across, row_share = owner % across;
+    GemmShare share{};
+    share.first_panel = panels * panel_share / along;
+    share.end_panel = panels * (panel_share + 1) / along;
+    share.first_row = call.num_rows * row_share / across;
+    share.end_row = call.num_rows * (row_share + 1) / across;
+    const int64_t rows = share.end_row - share.first_row, width = share.end_panel - share.first_panel;
+    if (rows == 0 || width == 0) return share;
+    share.piece_rows = at_most(rows, kPieceRows);
+    int64_t piece = 0;
+    if (rows <= kFewRows) {
+        piece = few_rows_panels(call, width, rows);
+    } else {
+        const int64_t column = kPanelColumns * call.weights.num_inputs;
+        piece = at_least(group_panels(call), at_most(8, kChunkProducts / (share.piece_rows * column)));
+        if (piece * share.piece_rows * column > kMostChunkProducts && rows > kPieceRows) {
+            share.piece_rows = kPieceRows / 2;
+        }
+        if (call.epilogue == kChoose) piece = kChunkRowPanels;  // fewer choices to keep
+    }
+    piece = at_most(piece, kChunkRowPanels / share.piece_rows);
+    share.row_pieces = (rows + share.piece_rows - 1) / share.piece_rows;
+    share.panel_pieces = (width + piece - 1) / piece;
+    return share;
+}
+
+struct Rectangle {
+    int64_t first_panel, end_panel, first_row, end_row;
+};
+
+Rectangle chunk_of(const GemmShare& share, int64_t chunk) {
+    const int64_t piece = chunk / share.row_pieces, width = share.end_panel - share.first_panel;
+    const int64_t row = share.first_row + chunk % share.row_pieces * share.piece_rows;
+    return {share.first_panel + width * piece / share.panel_pieces,
+            share.first_panel + width * (piece + 1) / share.panel_pieces, row,
+            at_most(row + share.piece_rows, share.end_row)};
+}
+
+void compute(const GemmCall& call, const GemmShare& share, int64_t chunk, float* scratch) {
+    const Rectangle at = chunk_of(share, chunk);
     Cut cut{call,
             static_cast<const uint32_t*>(call.input),
             call.weights.dtype == DType::bf16 ? call.input_stride / 2 : call.input_stride,
             num_units(call.weights),
             0,
-            call.num_rows * row_share / across,
+            at.first_row,
+            at.end_row - at.first_row,
             0,
-            0,
-            panels * panel_share / along,
-            panels * (panel_share + 1) / along,
-            choices,
-            call.scratch + thread * gemm_scratch_floats(call.num_rows)};
-    cut.num_rows = call.num_rows * (row_share + 1) / across - cut.first_row;
-    if (cut.num_rows == 0 || cut.first_panel == cut.end_panel) return;
+            at.first_panel,
+            at.end_panel,
+            nullptr,
+            scratch};
+    if (at.end_row < share.end_row) {
+        // The same panels are next; those of long rows have left the cache.
+        if (cut.units > kBlockUnits) cut.after = cut.weights(at.first_panel, 0);
+    } else if (at.end_panel < share.end_panel) {
+        cut.after = cut.weights(at.end_panel, 0);
+    }
     switch (call.weights.dtype) {
         case DType::bf16:
             return multiply<DType::bf16>(cut);
@@ -692,9 +641,23 @@ void gemm(const GemmCall& call, int thread, int num_threads) {
     }
 }
 
+void commit(const GemmCall& call, const GemmShare& share, int64_t chunk, float* scratch, Choice* choices) {
+    const Rectangle at = chunk_of(share, chunk);
+    const int64_t rows = at.end_row - at.first_row;
+    for (int64_t row = 0; row < rows; ++row) {
+        const float* sums = scratch + row * kColumns;
+        if (call.epilogue == kChoose && at.first_row + row < call.num_choices) {
+            choices[at.first_row + row] = {-HUGE_VALF, 0, 1};
+        }
+        for (int64_t panel = at.first_panel; panel < at.end_panel; ++panel, sums += rows * kColumns) {
+            commit_row(call, choices, panel, at.first_row + row, sums);
+        }
+    }
+}
+
 }  // namespace
 
-const GemmKernels gemm_kernels = {gemm, quantize};
+const GemmKernels gemm_kernels = {share_of_thread, compute, commit, quantize};
 
 }  // namespace BOUGH_ISA
 }  // namespace bough

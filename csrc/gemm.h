@@ -112,7 +112,7 @@ enum Epilogue : int32_t {
     kChoose = 3,  // the first rows: their largest allowed element only; the others: output (f32) = product
 };
 
-// The largest element of a row of the columns that one thread has; the first one of several equal ones.
+// The largest element of a row of some columns; the first one of several equal ones.
 struct Choice {
     float value;
     int32_t column;
@@ -134,21 +134,43 @@ struct GemmCall {
     int64_t output_stride;
     DType output_dtype;
     int64_t num_choices;
-    Choice* choices;  // kChoose: [num_threads, num_choices]
-    float* scratch;   // gemm_scratch_floats for each thread
+    Choice* choices;  // kChoose: [num_threads, max_choice_pieces, num_choices]
+    float* scratch;   // kGemmScratchFloats for each thread, 64-byte aligned
     // kChoose: [num_choices], a bit for each column, lowest first, whose element counts; null, or null for a row: all
     const uint32_t* const* allowed;
     Activation activation;  // kGate
 };
 
-// Panels whose sums are kept while long rows of inputs are worked off block by block.
-constexpr int64_t kMaxGroupPanels = 8;
+// One thread's share of a product: a rectangle of the output, cut into pieces of about equal size. A chunk is a piece
+// of the panels and one of the rows; chunks of the same panels follow one another.
+struct GemmShare {
+    int64_t first_panel, end_panel;
+    int64_t first_row, end_row;
+    int64_t panel_pieces;
+    int64_t row_pieces;
+    int64_t piece_rows;  // of each piece of the rows but the last
+    int64_t num_chunks() const { return panel_pieces * row_pieces; }
+};
+
+// Most rows times panels of a chunk, whose sums are kept until they are committed.
+constexpr int64_t kMaxPieceRows = 132, kLeastPieceRows = 64;
+constexpr int64_t kChunkRowPanels = 8 * kMaxPieceRows;
+
+// Scratch memory of one thread.
+constexpr int64_t kGemmScratchFloats = kChunkRowPanels * kPanelColumns;
+
+// Pieces of a share's panels from which on each costs more than it helps.
+constexpr int64_t kManyPieces = 64;
 
 namespace {
 
-// Scratch memory of one thread for up to `max_rows` rows, of any matrix.
-inline int64_t gemm_scratch_floats(int64_t max_rows) {
-    return (max_rows < 16 ? 16 : max_rows) * kMaxGroupPanels * kPanelColumns;
+// Most pieces that a share's panels are cut into for up to `max_rows` rows.
+inline int64_t max_choice_pieces(const PackedMatrix& matrix, int64_t max_rows, int num_threads) {
+    const int64_t rows = max_rows < kMaxPieceRows ? max_rows : kMaxPieceRows;
+    const int64_t panels = num_panels(matrix) / num_threads + 1;
+    const int64_t fitting = kChunkRowPanels / (rows > 0 ? rows : 1);
+    const int64_t pieces = kManyPieces + panels / fitting + 1;
+    return pieces < panels ? pieces : panels;
 }
 
 }  // namespace
@@ -165,9 +187,14 @@ struct QuantizeCall {
     DType weights;
 };
 
+// `compute` leaves the results of a chunk in `scratch`, kGemmScratchFloats, whence `commit` puts them into the output.
+// While `compute` runs, inputs may change: what comes of it is wrong then, but stays in the scratch memory.
 struct GemmKernels {
-    void (*gemm)(const GemmCall&, int thread, int num_threads);
-    void (*quantize)(const QuantizeCall&, int thread, int num_threads);
+    GemmShare (*share)(const GemmCall&, int owner, int num_threads);
+    void (*compute)(const GemmCall&, const GemmShare&, int64_t chunk, float* scratch);
+    // `choices` [num_choices] of the chunk's piece of panels, of which it sets those of its rows.
+    void (*commit)(const GemmCall&, const GemmShare&, int64_t chunk, float* scratch, Choice* choices);
+    void (*quantize)(const QuantizeCall&, int part, int num_parts);
 };
 
 #ifdef BOUGH_ISA

@@ -365,8 +365,8 @@ void quantize_row(const float* input, int64_t size, uint32_t* output) {
     }
 }
 
-inline void quantize(const QuantizeCall& call, int thread, int num_threads) {
-    const Share rows = share_of(call.num_rows, thread, num_threads);
+inline void quantize(const QuantizeCall& call, int part, int num_parts) {
+    const Share rows = share_of(call.num_rows, part, num_parts);
     const auto quantize_one = call.weights == DType::i8   ? quantize_row<DType::i8>
                               : call.weights == DType::i4 ? quantize_row<DType::i4>
                                                           : quantize_row<DType::u4>;

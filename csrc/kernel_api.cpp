@@ -5,6 +5,7 @@
 #include "isa.h"
 #include "kernels.h"
 #include "thread_pool.h"
+#include "works.h"
 
 using namespace bough;
 
@@ -19,7 +20,7 @@ BOUGH_API int64_t bough_sample_scratch_bytes(int64_t vocab_size, int32_t num_thr
     return static_cast<int64_t>(sample_scratch_bytes(vocab_size, num_threads));
 }
 BOUGH_API Status bough_sample(ThreadPool* pool, const SampleCall* call) {
-    return run_on(pool, [&](int thread, int threads) { kernels().sampling.sample(*call, thread, threads); });
+    return run_on(pool, [&](int thread, int threads) { kernels().sampling.sample(*call, thread, threads, thread); });
 }
 
 // --- log-probabilities -------------------------------------------------------------------------------------------
@@ -66,11 +67,7 @@ BOUGH_API Status bough_attention(ThreadPool* pool, const AttentionCall* call, in
         planned.plan = made;
         planned.scratch = reinterpret_cast<void*>((start + kAlignment - 1) / kAlignment * kAlignment);
         attention_plan(made, plan_bytes, shape, call->rows, max_context, threads);
-        pool->run([&](int thread, int num_threads) {
-            kernels().attention.attention(planned, thread, num_threads);
-            if (!attention_needs_merge(made)) return;
-            pool->barrier();
-            kernels().attention.merge(planned, thread, num_threads);
-        });
+        pool->reserve(attention_max_items(shape, call->rows.num_rows, num_tokens, threads));
+        pool->share([&](Participant& participant) { share_attention(participant, planned); });
     });
 }

@@ -1,8 +1,9 @@
 // Attention, element-wise and sampling kernels: what the rest of the native code calls.
 //
-// Every kernel is a plain function over raw memory that does the share of thread `thread` of `num_threads`; the caller
-// runs all shares and puts a barrier behind. Nothing allocates, locks, throws or keeps state. What a kernel computes
-// depends neither on the number of threads nor on which rows are computed together.
+// Every kernel is a plain function over raw memory that does part `part` of `num_parts`; the caller runs all parts, and
+// only then what reads the results. Those of attention are in two steps: computing, into scratch memory of a thread,
+// and committing, as claims.h has it. Nothing allocates, locks, throws or keeps state. What a kernel computes depends
+// neither on the number of parts nor on which rows are computed together.
 //
 // attention.cpp, elementwise.cpp, logprobs.cpp and sampling.cpp are compiled once per instruction set and each define a
 // table of functions in namespace bough::BOUGH_ISA.
@@ -82,8 +83,17 @@ size_t attention_scratch_bytes(const AttentionShape& shape, int64_t max_context,
 void attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape& shape, const StepRows& rows,
                     int64_t max_context, int num_threads);
 
-// Whether attention_merge has anything to do; if not, neither it nor the barrier before it is needed.
-bool attention_needs_merge(const AttentionPlan* plan);
+// How a plan cuts the work: each thread's items are in a row, and an item with partial results has a part for each.
+struct AttentionItems {
+    int64_t first;
+    int64_t end;
+};
+AttentionItems attention_items(const AttentionPlan* plan, int thread);
+int64_t attention_parts(const AttentionPlan* plan, int64_t item);
+// Partial results to be merged when all items are done.
+int64_t attention_merges(const AttentionPlan* plan);
+// Most items of any thread, or merges, of steps within these bounds.
+int64_t attention_max_items(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int num_threads);
 
 // --- element-wise ------------------------------------------------------------------------------------------------
 
@@ -229,24 +239,28 @@ struct LogprobCall {
 // --- the tables --------------------------------------------------------------------------------------------------
 
 struct AttentionKernels {
-    void (*attention)(const AttentionCall&, int thread, int num_threads);
-    void (*merge)(const AttentionCall&, int thread, int num_threads);  // after a barrier, if attention_needs_merge
+    // `has_next`: the thread goes on with the next item, whose keys may be fetched.
+    void (*attend)(const AttentionCall&, int64_t item, int64_t part, bool has_next, int thread);
+    void (*commit)(const AttentionCall&, int64_t item, int64_t part, int thread);
+    void (*merge)(const AttentionCall&, int64_t index, int thread);
+    void (*commit_merge)(const AttentionCall&, int64_t index, int thread);
 };
 
 struct ElementwiseKernels {
-    void (*rms_norm)(const NormCall&, int thread, int num_threads);
-    void (*embedding)(const EmbeddingCall&, int thread, int num_threads);
-    void (*rotary_table)(const RotaryTableCall&, int thread, int num_threads);
-    void (*rotary_store)(const RotaryStoreCall&, int thread, int num_threads);
-    void (*rows_finite)(const FiniteCall&, int thread, int num_threads);
+    void (*rms_norm)(const NormCall&, int part, int num_parts);
+    void (*embedding)(const EmbeddingCall&, int part, int num_parts);
+    void (*rotary_table)(const RotaryTableCall&, int part, int num_parts);
+    void (*rotary_store)(const RotaryStoreCall&, int part, int num_parts);
+    void (*rows_finite)(const FiniteCall&, int part, int num_parts);
 };
 
 struct LogprobKernels {
-    void (*logprobs)(const LogprobCall&, int thread, int num_threads);
+    void (*logprobs)(const LogprobCall&, int part, int num_parts);
 };
 
 struct SamplingKernels {
-    void (*sample)(const SampleCall&, int thread, int num_threads);
+    // With the scratch memory of thread `thread`.
+    void (*sample)(const SampleCall&, int part, int num_parts, int thread);
 };
 
 #ifdef BOUGH_ISA

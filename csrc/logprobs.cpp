@@ -111,8 +111,8 @@ BOUGH_INLINE float log_total_weight(const float* logits, int64_t vocab_size, flo
     return static_cast<float>(std::log(total));
 }
 
-static void logprobs(const LogprobCall& call, int thread, int num_threads) {
-    const Share share = share_of(call.num_rows, thread, num_threads);
+static void logprobs(const LogprobCall& call, int part, int num_parts) {
+    const Share share = share_of(call.num_rows, part, num_parts);
     for (int64_t row = share.first; row < share.end; ++row) {
         const int64_t logits_row = call.logits_rows != nullptr ? call.logits_rows[row] : row;
         const float* logits = call.logits + logits_row * call.logits_stride;

@@ -4,26 +4,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "isa.h"
 #include "packing.h"
+#include "spinning.h"
 
 namespace bough {
 
 namespace {
 
-// Until another thread has set a flag. One that takes long, such as masks of a large vocabulary, needs the cores that
-// those who wait would take from it.
 void wait_for(const int32_t* flag) {
-    constexpr int yields_before_sleep = 200;
-    for (int yields = 0; __atomic_load_n(flag, __ATOMIC_ACQUIRE) == 0;) {
-        if (++yields < yields_before_sleep) {
-            std::this_thread::yield();
-        } else {
-            std::this_thread::sleep_for(std::chrono::microseconds(20));
-        }
-    }
+    Patience waiting;
+    while (__atomic_load_n(flag, __ATOMIC_ACQUIRE) == 0) waiting.wait();
 }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -47,17 +39,18 @@ bool same_shape(const AttentionShape& a, const AttentionShape& b) {
            a.window == b.window;
 }
 
-int64_t gemm_floats(const ProgramLimits& limits, int num_threads) {
-    return num_threads * gemm_scratch_floats(std::max(limits.max_tokens, limits.max_rows));
+int64_t num_choices(const PackedMatrix& head, int64_t max_rows, int num_threads) {
+    return num_threads * max_choice_pieces(head, max_rows, num_threads) * max_rows;
 }
 
 }  // namespace
 
 int64_t Program::bytes(const ProgramLimits& limits, int num_threads) {
-    const int64_t per_row =
-        8 * sizeof(int32_t) + 2 + sizeof(void*) + 2 * sizeof(int64_t) + num_threads * sizeof(Choice);
-    return gemm_floats(limits, num_threads) * sizeof(float) + limits.max_tokens * 3 * sizeof(int32_t) +
-           limits.max_rows * per_row;
+    const int64_t per_row = 8 * sizeof(int32_t) + 2 + sizeof(void*) + 2 * sizeof(int64_t);
+    PackedMatrix head{};
+    head.num_outputs = limits.vocab_size;
+    return num_threads * kGemmScratchFloats * sizeof(float) + limits.max_tokens * 3 * sizeof(int32_t) +
+           limits.max_rows * per_row + num_choices(head, limits.max_rows, num_threads) * sizeof(Choice);
 }
 
 int64_t Program::attention_bytes(const ProgramLimits& limits, const AttentionShape& shape, int num_threads) {
@@ -68,7 +61,7 @@ int64_t Program::attention_bytes(const ProgramLimits& limits, const AttentionSha
 Program::Program(ThreadPool& pool, const ProgramLimits& limits)
     : pool_(pool),
       limits_(limits),
-      gemm_scratch_(gemm_floats(limits, pool.num_threads()) + kAlignment / sizeof(float)),
+      gemm_scratch_(pool.num_threads() * kGemmScratchFloats + kAlignment / sizeof(float)),
       ids_(limits.max_tokens),
       positions_(limits.max_tokens),
       slots_(limits.max_tokens),
@@ -80,7 +73,6 @@ Program::Program(ThreadPool& pool, const ProgramLimits& limits)
       end_rows_(limits.max_rows),
       end_finite_(limits.max_rows),
       end_allowed_(limits.max_rows),
-      choices_(limits.max_rows * pool.num_threads()),
       run_lens_(limits.max_rows),
       just_chosen_(limits.max_rows, -1),
       drawn_(limits.max_rows),
@@ -93,6 +85,32 @@ void Program::add_embedding(const PackedMatrix& table, float scale, float* outpu
     operations_.emplace_back(PackedEmbedding{table, scale, output, output_stride});
 }
 
+void Program::add(const NormCall& call) { add_row_call(call, call.input); }
+
+void Program::add(const QuantizeCall* calls, int64_t count) {
+    for (const QuantizeCall* call = calls; call < calls + count; ++call) add_row_call(*call, call->input);
+}
+
+// Goes on with rows that the operation before has normed, or quantised for other weights.
+void Program::add_row_call(const std::variant<NormCall, QuantizeCall>& call, const float* input) {
+    RowCalls* before = operations_.empty() ? nullptr : std::get_if<RowCalls>(&operations_.back());
+    if (before != nullptr) {
+        const NormCall* norm = std::get_if<NormCall>(&before->back());
+        const QuantizeCall* quantized = std::get_if<QuantizeCall>(&before->back());
+        if (norm != nullptr ? norm->output == input : quantized->input == input) return before->push_back(call);
+    }
+    operations_.emplace_back(RowCalls{call});
+}
+
+void Program::add(const GemmCall* calls, int64_t count) {
+    int64_t chunks = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        chunks += ProductWork::max_chunks(calls[i].weights, limits_.max_tokens, pool_.num_threads());
+    }
+    pool_.reserve(chunks);
+    operations_.emplace_back(Products(calls, calls + count));
+}
+
 void Program::add(const AttentionCall& call) {
     const int threads = pool_.num_threads();
     size_t index = 0;
@@ -102,14 +120,21 @@ void Program::add(const AttentionCall& call) {
         plans_.push_back({call.shape, bytes, std::vector<uint64_t>((bytes + 7) / 8)});
         const size_t scratch = attention_scratch_bytes(call.shape, limits_.max_context, threads) + kAlignment;
         if (scratch > attention_scratch_.size()) attention_scratch_.resize(scratch);
+        pool_.reserve(attention_max_items(call.shape, limits_.max_rows, limits_.max_tokens, threads));
     }
     operations_.emplace_back(RecordedAttention{call, index});
 }
 
 void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head) {
     final_norm_ = norm;
-    head_quantize_ = quantize;
+    NormCall sampled = norm;
+    sampled.row_ids = end_tokens_.data();
+    before_head_ = {sampled};
+    if (is_quantized(head.dtype)) before_head_.emplace_back(quantize);
     head_ = head;
+    if (head.num_outputs == 0) return;
+    pool_.reserve(ProductWork::max_chunks(head, limits_.max_rows, pool_.num_threads()));
+    choices_.resize(num_choices(head, limits_.max_rows, pool_.num_threads()));
 }
 
 // --- running -----------------------------------------------------------------------------------------------------
@@ -171,7 +196,10 @@ void Program::draw(const Step& step, const DecodeRun& run) {
     call.tokens = drawn_.data();
     call.finite = drawn_finite_.data();
     call.scratch = run.sampling_scratch;
-    pool_.run([&](int thread, int num_threads) { kernels().sampling.sample(call, thread, num_threads); });
+    pool_.share([&](Participant& participant) {
+        share_rows(participant, num_draws, call.vocab_size,
+                   [&](int part, int parts, int thread) { kernels().sampling.sample(call, part, parts, thread); });
+    });
     for (int64_t row = 0, i = 0; row < step.num_rows; ++row) {
         if (step.wanted[row] != Wanted::logits) continue;
         const SampleRow& draw = call.rows[i];
@@ -195,7 +223,10 @@ void Program::read_logprobs(const Step& step, const DecodeRun& run) {
     call.top_read += done * call.top_n;
     call.top_ids += done * call.top_n;
     call.chosen_read += done * call.num_chosen;
-    pool_.run([&](int thread, int num_threads) { kernels().logprobs.logprobs(call, thread, num_threads); });
+    pool_.share([&](Participant& participant) {
+        share_rows(participant, call.num_rows, call.vocab_size,
+                   [&](int part, int parts, int) { kernels().logprobs.logprobs(call, part, parts); });
+    });
 }
 
 bool Program::goes_on(const Step& step, const DecodeRun& run) {
@@ -222,7 +253,7 @@ void Program::compute(const Step& step) {
         piece_.first_token = first;
         fill_piece(step, num_tokens * (index + 1) / num_pieces - first);
         plan_attention();
-        pool_.run([&](int thread, int num_threads) { replay(step, thread, num_threads); });
+        pool_.share([&](Participant& participant) { replay(step, participant); });
         report(step);
         piece_.logits += piece_.num_logits * limits_.vocab_size;
     }
@@ -336,91 +367,92 @@ void Program::plan_attention() {
     }
 }
 
-void Program::replay(const Step& step, int thread, int num_threads) {
-    for (size_t i = 0; i < operations_.size(); ++i) {
-        std::visit([&](const auto& call) { run_operation(call, thread, num_threads); }, operations_[i]);
-        // Who waits for this core, such as the process that sends the token before, would get it only once the thread's
-        // slice is over, some milliseconds. Where nobody waits this does nothing.
-        if (std::holds_alternative<RecordedAttention>(operations_[i])) std::this_thread::yield();
-        if (i + 1 == operations_.size() || !goes_on(operations_[i], operations_[i + 1])) pool_.barrier();
+void Program::replay(const Step& step, Participant& participant) {
+    for (const Operation& operation : operations_) {
+        std::visit([&](const auto& call) { share(participant, call); }, operation);
+        if (std::holds_alternative<RecordedAttention>(operation)) participant.give_way();
     }
-    finish_piece(step, thread, num_threads);
+    finish_piece(step, participant);
 }
 
-// Each thread quantises, or norms again, the rows that it has just normed: these kernels share rows out alike, so that
-// threads need not wait.
-bool Program::goes_on(const Operation& before, const Operation& after) {
-    const NormCall* norm = std::get_if<NormCall>(&before);
-    if (norm == nullptr) return false;
-    const NormCall* next = std::get_if<NormCall>(&after);
-    if (next != nullptr) return norm->output == next->input;
-    const Quantizations* quantizations = std::get_if<Quantizations>(&after);
-    return quantizations != nullptr && norm->output == quantizations->front().input;
+void Program::share(Participant& participant, const PackedEmbedding& call) {
+    share_rows(participant, piece_.num_tokens, call.table.num_inputs, [&](int part, int parts, int) {
+        embed(call.table, ids_.data(), piece_.num_tokens, call.scale, call.output, call.output_stride, part, parts);
+    });
 }
 
-void Program::run_operation(const PackedEmbedding& call, int thread, int num_threads) {
-    embed(call.table, ids_.data(), piece_.num_tokens, call.scale, call.output, call.output_stride, thread, num_threads);
-}
-
-void Program::run_operation(EmbeddingCall call, int thread, int num_threads) {
+void Program::share(Participant& participant, EmbeddingCall call) {
     call.ids = ids_.data();
     call.num_tokens = piece_.num_tokens;
-    kernels().elementwise.embedding(call, thread, num_threads);
+    share_rows(participant, call.num_tokens, call.size,
+               [&](int part, int parts, int) { kernels().elementwise.embedding(call, part, parts); });
 }
 
-void Program::run_operation(RotaryTableCall call, int thread, int num_threads) {
+void Program::share(Participant& participant, RotaryTableCall call) {
+    constexpr int64_t kElementsPerSine = 8;
     call.positions = positions_.data();
     call.num_tokens = piece_.num_tokens;
-    kernels().elementwise.rotary_table(call, thread, num_threads);
+    share_rows(participant, call.num_tokens, kElementsPerSine * call.half_dim,
+               [&](int part, int parts, int) { kernels().elementwise.rotary_table(call, part, parts); });
 }
 
-void Program::run_operation(NormCall call, int thread, int num_threads) {
-    call.num_rows = piece_.num_tokens;
-    kernels().elementwise.rms_norm(call, thread, num_threads);
+void Program::share(Participant& participant, const RowCalls& calls, int64_t num_rows) {
+    const auto size = [](const auto& call) { return call.size; };
+    const int64_t row_size = static_cast<int64_t>(calls.size()) * std::visit(size, calls.front());
+    share_rows(participant, num_rows, row_size, [&](int part, int parts, int) {
+        for (const auto& each : calls) {
+            if (const NormCall* norm = std::get_if<NormCall>(&each)) {
+                NormCall call = *norm;
+                call.num_rows = num_rows;
+                kernels().elementwise.rms_norm(call, part, parts);
+            } else {
+                QuantizeCall call = std::get<QuantizeCall>(each);
+                call.num_rows = num_rows;
+                kernels().gemm.quantize(call, part, parts);
+            }
+        }
+    });
 }
 
-void Program::run_operation(const Quantizations& quantizations, int thread, int num_threads) {
-    for (QuantizeCall call : quantizations) {
-        call.num_rows = piece_.num_tokens;
-        kernels().gemm.quantize(call, thread, num_threads);
+void Program::share(Participant& participant, const Products& products) {
+    constexpr size_t kMostProducts = 8;
+    for (size_t first = 0; first < products.size(); first += kMostProducts) {
+        const size_t count = std::min(kMostProducts, products.size() - first);
+        GemmCall calls[kMostProducts];
+        for (size_t i = 0; i < count; ++i) {
+            calls[i] = products[first + i];
+            calls[i].num_rows = piece_.num_tokens;
+            calls[i].scratch = aligned(gemm_scratch_);
+        }
+        participant.share(ProductWork(participant.num_threads(), calls, static_cast<int64_t>(count)));
     }
 }
 
-void Program::run_operation(const Products& products, int thread, int num_threads) {
-    for (GemmCall call : products) {
-        call.num_rows = piece_.num_tokens;
-        call.scratch = aligned(gemm_scratch_);
-        kernels().gemm.gemm(call, thread, num_threads);
-    }
-}
-
-void Program::run_operation(RotaryStoreCall call, int thread, int num_threads) {
+void Program::share(Participant& participant, RotaryStoreCall call) {
     call.num_tokens = piece_.num_tokens;
     call.out_slots = slots_.data();
     call.positions = positions_.data();
-    kernels().elementwise.rotary_store(call, thread, num_threads);
+    share_rows(participant, call.num_tokens * (call.num_heads + 2 * call.num_kv_heads), call.head_dim,
+               [&](int part, int parts, int) { kernels().elementwise.rotary_store(call, part, parts); });
 }
 
-void Program::run_operation(const RecordedAttention& recorded, int thread, int num_threads) {
+void Program::share(Participant& participant, const RecordedAttention& recorded) {
     AttentionCall call = recorded.call;
     call.rows = rows_;
     call.plan = plans_[recorded.plan].get();
     call.scratch = aligned(attention_scratch_);
-    kernels().attention.attention(call, thread, num_threads);
-    if (attention_needs_merge(call.plan)) {
-        pool_.barrier();
-        kernels().attention.merge(call, thread, num_threads);
-    }
+    share_attention(participant, call);
 }
 
-void Program::finish_piece(const Step& step, int thread, int num_threads) {
+void Program::finish_piece(const Step& step, Participant& participant) {
     if (step.hidden_states != nullptr) {
         NormCall norm = final_norm_;
-        norm.num_rows = piece_.num_tokens;
         norm.output_stride = norm.size;
         const int64_t bytes = norm.size * (norm.output_dtype == DType::bf16 ? 2 : 4);
         norm.output = static_cast<char*>(step.hidden_states) + piece_.first_token * bytes;
-        kernels().elementwise.rms_norm(norm, thread, num_threads);
+        norm.num_rows = piece_.num_tokens;
+        share_rows(participant, norm.num_rows, norm.size,
+                   [&](int part, int parts, int) { kernels().elementwise.rms_norm(norm, part, parts); });
     }
     const int64_t num_sampled = piece_.num_choices + piece_.num_logits;
     FiniteCall finite{};
@@ -430,25 +462,30 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
     finite.finite = end_finite_.data() + num_sampled;
     finite.num_rows = piece_.num_ends - num_sampled;
     finite.size = final_norm_.size;
-    if (finite.num_rows > 0) kernels().elementwise.rows_finite(finite, thread, num_threads);
-    if (num_sampled == 0) return;
-    NormCall norm = final_norm_;
-    norm.row_ids = end_tokens_.data();
-    norm.num_rows = num_sampled;
-    kernels().elementwise.rms_norm(norm, thread, num_threads);
+    if (finite.num_rows > 0) {
+        share_rows(participant, finite.num_rows, finite.size,
+                   [&](int part, int parts, int) { kernels().elementwise.rows_finite(finite, part, parts); });
+    }
+    if (num_sampled > 0) share_head(step, participant);
+}
+
+void Program::share_head(const Step& step, Participant& participant) {
+    share(participant, before_head_, piece_.num_choices + piece_.num_logits);
+    if (piece_.num_choices > 0 && step.masks_ready != nullptr) wait_for(step.masks_ready);
+    const GemmCall head = head_call();
+    participant.share(ProductWork(participant.num_threads(), &head, 1));
+}
+
+GemmCall Program::head_call() {
     GemmCall head{};
+    const NormCall& norm = std::get<NormCall>(before_head_.front());
     head.input = norm.output;
     head.input_stride = norm.output_stride;
-    if (is_quantized(head_.dtype)) {
-        QuantizeCall quantize = head_quantize_;
-        quantize.num_rows = num_sampled;
-        kernels().gemm.quantize(quantize, thread, num_threads);
-        head.input = quantize.output;
-        head.input_stride = quantize.output_stride;
+    if (const QuantizeCall* quantize = std::get_if<QuantizeCall>(&before_head_.back())) {
+        head.input = quantize->output;
+        head.input_stride = quantize->output_stride;
     }
-    pool_.barrier();
-    if (piece_.num_choices > 0 && step.masks_ready != nullptr) wait_for(step.masks_ready);
-    head.num_rows = num_sampled;
+    head.num_rows = piece_.num_choices + piece_.num_logits;
     head.weights = head_;
     head.epilogue = kChoose;
     head.output = piece_.logits;
@@ -458,21 +495,13 @@ void Program::finish_piece(const Step& step, int thread, int num_threads) {
     head.choices = choices_.data();
     head.allowed = end_allowed_.data();
     head.scratch = aligned(gemm_scratch_);
-    kernels().gemm.gemm(head, thread, num_threads);
+    return head;
 }
 
 void Program::report(const Step& step) {
+    const GemmCall head = head_call();
     for (int64_t i = 0; i < piece_.num_choices; ++i) {
-        Choice best = choices_[i];
-        for (int thread = 1; thread < pool_.num_threads(); ++thread) {
-            const Choice& other = choices_[thread * piece_.num_choices + i];
-            // Threads have ascending columns: of several equal elements the first one stays.
-            if (other.value > best.value) {
-                best.value = other.value;
-                best.column = other.column;
-            }
-            best.finite &= other.finite;
-        }
+        const Choice best = best_choice(head, i, pool_.num_threads());
         step.next_tokens[end_rows_[i]] = best.column;
         step.finite[end_rows_[i]] = best.finite != 0 && best.value > -__builtin_inff();
     }

@@ -4,8 +4,8 @@
 // and what is wanted of them are parameters of a run. Nothing is padded, and one program serves decoding, prompts and
 // both at once. A step with more tokens than the buffers hold runs in several pieces, the whole model for each.
 //
-// Between two operations the threads meet at a barrier, unless each goes on with the rows that it has just computed.
-// Within a run nothing allocates, and nothing sleeps but for masks that another thread is late with.
+// Threads share each operation as claims.h has it: none waits for one that has lost its core. Within a run nothing
+// allocates, and nothing sleeps but for masks that another thread is late with.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include "gemm.h"
 #include "kernels.h"
 #include "thread_pool.h"
+#include "works.h"
 
 namespace bough {
 
@@ -100,13 +101,11 @@ public:
     void add_embedding(const PackedMatrix& table, float scale, float* output, int64_t output_stride);
     void add(const EmbeddingCall& call) { operations_.emplace_back(call); }
     void add(const RotaryTableCall& call) { operations_.emplace_back(call); }
-    void add(const NormCall& call) { operations_.emplace_back(call); }
-    // Products that take nothing from each other's outputs: threads do not meet in between.
-    void add(const GemmCall* calls, int64_t count) { operations_.emplace_back(Products(calls, calls + count)); }
-    // The same rows for different weights: threads do not meet in between.
-    void add(const QuantizeCall* calls, int64_t count) {
-        operations_.emplace_back(Quantizations(calls, calls + count));
-    }
+    void add(const NormCall& call);
+    // Products that take nothing from each other's outputs.
+    void add(const GemmCall* calls, int64_t count);
+    // The same rows for different weights.
+    void add(const QuantizeCall* calls, int64_t count);
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
     // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
@@ -129,10 +128,11 @@ private:
         AttentionCall call;
         size_t plan;
     };
-    using Quantizations = std::vector<QuantizeCall>;
+    // What is done to rows one after the other, before the next rows.
+    using RowCalls = std::vector<std::variant<NormCall, QuantizeCall>>;
     using Products = std::vector<GemmCall>;
-    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, NormCall, Quantizations, Products,
-                                   RotaryStoreCall, RecordedAttention>;
+    using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, RowCalls, Products, RotaryStoreCall,
+                                   RecordedAttention>;
 
     // Layers of one window share how their attention is split.
     struct Plan {
@@ -165,17 +165,19 @@ private:
     void sort_ends(const Step& step);
     void find_allowed(const Step& step);
     void plan_attention();
-    void replay(const Step& step, int thread, int num_threads);
-    static bool goes_on(const Operation& before, const Operation& after);
-    void run_operation(const PackedEmbedding&, int thread, int num_threads);
-    void run_operation(EmbeddingCall, int thread, int num_threads);
-    void run_operation(RotaryTableCall, int thread, int num_threads);
-    void run_operation(NormCall, int thread, int num_threads);
-    void run_operation(const Quantizations&, int thread, int num_threads);
-    void run_operation(const Products&, int thread, int num_threads);
-    void run_operation(RotaryStoreCall, int thread, int num_threads);
-    void run_operation(const RecordedAttention&, int thread, int num_threads);
-    void finish_piece(const Step& step, int thread, int num_threads);
+    void add_row_call(const std::variant<NormCall, QuantizeCall>& call, const float* input);
+    void replay(const Step& step, Participant& participant);
+    void share(Participant& participant, const PackedEmbedding& call);
+    void share(Participant& participant, EmbeddingCall call);
+    void share(Participant& participant, RotaryTableCall call);
+    void share(Participant& participant, const RowCalls& calls, int64_t num_rows);
+    void share(Participant& participant, const RowCalls& calls) { share(participant, calls, piece_.num_tokens); }
+    void share(Participant& participant, const Products& products);
+    void share(Participant& participant, RotaryStoreCall call);
+    void share(Participant& participant, const RecordedAttention& recorded);
+    void finish_piece(const Step& step, Participant& participant);
+    void share_head(const Step& step, Participant& participant);
+    GemmCall head_call();
     void report(const Step& step);
 
     ThreadPool& pool_;
@@ -183,7 +185,7 @@ private:
     std::vector<Operation> operations_;
     std::vector<Plan> plans_;
     NormCall final_norm_{};
-    QuantizeCall head_quantize_{};
+    RowCalls before_head_;  // the final norm of rows that are sampled, and what a quantised head takes
     PackedMatrix head_{};
     std::vector<float> gemm_scratch_;
     std::vector<unsigned char> attention_scratch_;
@@ -201,7 +203,7 @@ private:
     std::vector<int32_t> end_tokens_, end_rows_;  // indices among the piece's tokens and the step's rows
     std::vector<uint8_t> end_finite_;
     std::vector<const uint32_t*> end_allowed_;
-    std::vector<Choice> choices_;  // [num_threads, max_rows]
+    std::vector<Choice> choices_;  // [num_threads, max_choice_pieces, max_rows]
     // Of a decode run, [max_rows]
     std::vector<int32_t> run_lens_, just_chosen_;
     std::vector<int64_t> drawn_, targets_;

@@ -416,9 +416,9 @@ private:
     int64_t ties_ = 0;
 };
 
-static void sample(const SampleCall& call, int thread, int num_threads) {
+static void sample(const SampleCall& call, int part, int num_parts, int thread) {
     const SamplingScratch scratch = sampling_scratch_of(call.scratch, call.vocab_size, thread);
-    for (int64_t i = thread; i < call.num_rows; i += num_threads) {
+    for (int64_t i = part; i < call.num_rows; i += num_parts) {
         const SampleRow& row = call.rows[i];
         RowSampler sampler(call.logits + row.logits_row * call.logits_stride, call.vocab_size, row, scratch);
         call.tokens[i] = sampler.sample(&call.finite[i]);

@@ -4,15 +4,10 @@
 
 #include <stdexcept>
 
-#if defined(__x86_64__) || defined(__i386__)
-#include <immintrin.h>
-#endif
+#include "spinning.h"
 
 namespace bough {
 namespace {
-
-// About 30 microseconds: longer than the threads of a step are apart unless one has lost its core.
-constexpr int spins_before_yield = 2000;
 
 // About 50 microseconds between two runs: longer than back-to-back calls need, far shorter than a time slice.
 constexpr int spins_before_sleep = 3000;
@@ -20,33 +15,13 @@ constexpr int spins_before_sleep = 3000;
 // takes long.
 constexpr int spins_for_expected = 12000;
 
-inline void pause() {
-#if defined(__x86_64__) || defined(__i386__)
-    _mm_pause();
-#elif defined(__aarch64__)
-    asm volatile("isb" ::: "memory");
-#endif
-}
-
 }  // namespace
 
-void SpinBarrier::wait() {
-    const uint32_t generation = generation_.load(std::memory_order_relaxed);
-    if (arrived_.fetch_add(1, std::memory_order_acq_rel) == num_threads_ - 1) {
-        arrived_.store(0, std::memory_order_relaxed);
-        generation_.store(generation + 1, std::memory_order_release);
-        return;
-    }
-    for (int spins = 0; generation_.load(std::memory_order_acquire) == generation;) {
-        if (++spins < spins_before_yield) {
-            pause();
-        } else {
-            std::this_thread::yield();
-        }
-    }
-}
-
-ThreadPool::ThreadPool(int num_threads) : num_threads_(num_threads), process_(getpid()), barrier_(num_threads) {
+ThreadPool::ThreadPool(int num_threads)
+    : num_threads_(num_threads),
+      process_(getpid()),
+      claims_(num_threads),
+      attendance_(new Attendance[static_cast<size_t>(num_threads)]) {
     workers_.reserve(num_threads - 1);
     try {
         for (int thread = 1; thread < num_threads; ++thread) workers_.emplace_back([this, thread] { worker(thread); });
@@ -65,18 +40,43 @@ void ThreadPool::destroy(ThreadPool* pool) {
     if (pool->process_ == getpid()) delete pool;
 }
 
-void ThreadPool::run(Work work, void* context) {
+void ThreadPool::run(Body body, void* context, bool needs_all) {
     if (num_threads_ == 1) {
-        work(context, 0, 1);
+        body(context, 0, 1);
         return;
     }
     if (process_ != getpid()) throw std::runtime_error("the threads of the kernels stayed in the process that forked");
     const std::lock_guard<std::mutex> turn(turn_);
-    work_ = work;
+    body_ = body;
     context_ = context;
     start_run();
-    work(context, 0, num_threads_);
-    barrier_.wait();
+    body(context, 0, num_threads_);
+    end_run(run_.load(std::memory_order_relaxed), needs_all);
+    claims_.number = last_number_;
+}
+
+// Waits for the workers within the run, and if it needs all, for the others, too; else these cannot enter it any more.
+void ThreadPool::end_run(uint64_t run, bool needs_all) {
+    int64_t joined = 0;
+    for (int thread = 1; thread < num_threads_; ++thread) {
+        std::atomic<uint64_t>& state = attendance_[thread].state;
+        uint64_t absent = 2 * (run - 1);
+        if (!needs_all &&
+            state.compare_exchange_strong(absent, 2 * run, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+            continue;
+        }
+        ++joined;
+        Patience waiting;
+        while (state.load(std::memory_order_acquire) != 2 * run) waiting.wait();
+    }
+    if (needs_all) return;
+    num_shared_runs_.fetch_add(1, std::memory_order_relaxed);
+    num_joined_.fetch_add(joined, std::memory_order_relaxed);
+}
+
+void ThreadPool::reserve(int64_t chunks_per_thread) {
+    const std::lock_guard<std::mutex> turn(turn_);
+    claims_.reserve(chunks_per_thread);
 }
 
 void ThreadPool::stop() {
@@ -106,11 +106,13 @@ void ThreadPool::expect_run() {
     wake_.notify_all();
 }
 
-void ThreadPool::await_run(uint32_t previous) {
+// The run that is there if it is another than `previous`.
+uint64_t ThreadPool::await_run(uint64_t previous) {
     for (int most = spins_before_sleep;; most = spins_for_expected) {
         for (int spins = 0; spins < most; ++spins) {
-            if (run_.load(std::memory_order_acquire) != previous) return;
-            pause();
+            const uint64_t run = run_.load(std::memory_order_acquire);
+            if (run != previous) return run;
+            pause_core();
         }
         std::unique_lock<std::mutex> lock(mutex_);
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
@@ -121,11 +123,17 @@ void ThreadPool::await_run(uint32_t previous) {
 }
 
 void ThreadPool::worker(int thread) {
-    for (uint32_t run = 0;; ++run) {
-        await_run(run);
+    std::atomic<uint64_t>& state = attendance_[thread].state;
+    for (uint64_t run = 0;;) {
+        run = await_run(run);
         if (stopping_) return;
-        work_(context_, thread, num_threads_);
-        barrier_.wait();
+        // Fails if the run is over: a worker that was late for one is not needed there.
+        uint64_t absent = 2 * (run - 1);
+        if (!state.compare_exchange_strong(absent, absent + 1, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+            continue;
+        }
+        body_(context_, thread, num_threads_);
+        state.store(2 * run, std::memory_order_release);
     }
 }
 

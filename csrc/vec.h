@@ -323,13 +323,13 @@ BOUGH_INLINE float value_of(uint32_t order) {
 BOUGH_INLINE int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 BOUGH_INLINE int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// This thread's part of `count` things: first and end.
+// One part of `count` things: first and end.
 struct Share {
     int64_t first;
     int64_t end;
 };
-BOUGH_INLINE Share share_of(int64_t count, int thread, int num_threads) {
-    return {count * thread / num_threads, count * (thread + 1) / num_threads};
+BOUGH_INLINE Share share_of(int64_t count, int part, int num_parts) {
+    return {count * part / num_parts, count * (part + 1) / num_parts};
 }
 
 }  // namespace

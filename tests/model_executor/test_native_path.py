@@ -142,6 +142,6 @@ def test_models_that_pool_run_natively_and_equal_torch(tmp_path: Path, monkeypat
 def test_memory_of_the_kernels_grows_with_threads_and_is_what_a_program_takes(checkpoint: Checkpoint) -> None:
     config = config_of(checkpoint)
     few, many = (kernel_bytes(config, threads, max_rows=8, max_step_tokens=4096) for threads in (1, 64))
-    # A megabyte of sums for each thread's share of a product alone.
-    assert many - few > 63 << 20
+    # An eighth of a megabyte of sums for each thread's chunk of a product alone.
+    assert many - few > 63 << 17
     assert kernel_bytes(config, 1, max_rows=8, max_step_tokens=16) < few

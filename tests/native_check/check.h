@@ -13,6 +13,7 @@
 #include "isa.h"
 #include "packing.h"
 #include "thread_pool.h"
+#include "works.h"
 
 namespace check {
 
@@ -172,5 +173,12 @@ void check_logprobs(ThreadPool& pool);
 void check_sampling(ThreadPool& pool);
 void check_program(ThreadPool& pool);
 void check_threads();
+void check_claims(ThreadPool& pool);
+
+// Threads lose their cores at random while this exists.
+struct Pauses {
+    Pauses();
+    ~Pauses();
+};
 
 }  // namespace check

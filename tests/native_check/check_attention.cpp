@@ -84,11 +84,8 @@ void check_attention(ThreadPool& threads) {
     attention_plan(made, plan_bytes, call.shape, call.rows, longest, count);
     call.plan = made;
     call.scratch = scratch.data();
-    threads.run([&](int thread, int num_threads) {
-        kernels().attention.attention(call, thread, num_threads);
-        threads.barrier();
-        if (attention_needs_merge(made)) kernels().attention.merge(call, thread, num_threads);
-    });
+    threads.reserve(attention_max_items(call.shape, num_rows, tokens, count));
+    threads.share([&](Participant& participant) { share_attention(participant, call); });
     // Where bfloat16 is multiplied directly, queries and weights are rounded to it.
     const bool halves = dtype != DType::f32 && current_isa() >= Isa::avx512bf16;
     const double tolerance = halves ? 0.03 : 1e-5;

@@ -34,11 +34,8 @@ void check_rotation(ThreadPool& pool) {
     store.eps = 1e-6F;
     store.out_slots = slots.data();
     store.kv = {keys.bytes.data(), values.bytes.data(), keys.scales.data(), values.scales.data(), dtype};
-    pool.run([&](int thread, int count) {
-        kernels().elementwise.rotary_table(table, thread, count);
-        pool.barrier();
-        kernels().elementwise.rotary_store(store, thread, count);
-    });
+    pool.run([&](int thread, int count) { kernels().elementwise.rotary_table(table, thread, count); });
+    pool.run([&](int thread, int count) { kernels().elementwise.rotary_store(store, thread, count); });
     for (int64_t token = 0; token < tokens; ++token) {
         for (int64_t head = 0; head < heads + 2 * kv_heads; ++head) {
             const float* x = &given[token * width + head * dim];

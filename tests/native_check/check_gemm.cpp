@@ -244,7 +244,8 @@ void check_row_alone(const GemmCall& among, const Stored& output, int64_t row) {
     alone.num_rows = 1;
     Stored result = stored(std::vector<float>(static_cast<size_t>(among.output_stride)), among.output_dtype);
     alone.output = result.data();
-    kernels().gemm.gemm(alone, 0, 1);
+    ThreadPool one(1);
+    one.share_one(ProductWork(1, &alone, 1));
     const int64_t outputs = among.weights.num_outputs;
     const int64_t columns = among.epilogue == kGate ? outputs / 2 : outputs;
     for (int64_t column = 0; column < columns; ++column) {
@@ -296,7 +297,8 @@ void check_gemm(ThreadPool& pool) {
                                           : std::vector<float>(static_cast<size_t>(stored_rows * call.output_stride));
     Stored output = stored(before, call.output_dtype);
     call.output = output.data();
-    std::vector<Choice> choices(static_cast<size_t>(pool.num_threads() * call.num_choices));
+    const int64_t pieces = pool.num_threads() * max_choice_pieces(call.weights, rows, pool.num_threads());
+    std::vector<Choice> choices(static_cast<size_t>(pieces * call.num_choices));
     call.choices = choices.data();
     // Of some rows a part of the columns counts, of some of these none.
     std::vector<std::vector<uint32_t>> masks(static_cast<size_t>(call.num_choices));
@@ -310,9 +312,10 @@ void check_gemm(ThreadPool& pool) {
         allowed[row] = masks[row].data();
     }
     call.allowed = flip() ? allowed.data() : nullptr;
-    Aligned<float> scratch(gemm_scratch_floats(rows) * pool.num_threads());
+    Aligned<float> scratch(kGemmScratchFloats * pool.num_threads());
     call.scratch = scratch.data();
-    pool.run([&](int thread, int count) { kernels().gemm.gemm(call, thread, count); });
+    pool.reserve(ProductWork::max_chunks(call.weights, rows, pool.num_threads()));
+    pool.share_one(ProductWork(pool.num_threads(), &call, 1));
 
     const double relative = rounding(call.output_dtype) + 1e-6;
     for (int64_t row = call.num_choices; row < rows; ++row) {
@@ -332,11 +335,7 @@ void check_gemm(ThreadPool& pool) {
     }
     if (call.epilogue == kStore || call.epilogue == kGate) check_row_alone(call, output, between(0, rows - 1));
     for (int64_t row = 0; row < call.num_choices; ++row) {
-        Choice best = choices[row];
-        for (int thread = 1; thread < pool.num_threads(); ++thread) {
-            const Choice& other = choices[thread * call.num_choices + row];
-            if (other.value > best.value) best = other;
-        }
+        const Choice best = best_choice(call, row, pool.num_threads());
         const double* sums = &product.sums[row * outputs];
         const uint32_t* mask = call.allowed != nullptr ? call.allowed[row] : nullptr;
         const auto counts = [&](int64_t column) {

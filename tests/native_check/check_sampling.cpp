@@ -43,7 +43,7 @@ void check_draws(ThreadPool& pool) {
     std::vector<uint8_t> finite(draws);
     Aligned<unsigned char> scratch(static_cast<int64_t>(sample_scratch_bytes(vocab, pool.num_threads())));
     SampleCall call{logits.data(), vocab, vocab, rows.data(), draws, tokens.data(), finite.data(), scratch.data()};
-    pool.run([&](int thread, int count) { kernels().sampling.sample(call, thread, count); });
+    pool.run([&](int thread, int count) { kernels().sampling.sample(call, thread, count, thread); });
 
     std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
     std::vector<double> share(vocab);
@@ -114,7 +114,7 @@ void check_penalties(ThreadPool& pool) {
     std::vector<uint8_t> finite(static_cast<size_t>(num_rows));
     Aligned<unsigned char> scratch(static_cast<int64_t>(sample_scratch_bytes(vocab, pool.num_threads())));
     SampleCall call{logits.data(), vocab, vocab, rows.data(), num_rows, tokens.data(), finite.data(), scratch.data()};
-    pool.run([&](int thread, int count) { kernels().sampling.sample(call, thread, count); });
+    pool.run([&](int thread, int count) { kernels().sampling.sample(call, thread, count, thread); });
     for (int64_t i = 0; i < num_rows; ++i) {
         expect(counts[i] == counts_before[i], "counts", 0, 1);
         expect(tokens[i] >= 0 && tokens[i] < vocab, "valid token", static_cast<double>(tokens[i]), 0);

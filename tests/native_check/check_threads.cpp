@@ -18,7 +18,7 @@ void check_threads() {
         expect(calls == (round % 5 != 0 ? pool.num_threads() : 0), "calls of a run", calls, pool.num_threads());
     }
     ThreadPool pool(3);
-    int64_t turns = 0;  // not atomic: only the thread whose turn it is adds
+    int64_t turns = 0;  // not atomic: one thread of a run adds
     std::vector<std::thread> callers;
     for (int caller = 0; caller < 3; ++caller) {
         callers.emplace_back([&] {
@@ -27,7 +27,8 @@ void check_threads() {
                 if (i % 5 == 0) pool.expect_run();
                 pool.run([&](int thread, int) {
                     if (thread == 2) ++turns;
-                    pool.barrier();
+                });
+                pool.run([&](int thread, int) {
                     if (thread == 1) ++turns;
                 });
             }

@@ -44,6 +44,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_set_isa": (_INT32, (_INT32,)),
     "bough_structure_size": (_INT64, (_INT32,)),
     "bough_pool_create": (_Status, (_INT32, _POINTER)),
+    "bough_pool_counts": (None, (_POINTER, _POINTER)),
     "bough_pool_destroy": (None, (_POINTER,)),
     "bough_pool_expect_run": (None, (_POINTER,)),
     "bough_pool_thread_ids": (_Status, (_POINTER, _POINTER)),

@@ -337,7 +337,7 @@ class Program:
         outputs: Sequence[Buffer],
         activation: Activation = Activation.SILU,
     ) -> None:
-        """``x`` times each of the matrices, with one barrier before all of it and one behind.
+        """``x`` times each of the matrices, all of them in one operation that threads share.
 
         Args:
             x: the rows.

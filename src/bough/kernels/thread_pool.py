@@ -4,8 +4,24 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from typing import NamedTuple
 
 from bough.kernels.library import KernelError, load_library
+
+
+class PoolCounts(NamedTuple):
+    """Totals since a pool was made; zeros for a pool of one thread."""
+
+    runs: int
+    """Runs of operations that the threads share."""
+    joined: int
+    """Threads other than the calling one that took part in those runs, together."""
+    stolen: int
+    """Chunks of work that another thread than their owner computed."""
+    recomputed: int
+    """Chunks committed by another thread than the one at work on them, which had lost its core."""
+    dropped: int
+    """Results that came too late."""
 
 
 class ThreadPool:
@@ -22,7 +38,7 @@ class ThreadPool:
         if num_threads < 1:
             raise ValueError(f"a pool needs at least one thread, got {num_threads}")
         library = load_library()
-        self._expect_run = library.bough_pool_expect_run
+        self._expect_run, self._counts = library.bough_pool_expect_run, library.bough_pool_counts
         self.num_threads = num_threads
         self.handle = ctypes.c_void_p()
         try:
@@ -37,6 +53,12 @@ class ThreadPool:
         ids = (ctypes.c_int32 * self.num_threads)()
         load_library().bough_pool_thread_ids(self.handle, ids)
         return list(ids)
+
+    def counts(self) -> PoolCounts:
+        """Read the counters; may be called during a run."""
+        numbers = (ctypes.c_int64 * len(PoolCounts._fields))()
+        self._counts(self.handle, numbers)
+        return PoolCounts(*numbers)
 
     def expect_run(self) -> None:
         """Say that kernels run soon, so that threads which sleep wake up while their work is prepared."""

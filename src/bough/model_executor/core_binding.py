@@ -1,7 +1,7 @@
 """Threads that compute stay on cores of their own (``--bind-threads``).
 
 A thread that wakes up on another core may find its cache cold and, where processors have memory of their own (NUMA),
-its part of the weights far away; one that has to wait for its core makes all others wait at every barrier.
+its part of the weights far away; of one that has to wait for its core the others do the work.
 """
 
 from __future__ import annotations
