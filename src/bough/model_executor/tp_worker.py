@@ -13,7 +13,7 @@ from bough.errors import ConfigError
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner
-from bough.model_executor.worker_info import Worker, WorkerInfo
+from bough.model_executor.worker_info import KernelCounts, Worker, WorkerInfo
 from bough.weight_sync.worker_weights import WorkerWeights
 
 
@@ -44,6 +44,13 @@ class TpModelWorker(ModelRunner, Worker):
         super().__init__(model_config, device, server_args, share=share)
         self.weights = WorkerWeights(server_args, self.live_weights, device)
         self.timings["other"] = time.perf_counter() - begin - sum(self.timings.values())
+
+    def kernel_counts(self) -> KernelCounts:
+        """See :class:`~bough.model_executor.worker_info.Worker`."""
+        if self.threads is None:
+            return KernelCounts()
+        counts = self.threads.counts()
+        return KernelCounts(counts.runs, counts.joined, counts.recomputed)
 
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""

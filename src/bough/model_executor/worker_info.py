@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from bough.step_plan import StepPlan, StepResult
 
@@ -56,6 +56,14 @@ class WorkerInfo:
     """True if :meth:`Worker.launch` returns before the device is done."""
 
 
+class KernelCounts(NamedTuple):
+    """Totals of the native kernels' threads; zeros where no kernels are shared by several threads."""
+
+    runs: int = 0
+    joined: int = 0
+    recomputed: int = 0
+
+
 class Launched(Protocol):
     """A step that the device has been given."""
 
@@ -80,6 +88,10 @@ class Worker(ABC):
     @abstractmethod
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step; its result says how many seconds it took."""
+
+    def kernel_counts(self) -> KernelCounts:
+        """Totals of the threads that compute; may be called while they do."""
+        return KernelCounts()
 
     def launch(self, plan: StepPlan) -> Launched:
         """Give the device a step without waiting for the one before; for workers that run ahead."""

@@ -107,6 +107,13 @@ class _Table(msgspec.Struct):
     step_seconds_total: float = _counter(
         "Duration of all steps on the device.", zero=0.0, metric="forward_execution_seconds"
     )
+    kernel_runs_total: int = _counter("Runs of native kernels that several threads share.")
+    kernel_joins_total: int = _counter(
+        "Threads beside the first that took part in these runs, together: fewer than there are, where they lack a core."
+    )
+    kernel_recomputed_total: int = _counter(
+        "Pieces of work that another thread computed again because the one at work had lost its core."
+    )
 
 
 _FINGERPRINT = zlib.crc32(" ".join(_Table.__struct_fields__).encode())

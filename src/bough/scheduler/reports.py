@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from bough.ipc.messages import Merge
-from bough.model_executor.worker_info import WorkerInfo
+from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.observability.stats import STATS, SchedulerStats
 from bough.scheduler.control import ControlHandler
 from bough.scheduler.pause import Pause
@@ -59,8 +59,8 @@ def init_info(info: WorkerInfo, max_steps: int, timings: dict[str, float]) -> di
 class Reports:
     """Collects what the owners of a scheduler's numbers have counted."""
 
-    def __init__(self, info: WorkerInfo, planner: StepPlanner, log: StepLog, pause: Pause) -> None:
-        self._info = info
+    def __init__(self, worker: Worker, planner: StepPlanner, log: StepLog, pause: Pause) -> None:
+        self._worker, self._info = worker, worker.get_worker_info()
         self._requests = planner.requests
         self._planner = planner
         self._log = log
@@ -72,7 +72,7 @@ class Reports:
 
     def stats(self) -> SchedulerStats:
         """Return load and counters, for heartbeats and metrics."""
-        requests, kv = self._requests, self._requests.kv
+        requests, kv, kernels = self._requests, self._requests.kv, self._worker.kernel_counts()
         return replace(
             requests.stats,
             num_running_reqs=requests.num_holding,
@@ -87,6 +87,9 @@ class Reports:
             new_token_ratio=self._planner.ratio.value,
             evicted_tokens_total=kv.evicted_tokens,
             kv_accounting_repairs_total=kv.num_repairs,
+            kernel_runs_total=kernels.runs,
+            kernel_joins_total=kernels.joined,
+            kernel_recomputed_total=kernels.recomputed,
         )
 
     def expected_silence(self) -> float:

@@ -112,7 +112,7 @@ class Scheduler:
         self.log = log = StepLog(requests, server_args.decode_log_interval)
         self.arrivals = Arrivals(server_args, intake, self.grammars, self.planner, endings)
         self.pause = Pause(requests, endings, log)
-        self.reports = Reports(info, self.planner, log, self.pause)
+        self.reports = Reports(worker, self.planner, log, self.pause)
         self.heartbeats = Heartbeats(key, self.reports, self.arrivals, self.pause)
         self.profiler = Profiler(key, requests, self.heartbeats.announce, on_event)
         on_plan = (self.planner.learn, log.on_plan)
