@@ -93,7 +93,10 @@ def test_encoder_class_scores_of_pairs(architecture: str, labels: int, tmp_path:
         assert_close(scheduler.vector(f"plain {index}"), checkpoint.scores(prompt))
 
 
-@pytest.mark.parametrize("family", ["Llama", "Mistral", "Qwen2", "Qwen3"])
+FAMILIES = ("Gemma3", "Llama", "Ministral3", "Mistral", "Phi3", "Qwen2", "Qwen3", "SmolLM3")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 def test_language_model_embeddings_by_last_token(family: str, tmp_path: Path) -> None:
     checkpoint = save_vector_checkpoint(tmp_path, f"{family}ForCausalLM")
     body = VectorCheckpoint(tmp_path, checkpoint.reference.model)
@@ -105,10 +108,16 @@ def test_language_model_embeddings_by_last_token(family: str, tmp_path: Path) ->
     assert scheduler.deltas["7"].cached_tokens > 0
 
 
-@pytest.mark.parametrize("mode", ["mean_tokens", "max_tokens", "cls_token", "lasttoken"])
-def test_language_model_embeddings_in_chunks(mode: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("architecture", "mode"),
+    [
+        *(("Qwen3Model", mode) for mode in ("mean_tokens", "max_tokens", "cls_token", "lasttoken")),
+        ("Gemma3TextModel", "mean_tokens"),
+    ],
+)
+def test_language_model_embeddings_in_chunks(architecture: str, mode: str, tmp_path: Path) -> None:
     """A checkpoint of the body alone, whose weights have no prefix in their names."""
-    checkpoint = save_vector_checkpoint(tmp_path, "Qwen3Model")
+    checkpoint = save_vector_checkpoint(tmp_path, architecture)
     save_pipeline(tmp_path, mode, normalize=False)
     scheduler = VectorScheduler(tmp_path, chunked_prefill_size=7, max_total_tokens=2048)
     batch = prompts(2)
@@ -118,7 +127,7 @@ def test_language_model_embeddings_in_chunks(mode: str, tmp_path: Path) -> None:
     assert scheduler.num_steps > len(batch)
 
 
-@pytest.mark.parametrize("family", ["Llama", "Mistral", "Qwen2", "Qwen3"])
+@pytest.mark.parametrize("family", ["Gemma3Text", *FAMILIES[1:]])
 @pytest.mark.parametrize("labels", [1, 4])
 def test_language_model_class_scores(family: str, labels: int, tmp_path: Path) -> None:
     architecture = f"{family}ForSequenceClassification"

@@ -63,7 +63,7 @@ def save_vector_checkpoint(path: Path, architecture: str, *, seed: int = 0, **ov
     """A checkpoint of a class of transformers, its weights large enough to matter."""
     torch.manual_seed(seed)
     model_class = getattr(transformers, architecture)
-    base = DECODER if architecture.startswith(("Llama", "Mistral", "Qwen")) else ENCODER
+    base = ENCODER if architecture.startswith(("Bert", "Roberta", "XLMRoberta")) else DECODER
     config = model_class.config_class(**{**base, **overrides})
     config._attn_implementation = "eager"
     model = model_class(config).eval()

@@ -62,6 +62,8 @@ TEXT_MODELS: dict[str, str] = {
 """``model_type`` of a ``text_config`` to the language model that serves it."""
 
 BACKBONES: dict[str, str] = {
+    "Gemma3TextModel": "Gemma3ForCausalLM",
+    "Gemma3TextForSequenceClassification": "Gemma3ForCausalLM",
     "LlamaModel": "LlamaForCausalLM",
     "LlamaForSequenceClassification": "LlamaForCausalLM",
     "Ministral3Model": "Ministral3ForCausalLM",
