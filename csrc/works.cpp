@@ -2,6 +2,19 @@
 
 namespace bough {
 
+ProductWork::ProductWork(int num_threads, const GemmCall* calls, int64_t count)
+    : Work(false),
+      num_threads_(num_threads),
+      calls_(calls),
+      count_(count),
+      keeps_shares_(num_threads * count <= kKeptShares) {
+    for (int owner = 0; keeps_shares_ && owner < num_threads; ++owner) {
+        for (int64_t i = 0; i < count; ++i) {
+            shares_[owner * count + i] = kernels().gemm.share(calls[i], owner, num_threads);
+        }
+    }
+}
+
 int64_t ProductWork::max_chunks(const PackedMatrix& matrix, int64_t max_rows, int num_threads) {
     int64_t most = 0;
     for (int along = 1; along <= num_threads; ++along) {
@@ -14,15 +27,15 @@ int64_t ProductWork::max_chunks(const PackedMatrix& matrix, int64_t max_rows, in
 
 int64_t ProductWork::num_chunks(int owner) const {
     int64_t chunks = 0;
-    for (int64_t i = 0; i < count_; ++i) chunks += kernels().gemm.share(calls_[i], owner, num_threads_).num_chunks();
+    for (int64_t i = 0; i < count_; ++i) chunks += share(owner, i).num_chunks();
     return chunks;
 }
 
 ProductWork::Place ProductWork::find(int owner, int64_t chunk) const {
     for (int64_t i = 0;; ++i) {
-        const GemmShare share = kernels().gemm.share(calls_[i], owner, num_threads_);
-        if (chunk < share.num_chunks()) return {calls_[i], share, chunk};
-        chunk -= share.num_chunks();
+        const GemmShare found = share(owner, i);
+        if (chunk < found.num_chunks()) return {calls_[i], found, chunk};
+        chunk -= found.num_chunks();
     }
 }
 

@@ -51,8 +51,8 @@ void share_rows(Participant& participant, int64_t num_rows, int64_t row_size, co
 // A product, or several that take nothing from each other's outputs.
 class ProductWork : public Work {
 public:
-    ProductWork(int num_threads, const GemmCall* calls, int64_t count)
-        : Work(false), num_threads_(num_threads), calls_(calls), count_(count) {}
+    // `calls` outlive this.
+    ProductWork(int num_threads, const GemmCall* calls, int64_t count);
 
     // Bound of num_chunks for one product of up to `max_rows` rows.
     static int64_t max_chunks(const PackedMatrix& matrix, int64_t max_rows, int num_threads);
@@ -68,10 +68,18 @@ private:
         int64_t chunk;
     };
     Place find(int owner, int64_t chunk) const;
+    GemmShare share(int owner, int64_t index) const {
+        return keeps_shares_ ? shares_[owner * count_ + index]
+                             : kernels().gemm.share(calls_[index], owner, num_threads_);
+    }
+
+    static constexpr int64_t kKeptShares = 12;
 
     const int num_threads_;
     const GemmCall* const calls_;
     const int64_t count_;
+    const bool keeps_shares_;
+    GemmShare shares_[kKeptShares];  // [num_threads, count] if they are so few
 };
 
 // The largest of what `call`, whose epilogue is kChoose, has found for a row.
