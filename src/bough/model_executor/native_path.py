@@ -70,8 +70,8 @@ def native_threads(config: ModelConfig, device: torch.device, num_threads: int) 
     cores = Machine().usable_threads()
     if num_threads > cores:
         logger.warning(
-            "%s are more than the cores that this process may use (%d): they wait for each other, and the model is "
-            "far slower than with --cpu-threads %d.",
+            "%s are more than the cores that this process may use (%d): the model is no faster than with "
+            "--cpu-threads %d.",
             threads,
             cores,
             cores,
