@@ -8,6 +8,8 @@ import re
 import pytest
 
 from bough.ipc.messages import ControlReq
+from bough.model_executor.worker_info import KernelCounts
+from bough.scheduler.step_log import StepLog
 from tests.scheduler.harness import Harness
 
 PREFILL = re.compile(
@@ -129,3 +131,15 @@ def test_a_pause_counts_for_no_throughput() -> None:
     harness.abort("r0")
     harness.run()
     harness.close()
+
+
+def test_a_line_tells_of_lost_cores_where_any_were_since_the_last(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "bough.scheduler.step_log")
+    harness = Harness(decode_log_interval=4)
+    counts = iter([KernelCounts(10, 10, 3), KernelCounts(20, 15, 3), KernelCounts(30, 23, 5)])
+    log = StepLog(harness.scheduler.requests, 4, lambda: next(counts))
+    for _ in range(2):
+        log._log_decode()
+    harness.close()
+    records = [record for record in caplog.records if record.__dict__.get("event") == "lost_cores"]
+    assert [record.args for record in records] == [{"recomputed": 2, "threads": 1.8}]

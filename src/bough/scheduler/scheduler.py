@@ -109,7 +109,7 @@ class Scheduler:
         timings = {**info.timings, "warm-up": warm - start, "grammar engine": time.perf_counter() - begin}
         self.init_info = init_info(info, self.max_steps, timings)
         intake = RequestIntake(server_args, info, tokenizer, eos_token_ids, rng)
-        self.log = log = StepLog(requests, server_args.decode_log_interval)
+        self.log = log = StepLog(requests, server_args.decode_log_interval, worker.kernel_counts)
         self.arrivals = Arrivals(server_args, intake, self.grammars, self.planner, endings)
         self.pause = Pause(requests, endings, log)
         self.reports = Reports(worker, self.planner, log, self.pause)

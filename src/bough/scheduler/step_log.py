@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from bough.model_executor.worker_info import KernelCounts
 from bough.scheduler.planned import Planned
 from bough.scheduler.requests import Requests
 
@@ -43,10 +45,18 @@ class StepLog:
 
     Without an interval, and unless the log level is debug, at most one line per :data:`QUIET_SECONDS` is written,
     alternating between prompts and decoding. A prompt line covers all since the last.
+
+    A decode line is followed by one about threads that had lost their cores, if any had since the last.
     """
 
-    def __init__(self, requests: Requests, log_interval: int | None) -> None:
+    def __init__(
+        self,
+        requests: Requests,
+        log_interval: int | None,
+        kernel_counts: Callable[[], KernelCounts] = KernelCounts,
+    ) -> None:
         self._requests = requests
+        self._kernel_counts, self._kernels = kernel_counts, kernel_counts()
         self._interval = log_interval or DEFAULT_INTERVAL
         self._quiet_s = QUIET_SECONDS if log_interval is None else 0.0
         self._quiet_until = 0.0
@@ -140,6 +150,21 @@ class StepLog:
             "gen throughput (token/s): %(gen_throughput).2f, #queue-req: %(queue_req)d",
             {"token": self._used(), "gen_throughput": self._stats.gen_throughput, **self._load()},
             extra={"event": "decode_batch"},
+        )
+        self._log_lost_cores()
+
+    def _log_lost_cores(self) -> None:
+        counts, before = self._kernel_counts(), self._kernels
+        self._kernels = counts
+        if counts.recomputed == before.recomputed:
+            return
+        logger.info(
+            "Lost cores. #recomputed: %(recomputed)d, #threads: %(threads).2f",
+            {
+                "recomputed": counts.recomputed - before.recomputed,
+                "threads": 1 + (counts.joined - before.joined) / max(counts.runs - before.runs, 1),
+            },
+            extra={"event": "lost_cores"},
         )
 
     def _load(self) -> dict[str, float]:
