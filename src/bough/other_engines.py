@@ -192,7 +192,6 @@ class Unsupported(NamedTuple):
 
 _FIELDS: tuple[tuple[str, tuple[Any, ...], str], ...] = (
     ("generate encode completions chat responses vectors decisions", ("", []), "lora_path"),
-    ("generate encode completions chat responses", (0,), "routed_dp_rank data_parallel_rank"),
     ("generate completions chat responses", (), "bootstrap_host bootstrap_port bootstrap_room disagg_prefill_dp_rank"),
     ("generate encode completions chat", ([],), "image_data video_data audio_data"),
     ("generate completions chat", (False, []), "return_hidden_states"),

@@ -136,3 +136,23 @@ def test_the_server_ends_if_one_of_its_processes_dies(tmp_path: Path, victim: st
         assert server.process.wait(10) != 0
         _gone, alive = psutil.wait_procs(processes, timeout=5)
         assert not alive
+
+
+def test_a_request_may_name_its_replica(tmp_path: Path) -> None:
+    vocab_size = make_checkpoint(tmp_path)
+    with running_server(tmp_path, "--model-path", str(tmp_path), "--dp-size", "2", *FLAGS) as server:
+        sampling = {"max_new_tokens": 2, "temperature": 0}
+        body = {"input_ids": prompt_of(200, 0, vocab_size), "sampling_params": sampling}
+        for rank in (1, 0, 1):
+            for name in ("routed_dp_rank", "data_parallel_rank"):
+                assert server.generate(**body, **{name: rank})["meta_info"]["dp_rank"] == rank
+        header = {"X-Data-Parallel-Rank": "1"}
+        answer = server.client.post("/generate", json={**body, "routed_dp_rank": 0}, headers=header)
+        assert answer.json()["meta_info"]["dp_rank"] == 1
+        for path, wrong in (("/generate", body), ("/v1/completions", {"prompt": "a", "max_tokens": 1})):
+            assert server.client.post(path, json=wrong, headers={"X-Data-Parallel-Rank": "x"}).status_code == 400
+            refused = server.client.post(path, json={**wrong, "routed_dp_rank": 2})
+            assert refused.status_code == 400
+            assert "routed_dp_rank" in refused.text
+        outputs = server.generate(**{**body, "sampling_params": {**sampling, "n": 4}})
+        assert len({output["meta_info"]["dp_rank"] for output in outputs}) == 1

@@ -121,10 +121,9 @@ def test_what_is_wrong_with_a_request_is_a_value_error(engine):
 FURTHER_KEYWORDS = {
     **dict.fromkeys(("image_data", "audio_data", "video_data", "mm_hashes", "mm_content_hashes", "lora_path")),
     **dict.fromkeys(("custom_logit_processor", "kv_hints", "bootstrap_host", "bootstrap_port", "bootstrap_room")),
-    **dict.fromkeys(("disagg_prefill_dp_rank", "external_trace_header", "session_id", "data_parallel_rank")),
+    **dict.fromkeys(("disagg_prefill_dp_rank", "external_trace_header", "session_id")),
     **dict.fromkeys(("require_reasoning", "return_hidden_states", "return_routed_experts"), False),
     "routed_experts_start_len": 0,
-    "routed_dp_rank": 0,
 }
 
 
@@ -145,8 +144,7 @@ def test_further_keywords_that_ask_for_something_are_refused_as_over_http(engine
         ({"lora_path": [None, "adapter"]}, r"lora_path is not supported"),
         ({"image_data": ["a.png"]}, r"image_data is not supported"),
         ({"return_hidden_states": True}, "return_hidden_states is not supported"),
-        ({"routed_dp_rank": 1}, r"routed_dp_rank is not supported"),
-        ({"routed_dp_rank": False}, "routed_dp_rank is not supported"),
+        ({"routed_dp_rank": 1}, "routed_dp_rank must be in"),
         ({"session_id": 3}, "session_id must be a string, got 3"),
         ({"session_id": "x", "session_params": {"id": "y"}}, "give either session_params or session_id, not both"),
     ]

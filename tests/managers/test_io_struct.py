@@ -166,7 +166,7 @@ def test_packed_ids_are_taken_as_they_are() -> None:
 
 
 def test_extras_of_bodies_reach_the_scheduler_whole() -> None:
-    given = {"priority": 3, "timeout": 2.0, "extra_key": "k"}
+    given = {"priority": 3, "timeout": 2.0, "extra_key": "k", "routed_dp_rank": 1}
     assert given.keys() == set(RequestExtras.__struct_fields__), "a new one is a field of bodies too"
     bodies = [
         msgspec.convert(given | {"text": "x"}, GenerateReqInput),
@@ -176,6 +176,6 @@ def test_extras_of_bodies_reach_the_scheduler_whole() -> None:
     for body in bodies:
         for request in body.requests():
             request.input_ids = array("i", [1])
-            assert request.to_message(request.sampling_params).extras == RequestExtras(3, 2.0, "0:k")
+            assert request.to_message(request.sampling_params).extras == RequestExtras(3, 2.0, "0:k", 1)
     chat = {"messages": [{"role": "user", "content": "x"}]}
-    assert msgspec.convert(given | chat, ChatCompletionRequest).extras == RequestExtras(3, 2.0, "0:k")
+    assert msgspec.convert(given | chat, ChatCompletionRequest).extras == RequestExtras(3, 2.0, "0:k", 1)

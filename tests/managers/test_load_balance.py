@@ -17,6 +17,7 @@ from bough.managers.load_balance import (
     TRANSIT_SECONDS,
     CacheAware,
     Load,
+    LoadBalancer,
     PrefixTree,
     ReplicaLoad,
 )
@@ -32,6 +33,13 @@ def prompt_bytes(tokens: Sequence[int]) -> bytes:
 
 def shape_of(tokens: Sequence[int]) -> RequestShape:
     return RequestShape(len(tokens), pages=page_hashes(prompt_bytes(tokens)))
+
+
+def send(policy: LoadBalancer, shape: RequestShape, loads: Sequence[Load]) -> int:
+    """Choose the replica of a request and send it there."""
+    chosen = policy.choose(shape, loads)
+    policy.on_sent(shape, chosen)
+    return chosen
 
 
 @given(st.lists(st.integers(0, 3), max_size=4), st.lists(st.integers(0, 3), max_size=4))
@@ -71,7 +79,7 @@ def test_the_tree_is_bounded_and_forgets_no_page_before_those_behind_it(prompts:
 @table("name", POLICIES)
 def test_every_policy_spreads_new_prompts_evenly(name: str) -> None:
     policy = POLICIES[name](3)
-    counts = Counter(policy.choose(shape_of([prompt] * 2 * PAGE_TOKENS), IDLE) for prompt in range(300))
+    counts = Counter(send(policy, shape_of([prompt] * 2 * PAGE_TOKENS), IDLE) for prompt in range(300))
     assert counts == {0: 100, 1: 100, 2: 100}
 
 
@@ -85,32 +93,32 @@ def test_every_policy_spreads_new_prompts_evenly(name: str) -> None:
 )
 def test_the_least_loaded_replica_is_chosen(name: str, loads: list[Load], chosen: int) -> None:
     policy = POLICIES[name](3)
-    assert [policy.choose(shape_of([1]), loads) for _ in range(3)] == [chosen] * 3
+    assert [send(policy, shape_of([1]), loads) for _ in range(3)] == [chosen] * 3
 
 
 def test_prompts_follow_their_prefix_until_others_have_much_less_to_do() -> None:
     policy = CacheAware(2)
     system = list(range(3 * PAGE_TOKENS))
-    home = policy.choose(shape_of(system), IDLE[:2])
+    home = send(policy, shape_of(system), IDLE[:2])
     for question in range(5):
-        assert policy.choose(shape_of([*system, question]), IDLE[:2]) == home
+        assert send(policy, shape_of([*system, question]), IDLE[:2]) == home
     loads = [Load(), Load()]
     loads[home] = Load(TOLERATED_REQUESTS)
-    assert policy.choose(shape_of(system), loads) == home
+    assert send(policy, shape_of(system), loads) == home
     loads[home] = Load(TOLERATED_REQUESTS + 1)
-    assert policy.choose(shape_of(system), loads) == 1 - home
-    assert policy.choose(shape_of(system), loads) == 1 - home, "now it is known there, too"
+    assert send(policy, shape_of(system), loads) == 1 - home
+    assert send(policy, shape_of(system), loads) == 1 - home, "now it is known there, too"
 
 
 def test_prefixes_are_forgotten_with_the_cache_that_held_them() -> None:
     policy, prompt = CacheAware(2), shape_of([9] * 500)
-    home = policy.choose(prompt, IDLE[:2])
+    home = send(policy, prompt, IDLE[:2])
     policy.on_heartbeat(home, SchedulerStats(max_total_num_tokens=10_000, evictable_tokens=500))
-    assert [policy.choose(prompt, IDLE[:2]) for _ in range(3)] == [home] * 3
+    assert [send(policy, prompt, IDLE[:2]) for _ in range(3)] == [home] * 3
     policy.on_heartbeat(home, SchedulerStats(max_total_num_tokens=10_000))
     policy.on_heartbeat(1 - home, SchedulerStats(max_total_num_tokens=10_000))
-    policy.choose(shape_of([8] * 500), [Load(1), Load(1)])
-    homes = {policy.choose(shape_of([8] * 500), IDLE[:2]), policy.choose(prompt, IDLE[:2])}
+    send(policy, shape_of([8] * 500), [Load(1), Load(1)])
+    homes = {send(policy, shape_of([8] * 500), IDLE[:2]), send(policy, prompt, IDLE[:2])}
     assert homes == {0, 1}
 
 
@@ -123,7 +131,7 @@ def test_groups_of_prompts_with_common_prefixes_are_computed_once() -> None:
     policy = CacheAware(2)
     homes: dict[int, set[int]] = {}
     for group, prompt in prompts:
-        homes.setdefault(group, set()).add(policy.choose(shape_of(prompt), IDLE[:2]))
+        homes.setdefault(group, set()).add(send(policy, shape_of(prompt), IDLE[:2]))
     assert all(len(home) == 1 for home in homes.values())
     assert Counter(min(home) for home in homes.values()) == {0: 8, 1: 8}
 

@@ -66,6 +66,8 @@ def generate(
     *,
     cache_salt: OneOrMany[str] | None = None,
     session_params: OneOrMany[dict[str, Any]] | None = None,
+    routed_dp_rank: int | None = None,
+    data_parallel_rank: int | None = None,
     **others: Any,
 ) -> GenerateReqInput:
     """Request of ``Engine.generate``; ``None`` is the default of each field.
@@ -91,6 +93,7 @@ def generate(
         return_text_in_logprobs=return_text_in_logprobs,
         cache_salt=cache_salt,
         session_params=session_params,
+        routed_dp_rank=data_parallel_rank if routed_dp_rank is None else routed_dp_rank,
     )
     return GenerateReqInput(sampling_params=_plain_params(sampling_params), stream=stream, **given)
 

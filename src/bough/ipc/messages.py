@@ -62,6 +62,8 @@ class RequestExtras(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Seconds that it may take, from its arrival."""
     extra_key: str | None = None
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
+    routed_dp_rank: int | None = None
+    """Replica that is to compute it, and in a replica's scheduler the one that does; ``None``: any."""
 
 
 NO_EXTRAS = RequestExtras()
@@ -206,6 +208,8 @@ class OutputDelta(Record):
     """Seconds between arrival in the scheduler and the sampling of the first token; in the first delta only."""
     last_token_delay: float | None = None
     """Seconds between arrival in the scheduler and its last word; in the last delta only, and only if it was taken."""
+    dp_rank: int | None = None
+    """Replica that computes it, where there are several; in the first delta only."""
 
 
 class BatchTokenIDOutput(Message):

@@ -27,14 +27,16 @@ class RequestShape(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Parallel samples; all of them are computed by one replica."""
     pages: tuple[int, ...] = ()
     """As :func:`page_hashes` returns them."""
+    dp_rank: int | None = None
+    """Replica that the request names."""
 
     @classmethod
     def of(cls, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput) -> RequestShape:
         """Return the shape of a request. Vectors of prompts are computed without the prefix cache."""
-        num_tokens = len(message.input_ids) // _TOKEN_BYTES
+        num_tokens, rank = len(message.input_ids) // _TOKEN_BYTES, message.extras.routed_dp_rank
         if isinstance(message, TokenizedEmbeddingReqInput):
-            return cls(num_tokens)
-        return cls(num_tokens, len(message.rids), page_hashes(message.input_ids, message.extras.extra_key))
+            return cls(num_tokens, dp_rank=rank)
+        return cls(num_tokens, len(message.rids), page_hashes(message.input_ids, message.extras.extra_key), rank)
 
 
 def page_hashes(input_ids: bytes, extra_key: str | None = None) -> tuple[int, ...]:

@@ -38,7 +38,10 @@ class DataParallelController:
         """Return the replicas that get a message: one for a request, all for a message without a shape."""
         if shape is None:
             return range(len(self._loads))
-        chosen = self._policy.choose(shape, [load.now for load in self._loads])
+        chosen = shape.dp_rank
+        if chosen is None:
+            chosen = self._policy.choose(shape, [load.now for load in self._loads])
+        self._policy.on_sent(shape, chosen)
         self._loads[chosen].on_sent(shape)
         return (chosen,)
 

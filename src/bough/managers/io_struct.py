@@ -64,6 +64,7 @@ CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
 TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
 LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
+Rank = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Timeout = Annotated[float, Meta(gt=0, le=MAX_TIMEOUT_SECONDS)]
 
 _PRIORITY = Meta(description="Higher goes first, if the server was started with `--enable-priority-scheduling`.")
@@ -74,11 +75,21 @@ _TIMEOUT = Meta(
 NO_LOGS = Meta(
     description="Keep the request out of the log of requests (`--log-requests`), and its texts out of crash dumps."
 )
+_ROUTED = Meta(
+    description="Replica that computes the request (`--dp-size`), from 0; any if absent. `data_parallel_rank` means "
+    "the same, and the header `X-Data-Parallel-Rank` counts more."
+)
 _EXTRA_KEY = Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes.")
 _CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached.")
 
 
-class QueueFields(msgspec.Struct, kw_only=True):
+class RoutedFields(msgspec.Struct, kw_only=True):
+    """Replica that computes what a body asks for."""
+
+    routed_dp_rank: Annotated[Rank | None, _ROUTED] = None
+
+
+class QueueFields(RoutedFields, kw_only=True):
     """Order of requests, and namespace in which they share prefixes."""
 
     priority: Annotated[Priority | None, _PRIORITY] = None
@@ -103,7 +114,7 @@ def is_batch(body: Any) -> bool:
     return isinstance(body.text, list) or (body.text is None and is_nested(body.input_ids))
 
 
-class GenerateReqInput(msgspec.Struct, kw_only=True):
+class GenerateReqInput(RoutedFields, kw_only=True):
     """Body of ``/generate`` and arguments of ``Engine.generate``; a list where a scalar could stand makes a batch."""
 
     text: Annotated[

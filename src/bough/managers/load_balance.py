@@ -104,11 +104,14 @@ class LoadBalancer(ABC):
 
     @abstractmethod
     def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
-        """Return the index of the replica that gets a request, which counts as sent to it.
+        """Return the index of the replica that gets a request.
 
         Args:
             loads: of each replica, at least one, the request left out.
         """
+
+    def on_sent(self, shape: RequestShape, replica: int) -> None:  # noqa: B027 (most ignore caches)
+        """Learn that a replica gets a request, be it another one than was chosen."""
 
     def on_heartbeat(self, replica: int, stats: SchedulerStats) -> None:  # noqa: B027 (most ignore caches)
         """Learn of the cache of a replica."""
@@ -151,7 +154,7 @@ class CacheAware(LoadBalancer):
         self._turns = RoundRobin()
 
     def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
-        """Return the replica, and remember that it will have the prompt."""
+        """Return the replica."""
         # Of several equally loaded, the one that has fewer prefixes to keep.
         order = self._turns.order(len(loads))
         chosen = min(order, key=lambda index: (loads[index].num_requests, len(self._trees[index])))
@@ -163,8 +166,11 @@ class CacheAware(LoadBalancer):
             least = loads[chosen].num_requests
             if best[0] <= max(least + TOLERATED_REQUESTS, least * TOLERATED_RATIO):
                 chosen = best[1]
-        self._trees[chosen].add(shape.pages)
         return chosen
+
+    def on_sent(self, shape: RequestShape, replica: int) -> None:
+        """Remember that a replica will have the prompt."""
+        self._trees[replica].add(shape.pages)
 
     def on_heartbeat(self, replica: int, stats: SchedulerStats) -> None:
         """Learn how much the cache of a replica holds, and forget its prefixes if that is nothing: it was flushed."""

@@ -280,6 +280,8 @@ def meta_info(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
         "weight_version": state.weight_versions[-1][0],
         "num_retractions": delta.num_retractions,
     }
+    if state.dp_rank is not None:
+        info["dp_rank"] = state.dp_rank
     if delta.finish_reason is not None:
         info.update(_at_the_end(state, delta))
     return info

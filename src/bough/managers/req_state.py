@@ -138,6 +138,7 @@ class ReqState:
             several where they changed meanwhile. Another object whenever something changes.
         completion_tokens: tokens generated so far.
         queue_time: seconds that the scheduler had it wait; ``None`` until it is known.
+        dp_rank: replica that computes it; ``None`` if there is one, or until it is known.
         created_time, sent_time, first_token_time, last_token_time, finished_time, last_time: seconds on the monotonic
             clock; 0.0 until then.
     """
@@ -158,6 +159,7 @@ class ReqState:
     weight_versions: tuple[tuple[str, int], ...] = (("", 0),)
     completion_tokens: int = 0
     queue_time: float | None = None
+    dp_rank: int | None = None
     sent_time: float = 0.0
     first_token_time: float = 0.0
     last_token_time: float = 0.0

@@ -152,6 +152,13 @@ class RequestLimits:
         """Check the rest of a request before its prompt is encoded; raises :class:`BadRequest`, naming
         the field at fault."""
         self._check_kind(request)
+        rank = request.extras.routed_dp_rank
+        if rank is not None and rank >= self.args.dp_size:
+            raise BadRequest(
+                f"routed_dp_rank must be in [0, {self.args.dp_size}), got {rank}: this server has so many replicas "
+                "(--dp-size)",
+                param="routed_dp_rank",
+            )
         if not self.has_tokenizer:
             if request.text is not None:
                 raise BadRequest(

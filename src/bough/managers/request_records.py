@@ -67,6 +67,7 @@ class RequestRecords:
             state.first_token_time = state.sent_time + delta.first_token_delay
             if is_counted:
                 metrics.time_to_first_token.observe(state.first_token_time - state.created_time)
+        state.dp_rank = delta.dp_rank
         if delta.queue_time is not None:
             state.queue_time = delta.queue_time
             if is_counted:

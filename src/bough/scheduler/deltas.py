@@ -42,6 +42,7 @@ def delta_of(req: Req, output: IntArray) -> OutputDelta:
                 req.sampling_params.spaces_between_special_tokens,
                 req.sampling_params.no_stop_trim,
             )
+        delta.dp_rank = req.extras.routed_dp_rank
         if req.first_step_time is not None:
             delta.queue_time = req.first_step_time - req.arrival_time
         if req.first_token_time is not None:

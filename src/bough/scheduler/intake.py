@@ -7,6 +7,7 @@ import time
 from collections.abc import Container, Iterable
 
 import numpy as np
+from msgspec.structs import replace
 
 from bough.config.server_args import ServerArgs
 from bough.constrained.base import MaskWords
@@ -34,8 +35,8 @@ def without_padding(prompt: IntArray, padding_id: int) -> IntArray:
 
 
 class RequestIntake:
-    """Makes requests of messages; ``rng`` draws the seeds of those that bring none, unless inference is
-    deterministic."""
+    """Makes requests of messages for the replica ``dp_rank``, if there are several; ``rng`` draws the seeds of those
+    that bring none, unless inference is deterministic."""
 
     def __init__(
         self,
@@ -44,6 +45,7 @@ class RequestIntake:
         tokenizer: Tokenizer | None,
         eos_token_ids: Iterable[int],
         rng: random.Random,
+        dp_rank: int | None = None,
     ) -> None:
         self._stream_interval = server_args.stream_interval
         self._disable_jumps = server_args.disable_jump_forward
@@ -51,6 +53,7 @@ class RequestIntake:
         self._tokenizer = tokenizer
         self._eos_token_ids = frozenset(eos_token_ids)
         self._rng = rng
+        self._dp_rank = dp_rank
         self._default_seed = server_args.random_seed if server_args.enable_deterministic_inference else None
         self._next_order = 0
 
@@ -162,7 +165,7 @@ class RequestIntake:
             ),
             stream=message.stream,
             send_interval=interval if message.stream else WHOLE_ANSWER_INTERVAL,
-            extras=message.extras,
+            extras=replace(message.extras, routed_dp_rank=self._dp_rank),
             order=self._next_order,
             arrival_time=now,
             created_time=now if created is None else min(created, now),

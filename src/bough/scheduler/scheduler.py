@@ -108,7 +108,7 @@ class Scheduler:
         self.grammars = grammars_for(server_args, info, requests, tokenizer, eos_token_ids, make_compiler)
         timings = {**info.timings, "warm-up": warm - start, "grammar engine": time.perf_counter() - begin}
         self.init_info = init_info(info, self.max_steps, timings)
-        intake = RequestIntake(server_args, info, tokenizer, eos_token_ids, rng)
+        intake = RequestIntake(server_args, info, tokenizer, eos_token_ids, rng, key.dp)
         self.log = log = StepLog(requests, server_args.decode_log_interval, worker.kernel_counts)
         self.arrivals = Arrivals(server_args, intake, self.grammars, self.planner, endings)
         self.pause = Pause(requests, endings, log)

@@ -699,6 +699,6 @@ def test_a_name_of_a_session_is_not_given_with_its_parameters(client: httpx.Clie
 
 
 def test_responses_refuse_what_other_routes_refuse(client: httpx.Client) -> None:
-    for field in ["lora_path", "routed_dp_rank", "bootstrap_host"]:
+    for field in ["lora_path", "bootstrap_host"]:
         error = client.post("/v1/responses", json={"input": "Hi", field: 1}).json()["error"]
         assert (error["param"], error["code"]) == (field, "unsupported_parameter")

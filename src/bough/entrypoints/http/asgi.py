@@ -26,6 +26,7 @@ from bough.entrypoints.http.route import Route
 from bough.entrypoints.http.unknown_fields import Unknown, log_unknown, note_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.managers.held_answers import HeldAnswer, HeldAnswers
+from bough.managers.io_struct import RoutedFields
 from bough.observability.metrics import Metrics
 from bough.observability.request_context import CURRENT, RequestContext, request_id_of
 
@@ -84,6 +85,10 @@ class EventStream(msgspec.Struct, frozen=True):
     end: bytes = DONE_EVENT
     """What closes the stream, also after an error."""
     content_type: bytes = EVENTS_TYPE[1]
+
+
+RANK_HEADER = b"x-data-parallel-rank"
+"""Names the replica of a request, whatever its body says."""
 
 
 class Call:
@@ -209,7 +214,13 @@ class Call:
             BadRequest: naming the field at fault.
         """
         longest = self._intake.max_tokens if max_tokens is None else max_tokens
-        return await spec.parse(self.take_body(), unknown=self.unknown, max_tokens=longest)
+        body, given = await spec.parse(self.take_body(), unknown=self.unknown, max_tokens=longest)
+        rank = self.header(RANK_HEADER)
+        if rank is not None and isinstance(body, RoutedFields):
+            if not (rank.isdigit() and len(rank) < 10):
+                raise BadRequest("X-Data-Parallel-Rank must be an integer, at least 0", param="X-Data-Parallel-Rank")
+            body.routed_dp_rank = int(rank)
+        return body, given
 
     def keep(self, num_bytes: int | None = None) -> None:
         """So many bytes of the body, or all of it, are needed until the answer is complete, and count until then; else

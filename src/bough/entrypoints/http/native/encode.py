@@ -22,6 +22,7 @@ ENCODE = BodySpec(
     schemas={
         "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]}
     },
+    aliases={"data_parallel_rank": "routed_dp_rank"},
     no_effect={
         "sampling_params": "How tokens are chosen; none are.",
         "is_cross_encoder_request": "Pairs of texts are known by their form.",

@@ -110,7 +110,7 @@ GENERATE = BodySpec(
     GenerateReqInput,
     example={"text": "The oak is", "sampling_params": {"max_new_tokens": 8, "temperature": 0}},
     excludes={"session_id": "session_params"},
-    aliases={"top_logprobs": "top_logprobs_num"},
+    aliases={"top_logprobs": "top_logprobs_num", "data_parallel_rank": "routed_dp_rank"},
     token_ids=frozenset({"input_ids"}),
     schemas={
         "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]},

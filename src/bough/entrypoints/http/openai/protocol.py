@@ -306,7 +306,7 @@ def _tidy_reasoning(value: Any, unknown: Unknown | None) -> Any:
 _TIDY = {"stop": _tidy_stop}
 _EXTRAS = {"stream_options": True, "session_params": True}
 
-_ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid"}
+_ALIASES = {"include_stop_str_in_output": "no_stop_trim", "request_id": "rid", "data_parallel_rank": "routed_dp_rank"}
 """vLLM's names."""
 
 _MAX_ELEMENTS = {"logit_bias": MAX_LOGIT_BIAS_ENTRIES}

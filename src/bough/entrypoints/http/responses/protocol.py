@@ -250,6 +250,7 @@ RESPONSES = BodySpec(
     ResponsesRequest,
     schemas=_SCHEMAS,
     example={"model": "sapling", "input": "Tell me about the oak.", "max_output_tokens": 24},
+    aliases={"data_parallel_rank": "routed_dp_rank"},
     extras=dict.fromkeys(("reasoning", "text", "stream_options"), False),
     no_effect={
         "service_tier": "Class of service.",
