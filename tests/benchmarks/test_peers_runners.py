@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from benchmarks.peers import llama_tools
 from benchmarks.peers.cells import Cell
 from benchmarks.peers.fairness import at_random, behind_a_long_one, traffic
@@ -16,7 +17,6 @@ from benchmarks.peers.runners import WorkerRunner
 from benchmarks.peers.shapes import SHAPES, tensor_shapes
 from benchmarks.peers.worker import decode
 from benchmarks.peers.write_gguf import write as write_gguf
-from transformers import AutoModelForCausalLM
 
 from bough.errors import StartupError
 from bough.tokenization.loading import load_tokenizer
@@ -102,7 +102,7 @@ def test_forms_of_a_shape_compute_the_same(
         sequence = builder.add(tokens)
         builder.generate(sequence, 3)
         found.append(torch.stack(sequence.logits))
-    reference = AutoModelForCausalLM.from_pretrained(directory / "hf", dtype=torch.float32)
+    reference = transformers.AutoModelForCausalLM.from_pretrained(directory / "hf", dtype=torch.float32)
     expected = reference(torch.tensor([tokens])).logits[0, -1]
     assert torch.equal(*found)
     torch.testing.assert_close(found[0][0], expected, rtol=0, atol=1e-3)
