@@ -26,8 +26,9 @@ class _Appended(NamedTuple):
     """Runs of tokens that a step has sampled, one entry per row that has any, as lists: these are read one by one."""
 
     slots: list[int]
-    runs: list[list[int]]
-    """Only the last token of a run may be an end of sequence, or be at its request's horizon."""
+    runs: list[list[int]] | dict[int, list[int]]
+    """At least those that have to be looked at. Only the last token of one may be an end of sequence, or be at its
+    request's horizon."""
     begins: list[int]
     """Output tokens before the run."""
     lengths: list[int]
@@ -205,14 +206,11 @@ class OutputProcessor:
         if len(tokens) == len(rows):
             table.tokens[slots, known_len] = tokens
             at_eos = self._is_eos[tokens] & table.checks_eos[slots]
-            runs: list[list[int]] = tokens[:, np.newaxis].tolist()
         else:
             tokens, lengths, at_eos = self._up_to_ends(slots, tokens, counts[rows])
-            begins = np.cumsum(lengths) - lengths
-            places = np.arange(len(tokens)) + np.repeat(known_len - begins, lengths)
+            ends = np.cumsum(lengths)
+            places = np.arange(len(tokens)) + np.repeat(known_len + lengths - ends, lengths)
             table.tokens[np.repeat(slots, lengths), places] = tokens
-            flat = tokens.tolist()
-            runs = [flat[begin : begin + n] for begin, n in zip(begins.tolist(), lengths.tolist(), strict=True)]
         table.known_len[slots] = known_len + lengths
         if planned.prompts:
             for slot in slots[out_len_before == 0].tolist():
@@ -227,6 +225,12 @@ class OutputProcessor:
         due = out_len >= table.next_send[slots]
         table.next_send[slots[due]] = out_len[due] + table.send_interval[slots[due]]
         careful = table.careful[slots]
+        speaking: list[int] = (ended | due | careful).nonzero()[0].tolist()
+        runs: list[list[int]] | dict[int, list[int]]
+        if isinstance(lengths, int):
+            runs = tokens[:, np.newaxis].tolist()
+        else:
+            runs = {i: tokens[ends[i] - lengths[i] : ends[i]].tolist() for i in speaking}
         return _Appended(
             slots.tolist(),
             runs,
@@ -236,7 +240,7 @@ class OutputProcessor:
             at_eos.tolist(),
             due.tolist(),
             careful.tolist(),
-            (ended | due | careful).nonzero()[0].tolist(),
+            speaking,
             rows,
             logprobs,
             [],
