@@ -539,7 +539,7 @@ int threads_along_panels(int64_t panels, int64_t rows, int num_threads) {
 // --- chunks ------------------------------------------------------------------------------------------------------
 
 // About what a chunk of few rows takes of weights, in bytes: some microseconds.
-constexpr int64_t kChunkBytes = 64 << 10;
+constexpr int64_t kChunkBytes = 128 << 10;
 // Up to so many rows products wait for weights rather than multipliers.
 constexpr int64_t kRowsPerRead = 8;
 // Up to so many rows chunks may be as small as that; those of more are groups of panels.
