@@ -26,6 +26,8 @@ uint64_t done_word(uint64_t number) { return claimed_word(number) | kDone; }
 // Waiting before chunks that others are at are computed again, in ticks: at least some microseconds, and if the thread
 // has computed nothing of the operation itself, about what a large chunk takes.
 constexpr uint64_t kLeastPatience = 4 * kTicksPerMicrosecond, kPatienceWithoutChunks = 70 * kTicksPerMicrosecond;
+// The most, since the time of a thread's own chunks may have passed without its core.
+constexpr uint64_t kMostPatience = 1000 * kTicksPerMicrosecond;
 
 constexpr int64_t kWordsPerLine = 128 / sizeof(uint64_t);
 
@@ -48,8 +50,9 @@ Claims::Claims(int num_threads) : num_threads_(num_threads) { reserve(kLeastCapa
 
 void Claims::reserve(int64_t chunks_per_thread) {
     if (chunks_per_thread <= stride_) return;
-    stride_ = (chunks_per_thread + kWordsPerLine - 1) / kWordsPerLine * kWordsPerLine;
-    memory_.reset(new std::atomic<uint64_t>[num_threads_ * stride_ + kWordsPerLine]());
+    const int64_t stride = (chunks_per_thread + kWordsPerLine - 1) / kWordsPerLine * kWordsPerLine;
+    memory_.reset(new std::atomic<uint64_t>[num_threads_ * stride + kWordsPerLine]());
+    stride_ = stride;
     const uintptr_t bytes = kWordsPerLine * sizeof(uint64_t);
     const uintptr_t start = (reinterpret_cast<uintptr_t>(memory_.get()) + bytes - 1) / bytes * bytes;
     words_ = reinterpret_cast<std::atomic<uint64_t>*>(start);
@@ -69,8 +72,9 @@ void Participant::share(const Work& work) {
     const uint64_t begin = ticks();
     if (!take_all(work)) return;
     const uint64_t spent = ticks() - begin;
-    wait(work, completed_ == 0 ? kPatienceWithoutChunks
-                               : std::max(kLeastPatience, 2 * spent / static_cast<uint64_t>(completed_)));
+    wait(work, completed_ == 0
+                   ? kPatienceWithoutChunks
+                   : std::clamp(2 * spent / static_cast<uint64_t>(completed_), kLeastPatience, kMostPatience));
 }
 
 void Participant::give_way() {
@@ -158,10 +162,15 @@ void Participant::wait(const Work& work, uint64_t patience) {
                     waiting.wait();
                 } else if (ticks() <= deadline) {
                     pause_core();
-                } else if (!recompute(work)) {
-                    return;
                 } else {
-                    deadline = ticks() + patience;
+                    const int64_t before = completed_;
+                    if (!recompute(work)) return;
+                    // Where all that is left is being committed, its thread may want this core.
+                    if (completed_ == before) {
+                        waiting.wait();
+                    } else {
+                        deadline = ticks() + patience;
+                    }
                 }
             }
             if (number_of(seen) > number_) return;

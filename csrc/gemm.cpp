@@ -217,13 +217,16 @@ struct Cut {
     }
 };
 
+// Read by one instruction: what is bounded must not be read again.
+BOUGH_INLINE int64_t read_once(const uint32_t* word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
+
 // What a row's outliers add to its sums [32]. `outliers` is where the row has their number, `panel` its first group.
 // Both numbers are bounded, since inputs may be those of another operation by now.
 template <DType kType>
 void add_outliers(const uint32_t* outliers, const uint32_t* panel, int64_t num_groups, float* sums) {
-    const int64_t count = at_most(*outliers++, kMaxOutliers);
+    const int64_t count = at_most(read_once(outliers++), kMaxOutliers);
     for (int64_t i = 0; i < count; ++i, outliers += outlier_words(kType)) {
-        const int64_t group = at_most(outliers[0], num_groups - 1);
+        const int64_t group = at_most(read_once(outliers), num_groups - 1);
         multiply_group<kType>(panel + group * group_words(kType), outliers + 1, sums);
     }
 }

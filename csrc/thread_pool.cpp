@@ -40,12 +40,16 @@ void ThreadPool::destroy(ThreadPool* pool) {
     if (pool->process_ == getpid()) delete pool;
 }
 
+void ThreadPool::check_process() const {
+    if (process_ != getpid()) throw std::runtime_error("the threads of the kernels stayed in the process that forked");
+}
+
 void ThreadPool::run(Body body, void* context, bool needs_all) {
     if (num_threads_ == 1) {
         body(context, 0, 1);
         return;
     }
-    if (process_ != getpid()) throw std::runtime_error("the threads of the kernels stayed in the process that forked");
+    check_process();
     const std::lock_guard<std::mutex> turn(turn_);
     body_ = body;
     context_ = context;
@@ -75,6 +79,8 @@ void ThreadPool::end_run(uint64_t run, bool needs_all) {
 }
 
 void ThreadPool::reserve(int64_t chunks_per_thread) {
+    if (num_threads_ == 1) return;
+    check_process();
     const std::lock_guard<std::mutex> turn(turn_);
     claims_.reserve(chunks_per_thread);
 }

@@ -84,6 +84,7 @@ private:
         Function& function;
     };
 
+    void check_process() const;
     void run(Body body, void* context, bool needs_all);
     // Of the calling thread, while others may still begin theirs.
     void finish_part(const Participant& participant) {

@@ -16,6 +16,11 @@ def resident_bytes() -> int:
     return _pages(1) * os.sysconf("SC_PAGE_SIZE")
 
 
+def private_bytes() -> int:
+    """Return the resident memory that is neither a file's nor shared, in bytes; 0 where the system does not say."""
+    return (_pages(1) - _pages(2)) * os.sysconf("SC_PAGE_SIZE")
+
+
 def address_space_bytes() -> int:
     """Addresses that this process has asked for, in bytes; 0 where the system does not say (no Linux)."""
     return _pages(0) * os.sysconf("SC_PAGE_SIZE")

@@ -59,8 +59,9 @@ def test_requests_bring_their_shape_and_the_rest_is_for_all(ends: Ends) -> None:
     vector, abort = TokenizedEmbeddingReqInput("v", PROMPT), AbortReq("a")
     for message in (REQUEST, vector, abort):
         ends.main.send(message)
-    shapes = [RequestShape.of(REQUEST), RequestShape(2 * PAGE_TOKENS + 1), None]
+    shapes = [RequestShape.of(REQUEST), RequestShape.of(vector), None]
     assert shapes[0] is not None
+    assert shapes[1] == RequestShape(2 * PAGE_TOKENS + 1, 1, shapes[0].pages)
     assert (shapes[0].num_outputs, len(shapes[0].pages)) == (2, 2)
     assert ends.arrived(3) == [
         Routed(shape, encode(message)) for shape, message in zip(shapes, (REQUEST, vector, abort), strict=True)

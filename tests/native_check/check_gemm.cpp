@@ -97,12 +97,17 @@ Product expected(const Stored& input, int64_t stride, int64_t rows, const Weight
     Product product;
     for (int64_t row = 0; row < rows; ++row) {
         for (int64_t column = 0; column < outputs; ++column) {
+            // Codes with minimums are multiplied apart from these, and what that cancels rounds, too.
+            double apart = 0;
+            for (int64_t k = 0; weights.matrix.dtype == DType::u4 && k < inputs; ++k) {
+                apart = std::max(apart, 3.0 * std::fabs(weights.plain.values[column * inputs + k]));
+            }
             double sum = weights.plain_bias.empty() ? 0 : weights.plain_bias[column];
             double size = std::fabs(sum);
             for (int64_t k = 0; k < inputs; ++k) {
                 const double term = double{input.values[row * stride + k]} * weights.plain.values[column * inputs + k];
                 sum += term;
-                size += std::fabs(term);
+                size += std::fabs(term) + apart * std::fabs(input.values[row * stride + k]);
             }
             product.sums.push_back(sum);
             product.sizes.push_back(size);

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
+from msgspec.structs import replace
 
 from bough.kernels.library import LibraryMissing, load_library
 from bough.kernels.thread_pool import ThreadPool

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -68,9 +69,11 @@ class ControllerChannels(ChildChannels[Heartbeat]):
 
     def close(self) -> None:
         """Deliver what waits and close the sockets. Waits a bounded time."""
+        deadline = time.monotonic() + FINISH_TIMEOUT_S
+        while not self._flush() and (left := deadline - time.monotonic()) > 0:
+            self._unsent[0][0].poll(math.ceil(left * 1000), zmq.POLLOUT)
         for socket in self._to_replicas:
-            if self._flush():
-                socket.setsockopt(zmq.LINGER, int(FINISH_TIMEOUT_S * 1000))
+            socket.setsockopt(zmq.LINGER, int(FINISH_TIMEOUT_S * 1000))
             socket.close()
         super().close()
 

@@ -32,11 +32,10 @@ class RequestShape(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @classmethod
     def of(cls, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput) -> RequestShape:
-        """Return the shape of a request. Vectors of prompts are computed without the prefix cache."""
+        """Return the shape of a request."""
         num_tokens, rank = len(message.input_ids) // _TOKEN_BYTES, message.extras.routed_dp_rank
-        if isinstance(message, TokenizedEmbeddingReqInput):
-            return cls(num_tokens, dp_rank=rank)
-        return cls(num_tokens, len(message.rids), page_hashes(message.input_ids, message.extras.extra_key), rank)
+        num_outputs = len(message.rids) if isinstance(message, TokenizedGenerateReqInput) else 1
+        return cls(num_tokens, num_outputs, page_hashes(message.input_ids, message.extras.extra_key), rank)
 
 
 def page_hashes(input_ids: bytes, extra_key: str | None = None) -> tuple[int, ...]:

@@ -46,7 +46,7 @@ MAX_RID_CHARS = 256
 MAX_TIMEOUT_SECONDS = 7 * 86_400.0
 MAX_CACHE_KEY_CHARS = 1024
 
-_SAME_FOR_ALL = (*("stream", "return_text_in_logprobs", "return_prompt_token_ids", "log_metrics", "no_logs"),)
+_SAME_FOR_ALL = ("stream", "return_text_in_logprobs", "return_prompt_token_ids", "log_metrics", "no_logs")
 """Fields that all prompts of a batch have in common."""
 
 _SAID_ONCE = tuple(name for name in RequestExtras.__struct_fields__ if name != "extra_key")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
@@ -11,9 +10,6 @@ from dataclasses import dataclass
 from bough.config.engine_args import LoadBalanceMethod
 from bough.ipc.routing import PAGE_TOKENS, RequestShape
 from bough.observability.stats import SchedulerStats
-
-TRANSIT_SECONDS = 0.25
-"""Age from which a request counts among those that a replica's heartbeat reports: it was taken in before."""
 
 DEFAULT_MAX_PAGES = 4096
 """Pages that a replica's cache is thought to hold until its heartbeat says how many tokens it has room for."""
@@ -36,33 +32,36 @@ class Load:
 
 
 class ReplicaLoad:
-    """Load of one replica: its last heartbeat, and the requests that were sent too recently to be part of it."""
+    """Load of one replica: what its last heartbeat reports, and the requests that it had not received by then."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(self) -> None:
         self._reported = Load()
-        self._sent: deque[tuple[float, RequestShape]] = deque()
-
-    def on_sent(self, shape: RequestShape) -> None:
-        """Count a request that is sent now."""
-        self._sent.append((self._clock(), shape))
-
-    def on_heartbeat(self, stats: SchedulerStats) -> None:
-        """Take over what the replica reports, and forget the requests that it reports."""
-        self._reported = Load(
-            stats.num_running_reqs + stats.num_queue_reqs, stats.num_used_tokens + stats.num_waiting_tokens
-        )
-        taken_in = self._clock() - TRANSIT_SECONDS
-        while self._sent and self._sent[0][0] <= taken_in:
-            self._sent.popleft()
+        self._num_sent = 0
+        self._unreported: deque[Load] = deque()
+        self._added = Load()
 
     @property
     def now(self) -> Load:
         """The load as it is known now."""
-        shapes = [shape for _, shape in self._sent]
-        return Load(
-            self._reported.num_requests + sum(shape.num_outputs for shape in shapes),
-            self._reported.num_tokens + sum(shape.num_tokens for shape in shapes),
+        reported, added = self._reported, self._added
+        return Load(reported.num_requests + added.num_requests, reported.num_tokens + added.num_tokens)
+
+    def on_sent(self, shape: RequestShape) -> None:
+        """Count a request that is sent now."""
+        self._num_sent += 1
+        self._unreported.append(Load(shape.num_outputs, shape.num_tokens))
+        added = self._added
+        self._added = Load(added.num_requests + shape.num_outputs, added.num_tokens + shape.num_tokens)
+
+    def on_heartbeat(self, stats: SchedulerStats) -> None:
+        """Take over what the replica reports, and forget the requests that it had received."""
+        num_requests, num_tokens = self._added.num_requests, self._added.num_tokens
+        while len(self._unreported) > max(self._num_sent - stats.requests_received_total, 0):
+            gone = self._unreported.popleft()
+            num_requests, num_tokens = num_requests - gone.num_requests, num_tokens - gone.num_tokens
+        self._added = Load(num_requests, num_tokens)
+        self._reported = Load(
+            stats.num_running_reqs + stats.num_queue_reqs, stats.num_used_tokens + stats.num_waiting_tokens
         )
 
 
@@ -151,6 +150,7 @@ class CacheAware(LoadBalancer):
 
     def __init__(self, num_replicas: int) -> None:
         self._trees = [PrefixTree() for _ in range(num_replicas)]
+        self._num_sent = [0] * num_replicas
         self._turns = RoundRobin()
 
     def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
@@ -170,13 +170,15 @@ class CacheAware(LoadBalancer):
 
     def on_sent(self, shape: RequestShape, replica: int) -> None:
         """Remember that a replica will have the prompt."""
+        self._num_sent[replica] += 1
         self._trees[replica].add(shape.pages)
 
     def on_heartbeat(self, replica: int, stats: SchedulerStats) -> None:
         """Learn how much the cache of a replica holds, and forget its prefixes if that is nothing: it was flushed."""
         tree = self._trees[replica]
         tree.max_pages = max(stats.max_total_num_tokens // PAGE_TOKENS, 1)
-        is_idle = not stats.num_running_reqs and not stats.num_queue_reqs
+        has_all = stats.requests_received_total >= self._num_sent[replica]
+        is_idle = has_all and not stats.num_running_reqs and not stats.num_queue_reqs
         if is_idle and not stats.num_used_tokens and not stats.evictable_tokens:
             tree.clear()
 

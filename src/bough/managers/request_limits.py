@@ -155,8 +155,7 @@ class RequestLimits:
         rank = request.extras.routed_dp_rank
         if rank is not None and rank >= self.args.dp_size:
             raise BadRequest(
-                f"routed_dp_rank must be in [0, {self.args.dp_size}), got {rank}: this server has so many replicas "
-                "(--dp-size)",
+                f"routed_dp_rank must be in [0, {self.args.dp_size}), the number of replicas (--dp-size), got {rank}",
                 param="routed_dp_rank",
             )
         if not self.has_tokenizer:

@@ -64,6 +64,11 @@ class SchedulerControl:
         """True while the scheduler is busy with new weights, or about to be."""
         return not self._loaded.is_set()
 
+    @property
+    def num_schedulers(self) -> int:
+        """Schedulers that a call reaches."""
+        return len(self._schedulers)
+
     async def wait_until_loaded(self, timeout: float | None = None) -> None:
         """Wait as long as :attr:`is_loading`; raises :class:`Overloaded` if that takes longer than ``timeout``
         seconds."""

@@ -21,7 +21,7 @@ from bough.config.checkpoint import resolve_model_path
 from bough.config.engine_args import LoadFormat
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import shown_path
-from bough.errors import BoughError
+from bough.errors import BadRequest, BoughError
 from bough.ipc.messages import ControlReply
 from bough.managers.health import HealthMonitor
 from bough.managers.live_outputs import LiveOutputs
@@ -209,6 +209,13 @@ class ServedWeights:
     async def join_group(self, group: TrainerGroup) -> UpdateOutcome:
         """Become part of a group; requests go on meanwhile. Raises as :meth:`update_from_disk`."""
         self._health.check_open()
+        count = self._control.num_schedulers
+        if group.rank_offset < group.world_size < group.rank_offset + count:
+            raise BadRequest(
+                f"world_size must be at least {group.rank_offset + count}: this engine takes part with {count} ranks "
+                f"from {group.rank_offset} on",
+                param="world_size",
+            )
         reply = await self._control.call("init_weights_update_group", msgspec.structs.asdict(group), JOINING_TIMEOUT)
         return _outcome(reply, f"in the group {group.group_name!r} as rank {group.rank_offset}")
 

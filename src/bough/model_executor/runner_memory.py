@@ -43,7 +43,7 @@ from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.weight_memory import available_memory
 from bough.models.base import CausalLM, torch_dtype
-from bough.process_usage import resident_bytes
+from bough.process_usage import private_bytes
 from bough.sampling.device_state import SamplingState
 
 logger = logging.getLogger(__name__)
@@ -204,8 +204,8 @@ class MemoryPlanner:
         config, requests = self._config, self.wanted_requests
         available, per_token = available_memory(self._device)[0], self._kv_token_bytes()
         if self._device.type == "cpu":
-            of_others = self._shared_bytes - self._share.of(self._shared_bytes)
-            available = self._share.memory_left(available, resident_bytes() - of_others)
+            taken = private_bytes() + self._share.of(self._shared_bytes)
+            available = self._share.memory_left(available, taken)
         reserved = step_bytes
         if self._records:
             graph_rows = self._max_graph_rows(requests)

@@ -101,6 +101,7 @@ class SharedWeights:
             if not mapping.collapse():
                 if has_room(needed):
                     logger.warning("Each replica loads weights of its own: shared memory gets no huge pages here.")
+                    os.ftruncate(self._descriptor, _HEADER_BYTES)
                     self._header[_STATE] = _PRIVATE
                     return None
                 logger.warning("Shared weights get no huge pages here: reading them takes up to twice as long.")

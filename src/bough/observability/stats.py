@@ -67,6 +67,7 @@ class _Table(msgspec.Struct):
     new_token_ratio: float = _gauge(
         "Share of their remaining output that running requests are expected to use.", zero=0.0, merge="max"
     )
+    requests_received_total: int = _counter("Requests received, those refused included; several outputs may be one.")
     prefill_tokens_total: int = _counter(
         "Prompt tokens computed, not reused; after an interruption, output computed again too.",
         metric="prefill_computed_tokens",

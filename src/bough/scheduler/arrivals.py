@@ -102,6 +102,7 @@ class Arrivals:
         self._endings.stream_output(deltas)
 
     def _take(self, message: TokenizedGenerateReqInput, pooling: Pooling | None) -> None:
+        self._requests.stats.requests_received_total += 1
         try:
             reqs = self._intake.requests_of(message, pooling, self._requests)
             if self._would_overflow(reqs):

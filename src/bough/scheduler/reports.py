@@ -29,6 +29,7 @@ MAX_LOOKED_UP_TOKENS = 65_536
 _STATE_MERGES: dict[str, Merge] = {
     **{name: stat.merge for name, stat in STATS.items()},
     "num_waiting_uncached_tokens": "sum",
+    "effective_max_running_requests_per_dp": "sum",
     "last_gen_throughput": "sum",
     "idle": "min",
 }

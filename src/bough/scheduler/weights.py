@@ -53,7 +53,7 @@ class Weights:
         """Return the handlers of all calls about weights."""
         return {
             "await_update": ControlHandler(
-                lambda params: {}, self._may_update, needs=_NEEDS, on_failure=self._spoil_group
+                self._promise_update, self._may_update, needs=_NEEDS, on_failure=self._spoil_group
             ),
             "update_weights_from_disk": self._update(
                 lambda weights, p: weights.from_disk(p["model_path"], p["load_format"])
@@ -85,8 +85,7 @@ class Weights:
         """Return a handler that loads other weights; ``load`` returns how many pieces of memory it has filled."""
 
         def run(params: Params) -> Params:
-            if params["while_paused"] and not self._pause.is_on:
-                raise BadRequest("the pause has ended before the update could be made")
+            self._promise_update(params)
             self._announce(self._expected_silence)
             return self._change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
 
@@ -97,6 +96,19 @@ class Weights:
             on_failure=on_failure,
             merge={"num_paused_requests": "sum", "output_lens": "union"},
         )
+
+    def _promise_update(self, params: Params) -> Params:
+        """Refuse an update that this scheduler could not carry out; raises :class:`BadRequest`."""
+        if params["while_paused"] and not self._pause.is_on:
+            raise BadRequest("the pause has ended before the update could be made")
+        holding = self._requests.num_holding
+        if params["flush_cache"] and holding:
+            raise BadRequest(
+                f"flush_cache: {holding} paused requests hold what the old weights have computed; pause with mode "
+                "retract or abort, or send flush_cache false to go on with it",
+                param="flush_cache",
+            )
+        return {}
 
     def _may_update(self, params: Params) -> bool:
         """Return whether no step is in flight, and none will be until the pause ends or a request comes."""
@@ -150,13 +162,6 @@ class Weights:
             BoughError: from ``load``.
         """
         weights = self._of_worker
-        holding = self._requests.num_holding
-        if flush_cache and holding:
-            raise BadRequest(
-                f"flush_cache: {holding} paused requests hold what the old weights have computed; pause with mode "
-                "retract or abort, or send flush_cache false to go on with it",
-                param="flush_cache",
-            )
         begin = time.perf_counter()
         num_changed = load(weights)
         if flush_cache:

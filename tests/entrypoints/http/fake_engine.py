@@ -157,7 +157,7 @@ class FakeEngine:
             self.paused = False
             self.heartbeat()
             return ControlReply(message.call_id, SCHEDULER, True)
-        if message.method == "start_profile":
+        if message.method in ("start_profile", "await_update"):
             return ControlReply(message.call_id, SCHEDULER, True)
         if message.method.endswith("_weights_update_group"):
             return ControlReply(message.call_id, SCHEDULER, not self.misfit, self.misfit)
