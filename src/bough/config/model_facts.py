@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bough.config.rope import RopeParameters
+from bough.config.sharding import LARGEST_WORLD, ShardSpec
+from bough.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,11 @@ class AttentionFacts:
         """Width of all keys of a token, and of all values."""
         return self.num_kv_heads * self.head_dim
 
+    def shard(self, spec: ShardSpec) -> AttentionFacts:
+        """Return what one rank has of it; raises :class:`ConfigError` if that would be nothing."""
+        share = spec.heads(self.num_heads, self.num_kv_heads)
+        return replace(self, num_heads=share.queries.size, num_kv_heads=share.keys.size)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DenseFacts:
@@ -61,6 +68,10 @@ class DenseFacts:
     activation: str
     """Name of the activation, as files have it."""
     bias: bool = False
+
+    def shard(self, spec: ShardSpec) -> DenseFacts:
+        """Return what one rank has of it; raises :class:`ConfigError` if that would be nothing."""
+        return replace(self, width=spec.rows(self.width).size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +88,10 @@ class LayerFacts:
     def widest_activation(self) -> int:
         """Upper bound of the numbers that computing a token takes beside the residual stream."""
         return 3 * max(self.mixer.q_size + 2 * self.mixer.kv_size, self.feed_forward.width)
+
+    def shard(self, spec: ShardSpec) -> LayerFacts:
+        """Return what one rank has of it; raises :class:`ConfigError` if that would be nothing."""
+        return replace(self, mixer=self.mixer.shard(spec), feed_forward=self.feed_forward.shard(spec))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +151,30 @@ class ModelFacts:
         """Longest sequence that may be asked for, in tokens: rotation can be stretched to it."""
         ropes = [shape.rope for shape in self.attention_shapes() if shape.rope is not None]
         return int(self.derived_context_len * min((rope.stretch for rope in ropes), default=1.0))
+
+    def shard_layers(self, spec: ShardSpec) -> tuple[LayerFacts, ...]:
+        """Return what one of several ranks has of each layer.
+
+        Raises:
+            ConfigError: if some rank would have nothing of a layer, with the numbers of ranks that can share the model.
+        """
+        problem = self._why_not_shared_by(spec.world)
+        if problem is not None:
+            possible = [str(each) for each in range(1, LARGEST_WORLD + 1) if self._why_not_shared_by(each) is None]
+            raise ConfigError(f"{problem}; it can be {', '.join(possible)}", param="tp_size")
+        return tuple(layer.shard(spec) for layer in self.layers)
+
+    def _why_not_shared_by(self, world: int) -> str | None:
+        try:
+            for rank in range(world):
+                spec = ShardSpec(rank, world)
+                spec.rows(self.vocab_size)
+                spec.rows(self.hidden_size)
+                for layer in set(self.layers):
+                    layer.shard(spec)
+        except ConfigError as error:
+            return error.message
+        return None
 
     def attention_shapes(self) -> tuple[AttentionFacts, ...]:
         """Return the different kinds of attention, by the first layer of each."""
