@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from tests.e2e.test_fake_model import make_checkpoint
 from tests.entrypoints.leftovers import eventually
 from tests.scheduler.harness import prompt_of
 
-from bough_fake.model import expected_tokens
+from bough_fake.model import FakeModel
 
 CONCURRENCY = 64
 GROUPS, SHARED_TOKENS = 6, 128
+NUM_CHECKPOINTS = 4
 FLAGS = ("--max-total-tokens", "4096", "--max-running-requests", "16")
 
 
@@ -32,72 +34,124 @@ def assert_all_idle_and_whole(server: Server) -> None:
         assert state["num_running_reqs"] == state["num_queue_reqs"] == state["num_waiting_tokens"] == 0
 
 
+def make_checkpoints(directory: Path, **settings: Any) -> tuple[list[Path], int]:
+    """Return checkpoints of one model whose greedy tokens differ, the i-th with a shift of i, and their vocabulary."""
+    paths = [directory / f"w{shift}" for shift in range(NUM_CHECKPOINTS)]
+    vocab_size = 0
+    for shift, path in enumerate(paths):
+        path.mkdir()
+        vocab_size = make_checkpoint(path, shift=shift, **settings)
+    return paths, vocab_size
+
+
+def is_right(prompt: list[int], output: list[int], info: dict[str, Any], vocab_size: int) -> bool:
+    """Return whether each token is that of the weights which ``meta_info`` names: ``wI`` for a shift of I."""
+    spans = info.get("weight_versions") or [{"version": info["weight_version"], "start": 0, "end": len(output)}]
+    expected: list[int] = []
+    for span in spans:
+        model = FakeModel(vocab_size, shift=int(span["version"][1:]))
+        expected += model.expected_tokens([*prompt, *expected], span["end"] - span["start"])
+    return output == expected
+
+
 class Clients:
     """Clients that ask, leave and interfere at random."""
 
-    def __init__(self, url: str, vocab_size: int, count: int) -> None:
-        self.url, self.vocab_size = url, vocab_size
+    def __init__(self, url: str, checkpoints: list[Path], vocab_size: int, count: int) -> None:
+        self.url, self.checkpoints, self.vocab_size = url, checkpoints, vocab_size
         self.numbers = iter(range(count))
         self.wrong: list[str] = []
-        self.num_whole = 0
+        self.done: Counter[str] = Counter()
+        """Requests that had all of their tokens, and interference that was not refused, by kind."""
 
     async def run(self) -> None:
+        self.pausing = asyncio.Lock()
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as self.session:
             await asyncio.gather(*(self._work(random.Random(i)) for i in range(CONCURRENCY)))
 
     async def _work(self, rng: random.Random) -> None:
         for number in self.numbers:
-            kind = rng.choice(["stream"] * 6 + ["samples", "aborted", "left", "paused"])
-            prompt = prompt_of(SHARED_TOKENS, rng.randrange(GROUPS), self.vocab_size)
-            prompt = prompt[: rng.randrange(SHARED_TOKENS)] + prompt_of(rng.randrange(1, 30), number, self.vocab_size)
-            tokens = rng.randrange(1, 40)
-            sampling: dict[str, Any] = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
-            body = {"input_ids": prompt, "stream": True, "sampling_params": sampling}
-            if kind == "samples":
-                sampling["n"] = 3
-                body["stream"] = False
-                outputs = [each["output_ids"] for each in json.loads((await self._ask("/generate", body))[0])]
-            elif kind == "paused":
-                await self._ask("/pause_generation", {"mode": rng.choice(["in_place", "retract"])})
-                await asyncio.sleep(0.01)
-                await self._ask("/continue_generation", {})
-                continue
-            elif kind == "left":
-                with contextlib.suppress(asyncio.TimeoutError):
-                    await asyncio.wait_for(self._ask("/generate", {**body, "rid": f"left-{number}"}), rng.random() / 20)
-                continue
+            kind = rng.choice(["stream"] * 10 + ["samples", "aborted", "left"] * 2 + ["paused", "flushed", "updated"])
+            if kind in ("paused", "flushed", "updated"):
+                await self._interfere(kind, rng)
             else:
-                asking = asyncio.create_task(self._ask("/generate", {**body, "rid": f"one-{number}-"}))
-                if kind == "aborted":
-                    await asyncio.sleep(rng.random() / 20)
-                    await self._ask("/abort_request", {"rid": f"one-{number}-"})
-                lines = [line for line in await asking if line.startswith(b"data: {")]
-                outputs = [json.loads(lines[-1][6:])["output_ids"]]
-            expected = expected_tokens(prompt, tokens, self.vocab_size)
-            for output in outputs:
-                if output != expected[: len(output)] or (kind != "aborted" and len(output) < tokens):
-                    self.wrong.append(f"{kind} {number}: {len(output)} of {tokens} tokens")
-                self.num_whole += len(output) == tokens
+                await self._ask_for_tokens(kind, number, rng)
 
-    async def _ask(self, path: str, body: dict[str, Any]) -> list[bytes]:
+    async def _ask_for_tokens(self, kind: str, number: int, rng: random.Random) -> None:
+        prompt = prompt_of(SHARED_TOKENS, rng.randrange(GROUPS), self.vocab_size)
+        prompt = prompt[: rng.randrange(SHARED_TOKENS)] + prompt_of(rng.randrange(1, 30), number, self.vocab_size)
+        tokens = rng.randrange(1, 40)
+        sampling: dict[str, Any] = {"temperature": 0, "max_new_tokens": tokens, "ignore_eos": True}
+        body = {"input_ids": prompt, "stream": True, "sampling_params": sampling}
+        if kind == "samples":
+            sampling["n"] = 3
+            body["stream"] = False
+            answers = json.loads(await self._ask("/generate", body))
+        elif kind == "left":
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ask("/generate", {**body, "rid": f"left-{number}"}), rng.random() / 20)
+            return
+        else:
+            asking = asyncio.create_task(self._ask("/generate", {**body, "rid": f"one-{number}-"}))
+            if kind == "aborted":
+                await asyncio.sleep(rng.random() / 20)
+                await self._ask("/abort_request", {"rid": f"one-{number}-"})
+            lines = [line for line in (await asking).split(b"\n") if line.startswith(b"data: {")]
+            answers = [json.loads(lines[-1][6:])]
+        for answer in answers:
+            output, info = answer["output_ids"], answer["meta_info"]
+            is_whole = len(output) == tokens
+            may_end = kind == "aborted" or info["finish_reason"].get("message") == "aborted by a pause"
+            if not is_right(prompt, output, info, self.vocab_size) or not (is_whole or may_end):
+                self.wrong.append(f"{kind} {number}: {len(output)} of {tokens} tokens, {info}")
+            self.done[kind] += is_whole
+
+    async def _interfere(self, kind: str, rng: random.Random) -> None:
+        if kind == "flushed":
+            self.done[kind] += await self._ask("/flush_cache", {}, may_fail=True) is not None
+            return
+        if kind == "updated" and rng.random() < 0.5:
+            await self._update("alone", rng, flush_cache=rng.random() < 0.5)
+            return
+        # Most pauses are left alone; some are ended by somebody else.
+        async with self.pausing if rng.random() < 0.8 else contextlib.nullcontext():
+            mode = rng.choice(["in_place", "retract"])
+            await self._ask("/pause_generation", {"mode": mode})
+            await asyncio.sleep(0.01)
+            if kind == "updated":
+                await self._update("in a pause", rng, flush_cache=mode == "retract")
+            await self._ask("/continue_generation", {})
+
+    async def _update(self, when: str, rng: random.Random, *, flush_cache: bool) -> None:
+        path = rng.choice(self.checkpoints)
+        body = {"model_path": str(path), "weight_version": path.name, "flush_cache": flush_cache}
+        # Refused if somebody else has ended the pause, or has paused while requests hold memory.
+        answer = await self._ask("/update_weights_from_disk", body, may_fail=True)
+        self.done[f"updated {when}"] += answer is not None
+
+    async def _ask(self, path: str, body: dict[str, Any], *, may_fail: bool = False) -> Any:
         async with self.session.post(self.url + path, json=body) as response:
             text = await response.read()
-            if response.status != 200:
+            if response.status == 200:
+                return text
+            if not may_fail or response.status != 400:
                 self.wrong.append(f"{path}: {response.status} {text[:200]!r}")
-            return text.split(b"\n")
+            return None
 
 
 @pytest.mark.parametrize(
     ("replicas", "count"), [(2, 200), pytest.param(4, 2000, marks=pytest.mark.slow)], ids=["two", "four"]
 )
 def test_every_token_is_right_whatever_clients_do(tmp_path: Path, replicas: int, count: int) -> None:
-    vocab_size = make_checkpoint(tmp_path, seconds_per_step=0.001)
-    flags = ("--model-path", str(tmp_path), "--dp-size", str(replicas), "--schedule-conservativeness", "0.1", *FLAGS)
+    checkpoints, vocab_size = make_checkpoints(tmp_path, seconds_per_step=0.001)
+    flags = ("--model-path", str(checkpoints[0]), "--weight-version", "w0", "--dp-size", str(replicas))
+    flags += ("--schedule-conservativeness", "0.1", *FLAGS)
     with running_server(tmp_path, *flags) as server:
-        clients = Clients(server.url, vocab_size, count)
+        clients = Clients(server.url, checkpoints, vocab_size, count)
         asyncio.run(clients.run())
         assert clients.wrong == []
-        assert clients.num_whole > count / 2
+        assert clients.done["stream"] > count / 4
+        assert min(clients.done[f"updated {how}"] for how in ("alone", "in a pause")) > 0, clients.done
         assert_all_idle_and_whole(server)
         generated = [state["decode_tokens_total"] for state in server.states()]
         assert len(generated) == replicas

@@ -27,11 +27,12 @@ CONFIG = {
 }
 
 
-def make_checkpoint(directory: Path, *, seconds_per_step: float = 0.0) -> int:
+def make_checkpoint(directory: Path, **settings: float) -> int:
+    """Make a checkpoint of the fake model, which behaves as the settings say; return the size of its vocabulary."""
     tokenizer = byte_level_bpe()
     vocab_size = tokenizer.get_vocab_size()
-    fake = {"seconds_per_step": seconds_per_step}
-    directory.joinpath("config.json").write_text(json.dumps({**CONFIG, "vocab_size": vocab_size, "bough_fake": fake}))
+    config = {**CONFIG, "vocab_size": vocab_size, "bough_fake": settings}
+    directory.joinpath("config.json").write_text(json.dumps(config))
     tokenizer.save(str(directory / "tokenizer.json"))
     return vocab_size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 from collections.abc import Callable
@@ -10,14 +11,15 @@ from functools import partial
 from bough import plugins
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import WHOLE_MACHINE, MachineShare
-from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError
 from bough.model_executor.worker_info import Worker
 
 _WAIT_POLICY = "OMP_WAIT_POLICY"
 """Way in which torch's threads wait for work. One that spins takes a core from other work, and on a busy
 machine an operation whose threads are kept from running by spinning ones takes time slices instead of microseconds."""
 
-WorkerFactory = Callable[[ServerArgs, ModelConfig], Worker]
+WorkerFactory = Callable[..., Worker]
+"""Makes a worker of :class:`ServerArgs` and :class:`ModelConfig`."""
 
 
 def worker_factory(model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE) -> WorkerFactory:
@@ -27,8 +29,7 @@ def worker_factory(model_config: ModelConfig, share: MachineShare = WHOLE_MACHIN
     torch's threads do not spin while they wait, unless it is imported already or the environment says how they wait.
     """
     if model_config.architecture in plugins.declared(plugins.WORKERS):
-        factory: WorkerFactory = plugins.load(plugins.WORKERS, model_config.architecture, Worker)
-        return factory
+        return _plugged_in(model_config.architecture, share)
     _import_torch()
     if model_config.is_encoder:
         from bough.model_executor.encoder_worker import EncoderWorker
@@ -37,6 +38,18 @@ def worker_factory(model_config: ModelConfig, share: MachineShare = WHOLE_MACHIN
     from bough.model_executor.tp_worker import TpModelWorker
 
     return partial(TpModelWorker, share=share)
+
+
+def _plugged_in(architecture: str, share: MachineShare) -> WorkerFactory:
+    """Import the worker of another package; raises :class:`ConfigError` if it takes no share and has to."""
+    factory: WorkerFactory = plugins.load(plugins.WORKERS, architecture, Worker)
+    if "share" in inspect.signature(factory).parameters:
+        return partial(factory, share=share)
+    if share.count > 1:
+        raise ConfigError(
+            f"the worker of {architecture} takes no share of a machine, and can be the only one on it", param="dp_size"
+        )
+    return factory
 
 
 def _import_torch() -> None:

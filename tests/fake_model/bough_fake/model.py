@@ -35,11 +35,14 @@ class FakeModel:
         vocab_size: number of token ids.
         eos_token_ids: ids that never come up but as the end of sequence; may be empty.
         eos_probability: how often the next token is the first of them.
+        shift: added to the place of every next token: models that differ in it alone have different weights, and the
+            same states.
     """
 
     vocab_size: int
     eos_token_ids: tuple[int, ...] = ()
     eos_probability: float = 0.0
+    shift: int = 0
     # The ids that may come up, and where in this list an id is
     _ordinary: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
     _place: npt.NDArray[np.int64] = field(init=False, repr=False, compare=False)
@@ -130,7 +133,7 @@ class FakeModel:
     def _places(self, states: UintArray, ranks: npt.NDArray[np.int64] | int) -> npt.NDArray[np.int64]:
         scrambled = mix64(states.copy())
         scrambled %= np.uint64(len(self._ordinary))
-        places: npt.NDArray[np.int64] = (scrambled.astype(np.int64) + ranks) % len(self._ordinary)
+        places: npt.NDArray[np.int64] = (scrambled.astype(np.int64) + self.shift + ranks) % len(self._ordinary)
         return places
 
     def _ends(self, states: UintArray) -> npt.NDArray[np.bool_]:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import fcntl
+import json
 import math
+import os
 import select
+import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.model_executor.worker_info import Worker, WorkerInfo
@@ -22,7 +29,9 @@ _CONFIG_DEFAULTS = {
     "seconds_per_step": 0.0,
     "seconds_per_token": 0.0,
     "seconds_per_token_context": 0.0,
+    "shift": 0.0,
 }
+_WRITING_SECONDS = 0.02
 _DEFAULT_RUNNING_REQUESTS = 256
 _DEFAULT_TOTAL_TOKENS = 1 << 20
 
@@ -86,18 +95,52 @@ class FakeWorker(Worker):
         self.model_runner.stops_early = lambda: bool(select.select(descriptors, [], [], 0)[0])
 
 
+class FakeWeights:
+    """Weights of a worker of a checkpoint: the ``shift`` of its model.
+
+    All replicas behave as if they shared them: the first one writes, and a step that any of them runs meanwhile fails,
+    as does the writing. A lock on config.json of the checkpoint that the server was started with tells.
+    """
+
+    def __init__(self, runner: FakeModelRunner, checkpoint: str, share: MachineShare) -> None:
+        self._runner = runner
+        self._lock = os.open(Path(checkpoint) / "config.json", os.O_RDONLY)
+        self._share = share
+
+    def from_disk(self, model_path: str, load_format: str) -> int:
+        """Take the ``shift`` of another checkpoint."""
+        config = json.loads(Path(model_path, "config.json").read_text())
+        is_writer = self._share.index == 0
+        if is_writer:
+            self.hold(fcntl.LOCK_EX)
+            time.sleep(_WRITING_SECONDS)
+        self._runner.model = dataclasses.replace(self._runner.model, shift=int(config[_CONFIG_KEY]["shift"]))
+        if is_writer:
+            self.release()
+        return int(is_writer)
+
+    def hold(self, kind: int) -> None:
+        """Hold the lock, shared or alone; raises OSError if it is not free."""
+        fcntl.flock(self._lock, kind | fcntl.LOCK_NB)
+
+    def release(self) -> None:
+        """Give the lock back."""
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+
 class CheckpointWorker(FakeWorker):
     """The worker for a checkpoint whose architecture is :data:`FAKE_ARCHITECTURE`.
 
     Such a checkpoint needs no weights. Its config.json may say how it behaves under ``bough_fake``: an object with
-    numbers under ``eos_probability``, ``seconds_per_step``, ``seconds_per_token`` and ``seconds_per_token_context``.
+    numbers under ``eos_probability``, ``seconds_per_step``, ``seconds_per_token``, ``seconds_per_token_context`` and
+    ``shift``.
     Pool and table sizes are those of the options, or else 2**20 tokens and 256 requests.
 
     Raises:
         ConfigError: that object is wrong.
     """
 
-    def __init__(self, server_args: ServerArgs, model_config: ModelConfig) -> None:
+    def __init__(self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE) -> None:
         settings = model_config.hf_config.get(_CONFIG_KEY, {})
         if not isinstance(settings, dict) or not settings.keys() <= _CONFIG_DEFAULTS.keys():
             names = ", ".join(_CONFIG_DEFAULTS)
@@ -125,3 +168,15 @@ class CheckpointWorker(FakeWorker):
             eos_probability=values["eos_probability"],
             duration=duration if duration != StepDuration() else None,
         )
+        model = self.model_runner.model
+        self.model_runner.model = dataclasses.replace(model, shift=int(values["shift"]))
+        self.fake_weights = FakeWeights(self.model_runner, server_args.model_path, share)
+        self.weights = self.fake_weights  # type: ignore[assignment]
+
+    def forward_batch_generation(self, plan: StepPlan) -> StepResult:
+        """Run one step; raises OSError if weights are being written."""
+        self.fake_weights.hold(fcntl.LOCK_SH)
+        try:
+            return super().forward_batch_generation(plan)
+        finally:
+            self.fake_weights.release()
