@@ -49,6 +49,35 @@ def test_a_call_that_fails_on_one_scheduler_has_failed_and_names_it() -> None:
     assert reply.message == "scheduler DP1: no room"
 
 
+def test_all_schedulers_carry_out_a_call_or_none() -> None:
+    stages: list[str] = []
+    fails_at = ""
+
+    def send(request: ControlReq) -> None:
+        stages.append(request.stage)
+        for key in (ONE, TWO):
+            control.on_reply(ControlReply(request.call_id, key, key == ONE or request.stage != fails_at))
+
+    control = SchedulerControl(send, (ONE, TWO))
+    for fails_at, expected in (
+        ("", ["promise", "run", "release"]),
+        ("promise", ["promise", "withdraw"]),
+        ("run", ["promise", "run", "withdraw"]),
+    ):
+        stages.clear()
+        assert asyncio.run(control.call_all_or_none("m")).success == (not fails_at)
+        assert stages == expected
+
+
+def test_promises_are_withdrawn_if_one_of_them_does_not_come() -> None:
+    sent: list[ControlReq] = []
+    control = SchedulerControl(sent.append, (ONE, TWO))
+    with pytest.raises(RequestFailed, match="the scheduler DP0 and the scheduler DP1 did not answer m"):
+        asyncio.run(control.call_all_or_none("m", timeout=0.01))
+    assert [request.stage for request in sent] == ["promise", "withdraw"]
+    assert sent[0].call_id == sent[1].call_id
+
+
 @table("replies, missing", [([], "scheduler DP0 and the scheduler DP1"), ([reply_of(ONE)], "scheduler DP1")])
 def test_a_missing_reply_names_its_scheduler(replies: list[ControlReply], missing: str) -> None:
     with pytest.raises(RequestFailed, match=f"^the {missing} did not answer m in") as caught:

@@ -145,6 +145,20 @@ def test_what_cannot_be_done_is_said(
     assert message in reply.message
 
 
+def test_a_profile_that_another_scheduler_could_not_start_is_dropped(tmp_path: Path) -> None:
+    harness = Harness()
+    for call_of_it, is_dropped in (("another", False), ("its own", True)):
+        params = {"directory": str(tmp_path), "name": "p", "call": "its own"}
+        if not is_dropped:
+            start(harness, tmp_path, call="its own")
+        params["call"] = call_of_it
+        assert harness.scheduler.process_input_requests([ControlReq("c", "start_profile", params, "withdraw")]) == []
+        assert call(harness, "stop_profile").success is not is_dropped
+        if not is_dropped:
+            start(harness, tmp_path / "other", call="its own")
+    assert list(tmp_path.iterdir()) == [tmp_path / "p-scheduler.trace.json.gz"]
+
+
 def test_a_file_that_cannot_be_written_harms_no_request(tmp_path: Path) -> None:
     harness = Harness()
     start(harness, tmp_path / "missing", num_steps=2)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bough.errors import BadRequest, EngineDead
-from bough.ipc.messages import ControlReply, ControlReq, Heartbeat, ToScheduler
+from bough.ipc.messages import ControlReply, ControlReq, ControlStage, Heartbeat, ToScheduler
 from bough_fake.worker import FakeWorker
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -128,6 +128,48 @@ def test_paused_requests_go_on_with_the_new_weights() -> None:
             harness.close()
             for rid, seed in (("a", 0), ("late", 1)):
                 assert harness.outputs[rid].token_ids == harness.expected(prompt_of(30, seed), 20)
+
+
+def staged(harness: Harness, method: str, stage: ControlStage, params: dict[str, Any]) -> list[ControlReply]:
+    return harness.scheduler.process_input_requests([ControlReq("all", method, params, stage)])
+
+
+def test_a_scheduler_that_has_promised_an_update_computes_nothing_until_it_is_released() -> None:
+    worker = Updatable()
+    harness = harness_of(worker)
+    update = "update_weights_from_disk"
+    (promised,) = staged(harness, update, "promise", UPDATE)
+    assert promised.success
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=3)
+    for _ in range(3):
+        assert not harness.step()
+    call(harness, "continue_generation", {})
+    (done,) = staged(harness, update, "run", UPDATE)
+    assert done.success, done.message
+    assert worker.paths == ["/models/new"]
+    for _ in range(3):
+        assert not harness.step()
+    assert staged(harness, update, "release", UPDATE) == []
+    harness.run()
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 3)
+
+
+def test_a_promise_that_others_did_not_make_is_withdrawn() -> None:
+    worker = Updatable()
+    harness = harness_of(worker)
+    params = {**UPDATE, "group_name": "g"}
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=3)
+    harness.step()
+    update = "update_weights_from_distributed"
+    assert staged(harness, update, "promise", params) == []
+    assert staged(harness, update, "withdraw", params) == []
+    assert worker.spoiled == ["g"], "its trainer may send what is not received here"
+    harness.run()
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 3)
+    assert staged(harness, update, "promise", {**params, "while_paused": True})[0].success is False
+    harness.submit(prompt_of(30, 1), rid="b", max_new_tokens=3)
+    harness.run()
+    assert harness.outputs["b"].token_ids == harness.expected(prompt_of(30, 1), 3)
 
 
 def test_an_update_for_a_pause_is_refused_once_that_has_ended() -> None:

@@ -123,12 +123,19 @@ PauseMode = Literal["abort", "retract", "in_place"]
 """Fate of the requests of a scheduler that is paused."""
 
 
+ControlStage = Literal["run", "promise", "release", "withdraw"]
+"""Stage of a control call. Most calls have one, ``run``. One that all schedulers carry out, or none, has three with the
+same id: ``promise`` asks each of them whether it can, and a scheduler that says so launches no step; after ``run``,
+``release`` lets all go on together, and so does ``withdraw`` after a failure. The last two get no reply."""
+
+
 class ControlReq(Message):
     """Call a named control handler of the scheduler, which answers with a :class:`ControlReply`."""
 
     call_id: str
     method: str
     params: dict[str, Any] = {}
+    stage: ControlStage = "run"
 
 
 class ShutdownReq(Message):

@@ -17,7 +17,7 @@ import msgspec
 
 from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
-from bough.ipc.messages import ControlReply, ControlReq, Merge
+from bough.ipc.messages import ControlReply, ControlReq, ControlStage, Merge
 
 CONTROL_TIMEOUT = 60.0
 """Seconds that a control call may take, unless it says otherwise."""
@@ -113,22 +113,56 @@ class SchedulerControl:
         await self.wait_until_loaded(timeout if with_loading else None)
         return await self._exchange(method, params, timeout - (time.monotonic() - begun if with_loading else 0.0))
 
-    async def load(self, method: str, params: dict[str, Any], timeout: float) -> ControlReply:
-        """Call a handler that loads weights: other calls wait for its end; returns and raises as :meth:`call`."""
+    async def call_all_or_none(
+        self, method: str, params: dict[str, Any] | None = None, timeout: float = CONTROL_TIMEOUT
+    ) -> ControlReply:
+        """Call a handler as :meth:`call`, but run it on no scheduler unless all have promised that they can.
+
+        None of them launches a step between its promise and the last reply.
+        """
+        await self.wait_until_loaded()
+        return merged(await self._exchange_promises(method, params, timeout))
+
+    async def load(self, method: str, params: dict[str, Any], timeout: float) -> list[ControlReply]:
+        """Call a handler that loads weights as :meth:`call_all_or_none`, while other calls wait for its end; return the
+        reply of each scheduler."""
         self._loaded.clear()
         try:
-            return merged(await self._exchange(method, params, timeout))
+            return await self._exchange_promises(method, params, timeout)
         finally:
             self.last_loaded = time.monotonic()
             self._loaded.set()
 
-    async def _exchange(self, method: str, params: dict[str, Any] | None, timeout: float) -> list[ControlReply]:
+    async def _exchange_promises(
+        self, method: str, params: dict[str, Any] | None, timeout: float
+    ) -> list[ControlReply]:
+        call_id = uuid.uuid4().hex
+        last: ControlStage = "withdraw"
+        try:
+            replies = await self._exchange(method, params, timeout, call_id, "promise")
+            if all(reply.success for reply in replies):
+                replies = await self._exchange(method, params, timeout, call_id)
+                if all(reply.success for reply in replies):
+                    last = "release"
+            return replies
+        finally:
+            if self._dead is None:
+                self._send(ControlReq(call_id, method, params or {}, last))
+
+    async def _exchange(
+        self,
+        method: str,
+        params: dict[str, Any] | None,
+        timeout: float,
+        call_id: str | None = None,
+        stage: ControlStage = "run",
+    ) -> list[ControlReply]:
         if self._dead is not None:
             raise EngineDead(self._dead.message)
-        call_id = uuid.uuid4().hex
+        call_id = call_id or uuid.uuid4().hex
         self._waiting[call_id] = call = _Call(self._schedulers)
         try:
-            self._send(ControlReq(call_id, method, params or {}))
+            self._send(ControlReq(call_id, method, params or {}, stage))
             await asyncio.wait_for(call.done, timeout)
             return [reply for reply in call.replies.values() if reply is not None]
         except asyncio.TimeoutError:

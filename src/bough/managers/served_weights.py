@@ -26,7 +26,7 @@ from bough.ipc.messages import ControlReply
 from bough.managers.health import HealthMonitor
 from bough.managers.live_outputs import LiveOutputs
 from bough.managers.rw_lock import ReaderWriterLock
-from bough.managers.scheduler_control import SchedulerControl, data_of, error_of
+from bough.managers.scheduler_control import SchedulerControl, data_of, error_of, merged
 
 logger = logging.getLogger(__name__)
 
@@ -268,9 +268,11 @@ class ServedWeights:
             asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
             asked["timeout"] = WAITING_TIMEOUT
             # Schedulers may share weights: none is written before all of them have stopped.
-            reply = await self._control.load("await_update", asked, LOADING_TIMEOUT)
-            if reply.success:
-                reply = await self._control.load(method, asked, LOADING_TIMEOUT)
+            replies = await self._control.load(method, asked, LOADING_TIMEOUT)
+            reply = merged(replies)
+            if not reply.success and any(each.success and each.data.get("num_changed") for each in replies):
+                cause = f"the schedulers have different weights: {reply.message}"
+                await self._control.call("give_up", {"cause": cause})
             if not reply.success:
                 return UpdateOutcome.failed(error_of(reply))
             message = done(reply.data["num_changed"])

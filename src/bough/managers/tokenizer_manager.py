@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -57,6 +58,9 @@ logger = logging.getLogger(__name__)
 
 TICK = 1.0
 """Seconds between two looks at whether the other processes still show signs of life."""
+
+FLUSH_POLL_SECONDS = 0.02
+"""Seconds between two attempts to flush the cache of an engine that is not idle."""
 
 
 class TokenizerManager:
@@ -331,8 +335,18 @@ class TokenizerManager:
             self.outputs.abort(rid, abort_all=abort_all)
 
     async def flush_cache(self, timeout: float = 0.0) -> ControlReply:
-        """Forget all cached prefixes; fails if requests hold memory, after waiting ``timeout`` seconds for them."""
-        return await self.control.call("flush_cache", {"timeout": timeout}, timeout + CONTROL_TIMEOUT)
+        """Forget all cached prefixes; fails if requests hold memory, after waiting ``timeout`` seconds for them.
+
+        Raises as :meth:`SchedulerControl.call`.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            # No promise waits: one that has been made stops a scheduler, which others may keep waiting.
+            reply = await self.control.call_all_or_none("flush_cache")
+            left = deadline - time.monotonic()
+            if reply.success or left <= 0:
+                return reply
+            await asyncio.sleep(min(FLUSH_POLL_SECONDS, left))
 
     async def pause_generation(self, mode: PauseMode = "abort") -> None:
         """Compute nothing until :meth:`continue_generation`; requests that come meanwhile wait.
@@ -363,7 +377,10 @@ class TokenizerManager:
         data_of(await self.control.call("continue_generation"))
 
     def start_draining(self) -> None:
-        """Take no more requests, and let those that are there finish: a pause, even one under way, ends."""
+        """Take no more requests, and let those that are there finish: a pause, even one under way, ends.
+
+        Where all schedulers are changing their weights they stay stopped until that is done.
+        """
         self.health.start_draining()
         with contextlib.suppress(EngineDead):
             self._channels.send(ControlReq("", "continue_generation"))  # the reply is not awaited

@@ -29,8 +29,10 @@ class ControlHandler:
         needs: that state in words. A call may bring ``timeout`` (seconds) to wait for it; without it, it fails
             immediately. ``None``: the next step brings it, and the call waits.
         drains: true if a waiting call lets no step stay in flight beyond the next one.
+        promise: refuses what ``run`` could not do in this state, by a :class:`BoughError`; comes before ``run``, and
+            in its stead where a call only asks for a promise.
         on_arrival: runs immediately, even if ``run`` has to wait; a :class:`BoughError` refuses the call.
-        on_failure: runs when the call is answered with a failure, even if ``run`` has not begun.
+        on_failure: runs when the call has failed, be it on another scheduler, and even if ``run`` has not begun.
         merge: rules that make one reply of those of several schedulers, by field of the data; the first one's value
             stands where there is none. A call that fails on one of them has failed.
     """
@@ -39,6 +41,7 @@ class ControlHandler:
     may_run: Callable[[Params], bool] = lambda params: True
     needs: str | None = None
     drains: bool = False
+    promise: Callable[[Params], None] = lambda params: None
     on_arrival: Callable[[Params], None] = lambda params: None
     on_failure: Callable[[Params], None] = lambda params: None
     merge: Mapping[str, Merge] = field(default_factory=dict)
@@ -61,6 +64,8 @@ class ControlCalls:
         self._key = key
         self._handlers = {method: handler for feature in features for method, handler in feature.items()}
         self._waiting: list[_Waiting] = []
+        self._promised: set[str] = set()
+        """Ids of calls that this scheduler has promised to carry out."""
         self.fatal: EngineDead | None = None
 
     def submit(self, request: ControlReq) -> list[ControlReply]:
@@ -69,6 +74,9 @@ class ControlCalls:
         if handler is None:
             known = ", ".join(sorted(self._handlers))
             return [self._failed(request, f"unknown control method {request.method!r}; known: {known}")]
+        if request.stage in ("release", "withdraw"):
+            self._release(handler, request)
+            return []
         reply = self._guarded(request, lambda: handler.on_arrival(request.params))
         reply = reply or self._run_if_ready(handler, request)
         if reply is not None:
@@ -87,6 +95,11 @@ class ControlCalls:
     def are_waiting(self) -> bool:
         """True if a call waits for its condition."""
         return bool(self._waiting)
+
+    @property
+    def has_promised(self) -> bool:
+        """True if no step may be launched, lest a promise be broken."""
+        return bool(self._promised)
 
     @property
     def wait_for_drain(self) -> bool:
@@ -115,12 +128,25 @@ class ControlCalls:
         """The reply to a call; ``None`` if it has to wait."""
 
         def run() -> ControlReply | None:
-            if not handler.may_run(request.params):
-                return None
+            # What was promised is possible still: no step has been launched since.
+            if request.call_id not in self._promised:
+                if not handler.may_run(request.params):
+                    return None
+                handler.promise(request.params)
+            if request.stage == "promise":
+                self._promised.add(request.call_id)
+                return ControlReply(request.call_id, self._key, True)
             data = handler.run(request.params)
             return ControlReply(request.call_id, self._key, True, "", data, dict(handler.merge))
 
         return self._guarded(request, run)
+
+    def _release(self, handler: ControlHandler, request: ControlReq) -> None:
+        """Forget a promise, be it one that was not made yet."""
+        self._promised.discard(request.call_id)
+        self._waiting = [each for each in self._waiting if each.request.call_id != request.call_id]
+        if request.stage == "withdraw":
+            self._on_failure(handler, request)
 
     def _guarded(self, request: ControlReq, work: Callable[[], ControlReply | None]) -> ControlReply | None:
         """Return the result of ``work``, or a failed reply if it raises: no call may end the loop."""
@@ -138,8 +164,11 @@ class ControlCalls:
     def _failed(self, request: ControlReq, message: str, data: Params | None = None) -> ControlReply:
         handler = self._handlers.get(request.method)
         if handler is not None:
-            try:
-                handler.on_failure(request.params)
-            except Exception:
-                logger.exception("After control call %s had failed", request.method)
+            self._on_failure(handler, request)
         return ControlReply(request.call_id, self._key, False, message, data or {})
+
+    def _on_failure(self, handler: ControlHandler, request: ControlReq) -> None:
+        try:
+            handler.on_failure(request.params)
+        except Exception:
+            logger.exception("After control call %s had failed", request.method)

@@ -57,6 +57,8 @@ class ProfileSettings(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """Directory of the files; it exists."""
     name: str
     """Beginning of their names."""
+    call: str = ""
+    """Identity of the call that starts it."""
     num_steps: int | None = None
     """End after so many steps; ``None`` for :data:`MAX_STEPS`."""
     torch_activities: list[str] = []
@@ -153,8 +155,8 @@ class Profiler:
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handlers of ``start_profile`` and ``stop_profile``."""
         return {
-            "start_profile": ControlHandler(self._start),
-            "stop_profile": ControlHandler(self._stop, merge={"paths": "union"}),
+            "start_profile": ControlHandler(self._start, promise=self._may_start, on_failure=self._discard),
+            "stop_profile": ControlHandler(self._stop, promise=self._may_stop, merge={"paths": "union"}),
         }
 
     def mark(self, event: str, planned: Planned | None = None, seconds: float = 0.0) -> None:
@@ -162,13 +164,17 @@ class Profiler:
         if self._listener is not None:
             self._listener(event, planned, seconds)
 
-    def _start(self, params: Params) -> Params:
+    def _may_start(self, params: Params) -> None:
         if self._profile is not None:
             raise BadRequest("a profile is being recorded already; /stop_profile ends it")
-        try:
-            settings = msgspec.convert(params, ProfileSettings)
-        except msgspec.ValidationError as error:
-            raise BadRequest(f"not a profile: {error}") from None
+        _settings_of(params)
+
+    def _may_stop(self, params: Params) -> None:
+        if self._profile is None and not self._paths:
+            raise BadRequest("no profile is being recorded; /start_profile begins one")
+
+    def _start(self, params: Params) -> Params:
+        settings = _settings_of(params)
         profiler, timeline = _start_torch(settings), Timeline(self._requests)
         self._profile = settings, timeline, profiler
         self._paths = []
@@ -194,9 +200,23 @@ class Profiler:
                 self._paths = _write(self._key, *profile)
             except (OSError, RuntimeError) as error:
                 raise RequestFailed(f"the profile cannot be written: {error}") from None
-        if not self._paths:
-            raise BadRequest("no profile is being recorded; /start_profile begins one")
         return {"paths": self._paths}
+
+    def _discard(self, params: Params) -> None:
+        """End a profile that could not be started on all schedulers, and write nothing."""
+        if self._profile is None or self._profile[0].call != params.get("call"):
+            return
+        _settings, _timeline, profiler = self._profile
+        self._listener, self._profile = None, None
+        if profiler is not None:
+            profiler.stop()
+
+
+def _settings_of(params: Params) -> ProfileSettings:
+    try:
+        return msgspec.convert(params, ProfileSettings)
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"not a profile: {error}") from None
 
 
 def _start_torch(settings: ProfileSettings) -> Any:

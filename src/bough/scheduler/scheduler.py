@@ -193,11 +193,11 @@ class Scheduler:
         return self._settle(busy)
 
     def _begin_step(self) -> Planned | None:
-        """End late requests, queue those whose grammar is ready, and plan the next step unless there is a pause."""
+        """End late requests, queue those whose grammar is ready, and plan the next step unless there may be none."""
         self.arrivals.end_late()
         self.arrivals.admit_compiled()
         self.profiler.mark("plan")
-        return None if self.pause.is_on else self.get_next_batch_to_run()
+        return None if self.pause.is_on or self.control.has_promised else self.get_next_batch_to_run()
 
     def get_next_batch_to_run(self) -> Planned | None:
         """Plan the next step; ends requests that cannot continue."""
@@ -243,7 +243,7 @@ class Scheduler:
 
         Returns true if the loop should continue without waiting for messages.
         """
-        if not busy and self.steps.trials.running and not self.pause.is_on:
+        if not busy and self.steps.trials.running and not (self.pause.is_on or self.control.has_promised):
             self.steps.skip_trial()
             busy = True
         if not busy and self.requests.compiling:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from bough.errors import BadRequest
+from bough.errors import BadRequest, EngineDead
 from bough.model_executor.worker_info import Worker
 from bough.scheduler.control import ControlHandler, Params
 from bough.scheduler.pause import Pause
@@ -52,9 +52,6 @@ class Weights:
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handlers of all calls about weights."""
         return {
-            "await_update": ControlHandler(
-                self._promise_update, self._may_update, needs=_NEEDS, on_failure=self._spoil_group
-            ),
             "update_weights_from_disk": self._update(
                 lambda weights, p: weights.from_disk(p["model_path"], p["load_format"])
             ),
@@ -72,6 +69,7 @@ class Weights:
             "get_output_lens": ControlHandler(
                 lambda p: {"output_lens": self._output_lens()}, merge={"output_lens": "union"}
             ),
+            "give_up": ControlHandler(self._give_up),
             "get_weights_by_name": ControlHandler(
                 lambda p: {"rows": self._of_worker.rows(p["name"], p["truncate_size"])},
                 lambda p: not self._requests.in_flight,
@@ -85,7 +83,6 @@ class Weights:
         """Return a handler that loads other weights; ``load`` returns how many pieces of memory it has filled."""
 
         def run(params: Params) -> Params:
-            self._promise_update(params)
             self._announce(self._expected_silence)
             return self._change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
 
@@ -93,11 +90,12 @@ class Weights:
             run,
             self._may_update,
             needs=_NEEDS,
+            promise=self._promise_update,
             on_failure=on_failure,
-            merge={"num_paused_requests": "sum", "output_lens": "union"},
+            merge={"num_changed": "max", "num_paused_requests": "sum", "output_lens": "union"},
         )
 
-    def _promise_update(self, params: Params) -> Params:
+    def _promise_update(self, params: Params) -> None:
         """Refuse an update that this scheduler could not carry out; raises :class:`BadRequest`."""
         if params["while_paused"] and not self._pause.is_on:
             raise BadRequest("the pause has ended before the update could be made")
@@ -108,7 +106,6 @@ class Weights:
                 "retract or abort, or send flush_cache false to go on with it",
                 param="flush_cache",
             )
-        return {}
 
     def _may_update(self, params: Params) -> bool:
         """Return whether no step is in flight, and none will be until the pause ends or a request comes."""
@@ -138,6 +135,10 @@ class Weights:
     def _finish_joining(self, params: Params) -> Params:
         self._of_worker.groups.finish_joining(params["group_name"])
         return {}
+
+    def _give_up(self, params: Params) -> Params:
+        """End the scheduler, and so the engine: its replicas have different weights."""
+        raise EngineDead(params["cause"])
 
     def _leave_group(self, params: Params) -> Params:
         self._of_worker.groups.leave(params["group_name"])

@@ -71,7 +71,7 @@ class LiveWeights:
         a second time, has the checkpoint that was there loaded again, if its files are still the same.
 
         Returns:
-            How many pieces of memory were filled.
+            How many pieces of memory were filled; 0 if another scheduler fills them.
 
         Raises:
             BadRequest: if it is the checkpoint of another model.
@@ -91,7 +91,7 @@ class LiveWeights:
             raise
         self.config, self.load_format, self._differ = config, load_format, False
         self.files = files
-        return len(self.model.required_names)
+        return 0 if self.is_mapped else len(self.model.required_names)
 
     def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
         """Raise as :meth:`update_weights` would; tensors may be on the device ``meta``, without numbers.
@@ -111,7 +111,7 @@ class LiveWeights:
             weights: names as in the checkpoint, and tensors on any device.
 
         Returns:
-            How many pieces of memory were filled.
+            How many pieces of memory were filled; 0 if another scheduler fills them.
 
         Raises:
             BadRequest: if a name is there twice, or none is one of the model's.

@@ -101,6 +101,8 @@ class FakeEngine:
             self._start(message)
         elif isinstance(message, AbortReq):
             self._abort(message)
+        elif isinstance(message, ControlReq) and message.stage != "run":
+            self._outbox.put_nowait(ControlReply(message.call_id, SCHEDULER, True))
         elif isinstance(message, ControlReq):
             self.control_calls.append(message)
             self._outbox.put_nowait(self._control(message))
@@ -157,7 +159,7 @@ class FakeEngine:
             self.paused = False
             self.heartbeat()
             return ControlReply(message.call_id, SCHEDULER, True)
-        if message.method in ("start_profile", "await_update"):
+        if message.method == "start_profile":
             return ControlReply(message.call_id, SCHEDULER, True)
         if message.method.endswith("_weights_update_group"):
             return ControlReply(message.call_id, SCHEDULER, not self.misfit, self.misfit)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+import uuid
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -85,11 +86,12 @@ class ProfileHandlers(Handlers):
         name = body.profile_id or time.strftime("%Y%m%d-%H%M%S") + f"-{time.time_ns() % 1_000_000_000:09d}"
         if body.profile_prefix is not None:
             name = f"{body.profile_prefix}-{name}"
-        reply = await self._manager.control.call(
+        reply = await self._manager.control.call_all_or_none(
             "start_profile",
             {
                 "directory": self._make_directory(body.output_dir),
                 "name": name,
+                "call": uuid.uuid4().hex,
                 "num_steps": body.num_steps,
                 "torch_activities": ["CPU", "GPU"] if body.activities is None else body.activities,
                 "with_stack": body.with_stack,
@@ -103,7 +105,7 @@ class ProfileHandlers(Handlers):
     @Route("GET,POST /stop_profile", NATIVE, access=Access.CONTROL)
     async def stop(self, call: Call) -> Response:
         """End the recording; names its files."""
-        reply = await self._manager.control.call("stop_profile", timeout=STOP_TIMEOUT)
+        reply = await self._manager.control.call_all_or_none("stop_profile", timeout=STOP_TIMEOUT)
         if not reply.success:
             raise BadRequest(reply.message)
         return Response("".join(f"{path}\n" for path in reply.data["paths"]).encode(), content_type=TEXT_TYPE)
