@@ -16,7 +16,7 @@ from bough.errors import BadRequest
 FLAG_FEATURES = {
     "LoRA adapters": "lora loras",
     "speculative decoding": "speculative spec eagle",
-    "mixtures of experts": "moe expert experts eplb ep deepep",
+    "expert parallelism": "moe expert experts eplb ep deepep",
     "tensor, pipeline or context parallelism": "tp pp cp dcp dwdp parallel mscclpp nccl p2p allreduce",
     "several machines": "nnodes node rank dist ray",
     "separate servers for prefill and decode": "disaggregation encoder pd",

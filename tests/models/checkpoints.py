@@ -61,6 +61,9 @@ def save_checkpoint(
                 parameter.normal_(0.0, 0.3)
             else:
                 parameter.normal_(0.0, 1.2 / parameter.shape[-1] ** 0.5)
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                buffer.normal_(0.0, 0.2)
     model = model.to(dtype)
     model.save_pretrained(path)
     return Checkpoint(path, model)

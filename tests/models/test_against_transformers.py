@@ -44,6 +44,24 @@ SCALED = {
     "llama_4_scaling_beta": 0.4,
 }
 
+EXPERTS = {
+    "num_experts": 6,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 40,
+    "norm_topk_prob": True,
+    "head_dim": 24,
+    "num_hidden_layers": 2,
+}
+
+ROUTED = {
+    "n_routed_experts": 6,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 24,
+    "head_dim": 24,
+    "num_hidden_layers": 2,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.5},
+}
+
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "llama": ("Llama", {}),
     "llama-multi-head": ("Llama", {"num_key_value_heads": 4}),
@@ -91,6 +109,36 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "qwen3": ("Qwen3", {"head_dim": 24, "tie_word_embeddings": True}),
+    "qwen3-moe": ("Qwen3Moe", EXPERTS),
+    "qwen3-moe-some-layers": (
+        "Qwen3Moe",
+        {
+            **EXPERTS,
+            "num_hidden_layers": 4,
+            "decoder_sparse_step": 2,
+            "mlp_only_layers": [3],
+            "norm_topk_prob": False,
+            "num_experts_per_tok": 5,
+            "tie_word_embeddings": True,
+        },
+    ),
+    "glm4-moe": (
+        "Glm4Moe",
+        {
+            **ROUTED,
+            "n_group": 3,
+            "topk_group": 2,
+            "routed_scaling_factor": 1.7,
+            "use_qk_norm": True,
+            "attention_bias": True,
+        },
+    ),
+    "glm4-moe-plain": (
+        "Glm4Moe",
+        {**ROUTED, "n_shared_experts": 2, "norm_topk_prob": False, "first_k_dense_replace": 0},
+    ),
+    "mixtral": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}),
+    "mixtral-window": ("Mixtral", {"num_local_experts": 3, "num_experts_per_tok": 1, "sliding_window": 9}),
     "gemma3": (
         "Gemma3",
         {

@@ -93,3 +93,21 @@ def test_misfit_is_refused_and_changes_nothing(
     assert caught.value.status_code == 400
     for key, weight in model.checkpoint_weights.items():
         torch.testing.assert_close(weight.read(), before[key], rtol=0, atol=0)
+
+
+def test_experts_are_written_one_by_one_and_all_at_once(tmp_path: Path) -> None:
+    checkpoint = save_checkpoint(tmp_path, "Qwen3Moe", num_experts=3, num_experts_per_tok=2, moe_intermediate_size=40)
+    config = ModelConfig.from_path(str(tmp_path), device="cpu")
+    model = load_model(config, source=open_source(config, "auto"), device=torch.device("cpu"), seed=0)
+    stacked = "model.layers.1.mlp.experts.gate_up_proj"  # as transformers names it while the model is in memory
+    up = "model.layers.1.mlp.experts.2.up_proj.weight"
+    reference = checkpoint.reference.state_dict()[stacked]
+    assert isinstance(model, CausalLM)
+    torch.testing.assert_close(model.stacked_weights[stacked].read(), reference, rtol=0, atol=0)
+    torch.testing.assert_close(model.checkpoint_weights[up].read(), reference[2, 40:], rtol=0, atol=0)
+    names = model.load_weights([(stacked, reference + 1.0)])
+    assert len(names) == 6
+    assert up in names
+    torch.testing.assert_close(model.checkpoint_weights[up].read(), reference[2, 40:] + 1.0, rtol=0, atol=0)
+    with pytest.raises(ModelError, match="must have shape"):
+        model.load_weights([(stacked, reference[:2])])

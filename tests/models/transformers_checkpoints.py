@@ -54,9 +54,7 @@ SERVED: dict[str, tuple[str, dict[str, Any]]] = {
             "logits_scaling": 3.0,
         },
     ),
-    "MixtralForCausalLM": ("mixtral", _LOCAL_EXPERTS),
     "Olmo2ForCausalLM": ("olmo2", {}),
-    "Qwen3MoeForCausalLM": ("qwen3_moe", {"head_dim": 16, **_EXPERTS}),
     "Starcoder2ForCausalLM": ("starcoder2", {"sliding_window": 16}),
 }
 """By architecture, the model type and how its configuration differs from the common one."""
@@ -70,7 +68,6 @@ FURTHER: dict[str, dict[str, Any]] = {
     "deepseek_v2": {**_LATENT, **_ROUTED},
     "flex_olmo": {"num_experts": 4, "num_experts_per_tok": 2},
     "glm": {"head_dim": 16},
-    "glm4_moe": {"head_dim": 16, **_ROUTED, "n_group": 1, "topk_group": 1},
     "granitemoe": {"head_dim": 16, **_LOCAL_EXPERTS},
     "minimax_m2": {"head_dim": 16, **_LOCAL_EXPERTS},
     "ministral": {"head_dim": 16, "sliding_window": 16},

@@ -114,7 +114,13 @@ def test_ids_and_logprobs_are_the_reference(
 
 
 @table("native", [True, False])
-@table("case", ["gemma3", "llama-3", "ministral3", "mistral-window", "phi3", "phi3-long", "qwen2", "smollm3-windows"])
+@table(
+    "case",
+    [
+        *("gemma3", "glm4-moe", "llama-3", "ministral3", "mistral-window", "mixtral-window", "phi3", "phi3-long"),
+        *("qwen2", "qwen3-moe", "smollm3-windows"),
+    ],
+)
 def test_retracted_requests_of_every_family_say_what_the_reference_says(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, case: str, native: bool
 ) -> None:

@@ -12,12 +12,15 @@ from bough.errors import ConfigError
 
 MODEL_MODULES: dict[str, str] = {
     "Gemma3ForCausalLM": "bough.models.gemma3",
+    "Glm4MoeForCausalLM": "bough.models.glm4_moe",
     "LlamaForCausalLM": "bough.models.llama",
     "Ministral3ForCausalLM": "bough.models.ministral3",
     "MistralForCausalLM": "bough.models.mistral",
+    "MixtralForCausalLM": "bough.models.mixtral",
     "Phi3ForCausalLM": "bough.models.phi3",
     "Qwen2ForCausalLM": "bough.models.qwen2",
     "Qwen3ForCausalLM": "bough.models.qwen3",
+    "Qwen3MoeForCausalLM": "bough.models.qwen3_moe",
     "SmolLM3ForCausalLM": "bough.models.smollm3",
 }
 """Language models: ``architectures[0]`` of a config.json to the module with the class of that name."""
@@ -44,9 +47,7 @@ TESTED_WITH_TRANSFORMERS: tuple[str, ...] = (
     "GPT2LMHeadModel",
     "GptOssForCausalLM",
     "GraniteForCausalLM",
-    "MixtralForCausalLM",
     "Olmo2ForCausalLM",
-    "Qwen3MoeForCausalLM",
     "Starcoder2ForCausalLM",
 )
 """Models that the tests compare with transformers where that computes them here; it computes others as well."""
@@ -86,12 +87,15 @@ BACKBONES: dict[str, str] = {
 READERS: dict[str, str] = {
     "bough.models.bert": "BertReader",
     "bough.models.gemma3": "Gemma3Reader",
+    "bough.models.glm4_moe": "Glm4MoeReader",
     "bough.models.llama": "LlamaReader",
     "bough.models.ministral3": "Ministral3Reader",
     "bough.models.mistral": "MistralReader",
+    "bough.models.mixtral": "MixtralReader",
     "bough.models.phi3": "Phi3Reader",
     "bough.models.qwen2": "Qwen2Reader",
     "bough.models.qwen3": "Qwen3Reader",
+    "bough.models.qwen3_moe": "Qwen3MoeReader",
     "bough.models.roberta": "RobertaReader",
     "bough.models.smollm3": "SmolLM3Reader",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from bough.config.rope import RopeParameters
 from bough.config.sharding import LARGEST_WORLD, ShardSpec
@@ -73,21 +74,95 @@ class DenseFacts:
         """Return what one rank has of it; raises :class:`ConfigError` if that would be nothing."""
         return replace(self, width=spec.rows(self.width).size)
 
+    def matrix_rows(self) -> int:
+        """Rows, or columns, of the matrices that a token is multiplied by, the hidden size being the other side."""
+        return 3 * self.width
+
+    def largest_stack(self) -> int:
+        """Rows of the largest tensor that a checkpoint may have of it."""
+        return 2 * self.width
+
+    def widest_activation(self, hidden_size: int) -> int:
+        """Upper bound of the numbers that computing a token takes."""
+        return 3 * self.width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutingFacts:
+    """Choice of the experts of a token, from the products of the token and one row of the router for each expert."""
+
+    num_experts: int
+    experts_per_token: int
+    scores: Literal["softmax", "sigmoid"]
+    """Function of the products. With renormalised weights a softmax of the chosen experts alone is the same."""
+    renormalised: bool
+    """The weights of a token's experts are divided by their sum."""
+    scaling: float = 1.0
+    """Factor on the weights, after that."""
+    is_corrected: bool = False
+    """Experts are chosen by their score plus a number that each has learned; weights are made of the scores alone."""
+    num_groups: int = 1
+    """Experts come in so many groups of neighbours."""
+    groups_per_token: int = 1
+    """Only experts of the best groups can be chosen, as many as this."""
+    group_score: Literal["largest", "two_largest"] = "two_largest"
+    """Score of a group: that of its best expert, or the sum of its two best."""
+    bias: bool = False
+    """Biases on the products."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpertFacts:
+    """Feed-forward network of many experts, of which each token is computed by a few."""
+
+    width: int
+    """Width of an expert."""
+    activation: str
+    """Name of the activation, as files have it."""
+    routing: RoutingFacts
+    bias: bool = False
+    """Biases in the experts."""
+    shared_width: int = 0
+    """Width of a network beside the experts that computes every token; 0: none."""
+
+    def matrix_rows(self) -> int:
+        """Rows, or columns, of the matrices that a token is multiplied by: those of the experts that it chooses."""
+        return self.routing.num_experts + 3 * (self.routing.experts_per_token * self.width + self.shared_width)
+
+    def largest_stack(self) -> int:
+        """Rows of the largest tensor that is read at once: checkpoints that have experts in one are read in parts."""
+        return max(2 * self.width, 2 * self.shared_width, self.routing.num_experts)
+
+    def widest_activation(self, hidden_size: int) -> int:
+        """Upper bound of the numbers that computing a token takes: its experts get a copy each, and give a result."""
+        chosen = self.routing.experts_per_token
+        return 2 * self.routing.num_experts + chosen * (3 * self.width + 3 * hidden_size) + 3 * self.shared_width
+
+    def shard(self, spec: ShardSpec) -> ExpertFacts:
+        """Raise :class:`ConfigError` if there are several ranks, over which experts cannot be spread."""
+        if spec.world > 1:
+            raise ConfigError("mixtures of experts are computed by one rank alone", param="tp_size")
+        return self
+
+
+FeedForwardFacts = DenseFacts | ExpertFacts
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerFacts:
     """One block: the part that mixes tokens, and the part that computes each of them alone."""
 
     mixer: AttentionFacts
-    feed_forward: DenseFacts
+    feed_forward: FeedForwardFacts
 
     def matrix_rows(self) -> int:
-        """Outputs, or inputs, of all matrices that have the hidden size on their other side."""
-        return 2 * (self.mixer.q_size + self.mixer.kv_size) + 3 * self.feed_forward.width
+        """Rows, or columns, of the matrices that a token is multiplied by, the hidden size being the other side."""
+        return 2 * (self.mixer.q_size + self.mixer.kv_size) + self.feed_forward.matrix_rows()
 
-    def widest_activation(self) -> int:
+    def widest_activation(self, hidden_size: int) -> int:
         """Upper bound of the numbers that computing a token takes beside the residual stream."""
-        return 3 * max(self.mixer.q_size + 2 * self.mixer.kv_size, self.feed_forward.width)
+        of_attention = 3 * (self.mixer.q_size + 2 * self.mixer.kv_size)
+        return max(of_attention, self.feed_forward.widest_activation(hidden_size))
 
     def shard(self, spec: ShardSpec) -> LayerFacts:
         """Return what one rank has of it; raises :class:`ConfigError` if that would be nothing."""
@@ -147,6 +222,11 @@ class ModelFacts:
         return len(self.layers)
 
     @property
+    def has_experts(self) -> bool:
+        """True if there is a layer of which each token is computed by a part."""
+        return any(isinstance(layer.feed_forward, ExpertFacts) for layer in self.layers)
+
+    @property
     def longest_context_len(self) -> int:
         """Longest sequence that may be asked for, in tokens: rotation can be stretched to it."""
         ropes = [shape.rope for shape in self.attention_shapes() if shape.rope is not None]
@@ -194,7 +274,7 @@ class ModelFacts:
         return max(shape.num_heads for shape in self.attention_shapes())
 
     def block_parameters(self) -> int:
-        """Return the number of weights in the matrices of all blocks."""
+        """Return the number of weights in the matrices of all blocks that a token is multiplied by."""
         return self.hidden_size * sum(layer.matrix_rows() for layer in self.layers)
 
     def flops_per_token(self) -> int:
@@ -204,9 +284,9 @@ class ModelFacts:
     def largest_matrix(self) -> int:
         """Return the number of weights in the largest tensor of a checkpoint, which may stack projections."""
         heads = max(layer.mixer.q_size + 2 * layer.mixer.kv_size for layer in set(self.layers))
-        widest = max(layer.feed_forward.width for layer in set(self.layers))
-        return max(self.vocab_size, heads, 2 * widest) * self.hidden_size
+        widest = max(layer.feed_forward.largest_stack() for layer in set(self.layers))
+        return max(self.vocab_size, heads, widest) * self.hidden_size
 
     def widest_activation(self) -> int:
         """Return an upper bound of the numbers that a token's activations take at the widest moment of a block."""
-        return 4 * self.hidden_size + max(layer.widest_activation() for layer in set(self.layers))
+        return 4 * self.hidden_size + max(layer.widest_activation(self.hidden_size) for layer in set(self.layers))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
+from bough.errors import ModelError
 from bough.layers.quantized_rows import QuantizedRows
 
 Weight = torch.Tensor | QuantizedRows
@@ -56,7 +57,7 @@ class StackedWeight(CheckpointWeight):
 
     def __init__(self, parts: Mapping[str, CheckpointWeight]) -> None:
         self.names = tuple(parts)
-        self._parts = list(parts.values())
+        self._parts: list[CheckpointWeight] = list(parts.values())
         first = self._parts[0]
         self.shape = torch.Size((sum(part.shape[0] for part in self._parts), *first.shape[1:]))
         self.dtype = first.dtype
@@ -80,6 +81,30 @@ class StackedWeight(CheckpointWeight):
             end = start + part.shape[0]
             yield part, numbers[start:end] if isinstance(numbers, torch.Tensor) else numbers.part(start, end)
             start = end
+
+
+class ExpertStack(StackedWeight):
+    """Weights of the experts of a layer, one for each, which a checkpoint has in one tensor with another dimension.
+
+    Attributes:
+        names: the model's names of all weights that it fills.
+    """
+
+    def __init__(self, parts: Sequence[StackedWeight]) -> None:
+        self.names = tuple(name for part in parts for name in part.names)
+        self._parts: list[CheckpointWeight] = list(parts)
+        first = self._parts[0]
+        self.shape = torch.Size((len(parts), *first.shape))
+        self.dtype = first.dtype
+        self.key = tuple(number for part in self._parts for number in part.key)
+
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        return torch.stack([part.read() for part in self._parts[:num_rows]])
+
+    def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+        if not isinstance(numbers, torch.Tensor):
+            raise ModelError("experts that are quantised must be stored one by one")
+        yield from zip(self._parts, numbers, strict=True)
 
 
 class TensorWeight(CheckpointWeight):

@@ -43,7 +43,7 @@ class CodedMethod(TorchMethod):
         """Rows as they are held, float32."""
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
-        if shape.table:
+        if shape.table or shape.is_precise:
             self._plain.create_weights(layer, shape)
             return
         self.create_codes(layer, shape)

@@ -39,6 +39,7 @@ class MergedLinear(nn.Module):
 
     weight: nn.Parameter
     gated = False
+    is_precise = False
 
     def __init__(
         self,
@@ -52,8 +53,9 @@ class MergedLinear(nn.Module):
         super().__init__()
         self.parts = dict(parts)
         self.has_bias = bias
-        self.method = method.for_matrix(self.parts)
-        shape = MatrixShape(sum(self.parts.values()), in_features, dtype, bias=bias, gated=self.gated)
+        self.method = method.for_precise(self.parts) if self.is_precise else method.for_matrix(self.parts)
+        outputs = sum(self.parts.values())
+        shape = MatrixShape(outputs, in_features, dtype, bias=bias, gated=self.gated, is_precise=self.is_precise)
         self.method.create_weights(self, shape)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:

@@ -32,6 +32,8 @@ class MatrixShape:
     """The first half of the outputs are gates of the second half: see :class:`bough.layers.linear.GatedLinear`."""
     table: bool = False
     """A row for each token of the vocabulary: embeddings, a language-model head."""
+    is_precise: bool = False
+    """Small, and its products decide between alternatives: never quantised, and products are float32."""
 
 
 class MethodChoice(ABC):
@@ -44,6 +46,10 @@ class MethodChoice(ABC):
     @abstractmethod
     def for_matrix(self, names: Collection[str]) -> LinearMethod:
         """The method of one matrix that holds the checkpoint's projections ``names`` together."""
+
+    def for_precise(self, names: Collection[str]) -> LinearMethod:
+        """Return the method of a matrix that is not to be quantised, whatever the checkpoint has."""
+        return self.for_matrix(names)
 
     def matrices(self, names: Collection[str]) -> list[tuple[tuple[str, ...], LinearMethod]]:
         """How projections of one input are held that need not be one matrix.
@@ -104,9 +110,10 @@ class TorchMethod(LinearMethod):
     batch_invariant = False
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
-        weight = torch.empty(shape.out_features, shape.in_features, dtype=shape.dtype)
+        dtype = torch.float32 if shape.is_precise else shape.dtype
+        weight = torch.empty(shape.out_features, shape.in_features, dtype=dtype)
         layer.weight = nn.Parameter(weight, requires_grad=False)
-        bias = nn.Parameter(torch.empty(shape.out_features, dtype=shape.dtype), requires_grad=False)
+        bias = nn.Parameter(torch.empty(shape.out_features, dtype=dtype), requires_grad=False)
         layer.register_parameter("bias", bias if shape.bias else None)
 
     def weight_rows(self, layer: nn.Module, first_row: int, num_rows: int) -> CheckpointWeight:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from bough.layers.embedding import LMHead, VocabEmbedding
     from bough.layers.forward_batch import ForwardBatch
     from bough.layers.linear import GatedLinear, MergedLinear, QKVLinear
+    from bough.layers.moe.experts import Experts
+    from bough.layers.moe.router import Router
     from bough.layers.norm import RMSNorm
 
 Value = TypeVar("Value")
@@ -93,6 +95,19 @@ class Ops(ABC, Generic[Value]):
     @abstractmethod
     def add_linear(self, stream: Stream[Value], layer: MergedLinear, x: Value) -> None:
         """Add the product of ``x`` ``[T, in_features]`` and a matrix to the stream."""
+
+    @abstractmethod
+    def add_experts(self, stream: Stream[Value], router: Router, experts: Experts, x: Value) -> None:
+        """Add to the stream what the experts that ``router`` chooses for each token make of ``x``.
+
+        Each token's experts are summed in ascending order of their numbers, whatever the other tokens are.
+
+        Args:
+            stream: gets the sums, ``[T, hidden_size]``.
+            router: of the layer.
+            experts: of the layer.
+            x: ``[T, hidden_size]``
+        """
 
     @abstractmethod
     def finish(self, norm: RMSNorm, stream: Stream[Value], head: LMHead | None) -> Value:
@@ -183,6 +198,10 @@ class TorchOps(Ops[torch.Tensor]):
     def add_linear(self, stream: Stream[torch.Tensor], layer: MergedLinear, x: torch.Tensor) -> None:
         self._flush(stream)
         stream.pending = layer(x)
+
+    def add_experts(self, stream: Stream[torch.Tensor], router: Router, experts: Experts, x: torch.Tensor) -> None:
+        self._flush(stream)
+        stream.pending = experts(x, router.choose(router(x)))
 
     def finish(self, norm: RMSNorm, stream: Stream[torch.Tensor], head: LMHead | None) -> torch.Tensor:
         return self.norm(norm, stream)

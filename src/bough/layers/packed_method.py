@@ -50,14 +50,16 @@ class PackedMethod(LinearMethod):
         self._tables: WeightFormat = tables or stored
 
     def create_weights(self, layer: nn.Module, shape: MatrixShape) -> None:
+        # Beside quantised matrices inputs are float32.
+        widened = shape.is_precise and self._stored != "native"
         packed = PackedWeights(
             self._threads,
             shape.out_features,
             shape.in_features,
-            shape.dtype,
+            torch.float32 if widened else shape.dtype,
             bias=shape.bias,
             gated=shape.gated,
-            stored=self._tables if shape.table else self._stored,
+            stored="native" if widened else self._tables if shape.table else self._stored,
             arena=self._arena,
         )
         object.__setattr__(layer, "packed", packed)

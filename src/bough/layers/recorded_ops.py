@@ -19,6 +19,8 @@ from bough.layers.ops import NO_NORMS, NotRecordable, Ops, Rotation, Stream
 if TYPE_CHECKING:
     from bough.layers.attention.base import HeadNorms
     from bough.layers.attention.radix_attention import RadixAttention
+    from bough.layers.moe.experts import Experts
+    from bough.layers.moe.router import Router
     from bough.layers.norm import RMSNorm
     from bough.layers.rotary import RotaryEmbedding
 
@@ -80,6 +82,9 @@ class RecordOps(Ops[Buffer]):
 
     def add_linear(self, stream: Stream[Buffer], layer: MergedLinear, x: Buffer) -> None:
         self._program.linear_add(x, packed_matrix(layer), stream.value)
+
+    def add_experts(self, stream: Stream[Buffer], router: Router, experts: Experts, x: Buffer) -> None:
+        raise NotRecordable("the native program has no mixtures of experts")
 
     def finish(self, norm: RMSNorm, stream: Stream[Buffer], head: LMHead | None) -> Buffer:
         """Last norm and head; the states are those of rows that end in the step."""

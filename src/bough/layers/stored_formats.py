@@ -67,6 +67,9 @@ class StoredFormats(MethodChoice, Generic[Method]):
             self.recoded += [path for path, form in forms.items() if form is None]
         return self._methods[max(forms.values(), key=self._order.index)]
 
+    def for_precise(self, names: Collection[str]) -> Method:
+        return self._methods[self._order[-1]]
+
     def matrices(self, names: Collection[str]) -> list[tuple[tuple[str, ...], LinearMethod]]:
         if not self._apart:
             return super().matrices(names)

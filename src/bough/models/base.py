@@ -12,13 +12,13 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
-from bough.layers.checkpoint_weight import CheckpointWeight, StackedWeight, TensorWeight, Weight
+from bough.layers.checkpoint_weight import CheckpointWeight, ExpertStack, StackedWeight, TensorWeight, Weight
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import Linear, MergedLinear, QKVLinear
 from bough.layers.linear_method import MethodChoice
 from bough.layers.ops import Ops, TorchOps, Value
 from bough.layers.quantized_rows import QuantizedRows
-from bough.models.weight_names import BODY_PREFIX, stacks, text_name
+from bough.models.weight_names import BODY_PREFIX, expert_stacks, stacks, text_name
 
 if TYPE_CHECKING:
     from bough.layers.forward_batch import ForwardBatch
@@ -54,7 +54,13 @@ class Model(nn.Module, ABC):
     def stacked_weights(self) -> dict[str, StackedWeight]:
         """Names under which some checkpoints have several of those weights as one."""
         weights = self.checkpoint_weights
-        return {stack: StackedWeight({name: weights[name] for name in parts}) for stack, parts in stacks(weights)}
+        found: dict[str, StackedWeight] = {
+            stack: StackedWeight({name: weights[name] for name in parts}) for stack, parts in stacks(weights)
+        }
+        for stack, experts in expert_stacks(weights):
+            parts_of_each = [StackedWeight({name: weights[name] for name in parts}) for parts in experts]
+            found[stack] = ExpertStack(parts_of_each)
+        return found
 
     def find_weight(self, own_name: str) -> CheckpointWeight | None:
         """Return the weight, or stack of weights, of that name; ``None`` if there is none."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from bough.config.checked_values import CheckedValues
-from bough.config.model_facts import AttentionFacts, DenseFacts, LayerFacts, ModelFacts
+from bough.config.model_facts import AttentionFacts, DenseFacts, FeedForwardFacts, LayerFacts, ModelFacts
 from bough.config.pooling import PoolingMethod
 from bough.config.rope import DEFAULT_POSITIONS, RopeParameters, read_rope
 
@@ -71,9 +71,11 @@ class FamilyReader:
     def layers(self, hidden_size: int) -> tuple[LayerFacts, ...]:
         """All blocks."""
         num_layers = self.values.integer("num_hidden_layers", maximum=_MOST_LAYERS)
-        feed_forward = self.feed_forward(hidden_size)
         mixers = self.mixers(self.attention(hidden_size), num_layers)
-        return tuple(LayerFacts(mixer=mixer, feed_forward=feed_forward) for mixer in mixers)
+        networks = self.feed_forwards(hidden_size, num_layers)
+        return tuple(
+            LayerFacts(mixer=mixer, feed_forward=network) for mixer, network in zip(mixers, networks, strict=True)
+        )
 
     def mixers(self, attention: AttentionFacts, num_layers: int) -> Sequence[AttentionFacts]:
         """Attention of each layer, made of what the layers have in common; here, they differ in their windows."""
@@ -102,8 +104,12 @@ class FamilyReader:
             output_bias=output_bias,
         )
 
+    def feed_forwards(self, hidden_size: int, num_layers: int) -> Sequence[FeedForwardFacts]:
+        """Feed-forward network of each layer; here, all have the same."""
+        return [self.feed_forward(hidden_size)] * num_layers
+
     def feed_forward(self, hidden_size: int) -> DenseFacts:
-        """The feed-forward network of all layers."""
+        """A feed-forward network without experts."""
         width = self.values.integer("intermediate_size")
         self.check_matrix("intermediate_size", width, hidden_size)
         activation = self.values.choice(self.activation_key, self.activations, self.activations[0])

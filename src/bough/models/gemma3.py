@@ -25,6 +25,7 @@ class Gemma3DecoderLayer(LlamaDecoderLayer):
     """A block that also normalises what it adds to the stream."""
 
     norm_offset = 1.0
+    mlp: LlamaMLP
 
     def __init__(self, config: ModelConfig, self_attn: LlamaAttention, mlp: LlamaMLP) -> None:
         super().__init__(config, self_attn, mlp)

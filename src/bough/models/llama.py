@@ -20,7 +20,15 @@ from bough.layers.rotary import RotaryEmbedding
 from bough.models.base import Block, CausalLM, Described, torch_dtype
 
 
-class LlamaMLP(Block):
+class FeedForward(Block):
+    """Part of a block that computes each token alone."""
+
+    def run(self, ops: Ops[Value], x: Value, stream: Stream[Value]) -> None:
+        """Compute ``x`` ``[num_tokens, hidden_size]`` and add it to the stream."""
+        raise NotImplementedError
+
+
+class LlamaMLP(FeedForward):
     """Gated feed-forward network."""
 
     def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice) -> None:
@@ -35,7 +43,6 @@ class LlamaMLP(Block):
         self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype, method=method)
 
     def run(self, ops: Ops[Value], x: Value, stream: Stream[Value]) -> None:
-        """Compute ``x`` ``[num_tokens, hidden_size]`` and add it to the stream."""
         ops.add_linear(stream, self.down_proj, ops.gated(self.gate_up_proj, x))
 
 
@@ -81,7 +88,7 @@ class LlamaDecoderLayer(Block):
     norm_offset: ClassVar[float] = 0.0
     """Added to the weights of norms"""
 
-    def __init__(self, config: ModelConfig, self_attn: LlamaAttention, mlp: LlamaMLP) -> None:
+    def __init__(self, config: ModelConfig, self_attn: LlamaAttention, mlp: FeedForward) -> None:
         super().__init__()
         self.self_attn = self_attn
         self.mlp = mlp

@@ -22,10 +22,48 @@ _OTHER_SENSES = ("vision_tower.", "multi_modal_projector.", "audio_tower.", "vis
 """Prefixes of weights that read images and sounds, which text does without."""
 
 
+_EXPERTS = ".mlp.experts."
+_EXPERT_STACKS = {"gate_up_proj": ("gate_proj", "up_proj"), "down_proj": ("down_proj",)}
+"""Tensors with the weights of all experts of a layer, to the parts of the rows of each from top to bottom."""
+_OTHER_NAMES = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3"}
+_OTHER_MIXTURE, _MIXTURE = ".block_sparse_moe.", ".mlp."
+"""Mixtral's names of what others call otherwise."""
+_RENAMED = {f".{other}.": f".{own}." for own, other in _OTHER_NAMES.items()}
+
+
+def expert_stacks(names: Collection[str]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
+    """Yield names of tensors with the weights of all experts of a layer, each with the parts of every expert."""
+    for name in names:
+        layer, found, part = name.partition(f"{_EXPERTS}0.")
+        if not found or part != "down_proj.weight":
+            continue
+        for stack, parts in _EXPERT_STACKS.items():
+            of_experts: list[tuple[str, ...]] = []
+            while (own := tuple(f"{layer}{_EXPERTS}{len(of_experts)}.{each}.weight" for each in parts))[0] in names:
+                of_experts.append(own)
+            yield f"{layer}{_EXPERTS}{stack}", of_experts
+
+
+def _own_mixture_name(name: str) -> str:
+    if _OTHER_MIXTURE not in name:
+        return name
+    name = name.replace(_OTHER_MIXTURE, _MIXTURE)
+    return next((name.replace(other, own) for other, own in _RENAMED.items() if other in name), name)
+
+
+def _other_mixture_name(name: str) -> str | None:
+    layer, found, part = name.partition(_MIXTURE)
+    if not found or not part.startswith(("experts.", "gate")):
+        return None
+    words = (_OTHER_NAMES.get(word, word) for word in part.split("."))
+    return f"{layer}{_OTHER_MIXTURE}{'.'.join(words)}"
+
+
 def text_name(name: str) -> str | None:
     """Return the name of a wrapped text model's weight without its wrapper; ``None`` for weights of other senses."""
     if name.removeprefix(BODY_PREFIX).startswith(_OTHER_SENSES):
         return None
+    name = _own_mixture_name(name)
     prefix = next((prefix for prefix in _WRAPPERS if name.startswith(prefix)), None)
     return name if prefix is None else _INSERTED[prefix] + name.removeprefix(prefix)
 
@@ -43,9 +81,14 @@ def stacks(names: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 def stored_names(name: str) -> Iterator[str]:
     """Yield the names under which a checkpoint may have the numbers of a model's weight, or module, the likely first.
 
-    Bodies alone are stored without their prefix, text models also below a wrapper's, projections also in a stack.
+    Bodies alone are stored without their prefix, text models also below a wrapper's, projections also in a stack;
+    experts one by one.
     """
     prefixed = [name, name.removeprefix(BODY_PREFIX)]
+    other = _other_mixture_name(name)
+    if other is not None:
+        yield from (*prefixed, other)
+        return
     prefixed += [prefix + name.removeprefix(own) for prefix, own in _INSERTED.items() if name.startswith(own)]
     parts = name.split(".")
     for number, part in enumerate(parts):
