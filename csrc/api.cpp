@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gemm.h"
+#include "group.h"
 #include "isa.h"
 #include "packing.h"
 #include "program.h"
@@ -99,7 +100,7 @@ BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const 
                              float* output, int64_t output_stride) {
     return guarded([&] {
         pool->run([&](int thread, int threads) {
-            embed(*table, ids, num_tokens, 1.0F, output, output_stride, thread, threads);
+            embed(*table, 0, ids, num_tokens, 1.0F, output, output_stride, thread, threads);
         });
     });
 }
@@ -176,14 +177,16 @@ BOUGH_API int64_t bough_attention_bytes(const ProgramLimits* limits, const Atten
     return Program::attention_bytes(*limits, *shape, num_threads);
 }
 
-BOUGH_API Status bough_program_create(ThreadPool* pool, const ProgramLimits* limits, Program** program) {
-    return guarded([&] { *program = new Program(*pool, *limits); });
+// With ranks (see group.h), `pieces` is shared memory of bough_piece_bytes; else both are null.
+BOUGH_API Status bough_program_create(ThreadPool* pool, const ProgramLimits* limits, Group* group, void* pieces,
+                                      Program** program) {
+    return guarded([&] { *program = new Program(*pool, *limits, group, pieces); });
 }
 BOUGH_API void bough_program_destroy(Program* program) { delete program; }
 
-BOUGH_API Status bough_program_packed_embedding(Program* program, const PackedMatrix* table, float scale, float* output,
-                                                int64_t output_stride) {
-    return guarded([&] { program->add_embedding(*table, scale, output, output_stride); });
+BOUGH_API Status bough_program_packed_embedding(Program* program, const PackedMatrix* table, int64_t first_id,
+                                                float scale, float* output, int64_t output_stride) {
+    return guarded([&] { program->add_embedding(*table, first_id, scale, output, output_stride); });
 }
 BOUGH_API Status bough_program_embedding(Program* program, const EmbeddingCall* call) {
     return guarded([&] { program->add(*call); });
@@ -206,18 +209,41 @@ BOUGH_API Status bough_program_attention(Program* program, const AttentionCall* 
 BOUGH_API Status bough_program_quantize(Program* program, const QuantizeCall* calls, int64_t count) {
     return guarded([&] { program->add(calls, count); });
 }
+BOUGH_API Status bough_program_meet(Program* program) {
+    return guarded([&] { program->add_meeting(); });
+}
 // A null head: hidden states are all that can be wanted.
 BOUGH_API void bough_program_finish(Program* program, const NormCall* norm, const QuantizeCall* quantize,
-                                    const PackedMatrix* head) {
-    program->finish(*norm, *quantize, head != nullptr ? *head : PackedMatrix{});
+                                    const PackedMatrix* head, int64_t first_id) {
+    program->finish(*norm, *quantize, head != nullptr ? *head : PackedMatrix{}, first_id);
 }
-// `error` tells what a step has that the program cannot run; nothing has been computed then.
+// `error` tells what a step has that the program cannot run, or that a rank was lost.
 BOUGH_API Status bough_program_run(Program* program, const Step* step, StepError* error) {
     return guarded([&] { *error = program->run(*step); });
 }
 BOUGH_API Status bough_program_decode(Program* program, const Step* step, DecodeRun* run, StepError* error) {
     return guarded([&] { *error = program->decode(*step, *run); });
 }
+
+BOUGH_API Status bough_program_follow(Program* program, const Following* following, Arrival* arrival) {
+    return guarded([&] { *arrival = program->follow(*following); });
+}
+
+// --- ranks -------------------------------------------------------------------------------------------------------
+
+// Shared memory of a group, and of the pieces of its programs.
+BOUGH_API int64_t bough_group_bytes() { return Group::bytes(); }
+BOUGH_API int64_t bough_piece_bytes(const ProgramLimits* limits, int32_t world) {
+    return PieceMemory::bytes(*limits, world);
+}
+BOUGH_API Status bough_group_create(void* memory, int32_t rank, int32_t world, Group** group) {
+    return guarded([&] { *group = new Group(memory, rank, world); });
+}
+BOUGH_API void bough_group_destroy(Group* group) { delete group; }
+BOUGH_API void bough_group_expect(Group* group) { group->expect(); }
+BOUGH_API void bough_group_call(Group* group) { group->call(); }
+BOUGH_API void bough_group_fail(Group* group) { group->fail(); }
+BOUGH_API int32_t bough_group_has_failed(const Group* group) { return group->has_failed() ? 1 : 0; }
 
 // For Step::masks_ready: what this thread has written before is there for whoever sees it.
 BOUGH_API void bough_set_ready(int32_t* ready) { __atomic_store_n(ready, 1, __ATOMIC_RELEASE); }
@@ -228,7 +254,7 @@ BOUGH_API int64_t bough_structure_size(int32_t index) {
         sizeof(PackedMatrix),  sizeof(GemmCall),      sizeof(Choice),          sizeof(AttentionCall),
         sizeof(NormCall),      sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
         sizeof(ProgramLimits), sizeof(Step),          sizeof(FiniteCall),      sizeof(SampleCall),
-        sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),     sizeof(DecodeRun),
+        sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),     sizeof(DecodeRun),     sizeof(Following),
     };
     constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
     return index >= 0 && index < count ? sizes[index] : 0;

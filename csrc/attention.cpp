@@ -40,7 +40,7 @@ BOUGH_INLINE Scratch scratch_of(const AttentionCall& call, int thread) {
     const int64_t dim = call.shape.head_dim;
     const int64_t padded = padded_head_dim(dim);
     const int64_t rows = at_least(kItemRows, call.shape.num_heads) + kTilePad;
-    char* at = static_cast<char*>(call.scratch) + thread * thread_scratch_bytes(call.shape);
+    char* at = static_cast<char*>(call.scratch) + thread * call.scratch_stride;
     const auto take = [&at](int64_t count) {
         char* taken = at;
         at += (count * 4 + 63) / 64 * 64;
@@ -568,7 +568,7 @@ private:
 
 BOUGH_INLINE float* partials_of(const AttentionCall& call) {
     char* memory = static_cast<char*>(call.scratch);
-    return reinterpret_cast<float*>(memory + call.plan->num_threads * thread_scratch_bytes(call.shape));
+    return reinterpret_cast<float*>(memory + call.plan->num_threads * call.scratch_stride);
 }
 
 // Calls `use(worker)` with what suits the keys and values of a call.

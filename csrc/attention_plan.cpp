@@ -209,7 +209,7 @@ private:
 
 }  // namespace
 
-int64_t thread_scratch_bytes(const AttentionShape& shape) {
+int64_t attention_thread_bytes(const AttentionShape& shape) {
     const int64_t padded = padded_head_dim(shape.head_dim);
     const int64_t rows = max_item_rows(shape) + 16;
     const int64_t counts[] = {
@@ -231,9 +231,13 @@ size_t attention_plan_bytes(const AttentionShape& shape, int64_t max_rows, int64
     return plan_bytes_for(item_bound(shape, max_rows, max_tokens, num_threads), num_threads);
 }
 
+size_t attention_partial_bytes(const AttentionShape& shape, int64_t max_context, int num_threads) {
+    return static_cast<size_t>(partial_capacity(shape, max_context, num_threads)) * 4;
+}
+
 size_t attention_scratch_bytes(const AttentionShape& shape, int64_t max_context, int num_threads) {
-    return static_cast<size_t>(num_threads * thread_scratch_bytes(shape) +
-                               partial_capacity(shape, max_context, num_threads) * 4);
+    return static_cast<size_t>(num_threads * attention_thread_bytes(shape)) +
+           attention_partial_bytes(shape, max_context, num_threads);
 }
 
 void attention_plan(AttentionPlan* plan, size_t plan_bytes, const AttentionShape& shape, const StepRows& rows,

@@ -59,8 +59,7 @@ inline int64_t partial_floats(int64_t rows, int64_t head_dim) { return rows * (p
 
 }  // namespace
 
-// Scratch memory, in this order: each thread's part, then the partial results.
-int64_t thread_scratch_bytes(const AttentionShape& shape);
+// Floats of partial results that a step may have.
 int64_t partial_capacity(const AttentionShape& shape, int64_t max_context, int num_threads);
 
 }  // namespace bough

@@ -94,8 +94,13 @@ public:
     void share(const Work& work);
     // Between operations: lets threads run that wait for this core, if these need it for a moment only.
     void give_way();
+    // Leaves out all operations of the run that are to come, as if all were over.
+    void skip() { number_ += kMostSkipped; }
 
 private:
+    // More than a run has.
+    static constexpr uint64_t kMostSkipped = 1 << 20;
+
     void alone(const Work& work) const;
     bool take_all(const Work& work);
     bool take(const Work& work, int owner, int64_t chunk);

@@ -109,7 +109,9 @@ static void rms_norm(const NormCall& call, int part, int num_parts) {
 static void embedding(const EmbeddingCall& call, int part, int num_parts) {
     const Share share = share_of(call.num_tokens, part, num_parts);
     for (int64_t token = share.first; token < share.end; ++token) {
-        const void* from = typed_row(call.table, call.table_dtype, call.ids[token] * call.size);
+        const int64_t row = call.ids[token] - call.first_id;
+        if (row < 0 || row >= call.num_ids) continue;
+        const void* from = typed_row(call.table, call.table_dtype, row * call.size);
         float* to = call.output + token * call.output_stride;
         int64_t i = 0;
         for (; i + kLanes <= call.size; i += kLanes) {

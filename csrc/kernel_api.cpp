@@ -66,6 +66,7 @@ BOUGH_API Status bough_attention(ThreadPool* pool, const AttentionCall* call, in
         AttentionCall planned = *call;
         planned.plan = made;
         planned.scratch = reinterpret_cast<void*>((start + kAlignment - 1) / kAlignment * kAlignment);
+        planned.scratch_stride = attention_thread_bytes(shape);
         attention_plan(made, plan_bytes, shape, call->rows, max_context, threads);
         pool->reserve(attention_max_items(shape, call->rows.num_rows, num_tokens, threads));
         pool->share([&](Participant& participant) { share_attention(participant, planned); });

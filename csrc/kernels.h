@@ -68,13 +68,20 @@ struct AttentionCall {
     int64_t output_stride;
     DType output_dtype;  // f32 or bf16
     const AttentionPlan* plan;
-    void* scratch;  // attention_scratch_bytes, 64-byte aligned
+    void* scratch;  // 64-byte aligned: of each thread, `scratch_stride` bytes apart, then for partial results
+    // At least attention_thread_bytes, a multiple of 64; the same for all calls that use the memory one after the other,
+    // since a thread that is late with one of them may still write into its part.
+    int64_t scratch_stride;
 };
 
 // Bytes of a plan for steps of up to `max_rows` rows and `max_tokens` new tokens.
 size_t attention_plan_bytes(const AttentionShape& shape, int64_t max_rows, int64_t max_tokens, int num_threads);
 
-// Bytes of scratch memory for all threads together, for any step within these bounds.
+// Bytes of scratch memory of one thread.
+int64_t attention_thread_bytes(const AttentionShape& shape);
+// Bytes for partial results, for any step within these bounds.
+size_t attention_partial_bytes(const AttentionShape& shape, int64_t max_context, int num_threads);
+// Bytes of scratch memory for all threads together, if all calls have this shape.
 size_t attention_scratch_bytes(const AttentionShape& shape, int64_t max_context, int num_threads);
 
 // Split a step's attention into items and these over `num_threads`. One thread calls it. A few microseconds.
@@ -115,14 +122,16 @@ struct NormCall {
 };
 
 struct EmbeddingCall {
-    const void* table;  // [vocab, size]
+    const void* table;  // [num_ids, size]
     DType table_dtype;
     int64_t size;
-    const int32_t* ids;  // [num_tokens], in range
+    const int32_t* ids;  // [num_tokens]
     int64_t num_tokens;
-    float* output;  // [num_tokens, output_stride]
+    float* output;  // [num_tokens, output_stride]; rows of tokens that the table does not have are left as they are
     int64_t output_stride;
-    float scale;  // factor on the rows
+    float scale;       // factor on the rows
+    int64_t first_id;  // of the table's first row
+    int64_t num_ids;
 };
 
 // Cosines and sines of a step's positions, for all layers: output [num_tokens, 2, half_dim], cosines first.

@@ -271,11 +271,13 @@ static void read_row(const PackedMatrix& table, int32_t id, float* row) {
     if (table.num_inputs % 2 != 0) row[table.num_inputs - 1] = float_of(column[(units - 1) * kPanelColumns] << 16);
 }
 
-void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, float scale, float* output,
-           int64_t output_stride, int thread, int num_threads) {
+void embed(const PackedMatrix& table, int64_t first_id, const int32_t* ids, int64_t num_tokens, float scale,
+           float* output, int64_t output_stride, int thread, int num_threads) {
     for (int64_t i = num_tokens * thread / num_threads; i < num_tokens * (thread + 1) / num_threads; ++i) {
+        const int32_t id = static_cast<int32_t>(ids[i] - first_id);
+        if (id < 0 || id >= table.num_outputs) continue;
         float* row = output + i * output_stride;
-        read_row(table, ids[i], row);
+        read_row(table, id, row);
         if (scale == 1.0F) continue;
         for (int64_t k = 0; k < table.num_inputs; ++k) row[k] *= scale;
     }

@@ -30,8 +30,9 @@ void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows
 // Where the packed order has the bias of row `row`.
 int64_t packed_column(const PackedMatrix& matrix, int64_t row);
 
-// Embedding look-up in a packed table, times `scale`: output [num_tokens, output_stride] in float32.
-void embed(const PackedMatrix& table, const int32_t* ids, int64_t num_tokens, float scale, float* output,
-           int64_t output_stride, int thread, int num_threads);
+// Embedding look-up in a packed table whose first row is that of token `first_id`, times `scale`: output [num_tokens,
+// output_stride] in float32. Rows of tokens that the table does not have are left as they are.
+void embed(const PackedMatrix& table, int64_t first_id, const int32_t* ids, int64_t num_tokens, float scale,
+           float* output, int64_t output_stride, int thread, int num_threads);
 
 }  // namespace bough

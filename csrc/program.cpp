@@ -58,9 +58,11 @@ int64_t Program::attention_bytes(const ProgramLimits& limits, const AttentionSha
                                 attention_scratch_bytes(shape, limits.max_context, num_threads));
 }
 
-Program::Program(ThreadPool& pool, const ProgramLimits& limits)
+Program::Program(ThreadPool& pool, const ProgramLimits& limits, Group* group, void* pieces)
     : pool_(pool),
       limits_(limits),
+      group_(group),
+      shared_(pieces, limits, group != nullptr ? group->world() : 1),
       gemm_scratch_(pool.num_threads() * kGemmScratchFloats + kAlignment / sizeof(float)),
       ids_(limits.max_tokens),
       positions_(limits.max_tokens),
@@ -81,8 +83,9 @@ Program::Program(ThreadPool& pool, const ProgramLimits& limits)
 
 // --- recording ---------------------------------------------------------------------------------------------------
 
-void Program::add_embedding(const PackedMatrix& table, float scale, float* output, int64_t output_stride) {
-    operations_.emplace_back(PackedEmbedding{table, scale, output, output_stride});
+void Program::add_embedding(const PackedMatrix& table, int64_t first_id, float scale, float* output,
+                            int64_t output_stride) {
+    operations_.emplace_back(PackedEmbedding{table, first_id, scale, output, output_stride});
 }
 
 void Program::add(const NormCall& call) { add_row_call(call, call.input); }
@@ -118,21 +121,26 @@ void Program::add(const AttentionCall& call) {
     if (index == plans_.size()) {
         const size_t bytes = attention_plan_bytes(call.shape, limits_.max_rows, limits_.max_tokens, threads);
         plans_.push_back({call.shape, bytes, std::vector<uint64_t>((bytes + 7) / 8)});
-        const size_t scratch = attention_scratch_bytes(call.shape, limits_.max_context, threads) + kAlignment;
-        if (scratch > attention_scratch_.size()) attention_scratch_.resize(scratch);
+        thread_bytes_ = std::max(thread_bytes_, attention_thread_bytes(call.shape));
+        const size_t partial_bytes = attention_partial_bytes(call.shape, limits_.max_context, threads);
+        partial_bytes_ = std::max(partial_bytes_, static_cast<int64_t>(partial_bytes));
+        attention_scratch_.resize(threads * thread_bytes_ + partial_bytes_ + kAlignment);
         pool_.reserve(attention_max_items(call.shape, limits_.max_rows, limits_.max_tokens, threads));
     }
     operations_.emplace_back(RecordedAttention{call, index});
 }
 
-void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head) {
+void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head,
+                     int64_t first_id) {
     final_norm_ = norm;
     NormCall sampled = norm;
     sampled.row_ids = end_tokens_.data();
     before_head_ = {sampled};
     if (is_quantized(head.dtype)) before_head_.emplace_back(quantize);
     head_ = head;
-    if (head.num_outputs == 0) return;
+    first_id_ = first_id;
+    has_head_ = head.num_inputs > 0;
+    if (!has_head_) return;
     pool_.reserve(ProductWork::max_chunks(head, limits_.max_rows, pool_.num_threads()));
     choices_.resize(num_choices(head, limits_.max_rows, pool_.num_threads()));
 }
@@ -141,8 +149,7 @@ void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const P
 
 StepError Program::run(const Step& step) {
     const StepError error = check(step);
-    if (error == StepError::none) compute(step);
-    return error;
+    return error == StepError::none ? compute(step) : error;
 }
 
 StepError Program::decode(const Step& step, DecodeRun& run) {
@@ -157,7 +164,8 @@ StepError Program::decode(const Step& step, DecodeRun& run) {
     const int64_t until = std::min(run.num_steps, run.num_done + run.max_at_once);
     while (run.num_done < until && run.has_ended == 0) {
         const Step next = step_of_run(step, run.num_done);
-        compute(next);
+        const StepError error = compute(next);
+        if (error != StepError::none) return error;
         draw(next, run);
         read_logprobs(next, run);
         ++run.num_done;
@@ -239,7 +247,7 @@ bool Program::goes_on(const Step& step, const DecodeRun& run) {
     return !can_be_read(run.descriptors, run.num_descriptors);
 }
 
-void Program::compute(const Step& step) {
+StepError Program::compute(const Step& step) {
     int64_t num_tokens = 0;
     for (int64_t row = 0; row < step.num_rows; ++row) num_tokens += step.extend_lens[row];
     // Pieces of equal size: a small last one would read all weights for little.
@@ -247,16 +255,27 @@ void Program::compute(const Step& step) {
     next_row_ = 0;
     next_offset_ = 0;
     piece_ = Piece{};
-    piece_.logits = step.logits;
+    logits_ = step.logits;
     for (int64_t index = 0; index < num_pieces; ++index) {
         const int64_t first = num_tokens * index / num_pieces;
         piece_.first_token = first;
         fill_piece(step, num_tokens * (index + 1) / num_pieces - first);
-        plan_attention();
-        pool_.share([&](Participant& participant) { replay(step, participant); });
+        if (has_ranks()) publish_piece();
+        const StepError error = compute_piece(step);
+        if (error != StepError::none) return error;
         report(step);
-        piece_.logits += piece_.num_logits * limits_.vocab_size;
+        piece_.first_logits += piece_.num_logits;
     }
+    return StepError::none;
+}
+
+StepError Program::compute_piece(const Step& step) {
+    plan_attention();
+    if (has_ranks()) find_shared_masks();
+    pool_.share([&](Participant& participant) { replay(step, participant); });
+    if (!has_ranks()) return StepError::none;
+    group_->meetings = last_meeting_;
+    return group_->has_failed() ? StepError::lost_rank : StepError::none;
 }
 
 StepError Program::check(const Step& step) const {
@@ -266,7 +285,7 @@ StepError Program::check(const Step& step) const {
         const int64_t prefix = step.prefix_lens[row], extend = step.extend_lens[row];
         if (prefix < 0 || extend < 1 || prefix + extend > limits_.max_context) return StepError::bad_length;
         if (step.req_slots[row] < 0 || step.req_slots[row] >= limits_.max_rows) return StepError::bad_slot;
-        if (head_.num_outputs == 0 && step.wanted[row] != Wanted::nothing) return StepError::no_head;
+        if (!has_head_ && step.wanted[row] != Wanted::nothing) return StepError::no_head;
         for (int64_t end = token + extend; token < end; ++token) {
             const int64_t given = step.input_ids[token];
             const int64_t id = given == -1 ? step.last_tokens[step.req_slots[row]] : given;
@@ -356,6 +375,7 @@ void Program::sort_ends(const Step& step) {
 }
 
 void Program::find_allowed(const Step& step) {
+    piece_.has_masks = step.allowed != nullptr ? 1 : 0;
     for (int64_t i = 0; i < piece_.num_choices; ++i) {
         end_allowed_[i] = step.allowed != nullptr ? step.allowed[end_rows_[i]] : nullptr;
     }
@@ -368,16 +388,34 @@ void Program::plan_attention() {
 }
 
 void Program::replay(const Step& step, Participant& participant) {
+    Meetings meetings(group_);
+    if (!replay(step, participant, meetings)) participant.skip();
+    if (participant.thread() == 0) last_meeting_ = meetings.number();
+}
+
+// False if the group has failed meanwhile.
+bool Program::replay(const Step& step, Participant& participant, Meetings& meetings) {
+    bool goes_on = true;
     for (const Operation& operation : operations_) {
-        std::visit([&](const auto& call) { share(participant, call); }, operation);
+        std::visit(
+            [&](const auto& call) {
+                if constexpr (std::is_same_v<decltype(call), const Meeting&>) {
+                    goes_on = meetings.meet();
+                } else {
+                    share(participant, call);
+                }
+            },
+            operation);
+        if (!goes_on) return false;
         if (std::holds_alternative<RecordedAttention>(operation)) participant.give_way();
     }
-    finish_piece(step, participant);
+    return meetings.meet() && finish_piece(step, participant, meetings);
 }
 
 void Program::share(Participant& participant, const PackedEmbedding& call) {
     share_rows(participant, piece_.num_tokens, call.table.num_inputs, [&](int part, int parts, int) {
-        embed(call.table, ids_.data(), piece_.num_tokens, call.scale, call.output, call.output_stride, part, parts);
+        embed(call.table, call.first_id, ids_.data(), piece_.num_tokens, call.scale, call.output, call.output_stride,
+              part, parts);
     });
 }
 
@@ -392,14 +430,15 @@ void Program::share(Participant& participant, RotaryTableCall call) {
     constexpr int64_t kElementsPerSine = 8;
     call.positions = positions_.data();
     call.num_tokens = piece_.num_tokens;
-    share_rows(participant, call.num_tokens, kElementsPerSine * call.half_dim,
-               [&](int part, int parts, int) { kernels().elementwise.rotary_table(call, part, parts); });
+    share_rows(
+        participant, call.num_tokens, kElementsPerSine * call.half_dim,
+        [&](int part, int parts, int) { kernels().elementwise.rotary_table(call, part, parts); }, ranks());
 }
 
 void Program::share(Participant& participant, const RowCalls& calls, int64_t num_rows) {
     const auto size = [](const auto& call) { return call.size; };
     const int64_t row_size = static_cast<int64_t>(calls.size()) * std::visit(size, calls.front());
-    share_rows(participant, num_rows, row_size, [&](int part, int parts, int) {
+    const auto compute = [&](int part, int parts, int) {
         for (const auto& each : calls) {
             if (const NormCall* norm = std::get_if<NormCall>(&each)) {
                 NormCall call = *norm;
@@ -411,7 +450,8 @@ void Program::share(Participant& participant, const RowCalls& calls, int64_t num
                 kernels().gemm.quantize(call, part, parts);
             }
         }
-    });
+    };
+    share_rows(participant, num_rows, row_size, compute, ranks());
 }
 
 void Program::share(Participant& participant, const Products& products) {
@@ -441,11 +481,12 @@ void Program::share(Participant& participant, const RecordedAttention& recorded)
     call.rows = rows_;
     call.plan = plans_[recorded.plan].get();
     call.scratch = aligned(attention_scratch_);
+    call.scratch_stride = thread_bytes_;
     share_attention(participant, call);
 }
 
-void Program::finish_piece(const Step& step, Participant& participant) {
-    if (step.hidden_states != nullptr) {
+bool Program::finish_piece(const Step& step, Participant& participant, Meetings& meetings) {
+    if (is_first() && step.hidden_states != nullptr) {
         NormCall norm = final_norm_;
         norm.output_stride = norm.size;
         const int64_t bytes = norm.size * (norm.output_dtype == DType::bf16 ? 2 : 4);
@@ -462,18 +503,22 @@ void Program::finish_piece(const Step& step, Participant& participant) {
     finite.finite = end_finite_.data() + num_sampled;
     finite.num_rows = piece_.num_ends - num_sampled;
     finite.size = final_norm_.size;
-    if (finite.num_rows > 0) {
+    if (is_first() && finite.num_rows > 0) {
         share_rows(participant, finite.num_rows, finite.size,
                    [&](int part, int parts, int) { kernels().elementwise.rows_finite(finite, part, parts); });
     }
-    if (num_sampled > 0) share_head(step, participant);
+    return num_sampled == 0 || share_head(step, participant, meetings);
 }
 
-void Program::share_head(const Step& step, Participant& participant) {
+bool Program::share_head(const Step& step, Participant& participant, Meetings& meetings) {
     share(participant, before_head_, piece_.num_choices + piece_.num_logits);
     if (piece_.num_choices > 0 && step.masks_ready != nullptr) wait_for(step.masks_ready);
+    if (has_ranks() && piece_.has_masks != 0) share_masks(step, participant);
+    if (!meetings.meet()) return false;
     const GemmCall head = head_call();
     participant.share(ProductWork(participant.num_threads(), &head, 1));
+    if (has_ranks()) share_choices(head, participant);
+    return meetings.meet();
 }
 
 GemmCall Program::head_call() {
@@ -488,7 +533,7 @@ GemmCall Program::head_call() {
     head.num_rows = piece_.num_choices + piece_.num_logits;
     head.weights = head_;
     head.epilogue = kChoose;
-    head.output = piece_.logits;
+    head.output = logits_ + piece_.first_logits * limits_.vocab_size + first_id_;
     head.output_stride = limits_.vocab_size;
     head.output_dtype = DType::f32;
     head.num_choices = piece_.num_choices;
@@ -501,7 +546,7 @@ GemmCall Program::head_call() {
 void Program::report(const Step& step) {
     const GemmCall head = head_call();
     for (int64_t i = 0; i < piece_.num_choices; ++i) {
-        const Choice best = best_choice(head, i, pool_.num_threads());
+        const Choice best = choice(head, i);
         step.next_tokens[end_rows_[i]] = best.column;
         step.finite[end_rows_[i]] = best.finite != 0 && best.value > -__builtin_inff();
     }

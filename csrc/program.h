@@ -5,7 +5,11 @@
 // both at once. A step with more tokens than the buffers hold runs in several pieces, the whole model for each.
 //
 // Threads share each operation as claims.h has it: none waits for one that has lost its core. Within a run nothing
-// allocates, and nothing sleeps but for masks that another thread is late with.
+// allocates, and nothing sleeps but for masks that another thread is late with, and for other ranks.
+//
+// Ranks (see group.h) each record the program of their share of the model. The buffers that operations of other ranks
+// read are in memory that all map: of those, an operation computes this rank's columns, or if it works row by row, this
+// rank's rows. Recording says where the ranks meet. The first rank runs steps, the others follow.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +18,13 @@
 #include <vector>
 
 #include "gemm.h"
+#include "group.h"
 #include "kernels.h"
+#include "piece_memory.h"
 #include "thread_pool.h"
 #include "works.h"
 
 namespace bough {
-
-struct ProgramLimits {
-    int64_t max_tokens;   // of one piece: rows of all activation buffers
-    int64_t max_rows;     // requests of a step
-    int64_t max_context;  // positions of a request
-    int64_t vocab_size;   // token ids are below
-    int64_t num_slots;    // KV slots are below
-};
 
 // What a row is to yield.
 enum class Wanted : uint8_t {
@@ -87,18 +85,36 @@ struct DecodeRun {
 
 constexpr int64_t kMaxDescriptors = 8;
 
-enum class StepError : int32_t { none = 0, bad_length = 1, bad_token = 2, bad_slot = 3, no_head = 4, no_decode = 5 };
+enum class StepError : int32_t {
+    none = 0,
+    bad_length = 1,
+    bad_token = 2,
+    bad_slot = 3,
+    no_head = 4,
+    no_decode = 5,
+    lost_rank = 6,  // in the middle of the step
+};
+
+// What a rank that follows needs of the steps beside what pieces tell, all of it shared by the ranks.
+struct Following {
+    const int32_t* req_to_token;  // [request slots, table_stride]
+    int64_t table_stride;
+    float* logits;   // [rows that want logits, vocab_size]
+    double seconds;  // after which to return
+};
 
 class Program {
 public:
-    Program(ThreadPool& pool, const ProgramLimits& limits);
+    // With ranks, `pieces` is shared memory for them, PieceMemory::bytes; both null: there are none.
+    Program(ThreadPool& pool, const ProgramLimits& limits, Group* group = nullptr, void* pieces = nullptr);
 
     // Memory of a program, about: what it takes whatever is recorded, and for each shape of attention.
     static int64_t bytes(const ProgramLimits& limits, int num_threads);
     static int64_t attention_bytes(const ProgramLimits& limits, const AttentionShape& shape, int num_threads);
 
     // Recording. Calls are templates: what depends on the step (counts, token ids, positions, slots) is filled in.
-    void add_embedding(const PackedMatrix& table, float scale, float* output, int64_t output_stride);
+    // `first_id` is the token of the table's first row.
+    void add_embedding(const PackedMatrix& table, int64_t first_id, float scale, float* output, int64_t output_stride);
     void add(const EmbeddingCall& call) { operations_.emplace_back(call); }
     void add(const RotaryTableCall& call) { operations_.emplace_back(call); }
     void add(const NormCall& call);
@@ -108,18 +124,23 @@ public:
     void add(const QuantizeCall* calls, int64_t count);
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
+    // Where an operation reads what other ranks have written before it, or writes what they have read.
+    void add_meeting() { operations_.emplace_back(Meeting{}); }
     // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
-    // what `quantize` makes of the norm's output. Without outputs of the head, hidden states are all that steps can
-    // want.
-    void finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head);
+    // what `quantize` makes of the norm's output, and `first_id` is the token of its first column. Without inputs of the
+    // head, hidden states are all that steps can want.
+    void finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head, int64_t first_id);
 
-    // Unless this returns `none`, nothing has been computed.
+    // Unless this returns `none` or `lost_rank`, nothing has been computed.
     StepError run(const Step& step);
     StepError decode(const Step& step, DecodeRun& run);
+    // Computes this rank's share of the first rank's steps. Returns why it has stopped, never `piece`.
+    Arrival follow(const Following& following);
 
 private:
     struct PackedEmbedding {
         PackedMatrix table;
+        int64_t first_id;
         float scale;
         float* output;
         int64_t output_stride;
@@ -131,8 +152,9 @@ private:
     // What is done to rows one after the other, before the next rows.
     using RowCalls = std::vector<std::variant<NormCall, QuantizeCall>>;
     using Products = std::vector<GemmCall>;
+    struct Meeting {};
     using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, RowCalls, Products, RotaryStoreCall,
-                                   RecordedAttention>;
+                                   RecordedAttention, Meeting>;
 
     // Layers of one window share how their attention is split.
     struct Plan {
@@ -142,21 +164,10 @@ private:
         AttentionPlan* get() { return reinterpret_cast<AttentionPlan*>(memory.data()); }
     };
 
-    // The tokens of a step that go through the model together.
-    struct Piece {
-        int64_t num_tokens;
-        int64_t num_rows;
-        int64_t first_token;  // within the step
-        // Rows whose last new token is in this piece: those that want a choice, then logits, then nothing.
-        int64_t num_choices;
-        int64_t num_logits;
-        int64_t num_ends;
-        float* logits;
-    };
-
     StepError check(const Step& step) const;
     StepError check(const Step& step, const DecodeRun& run) const;
-    void compute(const Step& step);
+    StepError compute(const Step& step);
+    StepError compute_piece(const Step& step);
     void draw(const Step& step, const DecodeRun& run);
     void read_logprobs(const Step& step, const DecodeRun& run);
     Step step_of_run(const Step& first, int64_t num_done);
@@ -167,6 +178,9 @@ private:
     void plan_attention();
     void add_row_call(const std::variant<NormCall, QuantizeCall>& call, const float* input);
     void replay(const Step& step, Participant& participant);
+    bool replay(const Step& step, Participant& participant, Meetings& meetings);
+    void publish_piece();
+    void take_piece(const Following& following);
     void share(Participant& participant, const PackedEmbedding& call);
     void share(Participant& participant, EmbeddingCall call);
     void share(Participant& participant, RotaryTableCall call);
@@ -175,26 +189,42 @@ private:
     void share(Participant& participant, const Products& products);
     void share(Participant& participant, RotaryStoreCall call);
     void share(Participant& participant, const RecordedAttention& recorded);
-    void finish_piece(const Step& step, Participant& participant);
-    void share_head(const Step& step, Participant& participant);
+    bool finish_piece(const Step& step, Participant& participant, Meetings& meetings);
+    bool share_head(const Step& step, Participant& participant, Meetings& meetings);
+    void find_shared_masks();
+    void share_masks(const Step& step, Participant& participant);
+    void share_choices(const GemmCall& head, Participant& participant);
+    Choice choice(const GemmCall& head, int64_t row) const;
     GemmCall head_call();
     void report(const Step& step);
 
+    bool has_ranks() const { return group_ != nullptr; }
+    bool is_first() const { return group_ == nullptr || group_->rank() == 0; }
+    RankShare ranks() const { return has_ranks() ? RankShare{group_->rank(), group_->world()} : RankShare{}; }
+
     ThreadPool& pool_;
     const ProgramLimits limits_;
+    Group* const group_;
+    const PieceMemory shared_;
+    uint64_t last_meeting_ = 0;  // of the run
     std::vector<Operation> operations_;
     std::vector<Plan> plans_;
     NormCall final_norm_{};
     RowCalls before_head_;  // the final norm of rows that are sampled, and what a quantised head takes
     PackedMatrix head_{};
+    bool has_head_ = false;
+    int64_t first_id_ = 0;  // of the head
     std::vector<float> gemm_scratch_;
     std::vector<unsigned char> attention_scratch_;
+    // The most of any attention.
+    int64_t thread_bytes_ = 0, partial_bytes_ = 0;
 
     // Where the next piece begins.
     int64_t next_row_ = 0;
     int32_t next_offset_ = 0;  // among the row's new tokens
 
     Piece piece_{};
+    float* logits_ = nullptr;  // of the step
     StepRows rows_{};
     // [max_tokens]
     std::vector<int32_t> ids_, positions_, slots_;

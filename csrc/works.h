@@ -11,20 +11,28 @@
 
 namespace bough {
 
+// Which of `world` equal shares of an operation's rows: that of one rank, where ranks share them (see group.h).
+struct RankShare {
+    int rank = 0;
+    int world = 1;
+};
+
 // What works row by row: `kernel(part, num_parts, thread)` does one of `num_parts` parts of `num_rows` rows, each of
 // about `row_size` elements.
 template <class Kernel>
 class RowWork : public Work {
 public:
-    RowWork(int num_threads, int64_t num_rows, int64_t row_size, const Kernel& kernel)
+    RowWork(int num_threads, int64_t num_rows, int64_t row_size, const Kernel& kernel, RankShare ranks = {})
         : Work(true),
           num_threads_(num_threads),
-          num_parts_(parts_of(num_threads, num_rows, row_size)),
+          ranks_(ranks),
+          num_parts_(parts_of(num_threads, (num_rows + ranks.world - 1) / ranks.world, row_size)),
           kernel_(kernel) {}
 
     int64_t num_chunks(int owner) const override { return first_of(owner + 1) - first_of(owner); }
     void compute(int owner, int64_t chunk, int64_t, int thread) const override {
-        kernel_(static_cast<int>(first_of(owner) + chunk), static_cast<int>(num_parts_), thread);
+        kernel_(static_cast<int>(ranks_.rank * num_parts_ + first_of(owner) + chunk),
+                static_cast<int>(ranks_.world * num_parts_), thread);
     }
 
 private:
@@ -38,14 +46,16 @@ private:
     int64_t first_of(int owner) const { return num_parts_ * owner / num_threads_; }
 
     const int num_threads_;
-    const int64_t num_parts_;
+    const RankShare ranks_;
+    const int64_t num_parts_;  // of this rank
     const Kernel& kernel_;
 };
 
-// Does what works row by row, all threads together.
+// Does what works row by row, or a rank's share of it, all threads together.
 template <class Kernel>
-void share_rows(Participant& participant, int64_t num_rows, int64_t row_size, const Kernel& kernel) {
-    participant.share(RowWork<Kernel>(participant.num_threads(), num_rows, row_size, kernel));
+void share_rows(Participant& participant, int64_t num_rows, int64_t row_size, const Kernel& kernel,
+                RankShare ranks = {}) {
+    participant.share(RowWork<Kernel>(participant.num_threads(), num_rows, row_size, kernel, ranks));
 }
 
 // A product, or several that take nothing from each other's outputs.

@@ -87,6 +87,7 @@ def test_embedding(isa: Isa, threads: ThreadPool, size: int, dtype: DType) -> No
     ids = rng.integers(0, 11, 6).astype(np.int32)
     output = np.zeros((6, size + 1), dtype=np.float32)
     call = EmbeddingCall(
+        num_ids=len(table),
         table=address(table),
         table_dtype=dtype,
         size=size,

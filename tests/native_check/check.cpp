@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
     const int rounds = argc > 1 ? std::atoi(argv[1]) : 20;
     claims_are_recomputed = argc < 3;
     check_threads();
+    check_ranks();
     for (int isa = 0; isa < kNumIsas; ++isa) {
         if (!set_isa(static_cast<Isa>(isa))) continue;
         for (const int threads : {1, 3}) {

@@ -174,6 +174,7 @@ void check_sampling(ThreadPool& pool);
 void check_program(ThreadPool& pool);
 void check_threads();
 void check_claims(ThreadPool& pool);
+void check_ranks();
 
 // Threads lose their cores at random while this exists.
 struct Pauses {

@@ -84,6 +84,7 @@ void check_attention(ThreadPool& threads) {
     attention_plan(made, plan_bytes, call.shape, call.rows, longest, count);
     call.plan = made;
     call.scratch = scratch.data();
+    call.scratch_stride = attention_thread_bytes(call.shape);
     threads.reserve(attention_max_items(call.shape, num_rows, tokens, count));
     threads.share([&](Participant& participant) { share_attention(participant, call); });
     // Where bfloat16 is multiplied directly, queries and weights are rounded to it.

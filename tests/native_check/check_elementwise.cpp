@@ -102,7 +102,7 @@ void check_embedding(ThreadPool& pool) {
     std::vector<int32_t> ids;
     for (int64_t i = 0; i < tokens; ++i) ids.push_back(static_cast<int32_t>(between(0, 4)));
     std::vector<float> output(static_cast<size_t>(tokens * size));
-    EmbeddingCall call{table.data(), dtype, size, ids.data(), tokens, output.data(), size, 1.0F};
+    EmbeddingCall call{table.data(), dtype, size, ids.data(), tokens, output.data(), size, 1.0F, 0, 5};
     pool.run([&](int thread, int count) { kernels().elementwise.embedding(call, thread, count); });
     for (int64_t i = 0; i < tokens * size; ++i) {
         expect_near(output[i], table.values[ids[i / size] * size + i % size], 0, "embedding");

@@ -125,7 +125,7 @@ void check_packing(ThreadPool& pool, Weights& weights) {
     std::vector<float> embedded(ids.size() * static_cast<size_t>(inputs));
     pool.run([&](int thread, int threads) {
         unpack_rows(weights.matrix, first, count, rows.data(), thread, threads);
-        embed(weights.matrix, ids.data(), 3, 1.0F, embedded.data(), inputs, thread, threads);
+        embed(weights.matrix, 0, ids.data(), 3, 1.0F, embedded.data(), inputs, thread, threads);
     });
     const bool same = std::memcmp(rows.data(), &weights.plain.bytes[first * row_bytes], rows.size()) == 0;
     expect(same, "unpacked rows", 0, 1);

@@ -113,7 +113,7 @@ public:
 
 private:
     void record() {
-        program_.add_embedding(table_.matrix, 1.0F, residual_.data(), kHidden);
+        program_.add_embedding(table_.matrix, 0, 1.0F, residual_.data(), kHidden);
         program_.add(RotaryTableCall{inv_freq_.data(), kDim / 2, 1.0F, nullptr, 0, rotation_.data()});
         for (const std::unique_ptr<Layer>& layer : layers_) {
             const KVLayer kv{layer->keys.bytes.data(), layer->values.bytes.data(), layer->keys.scales.data(),
@@ -152,7 +152,7 @@ private:
         }
         QuantizeCall quantize{};
         if (is_quantized(types_.weights)) quantize = quantize_call(head_input_, kHidden, kRows, table_.matrix);
-        program_.finish(norm_call(final_norm_, head_input_), quantize, table_.matrix);
+        program_.finish(norm_call(final_norm_, head_input_), quantize, table_.matrix, 0);
     }
 
     NormCall norm_call(Stored& weight, Stored& output) {

@@ -9,9 +9,10 @@ from typing import Literal
 import torch
 
 from bough.errors import ModelError
+from bough.kernels.buffers import KERNEL_DTYPES, padded_columns
 from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.library import load_library
-from bough.kernels.program import KERNEL_DTYPES, QUANTIZED_GROUP, padded_columns
+from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.structures import Activation, DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
 from bough.kernels.thread_pool import ThreadPool
 

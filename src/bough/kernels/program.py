@@ -8,18 +8,19 @@ model's dtype.
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
 
+from bough.kernels.buffers import KERNEL_DTYPES, Buffer, Buffers, Columns
 from bough.kernels.library import load_library
+from bough.kernels.native_group import NativeGroup
+from bough.kernels.native_program import NativeProgram
 from bough.kernels.structures import (
     Activation,
     AttentionCall,
     AttentionShape,
-    DecodeRun,
     DType,
     EmbeddingCall,
     Epilogue,
@@ -32,50 +33,13 @@ from bough.kernels.structures import (
     QuantizeCall,
     RotaryStoreCall,
     RotaryTableCall,
-    Step,
 )
 from bough.kernels.thread_pool import ThreadPool
-
-KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16}
-"""The types that matrix products can have."""
-
-_LINE_BYTES = 64
 
 QUANTIZED_GROUP = 32
 """Inputs that share a scale where they are quantised."""
 
 QUANTIZED_DTYPES = frozenset({DType.I8, DType.I4, DType.U4})
-
-_STEP_ERRORS = {
-    1: "has more rows, or longer ones, than there is room for",
-    2: "has a token id that is not in the vocabulary",
-    3: "has a slot that does not exist",
-    4: "wants tokens or logits of a model without a head",
-    5: "is no run of decode rows that all want a token, or wants logprobs of rows that have no logits",
-}
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """Activations ``[rows, columns]`` of a step, rows ``stride`` elements apart."""
-
-    memory: torch.Tensor
-    columns: int
-
-    @property
-    def pointer(self) -> int:
-        """Address of the first element."""
-        return self.memory.data_ptr()
-
-    @property
-    def stride(self) -> int:
-        """Elements from one row to the next."""
-        return self.memory.stride(0)
-
-    @property
-    def dtype(self) -> DType:
-        """Of the elements."""
-        return KERNEL_DTYPES[self.memory.dtype]
 
 
 @dataclass(frozen=True)
@@ -118,14 +82,7 @@ def scratch_bytes(limits: ProgramLimits, shapes: Collection[AttentionShape], num
     return total
 
 
-def padded_columns(columns: int, dtype: torch.dtype) -> int:
-    """Columns with which rows start at different places of a cache: an odd number of cache lines."""
-    line = _LINE_BYTES // dtype.itemsize
-    lines = -(-columns // line)
-    return (lines + 1 - lines % 2) * line
-
-
-class Program:
+class Program(NativeProgram):
     """One model's forward pass.
 
     Attributes:
@@ -133,22 +90,18 @@ class Program:
         limits: most rows, tokens and positions of a step.
     """
 
-    def __init__(self, threads: ThreadPool, limits: ProgramLimits, dtype: torch.dtype) -> None:
-        self._library = load_library()
-        self._threads = threads
+    def __init__(
+        self, threads: ThreadPool, limits: ProgramLimits, dtype: torch.dtype, group: NativeGroup | None = None
+    ) -> None:
+        """Record for one of the ranks of ``group``, which has some outputs of every matrix; ``None``: there is one."""
+        super().__init__(threads, limits, group)
         self.limits = limits
         self.dtype = dtype
-        self._buffers: dict[tuple[str, int, torch.dtype], Buffer] = {}
-        self._rotations: list[torch.Tensor] = []
-        self._handle = ctypes.c_void_p()
-        self._library.bough_program_create(threads.handle, ctypes.byref(limits), ctypes.byref(self._handle))
-        self._error = ctypes.c_int32()
-        # Not at exit: a daemon thread may be in the middle of a step.
-        weakref.finalize(self, self._library.bough_program_destroy, self._handle).atexit = False
+        self._buffers = Buffers(group)
 
-    # --- recording ---
-
-    def buffer(self, role: str, columns: int, dtype: torch.dtype, rows: int | None = None) -> Buffer:
+    def buffer(
+        self, role: str, columns: int, dtype: torch.dtype, rows: int | None = None, *, is_local: bool = False
+    ) -> Buffer:
         """The buffer of that role, width and type, made when it is first asked for: layers share it in their order.
 
         Args:
@@ -156,22 +109,26 @@ class Program:
             columns: numbers of a row.
             dtype: of them.
             rows: the most tokens of a piece of a step unless given; must not change.
+            is_local: whether no other rank has to do with it. Others are asked for alike by all ranks.
         """
-        key = (role, columns, dtype)
-        if key not in self._buffers:
-            shape = (self.limits.max_tokens if rows is None else rows, padded_columns(columns, dtype))
-            self._buffers[key] = Buffer(torch.zeros(shape, dtype=dtype), columns)
-        return self._buffers[key]
+        rows = self.limits.max_tokens if rows is None else rows
+        return self._buffers.get(role, rows, columns, dtype, is_local=is_local)
 
-    def embed_packed(self, table: PackedMatrix, scale: float = 1.0) -> Buffer:
-        """Look up the step's tokens in a packed table, times ``scale``: the residual stream."""
+    def embed_packed(self, table: PackedMatrix, scale: float = 1.0, first_token: int = 0) -> Buffer:
+        """Look up the step's tokens in a packed table, times ``scale``: the residual stream.
+
+        Args:
+            first_token: token of the table's first row; other ranks look up tokens that it does not have.
+        """
         output = self.buffer("residual", table.num_inputs, torch.float32)
-        self._record("packed_embedding", ctypes.byref(table), scale, output.pointer, output.stride)
+        self._before([], [output])
+        self._record("packed_embedding", ctypes.byref(table), first_token, scale, output.pointer, output.stride)
         return output
 
-    def embed(self, table: torch.Tensor, scale: float = 1.0) -> Buffer:
-        """Look up the step's tokens in a plain table ``[vocab_size, hidden_size]``, times ``scale``: the stream."""
+    def embed(self, table: torch.Tensor, scale: float = 1.0, first_token: int = 0) -> Buffer:
+        """Look up the step's tokens in a plain table ``[num_tokens, hidden_size]``; see :meth:`embed_packed`."""
         output = self.buffer("residual", table.shape[1], torch.float32)
+        self._before([], [output])
         call = EmbeddingCall(
             table=table.data_ptr(),
             table_dtype=KERNEL_DTYPES[table.dtype],
@@ -179,6 +136,8 @@ class Program:
             output=output.pointer,
             output_stride=output.stride,
             scale=scale,
+            first_id=first_token,
+            num_ids=len(table),
         )
         self._record("embedding", ctypes.byref(call))
         return output
@@ -186,9 +145,8 @@ class Program:
     def rotary_table(self, inv_freq: torch.Tensor, attention_scaling: float) -> Buffer:
         """Cosines and sines of the step's positions, a table of its own; ``inv_freq`` is float32 ``[half_dim]``."""
         half_dim = len(inv_freq)
-        memory = torch.zeros(self.limits.max_tokens, 2 * half_dim)
-        self._rotations.append(memory)
-        output = Buffer(memory, 2 * half_dim)
+        output = self._buffers.add_table(self.limits.max_tokens, 2 * half_dim)
+        self._before([], [output], by_rows=True)
         call = RotaryTableCall(
             inv_freq=inv_freq.data_ptr(),
             half_dim=half_dim,
@@ -201,6 +159,7 @@ class Program:
     def rms_norm(self, x: Buffer, weight: NormWeight) -> Buffer:
         """Normalise rows of the residual stream, in the model's dtype."""
         output = self.buffer("normed", x.columns, self.dtype)
+        self._before([x], [output], by_rows=True)
         self._record("norm", ctypes.byref(weight.call(x, output)))
         return output
 
@@ -208,29 +167,47 @@ class Program:
         """Add the norm of ``x`` to ``onto``, both float32."""
         call = weight.call(x, onto)
         call.adds = 1
+        self._before([x, onto], [onto], by_rows=True)
         self._record("norm", ctypes.byref(call))
 
-    def linear(self, x: Buffer, matrices: Sequence[PackedMatrix]) -> Buffer:
-        """``x Wᵀ + b`` of each of ``matrices``, side by side, in float32."""
-        output = self.buffer("projected", sum(weights.num_outputs for weights in matrices), torch.float32)
-        places, start = [], 0
+    def linear(
+        self, x: Buffer, matrices: Sequence[PackedMatrix], outputs: Columns | None = None, *, is_local: bool = False
+    ) -> Buffer:
+        """``x Wᵀ + b`` of each of ``matrices``, side by side, in float32.
+
+        Args:
+            outputs: those of the matrices, where other ranks have the rest; by default all.
+            is_local: whether no other rank needs them.
+        """
+        outputs = outputs or Columns.all_of(sum(weights.num_outputs for weights in matrices))
+        whole = self.buffer("projected", outputs.total, torch.float32, is_local=is_local)
+        places, start = [], outputs.start
         for weights in matrices:
-            end = start + weights.num_outputs
-            places.append(Buffer(output.memory[:, start:end], weights.num_outputs))
-            start = end
+            places.append(whole.part(Columns(start, weights.num_outputs, outputs.total)))
+            start += weights.num_outputs
         self._record_products(x, matrices, Epilogue.STORE, places)
-        return output
+        return whole
 
-    def linear_add(self, x: Buffer, weights: PackedMatrix, onto: Buffer) -> None:
-        """``onto += x Wᵀ + b``; ``onto`` is float32."""
-        self._record_products(x, [weights], Epilogue.ADD, [onto])
+    def linear_add(self, x: Buffer, weights: PackedMatrix, onto: Buffer, outputs: Columns | None = None) -> None:
+        """``onto += x Wᵀ + b``; ``onto`` is float32. ``outputs`` are as in :meth:`linear`."""
+        self._record_products(x, [weights], Epilogue.ADD, [onto if outputs is None else onto.part(outputs)])
 
-    def linear_gated(self, x: Buffer, weights: PackedMatrix, activation: Activation = Activation.SILU) -> Buffer:
-        """``activation(gate) * value`` of ``x Wᵀ + b`` = gates, values; in the model's dtype."""
+    def linear_gated(
+        self,
+        x: Buffer,
+        weights: PackedMatrix,
+        activation: Activation = Activation.SILU,
+        outputs: Columns | None = None,
+    ) -> Buffer:
+        """``activation(gate) * value`` of ``x Wᵀ + b`` = gates, values; in the model's dtype.
+
+        ``outputs``, of the result, are as in :meth:`linear`.
+        """
         if weights.layout != PanelLayout.GATED:
             raise ValueError("gates and values must be packed side by side")
-        output = self.buffer("gated", weights.num_outputs // 2, self.dtype)
-        self._record_products(x, [weights], Epilogue.GATE, [output], activation)
+        outputs = outputs or Columns.all_of(weights.num_outputs // 2)
+        output = self.buffer("gated", outputs.total, self.dtype)
+        self._record_products(x, [weights], Epilogue.GATE, [output.part(outputs)], activation)
         return output
 
     def rotate_and_store(
@@ -262,6 +239,7 @@ class Program:
             query_scale: ``query_beta`` and ``query_period`` in ``kernels.h``.
         """
         head_dim = heads.columns // (num_heads + 2 * num_kv_heads)
+        self._before([heads] if rotation is None else [heads, rotation], [heads])
         call = RotaryStoreCall(
             qkv=heads.pointer,
             qkv_stride=heads.stride,
@@ -281,9 +259,16 @@ class Program:
         )
         self._record("rotary_store", ctypes.byref(call))
 
-    def attend(self, heads: Buffer, kv: KVLayer, shape: AttentionShape) -> Buffer:
-        """Attention of the query heads at the front of ``heads`` over what the pool holds, in the model's dtype."""
-        output = self.buffer("attended", shape.num_heads * shape.head_dim, self.dtype)
+    def attend(self, heads: Buffer, kv: KVLayer, shape: AttentionShape, outputs: Columns | None = None) -> Buffer:
+        """Attention of the query heads at the front of ``heads`` over what the pool holds, in the model's dtype.
+
+        Args:
+            outputs: their columns, where other ranks have those of other heads.
+        """
+        outputs = outputs or Columns.all_of(shape.num_heads * shape.head_dim)
+        whole = self.buffer("attended", outputs.total, self.dtype)
+        output = whole.part(outputs)
+        self._before([heads], [output])
         call = AttentionCall(
             shape=shape,
             kv=kv,
@@ -294,15 +279,16 @@ class Program:
             output_dtype=output.dtype,
         )
         self._record("attention", ctypes.byref(call))
-        return output
+        return whole
 
-    def finish(self, x: Buffer, weight: NormWeight, head: PackedMatrix | None) -> Buffer:
+    def finish(self, x: Buffer, weight: NormWeight, head: PackedMatrix | None, first_token: int = 0) -> Buffer:
         """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it.
 
         Args:
             x: the residual stream.
             weight: of the norm.
             head: ``None`` if hidden states are all that is ever wanted.
+            first_token: token of the head's first output.
 
         Returns:
             The norm's output.
@@ -312,14 +298,14 @@ class Program:
         quantize = QuantizeCall()
         if head is not None and head.dtype in QUANTIZED_DTYPES:
             quantize = self._quantize_call(output, head, "quantized_head_input", self.limits.max_rows)
+        matrix = None if head is None else ctypes.byref(head)
         self._library.bough_program_finish(
-            self._handle, ctypes.byref(norm), ctypes.byref(quantize), None if head is None else ctypes.byref(head)
+            self._handle, ctypes.byref(norm), ctypes.byref(quantize), matrix, first_token
         )
         return output
 
     def _quantize_call(self, x: Buffer, weights: PackedMatrix, name: str, rows: int | None = None) -> QuantizeCall:
-        words = self._library.bough_quantized_row_words(ctypes.byref(weights))
-        output = self.buffer(f"{name}_{DType(weights.dtype).name}_{words}", words, torch.int32, rows)
+        output = self._quantized(weights, name, rows)
         return QuantizeCall(
             input=x.pointer,
             input_stride=x.stride,
@@ -328,6 +314,11 @@ class Program:
             output_stride=output.stride,
             weights=weights.dtype,
         )
+
+    def _quantized(self, weights: PackedMatrix, name: str, rows: int | None = None) -> Buffer:
+        """The buffer of inputs that are quantised for such weights."""
+        words = self._library.bough_quantized_row_words(ctypes.byref(weights))
+        return self.buffer(f"{name}_{DType(weights.dtype).name}_{words}", words, torch.int32, rows)
 
     def _record_products(
         self,
@@ -347,6 +338,10 @@ class Program:
             activation: of gates.
         """
         quantizations: dict[int, QuantizeCall] = {}
+        inputs = {
+            weights.dtype: self._quantized(weights, "quantized") if weights.dtype in QUANTIZED_DTYPES else x
+            for weights in matrices
+        }
         for weights in matrices:
             quantized = weights.dtype in QUANTIZED_DTYPES
             if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
@@ -355,7 +350,10 @@ class Program:
                 quantizations[weights.dtype] = self._quantize_call(x, weights, "quantized")
         if quantizations:
             calls = (QuantizeCall * len(quantizations))(*quantizations.values())
+            self._before([x], [inputs[dtype] for dtype in quantizations], by_rows=True)
             self._record("quantize", calls, len(calls))
+        adds = outputs if epilogue == Epilogue.ADD else ()
+        self._before([*inputs.values(), *adds], outputs)
         products = (GemmCall * len(matrices))()
         for product, weights, output in zip(products, matrices, outputs, strict=True):
             made = quantizations.get(weights.dtype)
@@ -366,36 +364,10 @@ class Program:
             product.output, product.output_stride, product.output_dtype = output.pointer, output.stride, output.dtype
         self._record("gemm", products, len(products))
 
+    def _before(self, reads: Sequence[Buffer], writes: Sequence[Buffer], *, by_rows: bool = False) -> None:
+        """Record that the ranks meet, if they have to before an operation; see :class:`MeetingPlan`."""
+        if self._group is not None and self._buffers.have_to_meet(reads, writes, by_rows=by_rows):
+            self._record("meet")
+
     def _record(self, kind: str, *arguments: object) -> None:
         getattr(self._library, f"bough_program_{kind}")(self._handle, *arguments)
-
-    # --- running ---
-
-    def run(self, step: Step) -> None:
-        """Run one step; every pointer in ``step`` must be valid until this returns. The GIL is released meanwhile.
-
-        Raises:
-            ValueError: if the step does not fit the program; nothing has been computed.
-        """
-        self._library.bough_program_run(self._handle, ctypes.byref(step), ctypes.byref(self._error))
-        self._raise_error()
-
-    def decode(self, step: Step, run: DecodeRun) -> int:
-        """Run decode steps one after the other, the first of a new run ``step``, otherwise as :meth:`run`.
-
-        Returns:
-            how many of the run have been done, now and before; ``program.h`` says when it ends.
-
-        Raises:
-            ValueError: if the steps do not fit the program, or the run has ended; nothing has been computed.
-        """
-        self._library.bough_program_decode(
-            self._handle, ctypes.byref(step), ctypes.byref(run), ctypes.byref(self._error)
-        )
-        self._raise_error()
-        num_done: int = run.num_done
-        return num_done
-
-    def _raise_error(self) -> None:
-        if self._error.value:
-            raise ValueError(f"the step {_STEP_ERRORS[self._error.value]}")

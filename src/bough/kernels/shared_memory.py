@@ -27,8 +27,8 @@ class SharedMapping:
         memory: uint8 ``[num_bytes]``. Without ``writable``, writing to it ends the process.
     """
 
-    def __init__(self, descriptor: int, num_bytes: int, *, writable: bool) -> None:
-        """Map the first bytes of shared memory, which must have so many.
+    def __init__(self, descriptor: int, num_bytes: int, *, writable: bool, offset: int = 0) -> None:
+        """Map bytes of shared memory, which must have so many behind ``offset``, where a huge page begins.
 
         Raises:
             StartupError: if the system refuses so many addresses.
@@ -40,7 +40,8 @@ class SharedMapping:
         self._address = -(-reserved // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES if _worked(reserved) else 0
         protection = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
         shared = mmap.MAP_SHARED | _MAP_FIXED
-        if not self._address or not _worked(libc.mmap(self._address, self._size, protection, shared, descriptor, 0)):
+        address = self._address
+        if not address or not _worked(libc.mmap(address, self._size, protection, shared, descriptor, offset)):
             reason = os.strerror(ctypes.get_errno())
             raise StartupError(f"the system refuses to map {num_bytes / 2**30:.2f} GiB of shared memory ({reason})")
         array = (ctypes.c_uint8 * num_bytes).from_address(self._address)
@@ -55,16 +56,17 @@ class SharedMapping:
         return bool(_libc().madvise(self._address, self._size, _MADV_COLLAPSE) == 0)
 
 
-def reserve(descriptor: int, num_bytes: int) -> None:
-    """Give shared memory its size, and all of its pages, so that writing to it later cannot fail.
+def reserve(descriptor: int, num_bytes: int, *, offset: int = 0) -> None:
+    """Give shared memory room for bytes behind ``offset``, and all of their pages, so that writing to them cannot fail.
+
+    Memory that is there already keeps what it holds.
 
     Raises:
         StartupError: if there is not so much memory.
     """
     size = -(-num_bytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
     try:
-        os.ftruncate(descriptor, size)
-        os.posix_fallocate(descriptor, 0, size)
+        os.posix_fallocate(descriptor, offset, size)
     except OSError as error:
         hint = "; lower what limits this process or its container" if error.errno == errno.ENOSPC else ""
         raise StartupError(

@@ -132,7 +132,7 @@ class AttentionCall(ctypes.Structure):
     _fields_ = declared(
         """
         AttentionShape shape; StepRows rows; KVLayer kv; pointer queries; int64 query_stride; pointer output;
-        int64 output_stride; int32 output_dtype; pointer plan, scratch
+        int64 output_stride; int32 output_dtype; pointer plan, scratch; int64 scratch_stride
         """
     )
 
@@ -154,7 +154,7 @@ class EmbeddingCall(ctypes.Structure):
     _fields_ = declared(
         """
         pointer table; int32 table_dtype; int64 size; pointer ids; int64 num_tokens; pointer output;
-        int64 output_stride; float scale
+        int64 output_stride; float scale; int64 first_id, num_ids
         """
     )
 
@@ -256,6 +256,12 @@ class DecodeRun(ctypes.Structure):
     )
 
 
+class Following(ctypes.Structure):
+    """``program.h``"""
+
+    _fields_ = declared("pointer req_to_token; int64 table_stride; pointer logits; double seconds")
+
+
 _SHARED = (
     PackedMatrix,
     GemmCall,
@@ -273,6 +279,7 @@ _SHARED = (
     SampleRow,
     LogprobCall,
     DecodeRun,
+    Following,
 )
 
 SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))

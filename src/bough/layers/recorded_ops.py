@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from bough.kernels.program import Buffer, NormWeight, Program
+from bough.kernels.buffers import Buffer
+from bough.kernels.program import NormWeight, Program
 from bough.kernels.structures import KVLayer
 from bough.layers.activation import NATIVE_GATES
 from bough.layers.embedding import LMHead, VocabEmbedding
@@ -54,8 +55,9 @@ class RecordOps(Ops[Buffer]):
 
     def linear(self, layer: MergedLinear | QKVLinear, x: Buffer) -> Buffer:
         """Multiply by a matrix; in float32."""
-        matrices = layer.matrices if isinstance(layer, QKVLinear) else (layer,)
-        return self._program.linear(x, [packed_matrix(matrix) for matrix in matrices])
+        if isinstance(layer, QKVLinear):
+            return self._program.linear(x, [packed_matrix(matrix) for matrix in layer.matrices], is_local=True)
+        return self._program.linear(x, [packed_matrix(layer)])
 
     def gated(self, layer: GatedLinear, x: Buffer) -> Buffer:
         return self._program.linear_gated(x, packed_matrix(layer), NATIVE_GATES[layer.gate])

@@ -8,9 +8,10 @@ import torch
 
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
+from bough.kernels.buffers import KERNEL_DTYPES
 from bough.kernels.host_memory import OutlineArena
 from bough.kernels.library import KernelError, LibraryMissing, best_isa, current_isa, load_library, machine_isa
-from bough.kernels.program import KERNEL_DTYPES, Program
+from bough.kernels.program import Program
 from bough.kernels.structures import KVLayer, ProgramLimits
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.ops import NotRecordable

@@ -1,0 +1,124 @@
+// What a program does for and with other ranks: see group.h.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "program.h"
+
+namespace bough {
+
+namespace {
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+template <class T>
+void copy(T* to, const T* from, int64_t count) {
+    std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
+}
+
+}  // namespace
+
+// --- the first rank ----------------------------------------------------------------------------------------------
+
+void Program::publish_piece() {
+    *shared_.piece = piece_;
+    copy(shared_.ids, ids_.data(), piece_.num_tokens);
+    copy(shared_.positions, positions_.data(), piece_.num_tokens);
+    copy(shared_.slots, slots_.data(), piece_.num_tokens);
+    copy(shared_.req_slots, req_slots_.data(), piece_.num_rows);
+    copy(shared_.prefix_lens, prefix_lens_.data(), piece_.num_rows);
+    copy(shared_.extend_lens, extend_lens_.data(), piece_.num_rows);
+    copy(shared_.first_tokens, first_tokens_.data(), piece_.num_rows);
+    copy(shared_.end_tokens, end_tokens_.data(), piece_.num_ends);
+    group_->publish();
+}
+
+// Puts masks where all ranks can read them.
+void Program::share_masks(const Step& step, Participant& participant) {
+    if (!is_first()) return;
+    share_rows(participant, piece_.num_choices, shared_.mask_words, [&](int part, int parts, int) {
+        for (int64_t row = piece_.num_choices * part / parts; row < piece_.num_choices * (part + 1) / parts; ++row) {
+            uint32_t* const mask = shared_.masks + row * shared_.mask_words;
+            const uint32_t* const allowed = step.allowed[end_rows_[row]];
+            if (allowed != nullptr) {
+                copy(mask, allowed, shared_.mask_words);
+            } else {
+                std::fill(mask, mask + shared_.mask_words, ~0U);
+            }
+        }
+    });
+}
+
+// --- all ranks ---------------------------------------------------------------------------------------------------
+
+void Program::find_shared_masks() {
+    for (int64_t row = 0; row < piece_.num_choices; ++row) {
+        // Of this rank's columns, which begin where a word does.
+        const int64_t word = row * shared_.mask_words + first_id_ / kPanelColumns;
+        end_allowed_[row] = piece_.has_masks != 0 ? shared_.masks + word : nullptr;
+    }
+}
+
+// The best of this rank's columns.
+void Program::share_choices(const GemmCall& head, Participant& participant) {
+    Choice* const choices = shared_.choices + group_->rank() * limits_.max_rows;
+    share_rows(participant, piece_.num_choices, 1, [&](int part, int parts, int) {
+        for (int64_t row = piece_.num_choices * part / parts; row < piece_.num_choices * (part + 1) / parts; ++row) {
+            choices[row] = best_choice(head, row, participant.num_threads());
+            choices[row].column += static_cast<int32_t>(first_id_);
+        }
+    });
+}
+
+// The best of all columns of a row of the piece.
+Choice Program::choice(const GemmCall& head, int64_t row) const {
+    if (!has_ranks()) return best_choice(head, row, pool_.num_threads());
+    Choice best = shared_.choices[row];
+    for (int rank = 1; rank < group_->world(); ++rank) {
+        const Choice& other = shared_.choices[rank * limits_.max_rows + row];
+        // Ranks have ascending columns: of several equal elements the first one stays.
+        if (other.value > best.value) {
+            best.value = other.value;
+            best.column = other.column;
+        }
+        best.finite &= other.finite;
+    }
+    return best;
+}
+
+// --- the others --------------------------------------------------------------------------------------------------
+
+Arrival Program::follow(const Following& following) {
+    const double until = now() + following.seconds;
+    logits_ = following.logits;
+    for (;;) {
+        const double left = until - now();
+        if (left <= 0) return Arrival::timeout;
+        const Arrival arrival = group_->await(left, pool_);
+        if (arrival != Arrival::piece) return arrival;
+        take_piece(following);
+        if (compute_piece(Step{}) != StepError::none) return Arrival::failed;
+    }
+}
+
+// Copies the piece, which the first rank may change once all have met.
+void Program::take_piece(const Following& following) {
+    piece_ = *shared_.piece;
+    copy(ids_.data(), shared_.ids, piece_.num_tokens);
+    copy(positions_.data(), shared_.positions, piece_.num_tokens);
+    copy(slots_.data(), shared_.slots, piece_.num_tokens);
+    copy(req_slots_.data(), shared_.req_slots, piece_.num_rows);
+    copy(prefix_lens_.data(), shared_.prefix_lens, piece_.num_rows);
+    copy(extend_lens_.data(), shared_.extend_lens, piece_.num_rows);
+    copy(first_tokens_.data(), shared_.first_tokens, piece_.num_rows);
+    copy(end_tokens_.data(), shared_.end_tokens, piece_.num_ends);
+    rows_ = {static_cast<int32_t>(piece_.num_rows),
+             req_slots_.data(),
+             prefix_lens_.data(),
+             extend_lens_.data(),
+             first_tokens_.data(),
+             following.req_to_token,
+             following.table_stride};
+}
+
+}  // namespace bough

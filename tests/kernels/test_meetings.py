@@ -1,0 +1,34 @@
+"""Ranks meet where one reads what another has written, or overwrites what another reads, and nowhere else."""
+
+from __future__ import annotations
+
+from bough.kernels.meetings import MeetingPlan
+
+
+def test_what_other_ranks_have_written_is_waited_for_once() -> None:
+    plan = MeetingPlan()
+    assert not plan.add([], ["stream"], by_rows=False)
+    assert plan.add(["stream"], ["normed"], by_rows=True)
+    assert plan.add(["normed"], ["gated"], by_rows=False)
+    assert not plan.add(["normed"], ["other"], by_rows=False)
+    assert plan.add(["gated", "stream"], ["stream"], by_rows=False)
+
+
+def test_a_rank_goes_on_with_the_rows_that_it_has_written() -> None:
+    plan = MeetingPlan()
+    assert not plan.add(["stream"], ["normed"], by_rows=True)
+    assert not plan.add(["normed"], ["quantized"], by_rows=True)
+    assert plan.add(["quantized"], ["heads"], by_rows=False)
+
+
+def test_nothing_is_overwritten_that_another_rank_may_still_read() -> None:
+    plan = MeetingPlan()
+    assert not plan.add(["normed"], [], by_rows=False)
+    assert plan.add(["stream"], ["normed"], by_rows=True)
+
+
+def test_memory_of_a_rank_alone_needs_no_meeting() -> None:
+    plan = MeetingPlan()
+    assert not plan.add(["normed"], [], by_rows=False)
+    assert not plan.add([], ["attended"], by_rows=False)
+    assert plan.add(["attended"], ["stream"], by_rows=False)
