@@ -1,4 +1,4 @@
-"""The command line: ``bough serve | generate | chat | bench | check-env | completion | version``."""
+"""The command line: ``bough serve | generate | chat | bench | pack | check-env | completion | version``."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _report_internal(error: Exception, argv: list[str]) -> int:
 def _has_log_level(argv: list[str]) -> bool:
     """Whether the command has the flags of a server; a command line without a command is ``launch_server``'s."""
     name = " ".join(argv[:2]) if argv[:1] == ["bench"] else "".join(argv[:1])
-    return name in ("", "serve", "generate", "chat", "bench offline", "bench latency") or name.startswith("-")
+    return name in ("", "serve", "generate", "chat", "pack", "bench offline", "bench latency") or name.startswith("-")
 
 
 def _report(error: Exception, message: str, argv: list[str]) -> None:

@@ -23,6 +23,7 @@ TABLES: dict[str, tuple[type[OptionTable], ...]] = {
     "serve": (ServerArgs,),
     "generate": (GenerateArgs, ServerArgs),
     "chat": (ChatArgs, ServerArgs),
+    "pack": (ServerArgs,),
     "bench serve": (BenchServeArgs, DatasetArgs),
     "bench offline": (BenchOfflineArgs, DatasetArgs, ServerArgs),
     "bench latency": (BenchLatencyArgs, ServerArgs),

@@ -37,7 +37,8 @@ _HUB_GGUF = re.compile(r"([\w][\w.\-]*/[\w][\w.\-]*)/((?:[\w][\w.\- ]*/)*[\w][\w
 _MAX_JSON_BYTES = 32 * 2**20
 """Largest JSON file that is read: the parsed values take many times its length."""
 
-_STAGE_FILES = ("[0-9]*_*/*.json", "additional_chat_templates/*.jinja")
+STAGE_FILES = ("[0-9]*_*/*.json", "additional_chat_templates/*.jinja")
+"""Patterns of small files in directories of their own: steps of embedding models, further chat templates."""
 _KINDS = {stat.S_IFDIR: "a directory", stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 
 
@@ -143,7 +144,7 @@ def check_files(directory: Path) -> None:
     for name in sorted(os.listdir(directory)):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
             has_file(directory / name)
-    for pattern in _STAGE_FILES:
+    for pattern in STAGE_FILES:
         for path in directory.glob(pattern):
             has_file(path, directory)
 

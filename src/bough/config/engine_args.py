@@ -11,7 +11,7 @@ from bough.config import rules
 from bough.config.options import OptionTable, option
 from bough.errors import ConfigError
 
-LoadFormat = Literal["auto", "safetensors", "gguf", "dummy"]
+LoadFormat = Literal["auto", "safetensors", "gguf", "dummy", "sharded_state", "packed", "tensorizer"]
 DType = Literal["auto", "float32", "bfloat16", "float16"]
 KVCacheDType = Literal["auto", "bf16", "bfloat16", "int8", "fp8_e4m3", "fp8_e5m2"]
 Quantization = Literal["none", "int8", "int4", "fp8"]
@@ -66,8 +66,10 @@ class EngineArgs(OptionTable):
     )
     load_format: LoadFormat = model_option(
         "auto",
-        help="How weights are read. `auto` reads safetensors, else the directory's GGUF file; `dummy` makes random "
-        "weights from config.json alone.",
+        help="How weights are read. `auto` reads a packed state, safetensors, or else the directory's GGUF file; "
+        "`dummy` makes random weights from config.json alone. `packed` is what `bough pack` writes, `sharded_state` "
+        "what `Engine.save_sharded_state` does, with files of each rank, `tensorizer` the format of CoreWeave's "
+        "package (`pip install 'bough-llm[tensorizer]'`).",
     )
     dtype: DType = model_option(
         "auto",

@@ -6,18 +6,22 @@ import dataclasses
 
 from bough.config.checkpoint import GGUF_SUFFIX, is_on_hub, resolve_model_path
 from bough.config.model_config import ModelConfig
+from bough.config.packed_manifest import with_packed_options
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import path_kind, user_path
 
 
 def with_local_files(args: ServerArgs) -> ServerArgs:
-    """The same options with ``model_path`` and ``tokenizer_path`` as local paths, downloaded if they were hub ids.
+    """The same options with ``model_path`` and ``tokenizer_path`` as local paths, downloaded if they were hub ids, and
+    with what a packed state decides.
 
     Raises:
-        ConfigError: if there is no such model or tokenizer.
+        ConfigError: if there is no such model or tokenizer, or a packed state is damaged or of other options.
     """
-    model = str(resolve_model_path(args.model_path, revision=args.revision, load_format=args.load_format))
-    return dataclasses.replace(args, model_path=model, tokenizer_path=_local_tokenizer(args) or model, revision=None)
+    directory = resolve_model_path(args.model_path, revision=args.revision, load_format=args.load_format)
+    model = str(directory)
+    local = dataclasses.replace(args, model_path=model, tokenizer_path=_local_tokenizer(args) or model, revision=None)
+    return with_packed_options(local, directory)
 
 
 def check_model(args: ServerArgs) -> None:

@@ -72,6 +72,16 @@ class MachineShare(msgspec.Struct, frozen=True):
 WHOLE_MACHINE = MachineShare()
 
 
+class WeightRank(msgspec.Struct, frozen=True):
+    """Part of a model's weights that one process holds, the ``index``-th of ``count``."""
+
+    index: int = 0
+    count: int = 1
+
+
+ALL_WEIGHTS = WeightRank()
+
+
 class ParallelLayout(msgspec.Struct, frozen=True):
     """Sizes of all dimensions in which an engine is divided, and the place of each scheduler.
 

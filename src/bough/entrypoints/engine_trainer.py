@@ -6,7 +6,7 @@ from collections.abc import Coroutine, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bough.config.engine_args import LoadFormat
-from bough.entrypoints.engine_parts import EngineParts
+from bough.entrypoints.engine_state import StateMethods
 from bough.errors import BadRequest, RequestFailed
 from bough.ipc.messages import ControlReply, PauseMode
 from bough.managers.served_weights import (
@@ -40,11 +40,8 @@ class CheckpointUpdate(NamedTuple):
     """Requests that were paused meanwhile, and go on with the new weights."""
 
 
-class TrainerMethods:
+class TrainerMethods(StateMethods):
     """What :class:`~bough.entrypoints.engine.Engine` offers to trainers."""
-
-    def __init__(self, parts: EngineParts) -> None:
-        self._parts = parts
 
     def flush_cache(self) -> ControlReply:
         """Forget all cached prefixes; ``success`` is false if requests are running."""
@@ -77,7 +74,7 @@ class TrainerMethods:
 
         Args:
             model_path: local directory or file, or hub id.
-            load_format: as at the start; by default the same, or ``auto`` if that was ``dummy``.
+            load_format: as at the start; by default the same, or ``auto`` if that was ``dummy`` or ``packed``.
             weight_version: name of the new weights; by default that of the old ones.
             abort_all_requests: end running requests instead of waiting for them.
             flush_cache: forget what the old weights have computed.

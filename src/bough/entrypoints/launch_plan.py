@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,9 @@ class LaunchPlan:
         """
         resolved = resolve(server_args)
         local_args = with_local_files(resolved)
+        # A packed state decides some options.
+        decided = {name: getattr(local_args, name) for name in ("load_format", "quantization", "dtype")}
+        resolved = dataclasses.replace(resolved, **decided)
         trial = None
         if not resolved.skip_tokenizer_init:
             trial = TextTrial(local_args.tokenizer_path or local_args.model_path, resolved.chat_template)

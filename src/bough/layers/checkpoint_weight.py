@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from bough.errors import ModelError
 from bough.layers.quantized_rows import QuantizedRows
+
+if TYPE_CHECKING:
+    from bough.layers.stored_formats import StoredForm
 
 Weight = torch.Tensor | QuantizedRows
 """A tensor of a checkpoint."""
@@ -24,11 +28,13 @@ class CheckpointWeight(ABC):
         shape: of the tensor in the checkpoint.
         dtype: what :meth:`write` rounds to.
         key: equal for two names of the same memory.
+        form: of the codes that hold it; ``None`` if it is not quantised, or nothing but this model reads its codes.
     """
 
     shape: torch.Size
     dtype: torch.dtype
     key: tuple[int, ...]
+    form: StoredForm | None = None
 
     def check(self, numbers: Weight) -> None:  # noqa: B027 (most hold any numbers)
         """Raise :class:`ModelError` if :meth:`write` would; nothing is changed."""

@@ -146,6 +146,7 @@ class _WeightRows(CheckpointWeight):
         self.dtype = packed.dtype
         self.shape = torch.Size((num_rows, packed.matrix.num_inputs))
         self.key = (packed.panels.data_ptr(), first_row, *self.shape)
+        self.form = None if packed.stored == "native" else packed.stored
 
     def check(self, numbers: Weight) -> None:
         packed = self._packed

@@ -164,7 +164,8 @@ class ServedWeights:
     ) -> UpdateOutcome:
         """Serve another checkpoint of the same model: a local directory or file, or a hub id, which is fetched first.
 
-        ``load_format`` is as at the start; by default the same, or ``auto`` if that was ``dummy``.
+        ``load_format`` is as at the start; by default the same, or ``auto`` if that was ``dummy`` or
+        ``packed``.
 
         Raises:
             Overloaded: if the server is shutting down.
@@ -172,7 +173,7 @@ class ServedWeights:
             RequestFailed: if the scheduler does not answer.
         """
         self._health.check_open()
-        found = load_format or ("auto" if self.load_format == "dummy" else self.load_format)
+        found = load_format or ("auto" if self.load_format in ("dummy", "packed") else self.load_format)
         try:
             local = await asyncio.to_thread(resolve_model_path, model_path, load_format=found)
         except BoughError as error:

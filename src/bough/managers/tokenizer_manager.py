@@ -44,6 +44,7 @@ from bough.managers.request_limits import WORK_PER_TURN, RequestLimits
 from bough.managers.request_preparer import REQUESTS_PER_TURN, RequestPreparer, TokenizedReqInput
 from bough.managers.request_records import RequestRecords
 from bough.managers.rw_lock import ReaderWriterLock
+from bough.managers.saved_weights import SavedWeights
 from bough.managers.scheduler_control import CONTROL_TIMEOUT, SchedulerControl, data_of
 from bough.managers.scheduler_queue import SchedulerQueue
 from bough.managers.served_weights import ServedWeights
@@ -120,6 +121,7 @@ class TokenizerManager:
         self.control = SchedulerControl(channels.send, layout.leaders)
         self.model_update_lock = ReaderWriterLock()
         self.weights = ServedWeights(server_args, self.control, self.outputs, self.model_update_lock, self.health)
+        self.saved_weights = SavedWeights(model_config.model_path, self.control, self.health)
         self.sessions = SessionStore(
             max_sessions=server_args.max_sessions,
             max_tokens=server_args.max_session_tokens,

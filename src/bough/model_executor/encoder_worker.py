@@ -81,6 +81,8 @@ class EncoderWorker(Worker):
             raise ConfigError(f"{self.config.architecture} does not pool", param="model_path")
         self.pooling = self.config.pooling
         source = open_source(self.config, server_args.load_format)
+        if source is not None:
+            source.check_use(self.config.architecture, server_args.quantization, self.config.dtype, native=False)
         files = state_of(source)
         smaller = {}
         if self.config.dtype == "float32":

@@ -14,6 +14,7 @@ from bough.config.engine_args import EngineArgs, Quantization
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.kernels.host_memory import OutlineArena
+from bough.layers.linear_method import MethodChoice
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.execution_choice import ExecutionChoice
@@ -60,7 +61,7 @@ class LoadedModel:
         Raises:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
         """
-        source = open_source(config, args.load_format)
+        source = _checked_source(config, args, choice)
         files = state_of(source)
         kv_scales = source.kv_scales() if source is not None and choice.kv_dtype in FLOAT8_DTYPES else None
         is_stored = source is not None and source.quantized
@@ -78,10 +79,6 @@ class LoadedModel:
         if shared is not None:
             arena = shared.open(sizes.outline(args.quantization), lambda size: sizes.available >= share.count * size)
         method = choice.weights.method(source, args.quantization, arena)
-        if source is not None and args.quantization == "none":
-            problem = choice.weights.why_not_stored(source)
-            if problem is not None:
-                logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
         seed = args.random_seed or 0
         model = load_model(config, source=source, device=device, seed=seed, method=method, arena=arena)
         if shared is not None and arena is not None and arena.is_writable:
@@ -90,9 +87,7 @@ class LoadedModel:
         if config.implementation == "transformers" and differs_in_pieces(model, config, device):
             raise refusal(config, "its results depend on how prompts are cut into steps, or on each other")
         holds_codes = isinstance(method, StoredFormats)
-        if isinstance(method, StoredFormats) and method.recoded:
-            shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
-            logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
+        _tell_of_recoded(method)
         kept = "the checkpoint's codes" if holds_codes else config.dtype
         return cls(
             model,
@@ -112,6 +107,24 @@ class LoadedModel:
             kept if args.quantization == "none" else args.quantization,
             0 if arena is None else arena.num_bytes,
         )
+
+
+def _checked_source(config: ModelConfig, args: EngineArgs, choice: ExecutionChoice) -> WeightSource | None:
+    """Open the weights of a model; ``None``: random ones. Raises :class:`StartupError` if they cannot be used."""
+    source = open_source(config, args.load_format)
+    if source is None:
+        return None
+    source.check_use(config.architecture, args.quantization, config.dtype, native=choice.threads is not None)
+    problem = choice.weights.why_not_stored(source) if args.quantization == "none" else None
+    if problem is not None:
+        logger.warning("weights of few bits are held in the model's type, which takes more memory: %s", problem)
+    return source
+
+
+def _tell_of_recoded(method: MethodChoice) -> None:
+    if isinstance(method, StoredFormats) and method.recoded:
+        shown = ", ".join(method.recoded[:NAMES_SHOWN]) + (", …" if len(method.recoded) > NAMES_SHOWN else "")
+        logger.info("%d matrices become int8, of themselves not quantised: %s", len(method.recoded), shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,18 @@ import torch
 from safetensors import SafetensorError
 
 from bough.config.model_config import ModelConfig
+from bough.config.packed_manifest import is_packed
+from bough.config.ranks import ALL_WEIGHTS, WeightRank
 from bough.errors import ModelError, StartupError
 from bough.layers.checkpoint_weight import Weight
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
+from bough.model_loader.packed_state import PackedState
 from bough.model_loader.quantized_source import QuantizedSource
+from bough.model_loader.sharded_state import ShardedState
 from bough.model_loader.shared_weights import SharedArena, adopt_parameters
 from bough.model_loader.sources import NAMES_SHOWN, SafetensorsSource, WeightSource
+from bough.model_loader.tensorizer_state import TensorizerState
 from bough.models.base import Model
 from bough.models.registry import make_model
 from bough.models.weight_names import stored_names
@@ -32,11 +37,13 @@ _DUMMY_STD = 0.02
 _DUMMY_BLOCK = 1_048_573
 
 
-def open_source(config: ModelConfig, load_format: str) -> WeightSource | None:
+def open_source(config: ModelConfig, load_format: str, rank: WeightRank = ALL_WEIGHTS) -> WeightSource | None:
     """Where a model's weights come from; ``None`` if they are to be random.
 
     Args:
-        load_format: ``dummy`` for random weights; the files of all others are recognised by what they are.
+        load_format: ``dummy`` for random weights; the files of ``auto``, ``safetensors`` and ``gguf`` are recognised by
+            what they are.
+        rank: part of the weights, for formats with files of each rank.
 
     Raises:
         StartupError: if files are missing or damaged.
@@ -46,6 +53,12 @@ def open_source(config: ModelConfig, load_format: str) -> WeightSource | None:
     path = Path(config.model_path)
     if path.is_file():
         return GGUFSource(config)
+    if load_format == "packed" or (load_format == "auto" and is_packed(path)):
+        return PackedState(path, rank)
+    if load_format == "sharded_state":
+        return ShardedState(path, rank)
+    if load_format == "tensorizer":
+        return TensorizerState(path, rank)
     quantization = config.stored_quantization
     return SafetensorsSource(path) if quantization is None else QuantizedSource(path, quantization)
 
@@ -90,9 +103,12 @@ def load_checkpoint(model: Model, source: WeightSource) -> None:
         StartupError: naming the file and what is wrong with it, or the weights that no file has.
     """
     begin = time.perf_counter()
-    loaded = _go_through(source, model, model.load_weights, "Loading weights")
+    if isinstance(source, PackedState):
+        num_loaded = source.fill(model)
+    else:
+        num_loaded = len(_go_through(source, model, model.load_weights, "Loading weights"))
     seconds = time.perf_counter() - begin
-    logger.info("loaded %d weights, %.2f GB, in %.1f s", len(loaded), source.total_bytes / 1e9, seconds)
+    logger.info("loaded %d weights, %.2f GB, in %.1f s", num_loaded, source.total_bytes / 1e9, seconds)
 
 
 def check_checkpoint(model: Model, source: WeightSource) -> None:
@@ -101,6 +117,9 @@ def check_checkpoint(model: Model, source: WeightSource) -> None:
     Raises:
         StartupError: as there.
     """
+    if isinstance(source, PackedState):
+        source.check(model)
+        return
     _go_through(source, model, model.check_weights, "Checking weights")
 
 

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from bough.config.checkpoint import ADAPTER_CONFIG, ADAPTER_WEIGHTS, read_json
+from bough.config.engine_args import Quantization
 from bough.config.file_kinds import but_is
 from bough.config.user_paths import shown_path
 from bough.errors import StartupError
@@ -70,6 +71,19 @@ class WeightSource(ABC):
         """The form of a quantised weight; ``None`` for one that is not quantised."""
         return None
 
+    def check_use(self, architecture: str, quantization: Quantization, dtype: str, *, native: bool) -> None:  # noqa: B027
+        """Refuse a way of holding the weights that this source cannot serve, which most can.
+
+        Args:
+            architecture: of the model.
+            quantization: as the option has it.
+            dtype: of the weights that are not quantised.
+            native: true if native CPU kernels run the model.
+
+        Raises:
+            StartupError: saying what does not fit.
+        """
+
     def kv_scales(self) -> dict[int, tuple[float, float]]:
         """What the keys and the values of layers are divided by where they are kept in 8-bit floating point.
 
@@ -100,19 +114,22 @@ class WeightSource(ABC):
 class SafetensorsSource(WeightSource):
     """Weights as safetensors files have them."""
 
-    def __init__(self, directory: Path) -> None:
-        """Raises:
-        StartupError: if there are no such files, one of several is damaged, or a name is in two of them.
+    def __init__(self, directory: Path, files: list[Path] | None = None) -> None:
+        """Args:
+            files: those to read; by default the checkpoint's.
+
+        Raises:
+            StartupError: if there are no such files, one of several is damaged, or a name is in two of them.
         """
-        if _has_adapter(directory):
+        if files is None and _has_adapter(directory):
             logger.warning(
                 "%s has an adapter beside the model (%s), which is not applied; to serve the two, merge it (PEFT's "
                 "merge_and_unload does)",
                 directory,
                 ADAPTER_CONFIG,
             )
-        weight_map = _weight_map(directory)
-        self.files = _checkpoint_files(directory, weight_map)
+        weight_map = _weight_map(directory) if files is None else None
+        self.files = _checkpoint_files(directory, weight_map) if files is None else files
         self._places = _places(self.files, weight_map) if len(self.files) > 1 else {}
         """Of several files, the one that each weight is taken from."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bough.errors import BadRequest, EngineDead
@@ -70,6 +71,9 @@ class Weights:
                 lambda p: {"output_lens": self._output_lens()}, merge={"output_lens": "union"}
             ),
             "give_up": ControlHandler(self._give_up),
+            "save_weights": ControlHandler(
+                self._save, lambda p: not self._requests.in_flight, drains=True, merge={"num_bytes": "max"}
+            ),
             "get_weights_by_name": ControlHandler(
                 lambda p: {"rows": self._of_worker.rows(p["name"], p["truncate_size"])},
                 lambda p: not self._requests.in_flight,
@@ -121,6 +125,15 @@ class Weights:
         if weights is None:
             raise BadRequest("this model has no weights", code="unsupported_by_model")
         return weights
+
+    def _save(self, params: Params) -> Params:
+        """Write the weights; of replicas, which have the same, the first does."""
+        num_bytes = 0
+        if self._rank == 0:
+            self._announce(self._expected_silence)
+            form, directory = params["form"], Path(params["directory"])
+            num_bytes = self._of_worker.save(form, directory, pattern=params["pattern"], max_bytes=params["max_size"])
+        return {"num_bytes": num_bytes}
 
     def _begin_to_join(self, params: Params) -> None:
         self._of_worker.groups.begin_to_join(

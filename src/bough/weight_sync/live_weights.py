@@ -11,9 +11,11 @@ import torch
 
 from bough.config.model_config import ModelConfig
 from bough.config.model_facts import ModelFacts
+from bough.config.packed_manifest import PackedSource
 from bough.config.rope import RopeParameters
 from bough.errors import BadRequest, EngineDead, StartupError
 from bough.model_loader.loader import check_checkpoint, fill_with_random_weights, load_checkpoint, open_source
+from bough.model_loader.packed_state import digest_of
 from bough.model_loader.sources import WeightSource
 from bough.models.base import Model
 
@@ -153,6 +155,17 @@ class LiveWeights:
         if not self.model.check_weights(kept):
             raise BadRequest("none of the names is that of a weight of the model", param="names")
         return kept
+
+    def source(self) -> PackedSource:
+        """Description of the checkpoint that has these weights, which is read again for that; empty if none has, or its
+        files have changed."""
+        if self._differ or not self.files:
+            return PackedSource(files=[], digest="")
+        try:
+            source = open_source(self.config, self.load_format)
+            return digest_of([] if source is None or state_of(source) != self.files else source.files)
+        except (StartupError, OSError):
+            return PackedSource(files=[], digest="")
 
     def rows(self, name: str, count: int) -> Any:
         """The first ``count`` rows of a matrix, or numbers of a vector, as lists of floats, as the model has them.

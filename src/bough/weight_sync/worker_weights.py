@@ -12,8 +12,13 @@ from safetensors import SafetensorError, safe_open
 
 from bough.config.engine_args import LoadFormat
 from bough.config.model_config import ModelConfig
+from bough.config.packed_manifest import SavedForm
+from bough.config.ranks import ALL_WEIGHTS, WeightRank
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest
+from bough.errors import BadRequest, RequestFailed
+from bough.model_loader.packed_state import save_packed_state
+from bough.model_loader.sharded_state import save_sharded_state
+from bough.model_loader.tensorizer_state import save_tensorizer_state
 from bough.models.registry import complete_config
 from bough.weight_sync.live_weights import LiveWeights
 from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
@@ -22,9 +27,12 @@ from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
 class WorkerWeights:
     """The weights of a worker. They may be changed while no step is in flight, and by one call at a time."""
 
-    def __init__(self, server_args: ServerArgs, live: LiveWeights, device: torch.device) -> None:
+    def __init__(
+        self, server_args: ServerArgs, live: LiveWeights, device: torch.device, rank: WeightRank = ALL_WEIGHTS
+    ) -> None:
         self._server_args = server_args
         self._live = live
+        self._rank = rank
         self.groups = WeightGroups(device)
 
     def from_disk(self, model_path: str, load_format: LoadFormat) -> int:
@@ -61,6 +69,37 @@ class WorkerWeights:
         expected = empty_tensors(dtypes, shapes, torch.device("meta"))
         self._live.check(list(zip(names, expected, strict=True)))
         return self._live.update_weights(self.groups.receive(group, names, dtypes, shapes))
+
+    def save(self, form: SavedForm, directory: Path, *, pattern: str | None, max_bytes: int | None) -> int:
+        """Write this rank's files of a saved state into a directory; returns the bytes of the weights.
+
+        Raises:
+            BadRequest: if the weights cannot be had in this form.
+            RequestFailed: if they cannot be written.
+        """
+        live, quantization = self._live, self._server_args.quantization
+        try:
+            if form == "packed":
+                return save_packed_state(
+                    live.model,
+                    directory,
+                    rank=self._rank,
+                    architecture=live.config.architecture,
+                    dtype=live.config.dtype,
+                    quantization=quantization,
+                    holds_codes=live.holds_codes,
+                    source=live.source(),
+                )
+            if quantization != "none" or live.config.stored_quantization is not None:
+                raise BadRequest(
+                    "the weights are quantised, and this form has only what they stand for; use save_packed_state",
+                    code="unsupported_by_model",
+                )
+            if form == "tensorizer":
+                return save_tensorizer_state(live.model, directory, rank=self._rank)
+            return save_sharded_state(live.model, directory, rank=self._rank, pattern=pattern, max_bytes=max_bytes)
+        except OSError as error:
+            raise RequestFailed(f"the weights cannot be written: {error.strerror or error}") from None
 
     def rows(self, name: str, count: int) -> Any:
         """See :meth:`LiveWeights.rows`."""

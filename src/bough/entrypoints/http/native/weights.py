@@ -47,7 +47,7 @@ class UpdateWeightsFromDisk(UpdateOptions, frozen=True, kw_only=True):
     ]
     load_format: Annotated[
         LoadFormat | None,
-        Meta(description="As `--load-format`; by default as before, or `auto` if that was `dummy`."),
+        Meta(description="As `--load-format`; by default as before, or `auto` if that was `dummy` or `packed`."),
     ] = None
 
 

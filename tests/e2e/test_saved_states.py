@@ -1,0 +1,111 @@
+"""Engines that start from saved states answer as the engine that has saved them; nobody is left with half of one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bough import Engine
+from bough.config.engine_args import bundled_model_path
+from bough.errors import BadRequest, BoughError, ConfigError
+from tests.native import needs_native
+
+IDS = [300, 301, 302, 303, 304]
+
+
+def answer(engine: Engine) -> tuple[list[int], Any]:
+    greedy = {"temperature": 0.0, "max_new_tokens": 24, "ignore_eos": True}
+    told = engine.generate(input_ids=IDS, sampling_params=greedy, return_logprob=True)
+    return told["output_ids"], told["meta_info"]["output_token_logprobs"]
+
+
+@needs_native
+def test_engines_start_from_what_an_engine_has_saved(tmp_path: Path) -> None:
+    packed, sharded = tmp_path / "packed", tmp_path / "sharded"
+    sharded.mkdir()  # an empty directory will do
+    with Engine(max_total_tokens=2048) as engine:
+        expected = answer(engine)
+        engine.save_sharded_state(str(sharded), max_size=2**20)
+        with pytest.raises(BadRequest, match="has files already"):
+            engine.save_packed_state(str(sharded))
+        with pytest.raises(BadRequest, match="pattern"):
+            engine.save_sharded_state(str(tmp_path / "other"), pattern="weights")
+        engine.save_packed_state(str(packed))
+        assert answer(engine) == expected
+    assert sorted(os.listdir(tmp_path)) == ["packed", "sharded"]
+    assert len(list(sharded.glob("model-rank-0-part-*.safetensors"))) > 1
+    with Engine(model_path=str(packed), max_total_tokens=2048, dp_size=2) as engine:
+        assert engine.get_server_info()["load_format"] == "packed"
+        assert answer(engine) == answer(engine) == expected
+        updated = engine.update_weights_from_disk(str(bundled_model_path()))
+        assert updated.success, updated.message
+        assert answer(engine) == expected
+    with Engine(model_path=str(sharded), load_format="sharded_state", max_total_tokens=2048) as engine:
+        assert answer(engine) == expected
+
+
+@needs_native
+def test_the_command_packs_what_servers_start_from(tmp_path: Path) -> None:
+    packed = tmp_path / "packed"
+    command = [sys.executable, "-m", "bough", "pack", "sapling", str(packed), "--quantization", "int4"]
+    done = subprocess.run([*command, "--log-level", "error"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert "has files already" in again.stderr
+    with Engine(model_path=str(packed), max_total_tokens=2048) as engine:
+        assert engine.get_server_info()["quantization"] == "int4"
+        quick = answer(engine)
+    with Engine(quantization="int4", max_total_tokens=2048) as engine:
+        assert answer(engine) == quick
+    with pytest.raises(ConfigError, match="has int4"):
+        Engine(model_path=str(packed), quantization="int8")
+
+
+KILLED_WHILE_SAVING = """
+import os, sys
+from bough import Engine
+
+with Engine(max_total_tokens=2048) as engine:
+    print(os.getpid(), *engine.get_all_child_pids(), flush=True)
+    engine.save_packed_state(sys.argv[1])
+    print("saved", flush=True)
+"""
+
+
+@needs_native
+@pytest.mark.parametrize("who", ["engine", "scheduler"])
+def test_a_process_that_is_killed_while_it_saves_leaves_nothing_that_loads(tmp_path: Path, who: str) -> None:
+    path = tmp_path / "packed"
+    command = [sys.executable, "-c", KILLED_WHILE_SAVING, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as engine:
+        assert engine.stdout is not None
+        own, scheduler, *_ = map(int, engine.stdout.readline().split())
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob(".packed.*.partial")):
+            assert time.monotonic() < deadline
+        os.kill(own if who == "engine" else scheduler, signal.SIGKILL)
+        assert "saved" not in engine.stdout.read()
+    assert not path.exists()
+    for partial in tmp_path.iterdir():
+        assert not (partial / "config.json").exists()
+        with pytest.raises(BoughError):
+            Engine(model_path=str(partial), skip_tokenizer_init=True)
+
+
+@needs_native
+def test_a_manifest_describes_what_the_state_is_for(tmp_path: Path) -> None:
+    with Engine(max_total_tokens=2048, quantization="int8", skip_tokenizer_init=True) as engine:
+        engine.save_packed_state(str(tmp_path / "packed"))
+    manifest = json.loads((tmp_path / "packed" / "bough-packed-0-of-1.json").read_text())
+    told = {name: manifest[name] for name in ("quantization", "rank", "num_ranks", "instruction_set")}
+    assert told == {"quantization": "int8", "rank": 0, "num_ranks": 1, "instruction_set": "any"}
+    assert manifest["source"]["files"] == ["model.safetensors"]
