@@ -5,6 +5,7 @@
 - graphs: recorded decode steps against the same steps launched one by one, and these with decode rows in groups;
 - deterministic: with ``--enable-deterministic-inference`` a row has the same bits wherever it is computed;
 - quantised: logits of a small model whose weights, or keys and values, have few bits against those of the same model;
+- ranks: logits of a model that two ranks compute against one's;
 - attention: torch's, and FlashInfer's where it is installed, against Triton's;
 - vectors: embeddings of an encoder and of a language model, in float32, against transformers;
 - serving: a scheduler that answers several requests at a time gives what single requests give;
@@ -37,6 +38,7 @@ from unittest import mock
 
 import numpy as np
 import torch
+from benchmarks.gpu.rank_checks import ranks
 from benchmarks.gpu.report import Report
 from benchmarks.gpu.served_checks import GRAMMAR_KINDS, KINDS, ahead, prompt, serving
 
@@ -449,6 +451,7 @@ def main() -> int:
         run("memory, with a pool made anew", partial(memory, device, lacking=1 << 30))
     for name in QUANTISED:
         run(f"quantised {name}", partial(quantised, name, used, device, small=small))
+    run(f"ranks {used}", partial(ranks, "Llama", used, device, device_runner, small=small))
     run(f"deterministic {used}", partial(deterministic, used, device, small=small))
     for architecture, mode in (
         ("BertModel", "mean_tokens"),

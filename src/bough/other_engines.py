@@ -17,7 +17,7 @@ FLAG_FEATURES = {
     "LoRA adapters": "lora loras",
     "speculative decoding": "speculative spec eagle",
     "expert parallelism": "moe expert experts eplb ep deepep",
-    "tensor, pipeline or context parallelism": "tp pp cp dcp dwdp parallel mscclpp nccl p2p allreduce",
+    "pipeline or context parallelism": "pp cp dcp dwdp parallel mscclpp nccl p2p allreduce",
     "several machines": "nnodes node rank dist ray",
     "separate servers for prefill and decode": "disaggregation encoder pd",
     "images, video and audio": "multimodal mm media image images asr",
@@ -31,7 +31,7 @@ FLAG_FEATURES = {
 """Features, and words that stand in names of flags about them."""
 
 _ONE = (
-    *("tp", "pp", "ep", "tensor-parallel", "pipeline-parallel", "expert-parallel"),
+    *("pp", "ep", "pipeline-parallel", "expert-parallel"),
     *("attn-dp", "attention-data-parallel", "attn-cp", "attention-context-parallel", "moe-dp", "moe-data-parallel"),
     *("dcp", "decode-context-parallel", "dwdp"),
 )

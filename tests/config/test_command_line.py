@@ -127,7 +127,7 @@ def test_mistakes_are_named_and_a_suggestion_is_made() -> None:
             "unknown flag '--max-model-len'; the nearest here is '--context-length' (see",
         ),
         (("--gpu_memory_utilization=0.5",), "the nearest here is '--mem-fraction-static'"),
-        (("--tensor-parallel-size", "2"), "--tensor-parallel-size is not supported"),
+        (("--pipeline-parallel-size", "2"), "--pipeline-parallel-size is not supported"),
         (("--port", "x"), "--port must be a whole number, got 'x'"),
         (("--port",), "--port needs a value: --port N (see bough serve --help)"),
         (("--model", "--port", "1"), "--model needs a value: --model PATH (see"),
@@ -196,7 +196,7 @@ def test_flags_of_others_are_known_in_files_and_as_keywords(config):
 def test_flags_of_others_may_ask_for_what_is_so_anyway() -> None:
     cases = [
         ("--tp", "1"),
-        ("--tp-size=1", "--pp_size", "1"),
+        ("--tp-size=1", "--pp_size", "1", "--tensor-parallel-size", "1"),
         ("--nnodes", "1", "--node-rank", "0"),
         ("--enable-metrics", "--enable-prefix-caching"),
         ("--enable-cache-report", "--disable-custom-all-reduce", "--enable-streaming-session"),
@@ -216,9 +216,9 @@ def test_switches_for_what_is_so_pass_beside_values_that_leave_it_so():
 
 def test_flags_of_others_that_ask_for_more_are_refused_in_words() -> None:
     cases = [
-        (("--tp", "2"), "--tp is not supported"),
-        (("--tp",), "--tp is not supported"),
-        (("--tp=",), "--tp is not supported"),
+        (("--pp", "2"), "--pp is not supported"),
+        (("--pp",), "--pp is not supported"),
+        (("--pp=",), "--pp is not supported"),
         (("--trust-remote-code",), "--trust-remote-code is not supported (code from checkpoints, which is never run)"),
         (("--enable-hierarchical-cache",), "--enable-hierarchical-cache is not supported (a cache in host memory)"),
         (("--disaggregation-mode", "decode"), "--disaggregation-mode is not supported"),
@@ -246,12 +246,12 @@ def test_dtypes_have_other_names_that_mean_the_same(config) -> None:
 
 
 def test_keys_of_others_may_ask_for_what_is_so_anyway_and_are_refused_in_words(config):
-    text = "tp-size: 1\nlora_paths: null\nenable-lora: false\nenable-metrics: true\nport: 4000\n"
+    text = "pp-size: 1\nlora_paths: null\nenable-lora: false\nenable-metrics: true\nport: 4000\n"
     assert parse("--config", config(text)) == ServerArgs(port=4000)
-    text = "tp-size: '1'\ncpu-offload-gb: 0.0\nenable-response-store: true\nmax-stored-responses: 9\n"
+    text = "pp-size: '1'\ncpu-offload-gb: 0.0\nenable-response-store: true\nmax-stored-responses: 9\n"
     assert parse("--config", config(text)) == ServerArgs(max_stored_responses=9)
-    assert "tp-size is not supported" in refused("--config", config("tp-size: 2"))
-    assert "tp-size is not supported" in refused("--config", config("tp-size: true"))
+    assert "pp-size is not supported" in refused("--config", config("pp-size: 2"))
+    assert "pp-size is not supported" in refused("--config", config("pp-size: true"))
     assert "enable-metrics takes no value and is always so" in refused("--config", config("enable-metrics: false"))
 
 
@@ -262,7 +262,7 @@ def test_switches_are_not_taken_for_each_other():
 
 def test_keywords_of_others_may_ask_for_what_is_so_anyway():
     options = {
-        "tp_size": 1,
+        "pp_size": 1,
         "dp_size": None,
         "nnodes": 1,
         "trust_remote_code": False,
@@ -276,7 +276,7 @@ def test_keywords_of_others_may_ask_for_what_is_so_anyway():
         "port": 1,
     }
     assert ServerArgs.of_keywords(options) == ServerArgs(port=1)
-    refused_ones = {"tp_size": 2, "dp_size": False, "nnodes": True, "trust_remote_code": True, "enable_metrics": False}
+    refused_ones = {"pp_size": 2, "dp_size": False, "nnodes": True, "trust_remote_code": True, "enable_metrics": False}
     refused_ones |= {"max_model_len": None, "disable_radix_cach": False, "no_such_option": 1}
     for name, value in refused_ones.items():
         with pytest.raises(ConfigError) as refusal:

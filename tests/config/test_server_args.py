@@ -56,7 +56,7 @@ def test_what_cannot_work_is_refused() -> None:
         ({"preferred_sampling_params": {"n": 2}}, "preferred_sampling_params must not set n"),
         ({"preferred_sampling_params": {"nope": 2}}, "preferred_sampling_params must hold valid sampling parameters"),
         ({"schedule_policy": "fsfc"}, "schedule_policy must be one of"),
-        ({"tensor_parallel_size": 2}, "tensor_parallel_size is not supported"),
+        ({"pipeline_parallel_size": 2}, "pipeline_parallel_size is not supported"),
         ({"trust_remote_code": True}, "trust_remote_code is not supported"),
         ({"dtype": "fp16"}, "got 'fp16'; the nearest here is 'float16'"),
         ({"quantization": "awq"}, "got 'awq'; the nearest here is 'none'"),

@@ -138,7 +138,7 @@ def no_number(directory: Path) -> None:
         (damage("tokenizer.json", lambda path: path.write_text("{", encoding="utf-8")), "tokenizer.json"),
         (damage("model.safetensors", os.mkfifo), "model.safetensors is a named pipe"),
         (damage("chat_template.jinja", lambda path: path.symlink_to("/etc/passwd")), "a link out of the checkpoint"),
-        (no_number, "model.norm.weight has numbers that are not finite"),
+        (no_number, "model.norm.weight: it has numbers that are not finite"),
     ],
 )
 def test_a_server_says_so_in_a_line_and_ends(tmp_path: Path, change: Callable[[Path], None], what: str) -> None:

@@ -15,9 +15,9 @@ GROUP = "trainer"
 class RunningTrainer:
     """Serves the store of the group ``GROUP`` at :attr:`port` and has a checkpoint's tensors, or some of them."""
 
-    def __init__(self, model: Path, *only: str) -> None:
+    def __init__(self, model: Path, *only: str, world_size: int = 2) -> None:
         self.port = free_port()
-        arguments = [str(self.port), "2", GROUP, str(model), *only]
+        arguments = [str(self.port), str(world_size), GROUP, str(model), *only]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.weight_sync.trainer", *arguments],
             cwd=ROOT,

@@ -92,6 +92,27 @@ def test_weights_come_from_a_trainer(
     assert not engine.destroy_weights_update_group(GROUP).success
 
 
+def test_all_ranks_are_in_the_group(other: Path, tensors: dict[str, torch.Tensor], wanted: str) -> None:
+    trainer = RunningTrainer(other, world_size=3)
+    try:
+        with Engine(tp_size=2, cpu_threads=1, max_total_tokens=8192, dtype="float32") as engine:
+            before = said(engine)
+            with pytest.raises(BadRequest, match="world_size must be at least 3"):
+                engine.init_weights_update_group("127.0.0.1", trainer.port, 1, 2, GROUP, "gloo")
+            assert engine.init_weights_update_group("127.0.0.1", trainer.port, 1, 3, GROUP, "gloo").success
+            trainer.send()
+            assert engine.update_weights_from_distributed(*about(tensors), GROUP).success
+            assert said(engine) == wanted != before
+            assert engine.get_weights_by_name(NORM, 256) == tensors[NORM].float().tolist()
+            head = engine.get_weights_by_name("model.embed_tokens.weight", 3000)
+            assert head == tensors["model.embed_tokens.weight"][:3000].float().tolist()
+            assert engine.update_weights_from_tensor([(NORM, torch.zeros(256))]).success
+            assert said(engine) != wanted
+            assert engine.destroy_weights_update_group(GROUP).success
+    finally:
+        trainer.close()
+
+
 def test_weights_come_one_at_a_time(engine: Engine, other: Path, tensors: dict[str, torch.Tensor]) -> None:
     trainer = RunningTrainer(other, NORM)
     try:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from bough.config import rules
 from bough.config.options import OptionTable, option
+from bough.config.sharding import LARGEST_WORLD
 from bough.errors import ConfigError
 
 LoadFormat = Literal["auto", "safetensors", "gguf", "dummy", "sharded_state", "packed", "tensorizer"]
@@ -312,6 +313,15 @@ class EngineArgs(OptionTable):
         minimum=1,
         maximum=1024,
         aliases=("dp", "data-parallel-size"),
+    )
+    tp_size: int = device_option(
+        1,
+        help="Processes that share each layer of the model (tensor parallelism): each has a part of the weights and "
+        "of the KV cache, on a device of its own, or on an even share of the cores.",
+        unit="processes",
+        minimum=1,
+        maximum=LARGEST_WORLD,
+        aliases=("tp", "tensor-parallel-size"),
     )
     load_balance_method: LoadBalanceMethod = device_option(
         "auto",

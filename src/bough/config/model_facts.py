@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bough.config.rope import RopeParameters
-from bough.config.sharding import LARGEST_WORLD, ShardSpec
+from bough.config.sharding import LARGEST_WORLD, ShardSpec, ShardStyle, Span
 from bough.errors import ConfigError
 
 
@@ -139,10 +139,15 @@ class ExpertFacts:
         return 2 * self.routing.num_experts + chosen * (3 * self.width + 3 * hidden_size) + 3 * self.shared_width
 
     def shard(self, spec: ShardSpec) -> ExpertFacts:
-        """Raise :class:`ConfigError` if there are several ranks, over which experts cannot be spread."""
-        if spec.world > 1:
-            raise ConfigError("mixtures of experts are computed by one rank alone", param="tp_size")
-        return self
+        """Return what one rank has of each expert.
+
+        Raises:
+            ConfigError: if that would be nothing, or if ranks would have to share outputs.
+        """
+        if spec.world > 1 and spec.style == "gather":
+            raise ConfigError("native kernels compute mixtures of experts in one rank alone", param="tp_size")
+        shared_width = spec.rows(self.shared_width).size if self.shared_width else 0
+        return replace(self, width=spec.rows(self.width).size, shared_width=shared_width)
 
 
 FeedForwardFacts = DenseFacts | ExpertFacts
@@ -238,18 +243,21 @@ class ModelFacts:
         Raises:
             ConfigError: if some rank would have nothing of a layer, with the numbers of ranks that can share the model.
         """
-        problem = self._why_not_shared_by(spec.world)
+        if spec.world == 1:
+            return self.layers
+        problem = self._why_not_shared(spec.world, spec.style)
         if problem is not None:
-            possible = [str(each) for each in range(1, LARGEST_WORLD + 1) if self._why_not_shared_by(each) is None]
+            worlds = range(1, LARGEST_WORLD + 1)
+            possible = [str(each) for each in worlds if self._why_not_shared(each, spec.style) is None]
             raise ConfigError(f"{problem}; it can be {', '.join(possible)}", param="tp_size")
         return tuple(layer.shard(spec) for layer in self.layers)
 
-    def _why_not_shared_by(self, world: int) -> str | None:
+    def _why_not_shared(self, world: int, style: ShardStyle) -> str | None:
         try:
             for rank in range(world):
-                spec = ShardSpec(rank, world)
+                spec = ShardSpec(rank, world, style)
                 spec.rows(self.vocab_size)
-                spec.rows(self.hidden_size)
+                spec.to_stream(Span.whole(self.hidden_size), self.hidden_size)
                 for layer in set(self.layers):
                     layer.shard(spec)
         except ConfigError as error:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from bough.config.ranks import ProcessKey
 from bough.config.user_paths import shown_path
 from bough.errors import StartupError
@@ -20,8 +22,8 @@ from bough.errors import StartupError
 MAX_SOCKET_PATH_BYTES = 107
 """Longest path of a Unix socket: ``sun_path`` holds 108 bytes with the closing NUL (unix(7))."""
 
-_RANKS_BYTES = len(".DP9999.PP9999.TP9999")
-"""Room that a path leaves for the ranks of a scheduler."""
+_RANKS_BYTES = len(".DP9999.PP9999.TP9999.replies")
+"""Room that a path leaves for the ranks of a scheduler, and what is for them."""
 
 _PREFIX = "bough-"
 
@@ -82,8 +84,20 @@ class PortArgs:
         )
 
     def scheduler_input(self, key: ProcessKey) -> str:
-        """Return the endpoint of requests and control of one scheduler."""
-        return ".".join((self.scheduler_input_ipc_name, *key.ranks.split()))
+        """Return the endpoint of one scheduler: of requests and control, or, of a follower, of plans.
+
+        That of the first rank of a replica is the replica's.
+        """
+        named = replace(key, pp=key.pp or None, tp=key.tp or None)
+        return ".".join((self.scheduler_input_ipc_name, *named.ranks.split()))
+
+    def rank_replies(self, leader: ProcessKey) -> str:
+        """Return the endpoint where the first rank of a replica gets the replies of the others."""
+        return f"{self.scheduler_input(leader)}.replies"
+
+    def meeting_place(self, leader: ProcessKey) -> Path:
+        """Return the file in which the ranks of a replica meet."""
+        return Path(self.directory) / ".".join(("ranks", *([] if leader.dp is None else [f"DP{leader.dp}"])))
 
     def check_private(self) -> None:
         """Make sure, before a socket is opened, that nobody else could have put one there.

@@ -153,6 +153,10 @@ class ParallelLayout(msgspec.Struct, frozen=True):
         """Keys of the schedulers on this machine, in order."""
         return tuple(key for key in self.schedulers if self.node_of(key) == self.node_rank)
 
+    def followers_of(self, leader: ProcessKey) -> tuple[ProcessKey, ...]:
+        """Return the keys of the schedulers that run the plans of a leader."""
+        return tuple(key for key in self.schedulers if key.dp == leader.dp and key not in self.leaders)
+
     def node_of(self, key: ProcessKey) -> int:
         """Return the machine of a scheduler."""
         return self.schedulers.index(key) // self._num_per_node

@@ -14,6 +14,12 @@ inputs, with products that are added up over all ranks (Shoeybi et al. 2019, "Me
 UNIT = 32
 """Rows of a matrix that are not divided: native kernels write shares of a shared buffer in such pieces."""
 
+GROUP_UNIT = 128
+"""The same where shares are inputs of the next matrix: its quantised weights have scales for groups up to so large."""
+
+SMALL_UNIT = 8
+"""The same where torch multiplies matrices that are too small for larger ones."""
+
 LARGEST_WORLD = 64
 """Most processes that share a layer."""
 
@@ -67,17 +73,32 @@ class ShardSpec:
     world: int = 1
     style: ShardStyle = "gather"
 
-    def rows(self, total: int, unit: int = UNIT) -> Span:
-        """Return this rank's share of ``total`` rows, cut at multiples of ``unit``.
+    def rows(self, total: int) -> Span:
+        """Return this rank's share of ``total`` rows, which is cut at multiples of one of the units.
 
         Raises:
             ConfigError: if a rank would have none.
         """
+        if self.world == 1:
+            return Span.whole(total)
+        unit = self._unit(total)
         units = -(-total // unit)
         if units < self.world:
             raise ConfigError(f"--tp-size {self.world} cannot divide {total} rows in pieces of {unit}", param="tp_size")
         start, stop = (min(rank * units // self.world * unit, total) for rank in (self.rank, self.rank + 1))
         return Span(start, stop - start, total)
+
+    def _unit(self, total: int) -> int:
+        if self.style == "gather":
+            return UNIT
+        if total < UNIT * self.world:
+            return SMALL_UNIT
+        is_even = total % (GROUP_UNIT * self.world) == 0 or total >= 8 * GROUP_UNIT * self.world
+        return GROUP_UNIT if is_even else UNIT
+
+    def rows_of_all(self, total: int) -> tuple[Span, ...]:
+        """Return the shares of all ranks; raises as :meth:`rows`."""
+        return tuple(ShardSpec(rank, self.world, self.style).rows(total) for rank in range(self.world))
 
     def heads(self, num_heads: int, num_kv_heads: int) -> HeadShare:
         """Return this rank's heads: whole groups of queries with their keys, or some queries of one group.

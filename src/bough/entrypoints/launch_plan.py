@@ -11,6 +11,7 @@ from bough.config.local_files import with_local_files
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import ONE_SCHEDULER, ParallelLayout
 from bough.config.server_args import ServerArgs, resolve
+from bough.config.sharding import ShardSpec
 from bough.tokenization.text_trial import TextTrial
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class LaunchPlan:
             trial = TextTrial(local_args.tokenizer_path or local_args.model_path, resolved.chat_template)
         with trial or contextlib.nullcontext():
             model_config = ModelConfig.from_args(local_args)
+            if not model_config.is_encoder:  # which its worker refuses to share
+                model_config.shard_layers(ShardSpec(0, resolved.tp_size, "reduce"))
             plan = cls(resolved, local_args, model_config, scheduler_module, ParallelLayout.of(resolved))
             if trial is not None:
                 trial.finish()

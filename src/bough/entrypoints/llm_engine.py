@@ -92,7 +92,8 @@ class LLMEngine:
             )
         plan = LaunchPlan.make(server_args)
         if plan.layout.num_schedulers > 1:
-            raise ConfigError("dp_size needs processes: a server, or an Engine", param="dp_size")
+            name = "dp_size" if plan.layout.dp_size > 1 else "tp_size"
+            raise ConfigError(f"{name} needs processes: a server, or an Engine", param=name)
         self.server_args = plan.server_args
         self.model_config = plan.model_config
         self.tokenizer, template = plan.load_text()

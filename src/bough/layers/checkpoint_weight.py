@@ -39,6 +39,10 @@ class CheckpointWeight(ABC):
     def check(self, numbers: Weight) -> None:  # noqa: B027 (most hold any numbers)
         """Raise :class:`ModelError` if :meth:`write` would; nothing is changed."""
 
+    def own(self, numbers: Weight) -> Iterator[Weight]:
+        """Yield what :meth:`write` would keep of a whole weight, as views."""
+        yield numbers
+
     @abstractmethod
     def write(self, numbers: Weight) -> None:
         """Replace the whole weight, at the same address, by any floating-point numbers; codes held alike are kept."""
@@ -72,6 +76,10 @@ class StackedWeight(CheckpointWeight):
     def check(self, numbers: Weight) -> None:
         for part, rows in self._rows_of(numbers):
             part.check(rows)
+
+    def own(self, numbers: Weight) -> Iterator[Weight]:
+        for part, rows in self._rows_of(numbers):
+            yield from part.own(rows)
 
     def write(self, numbers: Weight) -> None:
         self.check(numbers)  # all of them, before the first is replaced

@@ -11,9 +11,11 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from bough.config.sharding import WHOLE, ShardSpec
 from bough.kernels.triton.available import kernels_for
 from bough.layers.activation import Gate, gate_and_mul
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
+from bough.layers.collectives import ALONE, Collectives
 
 if TYPE_CHECKING:
     from bough.kernels.packed_weights import PackedWeights
@@ -37,7 +39,20 @@ class MatrixShape:
 
 
 class MethodChoice(ABC):
-    """Which method each matrix of a model gets."""
+    """Which method each matrix of a model gets, and how much of it is here.
+
+    Attributes:
+        shard: place of this rank among those that share the model.
+        collectives: of these ranks.
+    """
+
+    shard: ShardSpec = WHOLE
+    collectives: Collectives = ALONE
+
+    @property
+    def plain(self) -> MethodChoice:
+        """The choice for matrices that are held as the checkpoint has them, whatever others become."""
+        return TORCH
 
     @abstractmethod
     def below(self, path: str) -> MethodChoice:
@@ -50,6 +65,10 @@ class MethodChoice(ABC):
     def for_precise(self, names: Collection[str]) -> LinearMethod:
         """Return the method of a matrix that is not to be quantised, whatever the checkpoint has."""
         return self.for_matrix(names)
+
+    def holding(self, method: LinearMethod) -> MethodChoice:
+        """The choice of one method, for the same share."""
+        return method
 
     def matrices(self, names: Collection[str]) -> list[tuple[tuple[str, ...], LinearMethod]]:
         """How projections of one input are held that need not be one matrix.

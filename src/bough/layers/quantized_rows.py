@@ -73,6 +73,18 @@ class QuantizedRows:
         """Some of the rows, as views."""
         return self.each(lambda tensor: tensor[first_row:end_row])
 
+    def columns(self, first: int, end: int) -> QuantizedRows:
+        """Some of the inputs, as views.
+
+        Raises:
+            ModelError: if groups of inputs that share a scale would be cut.
+        """
+        if first % self.group and self.group < self.shape[1]:
+            raise ModelError(f"inputs are quantised in groups of {self.group}, which ranks cannot cut at {first}")
+        groups = slice(0, 1) if self.group >= self.shape[1] else slice(first // self.group, -(-end // self.group))
+        minimums = None if self.minimums is None else self.minimums[:, groups]
+        return QuantizedRows(self.bits, self.group, self.codes[:, first:end], self.scales[:, groups], minimums)
+
     def parts(self, most_rows: int) -> Iterator[tuple[int, QuantizedRows]]:
         """All rows, at most so many at a time, each time with the number of the first."""
         for start in range(0, self.shape[0], most_rows):

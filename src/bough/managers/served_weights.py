@@ -154,6 +154,7 @@ class ServedWeights:
         self.load_format: LoadFormat = args.load_format
         self.version = args.weight_version
         self._control = control
+        self._ranks_per_replica = args.tp_size
         self._outputs = outputs
         self._lock = lock
         self._health = health
@@ -210,7 +211,7 @@ class ServedWeights:
     async def join_group(self, group: TrainerGroup) -> UpdateOutcome:
         """Become part of a group; requests go on meanwhile. Raises as :meth:`update_from_disk`."""
         self._health.check_open()
-        count = self._control.num_schedulers
+        count = self._control.num_schedulers * self._ranks_per_replica
         if group.rank_offset < group.world_size < group.rank_offset + count:
             raise BadRequest(
                 f"world_size must be at least {group.rank_offset + count}: this engine takes part with {count} ranks "

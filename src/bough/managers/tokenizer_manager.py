@@ -108,7 +108,7 @@ class TokenizerManager:
         has_detokenizer = tokenizer is not None and model_config.is_generation
         max_queued = server_args.max_queued_requests
         self.health = HealthMonitor(
-            processes=[*layout.leaders, *layout.controllers, *([DETOKENIZER] if has_detokenizer else [])],
+            processes=[*layout.schedulers, *layout.controllers, *([DETOKENIZER] if has_detokenizer else [])],
             max_silence=server_args.watchdog_timeout,
             max_queued_requests=max_queued,
         )

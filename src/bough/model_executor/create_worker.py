@@ -7,12 +7,16 @@ import os
 import sys
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 from bough import plugins
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.errors import ConfigError
 from bough.model_executor.worker_info import Worker
+
+if TYPE_CHECKING:
+    from bough.distributed.place import RankPlace
 
 _WAIT_POLICY = "OMP_WAIT_POLICY"
 """Way in which torch's threads wait for work. One that spins takes a core from other work, and on a busy
@@ -22,12 +26,19 @@ WorkerFactory = Callable[..., Worker]
 """Makes a worker of :class:`ServerArgs` and :class:`ModelConfig`."""
 
 
-def worker_factory(model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE) -> WorkerFactory:
+def worker_factory(
+    model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE, place: RankPlace | None = None
+) -> WorkerFactory:
     """Import what runs the checkpoint: torch, or another package. Calling the result loads the model, which takes no
-    more than a ``share`` of the machine.
+    more than a ``share`` of the machine, or the part that is for a ``place`` among several ranks.
 
     torch's threads do not spin while they wait, unless it is imported already or the environment says how they wait.
+
+    Raises:
+        ConfigError: if ranks cannot share what runs the checkpoint.
     """
+    if place is not None:
+        return _rank_factory(model_config, share, place)
     if model_config.architecture in plugins.declared(plugins.WORKERS):
         return _plugged_in(model_config.architecture, share)
     _import_torch()
@@ -50,6 +61,16 @@ def _plugged_in(architecture: str, share: MachineShare) -> WorkerFactory:
             f"the worker of {architecture} takes no share of a machine, and can be the only one on it", param="dp_size"
         )
     return factory
+
+
+def _rank_factory(model_config: ModelConfig, share: MachineShare, place: RankPlace) -> WorkerFactory:
+    if model_config.architecture in plugins.declared(plugins.WORKERS) or model_config.is_encoder:
+        what = "an encoder" if model_config.is_encoder else "a worker of another package"
+        raise ConfigError(f"--tp-size {place.layout.tp_size} cannot share {what}; leave it out", param="tp_size")
+    _import_torch()
+    from bough.model_executor.rank_worker import FollowingWorker, LeadingWorker
+
+    return partial(FollowingWorker if place.is_follower else LeadingWorker, share=share, place=place)
 
 
 def _import_torch() -> None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import torch
 
+from bough.config.architectures import BACKBONES
 from bough.config.engine_args import AttentionBackendName, EngineArgs
 from bough.config.model_config import ModelConfig
+from bough.config.sharding import WHOLE, ShardSpec
 from bough.errors import ConfigError
 from bough.kernels.thread_pool import ThreadPool
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
@@ -23,6 +25,7 @@ from bough.model_executor.machine import Machine
 from bough.model_executor.native_path import native_threads
 from bough.model_executor.weight_choice import WeightChoice
 from bough.models.base import torch_dtype
+from bough.models.registry import load_model_class
 
 logger = logging.getLogger(__name__)
 
@@ -48,13 +51,22 @@ class ExecutionChoice:
 
 
 def choose_execution(
-    config: ModelConfig, device: torch.device, args: EngineArgs, *, native: bool = True
+    config: ModelConfig,
+    device: torch.device,
+    args: EngineArgs,
+    *,
+    native: bool = True,
+    shard: ShardSpec = WHOLE,
 ) -> ExecutionChoice:
-    """Choose how to compute a model, configured for its device; with native kernels only if ``native``.
+    """Choose how to compute a model, configured for its device, or the ``shard`` of it that one of several ranks has;
+    with native kernels only if ``native``.
 
     Raises:
         ConfigError: if an option cannot have its way, or would change nothing.
     """
+    if shard.world > 1:
+        check_shared(config, args, shard)
+        native = native and shard.style == "gather"
     deterministic = args.enable_deterministic_inference
     attention_backend = args.attention_backend
     if config.implementation == "transformers":
@@ -91,6 +103,28 @@ def choose_execution(
             )
         binding = bind_threads(threads, Machine())
     return ExecutionChoice(threads, binding, dtype, kv_dtype, attention, weights)
+
+
+def check_shared(config: ModelConfig, args: EngineArgs, shard: ShardSpec) -> None:
+    """Refuse what several ranks cannot compute together.
+
+    Raises:
+        ConfigError: naming the option, or how many ranks can share the model.
+    """
+    flag = f"--tp-size {shard.world}"
+    if config.implementation == "transformers":
+        raise ConfigError(f"{flag} is for Bough's own families, and transformers computes this model", param="tp_size")
+    if not load_model_class(BACKBONES.get(config.architecture, config.architecture)).can_be_shared:
+        raise ConfigError(f"{flag}: the class of {config.architecture} is not made for ranks", param="tp_size")
+    if args.enable_deterministic_inference and shard.style == "reduce":
+        raise ConfigError(
+            f"--enable-deterministic-inference cannot be kept with {flag}: libraries add up the results of ranks in an "
+            "order of their own",
+            param="enable_deterministic_inference",
+        )
+    config.shard_layers(shard)
+    if shard.style == "reduce" and config.is_generation:
+        logger.info("%d ranks compute the model together, with torch", shard.world)
 
 
 def _torch_attention(args: EngineArgs) -> AttentionBackendName:

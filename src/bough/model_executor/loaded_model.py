@@ -12,9 +12,10 @@ import torch
 
 from bough.config.engine_args import EngineArgs, Quantization
 from bough.config.model_config import ModelConfig
-from bough.config.ranks import WHOLE_MACHINE, MachineShare
+from bough.config.ranks import WHOLE_MACHINE, MachineShare, WeightRank
+from bough.distributed.rank_group import ALONE_IN_GROUP, RankGroup
 from bough.kernels.host_memory import OutlineArena
-from bough.layers.linear_method import MethodChoice
+from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.stored_formats import StoredFormats
 from bough.mem_cache.kv_pool import FLOAT8_DTYPES
 from bough.model_executor.execution_choice import ExecutionChoice
@@ -55,18 +56,20 @@ class LoadedModel:
         args: EngineArgs,
         choice: ExecutionChoice,
         share: MachineShare = WHOLE_MACHINE,
+        ranks: RankGroup = ALONE_IN_GROUP,
     ) -> LoadedModel:
         """Load a model from its checkpoint, or make one with random weights; or map the weights of another scheduler.
+        Of several ``ranks`` each loads its part.
 
         Raises:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
         """
-        source = _checked_source(config, args, choice)
+        source = _checked_source(config, args, choice, ranks)
         files = state_of(source)
         kv_scales = source.kv_scales() if source is not None and choice.kv_dtype in FLOAT8_DTYPES else None
         is_stored = source is not None and source.quantized
         quantized = choice.threads is not None and (is_stored or args.quantization != "none")
-        sizes = _Sizes(config, device, choice, source)
+        sizes = _Sizes(config, device, choice, source, ranks)
         shared = SharedWeights.of(share) if choice.threads is not None else None
         if shared is None or shared.is_writer:
             check_weights_fit(
@@ -74,13 +77,15 @@ class LoadedModel:
                 sizes.needed(args.quantization),
                 {} if is_stored else sizes.smaller(args.quantization, quantized=quantized),
                 only_warn=args.max_total_tokens is not None,
+                share=share,
             )
         arena = None
         if shared is not None:
             arena = shared.open(sizes.outline(args.quantization), lambda size: sizes.available >= share.count * size)
         method = choice.weights.method(source, args.quantization, arena)
         seed = args.random_seed or 0
-        model = load_model(config, source=source, device=device, seed=seed, method=method, arena=arena)
+        part = ranks.part_of(method)
+        model = load_model(config, source=source, device=device, seed=seed, method=part, arena=arena)
         if shared is not None and arena is not None and arena.is_writable:
             shared.complete()
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
@@ -109,9 +114,11 @@ class LoadedModel:
         )
 
 
-def _checked_source(config: ModelConfig, args: EngineArgs, choice: ExecutionChoice) -> WeightSource | None:
+def _checked_source(
+    config: ModelConfig, args: EngineArgs, choice: ExecutionChoice, ranks: RankGroup
+) -> WeightSource | None:
     """Open the weights of a model; ``None``: random ones. Raises :class:`StartupError` if they cannot be used."""
-    source = open_source(config, args.load_format)
+    source = open_source(config, args.load_format, WeightRank(ranks.spec.rank, ranks.spec.world))
     if source is None:
         return None
     source.check_use(config.architecture, args.quantization, config.dtype, native=choice.threads is not None)
@@ -135,6 +142,7 @@ class _Sizes:
     device: torch.device
     choice: ExecutionChoice
     source: WeightSource | None
+    ranks: RankGroup
 
     @property
     def available(self) -> int:
@@ -144,21 +152,25 @@ class _Sizes:
     def outline(self, quantization: Quantization) -> Model:
         """Return the model without memory."""
         with torch.device("meta"):
-            return make_model(self.config, self.choice.weights.method(self.source, quantization, OutlineArena()))
+            return make_model(self.config, self._method(quantization))
 
     def needed(self, quantization: Quantization) -> int:
         """Bytes of the weights, and of making them while they are loaded."""
-        method = self.choice.weights.method(self.source, quantization, OutlineArena())
-        needed = weight_bytes(self.config, method)
+        needed = weight_bytes(self.config, self._method(quantization))
         if self.source is None and self.device.type == "cuda":
             needed += largest_weight_bytes(self.config)  # random ones are made there, one after the other
         return needed + self.choice.weights.quantizing_bytes(self.source, quantization)
+
+    def _method(self, quantization: Quantization) -> MethodChoice:
+        """How this rank's part of the weights is held, without memory."""
+        return self.ranks.part_of(self.choice.weights.method(self.source, quantization, OutlineArena()))
 
     def smaller(self, chosen: Quantization, *, quantized: bool) -> dict[str, Callable[[], int]]:
         """Options with which the weights take less memory, and how much that is."""
         smaller: dict[str, Callable[[], int]] = {}
         if self.config.dtype == "float32" and not quantized:
-            smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
+            narrower = replace(self.config, dtype="bfloat16")
+            smaller["--dtype bfloat16"] = partial(weight_bytes, narrower, self.ranks.part_of(TORCH))
         for each in get_args(Quantization):
             if each not in ("none", chosen) and self.choice.weights.why_not(each) is None:
                 smaller[f"--quantization {each}"] = partial(self.needed, each)

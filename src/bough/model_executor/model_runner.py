@@ -12,6 +12,7 @@ import torch
 from bough.config.engine_args import MAX_STEPS_IN_A_ROW, EngineArgs
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import WHOLE_MACHINE, MachineShare
+from bough.distributed.rank_group import ALONE_IN_GROUP, RankGroup
 from bough.layers.logprobs import GatheredLogprobs
 from bough.layers.sampler import SampleOutput
 from bough.model_executor.cpu_graph_runner import CpuGraphRunner, RunningSteps
@@ -60,9 +61,10 @@ class ModelRunner:
         *,
         native: bool = True,
         share: MachineShare = WHOLE_MACHINE,
+        ranks: RankGroup = ALONE_IN_GROUP,
     ) -> None:
         """Load the model and take the memory that it will ever need, from a ``share`` of the machine; without native
-        kernels unless ``native``.
+        kernels unless ``native``. Of several ``ranks`` each does so with its part, at the same time.
 
         Raises:
             ConfigError: if an option cannot have its way on this device.
@@ -72,13 +74,14 @@ class ModelRunner:
         config = config.for_device("cuda" if device.type == "cuda" else "cpu")
         self.config = config = complete_config(config)
         self.device = device
-        self.choice = choice = choose_execution(config, device, args, native=native)
+        self.ranks = ranks
+        self.choice = choice = choose_execution(config, device, args, native=native, shard=ranks.spec)
         self.threads = choice.threads
         self.timings: dict[str, float] = {}
         with timed(self.timings, "load_weights"):
-            loaded = LoadedModel.load(config, device, args, choice, share)
+            loaded = LoadedModel.load(config, device, args, choice, share, ranks)
         self.model, self.live_weights = loaded.model, loaded.weights
-        planner = MemoryPlanner(config, device, args, choice, loaded, self.timings, share)
+        planner = MemoryPlanner(config, device, args, choice, loaded, self.timings, share, ranks)
         self.num_parameters, self.weight_bytes = planner.num_parameters, planner.weight_bytes
         tables = planner.fitted()
         self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table

@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ import torch
 from bough.config.engine_args import EngineArgs
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import MachineShare
+from bough.distributed.rank_group import RankGroup
 from bough.errors import StartupError
 from bough.layers.attention.base import AttentionBackend
 from bough.layers.sampler import Sampler
@@ -95,8 +96,14 @@ class MemoryPlanner:
         loaded: LoadedModel,
         timings: dict[str, float],
         share: MachineShare,
+        ranks: RankGroup,
     ) -> None:
-        """Take no memory yet; ``timings`` get the seconds of each phase."""
+        """Take no memory yet; ``timings`` get the seconds of each phase.
+
+        All ``ranks`` make the same calls at the same time, and the one with the least memory decides.
+        """
+        self._ranks = ranks
+        config = replace(config, layers=config.shard_layers(ranks.spec))
         self._share, self._shared_bytes = share, loaded.shared_bytes
         self._model, self._config, self._device, self._args = loaded.model, config, device, args
         self._activation_dtype, self._kv_scales = loaded.activation_dtype, loaded.kv_scales
@@ -113,6 +120,7 @@ class MemoryPlanner:
         self._default_requests = default_max_running_requests(
             device.type, torch.get_num_threads(), config.dtype, config.flops_per_token()
         )
+        self._default_requests = ranks.smallest(self._default_requests)
         self.wanted_requests = args.max_running_requests or self._default_requests
 
     def fitted(self) -> DeviceTables:
@@ -135,10 +143,10 @@ class MemoryPlanner:
                     f"or --max-running-requests",
                     param="max_prefill_tokens",
                 ) from None
-            tokens = self.profile_max_num_token(step_bytes)
+            tokens = self._ranks.smallest(self.profile_max_num_token(step_bytes))
         for _ in range(_MOST_POOLS):
             tables = self.init_memory_pool(tokens)
-            missing = self.missing_bytes(step_bytes)
+            missing = self._ranks.largest(self.missing_bytes(step_bytes))
             if missing == 0:
                 self._tell_of_fewer_requests(tables)
                 return tables
@@ -155,7 +163,8 @@ class MemoryPlanner:
                     param="max_total_tokens",
                 )
             logger.info("the KV cache becomes smaller: %s more than foreseen are needed beside it", shown)
-            tokens = fewer_tokens(tokens, missing + missing // _MARGIN, self._kv_token_bytes(), self._page_size)
+            fewer = fewer_tokens(tokens, missing + missing // _MARGIN, self._kv_token_bytes(), self._page_size)
+            tokens = self._ranks.smallest(fewer)
         raise StartupError(
             f"{shown} are missing for the largest steps beside the KV cache, however small that was made; free memory, "
             f"lower --mem-fraction-static, --cuda-graph-max-bs or --cuda-graph-max-bs-prefill"

@@ -9,6 +9,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.config.server_args import ServerArgs
+from bough.distributed.rank_group import ALONE_IN_GROUP, RankGroup
 from bough.errors import ConfigError
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
@@ -24,8 +25,14 @@ class TpModelWorker(ModelRunner, Worker):
     is kept, and with ``bind_threads`` which cores its threads run on.
     """
 
-    def __init__(self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare = WHOLE_MACHINE) -> None:
-        """Load the model, on a ``share`` of the machine.
+    def __init__(
+        self,
+        server_args: ServerArgs,
+        model_config: ModelConfig,
+        share: MachineShare = WHOLE_MACHINE,
+        ranks: RankGroup = ALONE_IN_GROUP,
+    ) -> None:
+        """Load the model, or the part of one of several ``ranks``, on a ``share`` of the machine.
 
         Raises:
             ConfigError: if the device does not exist.
@@ -41,8 +48,9 @@ class TpModelWorker(ModelRunner, Worker):
                 cores = max(min(cores, share.of(len(machine.cores())) - 1), 1)
             torch.set_num_threads(server_args.cpu_threads or default_threads(model_config, cores))
         torch.manual_seed(server_args.random_seed or 0)
-        super().__init__(model_config, device, server_args, share=share)
-        self.weights = WorkerWeights(server_args, self.live_weights, device)
+        super().__init__(model_config, device, server_args, share=share, ranks=ranks)
+        self.weights: WorkerWeights = WorkerWeights(server_args, self.live_weights, device)
+        self._bytes_of_all = ranks.total(self.weight_bytes), ranks.total(self.kv_pool.num_bytes)
         self.timings["other"] = time.perf_counter() - begin - sum(self.timings.values())
 
     def kernel_counts(self) -> KernelCounts:
@@ -55,6 +63,7 @@ class TpModelWorker(ModelRunner, Worker):
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""
         pooling = self.config.pooling
+        weight_bytes, kv_bytes = self._bytes_of_all
         return WorkerInfo(
             max_total_num_tokens=self.kv_pool.max_total_tokens,
             max_running_requests=self.max_running_requests,
@@ -69,8 +78,8 @@ class TpModelWorker(ModelRunner, Worker):
             dtype=self.config.dtype,
             timings=dict(self.timings),
             num_parameters=self.num_parameters,
-            weight_bytes=self.weight_bytes,
-            kv_bytes=self.kv_pool.num_bytes,
+            weight_bytes=weight_bytes,
+            kv_bytes=kv_bytes,
             embedding_dim=None if pooling is None else pooling.dim,
             padding_id=None if pooling is None else pooling.padding_id,
             max_steps=self.max_steps,

@@ -8,11 +8,13 @@ from collections.abc import Callable, Mapping
 import torch
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.errors import StartupError
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_executor.machine import Machine, gib
 from bough.models.base import torch_dtype
 from bough.models.registry import make_model
+from bough.process_usage import private_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -43,8 +45,9 @@ def check_weights_fit(
     smaller: Mapping[str, Callable[[], int]] | None = None,
     *,
     only_warn: bool = False,
+    share: MachineShare = WHOLE_MACHINE,
 ) -> None:
-    """Refuse weights that have no room.
+    """Refuse weights that have no room, on a CPU in a ``share`` of the machine.
 
     Args:
         smaller: options that make them smaller, and the bytes that they take then; only asked for if they do not fit.
@@ -55,6 +58,8 @@ def check_weights_fit(
         StartupError: with the numbers, and those options that would help.
     """
     available, bound = available_memory(device)
+    if device.type == "cpu":
+        available = share.memory_left(available, private_bytes())
     if needed <= available:
         return
     sizes = {option: measure() for option, measure in (smaller or {}).items()}

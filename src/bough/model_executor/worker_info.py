@@ -100,6 +100,13 @@ class Worker(ABC):
     def interrupt_on(self, descriptors: Sequence[int]) -> None:  # noqa: B027 (most run one step at a time)
         """From now on, begin no further step of a plan while one of these file descriptors can be read from."""
 
+    def follow(self) -> None:
+        """Run the plans of the first of several ranks until it has no more; for workers of the others."""
+        raise RuntimeError("this worker is not one of several ranks")
+
+    def close(self) -> None:  # noqa: B027 (most have nothing beside them)
+        """End what runs beside the worker, which computes nothing any more."""
+
     def forward_further(self) -> StepResult:
         """Run the next step of the plan whose last result goes on; no other plan may have come in between."""
         raise RuntimeError("no step is to follow")

@@ -43,7 +43,8 @@ def open_source(config: ModelConfig, load_format: str, rank: WeightRank = ALL_WE
     Args:
         load_format: ``dummy`` for random weights; the files of ``auto``, ``safetensors`` and ``gguf`` are recognised by
             what they are.
-        rank: part of the weights, for formats with files of each rank.
+        rank: part of the weights, for packed states, which have it as it lies in memory; all other files have all of
+            the weights, whatever the number of ranks.
 
     Raises:
         StartupError: if files are missing or damaged.
@@ -56,9 +57,9 @@ def open_source(config: ModelConfig, load_format: str, rank: WeightRank = ALL_WE
     if load_format == "packed" or (load_format == "auto" and is_packed(path)):
         return PackedState(path, rank)
     if load_format == "sharded_state":
-        return ShardedState(path, rank)
+        return ShardedState(path)
     if load_format == "tensorizer":
-        return TensorizerState(path, rank)
+        return TensorizerState(path)
     quantization = config.stored_quantization
     return SafetensorsSource(path) if quantization is None else QuantizedSource(path, quantization)
 

@@ -127,9 +127,9 @@ class Model(nn.Module, ABC):
             if place is None:
                 continue
             own_names, target = place
-            if not is_finite(tensor, target.dtype):
-                raise ModelError(f"weight {name} has numbers that are not finite (NaN or infinity)", param=name)
             try:
+                if not all(is_finite(part, target.dtype) for part in target.own(tensor)):
+                    raise ModelError("it has numbers that are not finite (NaN or infinity)")
                 use(target, tensor)
             except ModelError as error:
                 raise ModelError(f"weight {name}: {error.message}", param=name) from None
@@ -243,7 +243,14 @@ class Described(nn.Module):
 
 
 class CausalLM(Model, Described):
-    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request."""
+    """A language model: tokens of a batch in, hidden states out, logits of chosen rows on request.
+
+    Attributes:
+        can_be_shared: true if it makes its layers for the share that the choice of methods asks for
+            (:attr:`MethodChoice.shard`), so that several ranks can compute it.
+    """
+
+    can_be_shared: ClassVar[bool] = False
 
     def own_name(self, name: str) -> str | None:
         """Same as :meth:`Model.own_name`.

@@ -13,7 +13,7 @@ from bough.layers.attention.base import HeadNorms
 from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, Linear, QKVLinear
-from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
+from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.norm import RMSNorm
 from bough.layers.ops import Ops, Rotation, Stream, Value
 from bough.layers.rotary import RotaryEmbedding
@@ -34,13 +34,14 @@ class LlamaMLP(FeedForward):
     def __init__(self, config: ModelConfig, layer_id: int, method: MethodChoice) -> None:
         super().__init__()
         dtype, facts = torch_dtype(config), config.layers[layer_id].feed_forward
-        width, bias = facts.width, facts.bias
+        width, bias = method.shard.rows(facts.width), facts.bias
+        inputs, outputs = method.shard.to_stream(width, config.hidden_size)
         method = method.below("mlp")
         parts = {"gate_proj": width, "up_proj": width}
         self.gate_up_proj = GatedLinear(
             config.hidden_size, parts, bias=bias, dtype=dtype, method=method, gate=gate_named(facts.activation)
         )
-        self.down_proj = Linear("down_proj", width, config.hidden_size, bias=bias, dtype=dtype, method=method)
+        self.down_proj = Linear("down_proj", inputs, outputs, bias=bias, dtype=dtype, method=method)
 
     def run(self, ops: Ops[Value], x: Value, stream: Stream[Value]) -> None:
         ops.add_linear(stream, self.down_proj, ops.gated(self.gate_up_proj, x))
@@ -53,12 +54,15 @@ class LlamaAttention(Block):
         super().__init__()
         dtype, facts, size = torch_dtype(config), config.layers[layer_id].mixer, config.hidden_size
         self.head_dim = facts.head_dim
-        self.num_heads = facts.num_heads
-        self.num_kv_heads = facts.num_kv_heads
+        heads = method.shard.heads(facts.num_heads, facts.num_kv_heads)
+        queries, keys = (share.times(facts.head_dim) for share in heads)
+        inputs, outputs = method.shard.to_stream(queries, size)
+        self.num_heads = heads.queries.size
+        self.num_kv_heads = heads.keys.size
         method = method.below("self_attn")
-        parts = {"q_proj": facts.q_size, "k_proj": facts.kv_size, "v_proj": facts.kv_size}
+        parts = {"q_proj": queries, "k_proj": keys, "v_proj": keys}
         self.qkv_proj = QKVLinear(size, parts, bias=facts.qkv_bias, dtype=dtype, method=method)
-        self.o_proj = Linear("o_proj", facts.q_size, size, bias=facts.output_bias, dtype=dtype, method=method)
+        self.o_proj = Linear("o_proj", inputs, outputs, bias=facts.output_bias, dtype=dtype, method=method)
         self.attn = RadixAttention(
             self.num_heads,
             self.head_dim,
@@ -67,6 +71,7 @@ class LlamaAttention(Block):
             scaling=facts.scaling,
             sliding_window=facts.window,
             query_scale=None if facts.rope is None else facts.rope.query_scale(config.context_len),
+            queries=heads.queries,
         )
 
     def head_norms(self) -> HeadNorms:
@@ -111,7 +116,7 @@ class LlamaModel(Described):
     Args:
         config: of the model.
         layers: all blocks; each rotates as its layer's facts say.
-        embedding_method: holds the embedding's table.
+        embedding_method: choice of what holds the embedding's table.
         norm_offset: added to the final norm's weights.
         embedding_scale: factor on embeddings.
     """
@@ -120,7 +125,7 @@ class LlamaModel(Described):
         self,
         config: ModelConfig,
         layers: list[LlamaDecoderLayer],
-        embedding_method: LinearMethod,
+        embedding_method: MethodChoice,
         *,
         norm_offset: float = 0.0,
         embedding_scale: float = 1.0,
@@ -151,6 +156,7 @@ class LlamaModel(Described):
 class LlamaForCausalLM(CausalLM):
     """Llama with its language-model head. Families that differ in a block's parts override :meth:`make_layer`."""
 
+    can_be_shared = True
     norm_offset: ClassVar[float] = 0.0
     """Added to the final norm's weights"""
 
@@ -162,7 +168,7 @@ class LlamaForCausalLM(CausalLM):
             config.hidden_size,
             torch_dtype(config),
             tied_to=self.model.embed_tokens if config.tie_word_embeddings else None,
-            method=TORCH if config.tie_word_embeddings else method.for_matrix(("lm_head",)),
+            method=method,
         )
 
     @classmethod
@@ -174,7 +180,7 @@ class LlamaForCausalLM(CausalLM):
         ]
         # A table of its own is only looked up in, and rows are looked up fastest as they are.
         is_shared = config.tie_word_embeddings and config.is_generation
-        table = method.below("model").for_matrix(("embed_tokens",)) if is_shared else TORCH
+        table = method.below("model") if is_shared else method.plain
         scale = cls.embedding_scale(config)
         return LlamaModel(config, layers, table, norm_offset=cls.norm_offset, embedding_scale=scale)
 

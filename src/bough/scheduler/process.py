@@ -14,6 +14,7 @@ def run_scheduler_process(child: Child) -> int:
     timer = StartupTimer.from_process_start()
     # Late, so that the parent is told what is wrong with an installation whose torch cannot be imported.
     from bough.config.model_config import ModelConfig
+    from bough.distributed.place import RankPlace
     from bough.ipc.channels import SchedulerChannels
     from bough.model_executor.create_worker import worker_factory
     from bough.scheduler.scheduler import Scheduler
@@ -23,12 +24,18 @@ def run_scheduler_process(child: Child) -> int:
     args, key = child.server_args, child.config.key
     model_config = ModelConfig.from_args(args)
     tokenizer = None
-    if not args.skip_tokenizer_init:
+    if not args.skip_tokenizer_init and not key.tp:
         tokenizer = load_tokenizer(args.tokenizer_path or args.model_path)
     timer.end_phase("configuration and tokenizer")
-    load = worker_factory(model_config, child.config.share)
+    place = RankPlace.of(key, child.config.layout, child.port_args)
+    load = worker_factory(model_config, child.config.share, place)
     timer.end_phase("importing torch and the model")
     worker = load(args, model_config)
+    if place is not None and place.is_follower:
+        child.ready()
+        gc.freeze()
+        worker.follow()
+        return 0
     channels = SchedulerChannels(
         child.port_args,
         key,
@@ -44,6 +51,7 @@ def run_scheduler_process(child: Child) -> int:
     gc.freeze()
     scheduler.run_event_loop(channels)
     channels.close()
+    worker.close()
     return 0
 
 

@@ -117,7 +117,8 @@ class Scheduler:
         self.profiler = Profiler(key, requests, self.heartbeats.announce, on_event)
         on_plan = (self.planner.learn, log.on_plan)
         self.steps = StepsInFlight(self.executor, self.output, self.heartbeats, self.profiler, on_plan)
-        self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce, key.dp or 0)
+        rank = (key.dp or 0) * server_args.tp_size
+        self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce, rank)
         features = (self.pause, self.weights, self.profiler, self.reports)
         self.control = ControlCalls(key, cache_calls(requests), *(feature.calls() for feature in features))
         self.shutting_down = False

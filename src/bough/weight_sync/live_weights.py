@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from typing import Any
 
@@ -43,6 +43,10 @@ FileStates = list[tuple[str, int, int, int]]
 """Of each file its path, inode, bytes, and nanoseconds at which it was written."""
 
 
+Change = Callable[[], int]
+"""Loads weights that have been looked at; returns how many pieces of memory it has filled. To be called at once."""
+
+
 @dataclass(eq=False)
 class LiveWeights:
     """The weights of a loaded model, at addresses that stay: recorded programs and graphs go on working."""
@@ -66,6 +70,21 @@ class LiveWeights:
         """True if there are other weights than those of the checkpoint."""
         self._context_len = self.config.context_len
 
+    def prepare_replacement(self, config: ModelConfig, load_format: str) -> Change:
+        """Look at all weights of another checkpoint; return what loads them in place of those that are there.
+
+        Raises:
+            BadRequest: if it is the checkpoint of another model.
+            StartupError: if its files are missing, damaged or do not fit.
+        """
+        self._check_model(config)
+        source = open_source(config, load_format)
+        files = state_of(source)
+        if source is not None:
+            self._check_kv_scales(source)
+            check_checkpoint(self.model, source)
+        return lambda: self._replace(config, load_format, source, files)
+
     def replace(self, config: ModelConfig, load_format: str) -> int:
         """Load another checkpoint in place of the one that is there; nothing may be computed meanwhile.
 
@@ -76,16 +95,12 @@ class LiveWeights:
             How many pieces of memory were filled; 0 if another scheduler fills them.
 
         Raises:
-            BadRequest: if it is the checkpoint of another model.
-            StartupError: if its files are missing, damaged or do not fit. The old weights are there then.
+            BoughError: as :meth:`prepare_replacement`. The old weights are there then.
             EngineDead: if the old ones could not be loaded again, so that the model has neither.
         """
-        self._check_model(config)
-        source = open_source(config, load_format)
-        files = state_of(source)
-        if source is not None:
-            self._check_kv_scales(source)
-            check_checkpoint(self.model, source)
+        return self.prepare_replacement(config, load_format)()
+
+    def _replace(self, config: ModelConfig, load_format: str, source: WeightSource | None, files: FileStates) -> int:
         try:
             self._fill(source)
         except Exception as error:  # whatever it was, some weights may be the new ones
@@ -120,7 +135,14 @@ class LiveWeights:
             ModelError: if one does not fit. The old weights are there then.
             EngineDead: if something broke on the way, so that some weights are the new ones.
         """
+        return self.prepare_update(weights)()
+
+    def prepare_update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> Change:
+        """Look at some weights as :meth:`update_weights` does; return what loads them."""
         checked = self._checked(weights)
+        return lambda: self._write(checked)
+
+    def _write(self, checked: list[tuple[str, torch.Tensor]]) -> int:
         self._differ = True
         if self.is_mapped:
             return 0

@@ -20,7 +20,7 @@ from bough.model_loader.packed_state import save_packed_state
 from bough.model_loader.sharded_state import save_sharded_state
 from bough.model_loader.tensorizer_state import save_tensorizer_state
 from bough.models.registry import complete_config
-from bough.weight_sync.live_weights import LiveWeights
+from bough.weight_sync.live_weights import Change, LiveWeights
 from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
 
 
@@ -37,15 +37,23 @@ class WorkerWeights:
 
     def from_disk(self, model_path: str, load_format: LoadFormat) -> int:
         """Load another checkpoint of the same model, from a local directory or file; as :meth:`LiveWeights.replace`."""
+        return self.prepare_disk(model_path, load_format)()
+
+    def prepare_disk(self, model_path: str, load_format: LoadFormat) -> Change:
+        """Look at such a checkpoint as :meth:`LiveWeights.prepare_replacement` does."""
         options = dataclasses.replace(self._server_args, model_path=model_path, load_format=load_format)
-        return self._live.replace(complete_config(ModelConfig.from_args(options)), load_format)
+        return self._live.prepare_replacement(complete_config(ModelConfig.from_args(options)), load_format)
 
     def from_file(self, path: str) -> int:
         """Load some weights, those of a safetensors file; returns and raises as :meth:`LiveWeights.update_weights`."""
+        return self.prepare_file(path)()
+
+    def prepare_file(self, path: str) -> Change:
+        """Look at the weights of such a file as :meth:`LiveWeights.prepare_update` does."""
         try:
             with safe_open(Path(path), "pt") as file:
                 weights = [(name, file.get_tensor(name)) for name in file.keys()]  # noqa: SIM118 (not a mapping)
-            return self._live.update_weights(weights)
+            return self._live.prepare_update(weights)
         except SafetensorError as error:
             message = f"the tensors are not in safetensors format: {error}"
         except BadRequest as error:
@@ -61,6 +69,12 @@ class WorkerWeights:
         Raises:
             BoughError: also if names, types or shapes do not fit, before anything is received.
         """
+        return self.prepare_group(group, names, dtypes, shapes)()
+
+    def prepare_group(
+        self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
+    ) -> Change:
+        """Receive such weights, and look at them as :meth:`LiveWeights.prepare_update` does."""
         for param, given in (("dtypes", dtypes), ("shapes", shapes)):
             if len(given) != len(names):
                 raise BadRequest(
@@ -68,7 +82,7 @@ class WorkerWeights:
                 )
         expected = empty_tensors(dtypes, shapes, torch.device("meta"))
         self._live.check(list(zip(names, expected, strict=True)))
-        return self._live.update_weights(self.groups.receive(group, names, dtypes, shapes))
+        return self._live.prepare_update(self.groups.receive(group, names, dtypes, shapes))
 
     def save(self, form: SavedForm, directory: Path, *, pattern: str | None, max_bytes: int | None) -> int:
         """Write this rank's files of a saved state into a directory; returns the bytes of the weights.

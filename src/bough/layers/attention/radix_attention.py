@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from bough.config.sharding import Span
 from bough.kernels.structures import AttentionShape
 
 
@@ -19,6 +20,7 @@ class RadixAttention:
         sliding_window: positions that a token sees, itself included; ``None``: all.
         logit_cap: bound of the scaled scores, by a hyperbolic tangent (Gemma 2's soft-cap).
         sinks: ``[num_heads]``, scores that take a share of each head's weight and have no value (gpt-oss).
+        queries: heads of queries that are here.
         query_scale: ``beta`` and ``period`` of queries that are multiplied, as in Llama 4, by
             ``1 + beta * log(1 + position // period)``.
     """
@@ -35,6 +37,7 @@ class RadixAttention:
         logit_cap: float | None = None,
         sinks: torch.Tensor | None = None,
         query_scale: tuple[float, int] | None = None,
+        queries: Span | None = None,
     ) -> None:
         self.num_heads = num_heads
         self.head_dim = head_dim
@@ -45,6 +48,7 @@ class RadixAttention:
         self.logit_cap = logit_cap
         self.sinks = sinks
         self.query_scale = query_scale
+        self.queries = Span.whole(num_heads) if queries is None else queries
 
     @property
     def shape(self) -> AttentionShape:

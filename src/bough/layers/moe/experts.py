@@ -16,12 +16,23 @@ class Expert(nn.Module):
     """Gated feed-forward network of a mixture."""
 
     def __init__(
-        self, hidden_size: int, width: int, gate: Gate, *, bias: bool, dtype: torch.dtype, method: MethodChoice
+        self,
+        hidden_size: int,
+        width: int,
+        gate: Gate,
+        *,
+        bias: bool,
+        dtype: torch.dtype,
+        method: MethodChoice,
+        adds_up: bool = True,
     ) -> None:
+        """Take memory for this rank's share; results are added up over ranks here if ``adds_up``, else elsewhere."""
         super().__init__()
-        parts = {"gate_proj": width, "up_proj": width}
+        share = method.shard.rows(width)
+        inputs, outputs = method.shard.to_stream(share, hidden_size)
+        parts = {"gate_proj": share, "up_proj": share}
         self.gate_up_proj = GatedLinear(hidden_size, parts, bias=bias, dtype=dtype, method=method, gate=gate)
-        self.down_proj = Linear("down_proj", width, hidden_size, bias=bias, dtype=dtype, method=method)
+        self.down_proj = Linear("down_proj", inputs, outputs, bias=bias, dtype=dtype, method=method, adds_up=adds_up)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """``[n, hidden_size]`` to ``[n, hidden_size]``."""
@@ -35,9 +46,18 @@ class Experts(nn.ModuleList):
     def __init__(self, hidden_size: int, facts: ExpertFacts, dtype: torch.dtype, method: MethodChoice) -> None:
         gate, method = gate_named(facts.activation), method.below("experts")
         super().__init__(
-            Expert(hidden_size, facts.width, gate, bias=facts.bias, dtype=dtype, method=method.below(str(number)))
+            Expert(
+                hidden_size,
+                facts.width,
+                gate,
+                bias=facts.bias,
+                dtype=dtype,
+                method=method.below(str(number)),
+                adds_up=False,
+            )
             for number in range(facts.routing.num_experts)
         )
+        self._collectives = method.collectives
 
     def forward(self, x: torch.Tensor, routed: Routed) -> torch.Tensor:
         """Sum of the results of each token's experts, times their weights, in ascending order of the experts.
@@ -63,4 +83,4 @@ class Experts(nn.ModuleList):
         total = shares[:, 0]
         for share in shares.unbind(1)[1:]:
             total = total + share
-        return total.to(x.dtype)
+        return self._collectives.add_up(total.contiguous()).to(x.dtype)

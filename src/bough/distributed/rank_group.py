@@ -1,0 +1,151 @@
+"""The ranks that share each layer of a model, as one of them sees the group."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+
+from bough.config.sharding import WHOLE, ShardSpec
+from bough.distributed.place import Backend
+from bough.distributed.rendezvous import meet
+from bough.layers.collectives import Collectives
+from bough.layers.linear_method import MethodChoice
+from bough.layers.sharding import ShardedChoice
+
+_PATIENCE = timedelta(days=1)
+"""Time that a collective may take. A rank that hangs is noticed by the heartbeats of the whole, which ends then."""
+
+_INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+
+
+class RankGroup:
+    """A group of one rank.
+
+    Attributes:
+        spec: place of this rank.
+    """
+
+    spec: ShardSpec = WHOLE
+
+    def part_of(self, choice: MethodChoice) -> MethodChoice:
+        """The choice for what this rank has of each matrix."""
+        return choice
+
+    def smallest(self, number: int) -> int:
+        """Return the smallest number that a rank has; all ranks call it at the same time."""
+        return number
+
+    def total(self, number: int) -> int:
+        """Return the sum of what all ranks have; all of them call it at the same time."""
+        return number
+
+    def largest(self, number: int) -> int:
+        """Return the largest number that a rank has; all ranks call it at the same time."""
+        return -self.smallest(-number)
+
+    def take_from_first(self, x: torch.Tensor) -> torch.Tensor:
+        """Replace ``x`` by what the first rank has in it; return it."""
+        return x
+
+    def close(self) -> None:
+        """Leave the group."""
+
+
+ALONE_IN_GROUP = RankGroup()
+
+
+class ProcessRanks(RankGroup):
+    """A group of processes on one machine, by torch's collectives. A process can be in one at a time.
+
+    Args:
+        spec: place of this rank.
+        file: where they meet; see :func:`meet`.
+        device: of the tensors.
+        timeout_s: seconds that the others may take to come.
+        backend: by default NCCL for CUDA devices, of which each rank then has one of its own, and else gloo.
+
+    Raises:
+        StartupError: naming the ranks that did not come in time.
+    """
+
+    def __init__(
+        self, spec: ShardSpec, file: Path, device: torch.device, timeout_s: float, backend: Backend | None = None
+    ) -> None:
+        self.spec, self._device = spec, device
+        backend = backend or ("nccl" if device.type == "cuda" else "gloo")
+        store = meet(file, spec.rank, spec.world, timeout_s)
+        with _on_this_machine():
+            dist.init_process_group(
+                backend,
+                store=store,
+                rank=spec.rank,
+                world_size=spec.world,
+                timeout=_PATIENCE,
+            )
+            self.smallest(0)  # connects them
+        self._collectives: Collectives = TorchCollectives(spec.world)
+
+    def part_of(self, choice: MethodChoice) -> MethodChoice:
+        return ShardedChoice(choice, self.spec, self._collectives)
+
+    def smallest(self, number: int) -> int:
+        return self._reduced(number, dist.ReduceOp.MIN)
+
+    def total(self, number: int) -> int:
+        return self._reduced(number, dist.ReduceOp.SUM)
+
+    def _reduced(self, number: int, operation: dist.ReduceOp.RedOpType) -> int:
+        found = torch.tensor([number], dtype=torch.int64, device=self._device)
+        dist.all_reduce(found, operation)
+        return int(found)
+
+    def take_from_first(self, x: torch.Tensor) -> torch.Tensor:
+        dist.broadcast(x, src=0)
+        return x
+
+    def close(self) -> None:
+        dist.destroy_process_group()
+
+
+class TorchCollectives(Collectives):
+    """Collectives of this process's group of ``world`` ranks."""
+
+    def __init__(self, world: int) -> None:
+        self._world = world
+
+    def add_up(self, x: torch.Tensor) -> torch.Tensor:
+        dist.all_reduce(x)
+        return x
+
+    def join_columns(self, x: torch.Tensor, widths: Sequence[int], out: torch.Tensor | None = None) -> torch.Tensor:
+        num_rows, width = x.shape
+        # Shares of unequal width are sent as wide as the widest.
+        sent = x.new_empty(num_rows, max(widths))
+        sent[:, :width] = x
+        received = x.new_empty(self._world, num_rows, max(widths))
+        dist.all_gather(list(received.unbind()), sent)
+        result = x.new_empty(num_rows, sum(widths)) if out is None else out
+        start = 0
+        for share, share_width in zip(received, widths, strict=True):
+            result[:, start : start + share_width] = share[:, :share_width]
+            start += share_width
+        return result
+
+
+@contextlib.contextmanager
+def _on_this_machine() -> Iterator[None]:
+    """Have what is made meanwhile listen where only this machine can reach it, unless the environment says more."""
+    own = [name for name in _INTERFACES if name not in os.environ] if sys.platform == "linux" else []
+    os.environ.update(dict.fromkeys(own, "lo"))
+    try:
+        yield
+    finally:
+        for name in own:  # a trainer's group, made later, goes by the network
+            del os.environ[name]

@@ -1,0 +1,136 @@
+"""Workers of the ranks that compute a model together: the first one plans and samples, the others follow.
+
+Each rank runs the forward pass of every plan, in one order. Tokens are chosen by the first rank alone, and the others
+learn them, so that nothing that they hold can differ.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import deque
+
+import torch
+from msgspec.structs import replace
+
+from bough.config.model_config import ModelConfig
+from bough.config.ranks import MachineShare
+from bough.config.server_args import ServerArgs
+from bough.distributed.place import RankPlace
+from bough.distributed.rank_group import ProcessRanks
+from bough.ipc.rank_channels import FollowerChannel, LeaderChannel, RankCall
+from bough.layers.sampler import SampleOutput
+from bough.model_executor.launched_step import LaunchedStep, StepOutcome
+from bough.model_executor.model_runner import IndexArray
+from bough.model_executor.tp_worker import TpModelWorker, resolve_device
+from bough.sampling.sampling_params import SamplingParams
+from bough.step_codec import decode_plan, encode_plan
+from bough.step_plan import StepPlan
+from bough.weight_sync.rank_weights import AllRanks, FollowerCalls, LeaderWeights
+
+logger = logging.getLogger(__name__)
+
+_UNSAMPLED = SamplingParams(temperature=0.0)
+"""Parameters of requests on ranks that do not choose tokens."""
+
+
+class LeadingWorker(TpModelWorker):
+    """The first rank. A step that fails here alone leaves the ranks apart, and none can be computed any more."""
+
+    def __init__(
+        self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare, place: RankPlace
+    ) -> None:
+        """Load this rank's part of the model while the others load theirs.
+
+        Raises:
+            BoughError: as :class:`TpModelWorker`, and if a rank does not come in time.
+        """
+        super().__init__(server_args, model_config, share, _join(place, server_args, share))
+        self._channel = LeaderChannel(place.port_args, place.key, place.followers)
+        self.weights = LeaderWeights(server_args, self.live_weights, self.device, AllRanks(self._channel))
+        self._is_apart = False
+
+    def forward(self, plan: StepPlan) -> StepOutcome:
+        """Have all ranks compute a step, and choose its tokens."""
+        if self._is_apart:
+            raise RuntimeError("the ranks are no longer in step")
+        self._channel.send_plan(encode_plan(plan_of_followers(plan)))
+        self._is_apart = True
+        outcome = super().forward(plan)
+        self._is_apart = False
+        return outcome
+
+    def sample(self, plan: StepPlan, logits: torch.Tensor, rows: IndexArray) -> SampleOutput:
+        """Choose tokens and tell the other ranks.
+
+        If that fails, these learn others; the requests are computed anew.
+        """
+        try:
+            output = super().sample(plan, logits, rows)
+        except Exception:
+            self.ranks.take_from_first(torch.zeros(len(rows), dtype=torch.int64, device=self.device))
+            # They go on to compute logits for these, in which this rank has no part.
+            self._is_apart = any(len(request.targets) for request in plan.logprobs)
+            raise
+        self.ranks.take_from_first(output.next_token_ids)
+        return output
+
+    def close(self) -> None:
+        """Let the followers end."""
+        self._channel.close()
+        self.ranks.close()
+
+
+class FollowingWorker(TpModelWorker):
+    """Any other rank."""
+
+    def __init__(
+        self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare, place: RankPlace
+    ) -> None:
+        """Load this rank's part of the model; raises as :class:`LeadingWorker`."""
+        super().__init__(server_args, model_config, share, _join(place, server_args, share))
+        self._channel = FollowerChannel(place.port_args, place.key, place.leader)
+        self._calls = FollowerCalls(self.weights, place.key)
+
+    def follow(self) -> None:
+        """Run the plans of the first rank until it has no more."""
+        self._channel.begin_heartbeats()
+        launched: deque[LaunchedStep] = deque()
+        depth = 1 if self.runs_ahead else 0  # a device is given a step before it is done with the last one
+        while (received := self._channel.receive()) is not None:
+            if isinstance(received, RankCall):
+                self._channel.reply(self._calls.run(received))
+                continue
+            launched.append(self.launch(decode_plan(received)))
+            while len(launched) > depth:
+                launched.popleft().result()
+        self._channel.close()
+        self.ranks.close()
+
+    def forward(self, plan: StepPlan) -> StepOutcome:
+        """Compute this rank's part of a step, of which it reports nothing."""
+        outcome = super().forward(plan)
+        outcome.targets, outcome.logprobs = (), ()
+        return outcome
+
+    def sample(self, plan: StepPlan, logits: torch.Tensor, rows: IndexArray) -> SampleOutput:
+        """Learn the tokens that the first rank has chosen."""
+        tokens = torch.zeros(len(rows), dtype=torch.int64, device=self.device)
+        self.ranks.take_from_first(tokens)
+        self.sampling_state.record(self.sampling_state.rows(plan.req_slots[rows]), tokens)
+        return SampleOutput(tokens, logits.amax(-1).abs() < math.inf)
+
+
+def _join(place: RankPlace, server_args: ServerArgs, share: MachineShare) -> ProcessRanks:
+    device, file = resolve_device(server_args.device, share), place.port_args.meeting_place(place.leader)
+    return ProcessRanks(place.spec, file, device, server_args.startup_timeout, place.backend)
+
+
+def plan_of_followers(plan: StepPlan) -> StepPlan:
+    """Return what ranks need that choose no tokens: all that has to do with keys, values and logits."""
+    new_requests = tuple(
+        replace(new, sampling_params=_UNSAMPLED, masked_until_min=(), banned_sequences=(), prompt_ids=None)
+        for new in plan.new_requests
+    )
+    targets = tuple(replace(each, top_n=0, token_ids=()) for each in plan.logprobs if len(each.targets))
+    return replace(plan, new_requests=new_requests, logprobs=targets, pooling=(), masks=None)

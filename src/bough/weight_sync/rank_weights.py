@@ -1,0 +1,175 @@
+"""New weights for ranks that share a model: all of them look at their parts first, and only then does any write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+
+from bough.config.engine_args import LoadFormat
+from bough.config.packed_manifest import SavedForm
+from bough.config.ranks import ProcessKey
+from bough.config.server_args import ServerArgs
+from bough.errors import BadRequest, BoughError, EngineDead
+from bough.ipc.rank_channels import LeaderChannel, RankCall, RankReply
+from bough.weight_sync.live_weights import Change, LiveWeights
+from bough.weight_sync.weight_groups import WeightGroups
+from bough.weight_sync.worker_weights import WorkerWeights
+
+Result = TypeVar("Result")
+
+_COMMIT, _DROP = "commit", "drop"
+
+
+class AllRanks:
+    """All ranks of a replica, as the first one makes them do something."""
+
+    def __init__(self, channel: LeaderChannel) -> None:
+        self._channel = channel
+
+    def call(self, method: str, params: dict[str, Any], own: Callable[[], Result]) -> Result:
+        """Do something on all ranks at the same time; ``own`` is this rank's part, and returns the result.
+
+        Raises:
+            Exception: what this rank raises, or else the first of the others that fails.
+        """
+        self._channel.send_call(RankCall(method, params))
+        try:
+            result = own()
+        finally:
+            replies = self._channel.take_replies()
+        for reply in replies:
+            if reply.error is not None:
+                raise BadRequest(f"{reply.process}: {reply.error}", param=reply.param)
+        return result
+
+
+class LeaderWeights(WorkerWeights):
+    """The weights of all ranks, as the first one changes them."""
+
+    def __init__(self, server_args: ServerArgs, live: LiveWeights, device: torch.device, ranks: AllRanks) -> None:
+        super().__init__(server_args, live, device)
+        self._ranks = ranks
+        self.groups = LeaderGroups(device, ranks)
+
+    def prepare_disk(self, model_path: str, load_format: LoadFormat) -> Change:
+        params = {"model_path": model_path, "load_format": load_format}
+        return self._prepare("prepare_disk", params, super().prepare_disk)
+
+    def prepare_file(self, path: str) -> Change:
+        return self._prepare("prepare_file", {"path": path}, super().prepare_file)
+
+    def prepare_group(
+        self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
+    ) -> Change:
+        params = {
+            "group": group,
+            "names": list(names),
+            "dtypes": list(dtypes),
+            "shapes": [list(each) for each in shapes],
+        }
+        return self._prepare("prepare_group", params, super().prepare_group)
+
+    def rows(self, name: str, count: int) -> Any:
+        """Join what ranks have of some rows."""
+        return self._ranks.call(
+            "rows", {"name": name, "count": count}, lambda: super(LeaderWeights, self).rows(name, count)
+        )
+
+    def save(self, form: SavedForm, directory: Path, *, pattern: str | None, max_bytes: int | None) -> int:
+        """Refuse: no rank has the weights that the files would have."""
+        raise BadRequest(
+            "weights that ranks share cannot be saved; start with --tp-size 1", code="unsupported_by_model"
+        )
+
+    def _prepare(self, method: str, params: dict[str, Any], own: Callable[..., Change]) -> Change:
+        try:
+            change = self._ranks.call(method, params, lambda: own(**params))
+        except Exception:
+            self._ranks.call(_DROP, {}, lambda: None)
+            raise
+
+        def commit() -> int:
+            try:
+                return self._ranks.call(_COMMIT, {}, change)
+            except Exception as error:
+                raise EngineDead(f"new weights did not reach all ranks: {error}") from error
+
+        return commit
+
+
+class LeaderGroups(WeightGroups):
+    """The groups that all ranks belong to, each with a rank of its own that follows the one before."""
+
+    def __init__(self, device: torch.device, ranks: AllRanks) -> None:
+        super().__init__(device)
+        self._ranks = ranks
+
+    def begin_to_join(self, name: str, *, address: str, port: int, rank: int, world_size: int, backend: str) -> None:
+        membership = {"address": address, "port": port, "rank": rank, "world_size": world_size, "backend": backend}
+        own = super().begin_to_join
+        self._ranks.call("begin_to_join", {"name": name, **membership}, lambda: own(name, **membership))  # type: ignore
+
+    def finish_joining(self, name: str) -> None:
+        self._call("finish_joining", name, super().finish_joining)
+
+    def leave(self, name: str) -> None:
+        self._call("leave", name, super().leave)
+
+    def spoil(self, name: str) -> None:
+        self._call("spoil", name, super().spoil)
+
+    def _call(self, method: str, name: str, own: Callable[[str], None]) -> None:
+        self._ranks.call(method, {"name": name}, lambda: own(name))
+
+
+class FollowerCalls:
+    """Does what the first rank wants done with the weights of another one.
+
+    Args:
+        weights: of this rank.
+        key: of this rank.
+    """
+
+    def __init__(self, weights: WorkerWeights, key: ProcessKey) -> None:
+        self._weights, self._key = weights, key
+        self._prepared: Change | None = None
+
+    def run(self, call: RankCall) -> RankReply:
+        """Run a call, and say what has become of it."""
+        try:
+            self._methods[call.method](**call.params)
+        except BoughError as error:
+            return RankReply(self._key, error.message, error.param)
+        return RankReply(self._key)
+
+    @property
+    def _methods(self) -> dict[str, Callable[..., object]]:
+        weights, groups = self._weights, self._weights.groups
+        prepare = {each.__name__: each for each in (weights.prepare_disk, weights.prepare_file, weights.prepare_group)}
+        return {
+            **{name: self._preparing(method) for name, method in prepare.items()},
+            **{each.__name__: each for each in (groups.finish_joining, groups.leave, groups.spoil, weights.rows)},
+            "begin_to_join": self._begin_to_join,
+            _COMMIT: self._commit,
+            _DROP: self._drop,
+        }
+
+    def _preparing(self, method: Callable[..., Change]) -> Callable[..., None]:
+        def prepare(**params: Any) -> None:
+            self._prepared = method(**params)
+
+        return prepare
+
+    def _commit(self) -> None:
+        prepared, self._prepared = self._prepared, None
+        assert prepared is not None, "it was prepared"
+        prepared()
+
+    def _drop(self) -> None:
+        self._prepared = None
+
+    def _begin_to_join(self, name: str, rank: int, **membership: Any) -> None:
+        self._weights.groups.begin_to_join(name, rank=rank + (self._key.tp or 0), **membership)

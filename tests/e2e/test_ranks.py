@@ -1,0 +1,122 @@
+"""A server whose model is computed by two ranks, and what becomes of it when one of them dies or hangs."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import psutil
+import pytest
+
+from bough.config.engine_args import bundled_model_path
+from bough.entrypoints.engine import Engine
+from bough.errors import ConfigError
+from tests.e2e.server import MAX_TOTAL_TOKENS, Server, running_server
+from tests.entrypoints.leftovers import eventually
+from tests.in_process import output_of
+
+FLAGS = ("--tp-size=2", "--dtype=float32", "--cpu-threads=1", "--watchdog-timeout=3")
+PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
+GREEDY: dict[str, Any] = {"temperature": 0, "max_new_tokens": 24}
+END_SECONDS = 8.0
+"""The watchdog's and those of docs/reliability.md."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with running_server(tmp_path_factory.mktemp("server"), *FLAGS) as running:
+        yield running
+        running.assert_idle_and_whole()
+
+
+def follower_of(server: Server) -> psutil.Process:
+    """The process of the second rank, which is started after the first."""
+    schedulers = [each for each in server.processes() if "bough.scheduler.process" in each.cmdline()]
+    assert len(schedulers) == 2
+    return max(schedulers, key=lambda each: each.create_time())
+
+
+def test_answers_are_those_of_one_process(server: Server) -> None:
+    wanted = output_of(PROMPT, GREEDY, dtype="float32")
+    answer = server.generate(text=PROMPT, sampling_params=GREEDY, return_logprob=True)
+    assert answer["text"] == wanted.text
+    assert wanted.logprobs is not None
+    logprobs = [entry[0] for entry in answer["meta_info"]["output_token_logprobs"]]
+    assert logprobs == pytest.approx([entry.logprob for entry in wanted.logprobs], abs=1e-3)
+
+
+def test_requests_of_all_kinds_run_beside_each_other(server: Server) -> None:
+    kinds: list[dict[str, Any]] = [
+        {"sampling_params": {"temperature": 0.8, "max_new_tokens": 20, "n": 3}},
+        {"sampling_params": {"regex": "[a-z]{5} [0-9]{3}", "max_new_tokens": 20}},
+        {"sampling_params": {**GREEDY, "frequency_penalty": 1.0}, "return_logprob": True, "logprob_start_len": 0},
+        {"sampling_params": {**GREEDY, "stop": ["oak"]}},
+    ] * 4
+    with concurrent.futures.ThreadPoolExecutor(len(kinds)) as clients:
+        answers = list(clients.map(lambda kind: server.generate(text=PROMPT, **kind), kinds))
+    assert answers[2]["text"] == answers[6]["text"]
+    assert all(len(each["text"]) == 9 for each in answers[1::4])
+    assert server.post("/flush_cache").status_code == 200
+    after = server.generate(text=PROMPT, sampling_params=GREEDY)
+    assert after["text"] == output_of(PROMPT, GREEDY, dtype="float32").text
+
+
+def test_an_idle_follower_takes_no_time(server: Server) -> None:
+    server.assert_idle_and_whole()
+    before = sum(follower_of(server).cpu_times()[:2])
+    time.sleep(2.0)
+    assert sum(follower_of(server).cpu_times()[:2]) - before <= 0.05
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
+@pytest.mark.parametrize("state", ["idle", "decoding"])
+def test_a_follower_that_is_gone_ends_the_server(tmp_path: Path, number: signal.Signals, state: str) -> None:
+    with running_server(tmp_path, *FLAGS) as server, concurrent.futures.ThreadPoolExecutor(1) as clients:
+        processes = server.processes()
+        asked = None
+        if state == "decoding":
+            endless = {"temperature": 0, "max_new_tokens": 3000, "ignore_eos": True}
+            asked = clients.submit(server.post, "/generate", text=PROMPT, sampling_params=endless)
+            assert eventually(lambda: server.state()["num_running_reqs"] == 1)
+        follower_of(server).send_signal(number)
+        assert server.process.wait(END_SECONDS) == 1, server.log.read_text()
+        if asked is not None:
+            try:
+                status = asked.result().status_code
+            except httpx.TransportError:
+                status = 0
+            assert status == 0 or status >= 500
+        assert not psutil.wait_procs(processes, timeout=5)[1]
+
+
+@pytest.mark.slow
+def test_vectors_are_those_of_one_process() -> None:
+    texts, options = ["The oak is a large tree.", "ok"], {"is_embedding": True, "dtype": "float32", "device": "cpu"}
+    vectors = []
+    for size in (1, 2):
+        with Engine(tp_size=size, max_total_tokens=MAX_TOTAL_TOKENS, **options) as engine:
+            vectors.append([each["embedding"] for each in engine.encode(texts)])
+    assert np.abs(np.array(vectors[0]) - np.array(vectors[1])).max() < 1e-4
+
+
+@pytest.mark.slow
+def test_replicas_may_have_ranks(tmp_path: Path) -> None:
+    with running_server(tmp_path, *FLAGS, "--dp-size=2", "--load-balance-method=round_robin") as server:
+        wanted = output_of(PROMPT, GREEDY, dtype="float32").text
+        answers = [server.generate(text=PROMPT, sampling_params=GREEDY) for _ in range(4)]
+        assert [answer["text"] for answer in answers] == [wanted] * 4
+        assert {answer["meta_info"]["dp_rank"] for answer in answers} == {0, 1}
+        done = server.post("/update_weights_from_disk", model_path=str(bundled_model_path())).json()
+        assert done["success"], done
+        assert server.generate(text=PROMPT, sampling_params=GREEDY)["text"] == wanted
+
+
+def test_what_ranks_cannot_share_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--tp-size 9 cannot divide .*; it can be 1, 2, 3, 4, 5, 6, 7, 8$"):
+        Engine(tp_size=9, device="cpu")
