@@ -53,7 +53,7 @@ def _own_mixture_name(name: str) -> str:
 
 def _other_mixture_name(name: str) -> str | None:
     layer, found, part = name.partition(_MIXTURE)
-    if not found or not part.startswith(("experts.", "gate")):
+    if not found or part.partition(".")[0] not in ("experts", "gate"):
         return None
     words = (_OTHER_NAMES.get(word, word) for word in part.split("."))
     return f"{layer}{_OTHER_MIXTURE}{'.'.join(words)}"
