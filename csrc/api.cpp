@@ -225,6 +225,10 @@ BOUGH_API Status bough_program_decode(Program* program, const Step* step, Decode
     return guarded([&] { *error = program->decode(*step, *run); });
 }
 
+BOUGH_API Status bough_program_head(Program* program, const void* states, int64_t num_rows, float* logits,
+                                    StepError* error) {
+    return guarded([&] { *error = program->compute_head(states, num_rows, logits); });
+}
 BOUGH_API Status bough_program_follow(Program* program, const Following* following, Arrival* arrival) {
     return guarded([&] { *arrival = program->follow(*following); });
 }
@@ -242,6 +246,7 @@ BOUGH_API Status bough_group_create(void* memory, int32_t rank, int32_t world, G
 BOUGH_API void bough_group_destroy(Group* group) { delete group; }
 BOUGH_API void bough_group_expect(Group* group) { group->expect(); }
 BOUGH_API void bough_group_call(Group* group) { group->call(); }
+BOUGH_API int64_t bough_group_calls(const Group* group) { return group->calls(); }
 BOUGH_API void bough_group_fail(Group* group) { group->fail(); }
 BOUGH_API int32_t bough_group_has_failed(const Group* group) { return group->has_failed() ? 1 : 0; }
 

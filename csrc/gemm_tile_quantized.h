@@ -39,7 +39,8 @@ BOUGH_INLINE Ints multiply_add_bytes(Ints sum, Ints weights, Ints inputs) {
     for (int byte = 0; byte < 4; ++byte) {
         const Ints weight = (Ints)(((Bits)weights >> (8 * byte)) & 0xffu);
         const Ints input = (Ints)((Bits)inputs << (24 - 8 * byte)) >> 24;
-        sum += weight * input;
+        // Inputs, and the sum that comes with them, may be those of another operation by now: it may overflow.
+        sum = (Ints)((Bits)sum + (Bits)(weight * input));
     }
     return sum;
 #endif

@@ -175,6 +175,8 @@ void Group::call() {
     signal();
 }
 
+uint32_t Group::calls() const { return state_.calls.load(std::memory_order_acquire); }
+
 Arrival Group::await(double seconds, ThreadPool& pool) {
     const double until = now() + seconds;
     Arrival arrival = Arrival::timeout;

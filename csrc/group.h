@@ -59,6 +59,8 @@ public:
     // A piece is there; the one before must be over.
     void publish();
     void call();
+    // How often it was called since the group began.
+    uint32_t calls() const;
 
     // Of the others: waits for the next piece, whose threads `pool` has.
     Arrival await(double seconds, ThreadPool& pool);

@@ -26,6 +26,7 @@ struct Piece {
     int64_t num_ends;
     int64_t first_logits;  // among the step's rows that want logits
     int64_t has_masks;     // not 0 if choices are among tokens that masks allow
+    int64_t only_head;     // not 0 if the final norm's output is there already
 };
 
 class PieceMemory {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "isa.h"
 #include "packing.h"
@@ -136,7 +137,10 @@ void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const P
     NormCall sampled = norm;
     sampled.row_ids = end_tokens_.data();
     before_head_ = {sampled};
-    if (is_quantized(head.dtype)) before_head_.emplace_back(quantize);
+    if (is_quantized(head.dtype)) {
+        before_head_.emplace_back(quantize);
+        head_inputs_.emplace_back(quantize);
+    }
     head_ = head;
     first_id_ = first_id;
     has_head_ = head.num_inputs > 0;
@@ -269,8 +273,25 @@ StepError Program::compute(const Step& step) {
     return StepError::none;
 }
 
+StepError Program::compute_head(const void* states, int64_t num_rows, float* logits) {
+    if (!has_head_) return StepError::no_head;
+    if (num_rows > limits_.max_rows) return StepError::bad_length;
+    piece_ = Piece{};
+    piece_.num_logits = piece_.num_ends = num_rows;
+    piece_.only_head = 1;
+    logits_ = logits;
+    const int64_t size = final_norm_.output_dtype == DType::bf16 ? 2 : 4;
+    for (int64_t row = 0; row < num_rows; ++row) {
+        std::memcpy(static_cast<char*>(final_norm_.output) + row * final_norm_.output_stride * size,
+                    static_cast<const char*>(states) + row * final_norm_.size * size,
+                    static_cast<size_t>(final_norm_.size * size));
+    }
+    if (has_ranks()) publish_piece();
+    return compute_piece(Step{});
+}
+
 StepError Program::compute_piece(const Step& step) {
-    plan_attention();
+    if (piece_.only_head == 0) plan_attention();
     if (has_ranks()) find_shared_masks();
     pool_.share([&](Participant& participant) { replay(step, participant); });
     if (!has_ranks()) return StepError::none;
@@ -397,6 +418,7 @@ void Program::replay(const Step& step, Participant& participant) {
 bool Program::replay(const Step& step, Participant& participant, Meetings& meetings) {
     bool goes_on = true;
     for (const Operation& operation : operations_) {
+        if (piece_.only_head != 0) break;
         std::visit(
             [&](const auto& call) {
                 if constexpr (std::is_same_v<decltype(call), const Meeting&>) {
@@ -511,7 +533,8 @@ bool Program::finish_piece(const Step& step, Participant& participant, Meetings&
 }
 
 bool Program::share_head(const Step& step, Participant& participant, Meetings& meetings) {
-    share(participant, before_head_, piece_.num_choices + piece_.num_logits);
+    const RowCalls& before = piece_.only_head == 0 ? before_head_ : head_inputs_;
+    if (!before.empty()) share(participant, before, piece_.num_choices + piece_.num_logits);
     if (piece_.num_choices > 0 && step.masks_ready != nullptr) wait_for(step.masks_ready);
     if (has_ranks() && piece_.has_masks != 0) share_masks(step, participant);
     if (!meetings.meet()) return false;

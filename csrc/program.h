@@ -134,6 +134,9 @@ public:
     // Unless this returns `none` or `lost_rank`, nothing has been computed.
     StepError run(const Step& step);
     StepError decode(const Step& step, DecodeRun& run);
+    // The head of some rows, at most max_rows, of hidden states after the final norm, one behind the other: logits
+    // [num_rows, vocab_size], which ranks share. Errors are as those of `run`.
+    StepError compute_head(const void* states, int64_t num_rows, float* logits);
     // Computes this rank's share of the first rank's steps. Returns why it has stopped, never `piece`.
     Arrival follow(const Following& following);
 
@@ -211,6 +214,7 @@ private:
     std::vector<Plan> plans_;
     NormCall final_norm_{};
     RowCalls before_head_;  // the final norm of rows that are sampled, and what a quantised head takes
+    RowCalls head_inputs_;  // the latter alone, if there is one
     PackedMatrix head_{};
     bool has_head_ = false;
     int64_t first_id_ = 0;  // of the head

@@ -98,8 +98,8 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     if message is None:
         return FAILURE_STATUS  # the parent died before it could say anything
     child = Child(msgspec.msgpack.decode(message, type=ChildConfig), status_fd)
-    if child.config.share.weights is not None:
-        os.set_inheritable(child.config.share.weights, False)
+    for descriptor in child.config.share.descriptors:
+        os.set_inheritable(descriptor, False)
     _die_with_parent(child.config, config_fd)
     args = child.server_args
     configure_logging(args.log_level, label=child.config.key.ranks, log_format=args.log_format)

@@ -70,7 +70,7 @@ NUMERICS: list[dict[str, Any]] = [
 ]
 MACHINES: list[dict[str, Any]] = [{"cpu_threads": 1}, {"cpu_threads": 2, "disable_overlap_schedule": False}]
 CROWDED_MACHINE = {"cpu_threads": 3, "chunked_prefill_size": 37, "disable_radix_cache": True}
-"""Where threads outnumber cores, they wait for each other in vain: it gets little to do."""
+"""Threads outnumber cores, and take over each other's work again and again: it gets little to do."""
 
 
 def shown(options: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import torch
 
 from bough.config.engine_args import EngineArgs
 from bough.config.model_config import ModelConfig
+from bough.distributed.rank_group import ALONE_IN_GROUP, RankGroup
 from bough.model_executor.launched_step import StepOutcome
 from bough.model_executor.model_runner import ModelRunner
 from bough.sampling.sampling_params import SamplingParams
@@ -63,6 +64,7 @@ def make_runner(
     threads: int = 1,
     native: bool = True,
     model_impl: str = "auto",
+    ranks: RankGroup = ALONE_IN_GROUP,
     **options: Any,
 ) -> RecordingRunner:
     torch.set_num_threads(threads)
@@ -72,7 +74,7 @@ def make_runner(
     options.setdefault("max_running_requests", 8)
     options.setdefault("max_total_tokens", 4096)
     options.setdefault("max_prefill_tokens", 1024)
-    return RecordingRunner(config, torch.device("cpu"), EngineArgs(**options), native=native)
+    return RecordingRunner(config, torch.device("cpu"), EngineArgs(**options), native=native, ranks=ranks)
 
 
 @dataclass

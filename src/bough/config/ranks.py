@@ -56,6 +56,13 @@ class MachineShare(msgspec.Struct, frozen=True):
     weights: int | None = None
     """Descriptor of memory in which all of them have the same weights, which the first loads; ``None``: each has its
     own."""
+    group: int | None = None
+    """Descriptor of memory that the ranks of its replica compute in together; ``None``: they share none."""
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Descriptors that a process with this share inherits."""
+        return tuple(each for each in (self.weights, self.group) if each is not None)
 
     def of(self, amount: int) -> int:
         """Return this share of so many cores, bytes or tokens; the first schedulers get what cannot be divided."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from bough.config.port_args import PortArgs
 from bough.config.ranks import ParallelLayout, ProcessKey
-from bough.config.sharding import ShardSpec
+from bough.config.sharding import ShardSpec, ShardStyle
 
 Backend = Literal["gloo", "nccl"]
 
@@ -42,7 +42,6 @@ class RankPlace:
         """The other ranks of the replica."""
         return self.layout.followers_of(self.leader)
 
-    @property
-    def spec(self) -> ShardSpec:
-        """Share of each layer, where torch computes it."""
-        return ShardSpec(self.key.tp or 0, self.layout.tp_size, "reduce")
+    def spec(self, style: ShardStyle) -> ShardSpec:
+        """Return the share of each layer, which depends on what computes it."""
+        return ShardSpec(self.key.tp or 0, self.layout.tp_size, style)

@@ -15,6 +15,7 @@ import torch.distributed as dist
 from bough.config.sharding import WHOLE, ShardSpec
 from bough.distributed.place import Backend
 from bough.distributed.rendezvous import meet
+from bough.kernels.native_group import NativeGroup
 from bough.layers.collectives import Collectives
 from bough.layers.linear_method import MethodChoice
 from bough.layers.sharding import ShardedChoice
@@ -30,9 +31,16 @@ class RankGroup:
 
     Attributes:
         spec: place of this rank.
+        native: memory that native kernels compute in, together with the other ranks; ``None`` if they do not.
     """
 
     spec: ShardSpec = WHOLE
+    native: NativeGroup | None = None
+
+    def require_native(self) -> NativeGroup:
+        """Return the shared memory of native kernels, which there must be."""
+        assert self.native is not None, "torch computes"
+        return self.native
 
     def part_of(self, choice: MethodChoice) -> MethodChoice:
         """The choice for what this rank has of each matrix."""
@@ -70,15 +78,23 @@ class ProcessRanks(RankGroup):
         device: of the tensors.
         timeout_s: seconds that the others may take to come.
         backend: by default NCCL for CUDA devices, of which each rank then has one of its own, and else gloo.
+        native: shared memory in which native kernels compute steps.
 
     Raises:
         StartupError: naming the ranks that did not come in time.
     """
 
     def __init__(
-        self, spec: ShardSpec, file: Path, device: torch.device, timeout_s: float, backend: Backend | None = None
+        self,
+        spec: ShardSpec,
+        file: Path,
+        device: torch.device,
+        timeout_s: float,
+        backend: Backend | None = None,
+        *,
+        native: NativeGroup | None = None,
     ) -> None:
-        self.spec, self._device = spec, device
+        self.spec, self._device, self.native = spec, device, native
         backend = backend or ("nccl" if device.type == "cuda" else "gloo")
         store = meet(file, spec.rank, spec.world, timeout_s)
         with _on_this_machine():

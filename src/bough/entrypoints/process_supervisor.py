@@ -64,8 +64,9 @@ class ChildProcess:
         self.status_fd, status_write = os.pipe()
         self._config_open = True
         self._config_lock = threading.Lock()
-        inherited = [config_read, status_write]
-        inherited += [each for each in (config.listener_fd, config.share.weights) if each is not None]
+        inherited = [config_read, status_write, *config.share.descriptors]
+        if config.listener_fd is not None:
+            inherited.append(config.listener_fd)
         # A Ctrl-C while the child imports, before it can say that it ignores them, would print tracebacks.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:

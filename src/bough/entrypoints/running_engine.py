@@ -188,8 +188,14 @@ class RunningEngine:
         alone = plan.server_args.skip_tokenizer_init or not plan.model_config.is_generation
         # Measured once, before any of them takes memory.
         memory = Machine().available_bytes() if len(layout.local_schedulers) > 1 else None
-        weights = _shared_memory() if layout.has_equal_schedulers else None
-        shares = {key: replace(layout.share_of(key), memory=memory, weights=weights) for key in layout.local_schedulers}
+        weights = _shared_memory("weights") if layout.has_equal_schedulers else None
+        groups: dict[int | None, int | None] = {}
+        if layout.tp_size > 1:
+            groups = {key.dp: _shared_memory("ranks") for key in layout.leaders}
+        shares = {
+            key: replace(layout.share_of(key), memory=memory, weights=weights, group=groups.get(key.dp))
+            for key in layout.local_schedulers
+        }
         modules = dict.fromkeys(shares, plan.scheduler_module)
         modules |= dict.fromkeys(layout.controllers, CONTROLLER_MODULE)
         if not alone:
@@ -210,8 +216,9 @@ class RunningEngine:
                     watches_parent=watches_parent,
                 )
         finally:
-            if weights is not None:
-                os.close(weights)
+            for descriptor in (weights, *groups.values()):
+                if descriptor is not None:
+                    os.close(descriptor)
 
     async def _watch_health(self, health: HealthMonitor) -> None:
         """Look at the health of all processes until one is broken, then say how.
@@ -234,10 +241,10 @@ class RunningEngine:
         self._on_death(broken)
 
 
-def _shared_memory() -> int | None:
+def _shared_memory(what: str) -> int | None:
     """Return a descriptor of memory without a name, still of no size; ``None`` if the system has no such memory."""
     if sys.platform != "linux":
         return None
     with contextlib.suppress(OSError):
-        return os.memfd_create("bough-weights", os.MFD_CLOEXEC)
+        return os.memfd_create(f"bough-{what}", os.MFD_CLOEXEC)
     return None

@@ -126,8 +126,13 @@ class NativeGroup:
         self._library.bough_group_expect(self.handle)
 
     def call(self) -> None:
-        """Make the other ranks stop following, once each."""
+        """Make the other ranks stop following."""
         self._library.bough_group_call(self.handle)
+
+    @property
+    def num_calls(self) -> int:
+        """Number of calls since the group began."""
+        return int(self._library.bough_group_calls(self.handle))
 
     def fail(self) -> None:
         """End all waits of all ranks, for good."""

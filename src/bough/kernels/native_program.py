@@ -77,6 +77,22 @@ class NativeProgram:
         num_done: int = run.num_done
         return num_done
 
+    def compute_head(self, states: torch.Tensor, logits: torch.Tensor) -> None:
+        """Run the head alone.
+
+        Args:
+            states: after the final norm, in its type: ``[n, hidden_size]``, contiguous, at most ``max_rows``.
+            logits: gets the results: float32 ``[n, vocab_size]``, contiguous; of several ranks, in memory of all.
+
+        Raises:
+            ValueError: if there are too many rows, or is no head.
+            RankLost: as :meth:`run`.
+        """
+        self._library.bough_program_head(
+            self._handle, states.data_ptr(), len(states), logits.data_ptr(), ctypes.byref(self._error)
+        )
+        self._raise_error()
+
     def follow(self, req_to_token: torch.Tensor, logits: torch.Tensor, seconds: float) -> FollowEnd:
         """Compute this rank's part of the first rank's steps. The GIL is released meanwhile.
 

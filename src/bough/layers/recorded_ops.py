@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
-from bough.kernels.buffers import Buffer
+from bough.config.sharding import Span
+from bough.kernels.buffers import Buffer, Columns
 from bough.kernels.program import NormWeight, Program
 from bough.kernels.structures import KVLayer
 from bough.layers.activation import NATIVE_GATES
@@ -40,9 +41,10 @@ class RecordOps(Ops[Buffer]):
         self._program, self._kv_layer = program, kv_layer
 
     def embed(self, table: VocabEmbedding, scale: float = 1.0) -> Stream[Buffer]:
+        first = table.rows.start
         if table.method is TORCH:
-            return Stream(self._program.embed(table.get_parameter("weight"), scale))
-        return Stream(self._program.embed_packed(packed_matrix(table), scale))
+            return Stream(self._program.embed(table.get_parameter("weight"), scale, first))
+        return Stream(self._program.embed_packed(packed_matrix(table), scale, first))
 
     def rotation(self, rotary: RotaryEmbedding) -> Rotation[Buffer]:
         return (self._program.rotary_table(rotary.inv_freq, rotary.attention_scaling),)
@@ -57,10 +59,10 @@ class RecordOps(Ops[Buffer]):
         """Multiply by a matrix; in float32."""
         if isinstance(layer, QKVLinear):
             return self._program.linear(x, [packed_matrix(matrix) for matrix in layer.matrices], is_local=True)
-        return self._program.linear(x, [packed_matrix(layer)])
+        return self._program.linear(x, [packed_matrix(layer)], _outputs(layer))
 
     def gated(self, layer: GatedLinear, x: Buffer) -> Buffer:
-        return self._program.linear_gated(x, packed_matrix(layer), NATIVE_GATES[layer.gate])
+        return self._program.linear_gated(x, packed_matrix(layer), NATIVE_GATES[layer.gate], _outputs(layer))
 
     def attend(
         self, attention: RadixAttention, heads: Buffer, rotation: Rotation[Buffer] | None, norms: HeadNorms = NO_NORMS
@@ -80,18 +82,19 @@ class RecordOps(Ops[Buffer]):
             norm_offset=norms.offset,
             query_scale=attention.query_scale or (0.0, 1),
         )
-        return self._program.attend(heads, kv, attention.shape)
+        return self._program.attend(heads, kv, attention.shape, _columns(attention.queries.times(attention.head_dim)))
 
     def add_linear(self, stream: Stream[Buffer], layer: MergedLinear, x: Buffer) -> None:
-        self._program.linear_add(x, packed_matrix(layer), stream.value)
+        self._program.linear_add(x, packed_matrix(layer), stream.value, _outputs(layer))
 
     def add_experts(self, stream: Stream[Buffer], router: Router, experts: Experts, x: Buffer) -> None:
         raise NotRecordable("the native program has no mixtures of experts")
 
     def finish(self, norm: RMSNorm, stream: Stream[Buffer], head: LMHead | None) -> Buffer:
         """Last norm and head; the states are those of rows that end in the step."""
-        matrix = None if head is None else packed_matrix(head.holder)
-        return self._program.finish(stream.value, _weight(norm), matrix)
+        if head is None:
+            return self._program.finish(stream.value, _weight(norm), None)
+        return self._program.finish(stream.value, _weight(norm), packed_matrix(head.holder), head.rows.start)
 
     def compute(self, function: Callable[..., torch.Tensor], *values: Buffer) -> Buffer:
         raise NotRecordable(f"the native program has no {getattr(function, '__name__', repr(function))}")
@@ -102,3 +105,13 @@ class RecordOps(Ops[Buffer]):
 
 def _weight(norm: RMSNorm) -> NormWeight:
     return NormWeight(norm.weight, norm.eps, norm.offset)
+
+
+def _columns(span: Span) -> Columns:
+    return Columns(span.start, span.size, span.total)
+
+
+def _outputs(layer: MergedLinear) -> Columns | None:
+    """The columns of what a layer returns that are here; ``None`` if there are several projections side by side."""
+    spans = set(layer.spans.values())
+    return _columns(spans.pop()) if len(spans) == 1 and (layer.gated or len(layer.spans) == 1) else None

@@ -14,6 +14,7 @@ from bough.config.engine_args import MAX_STEPS_IN_A_ROW
 from bough.config.model_config import ModelConfig
 from bough.constrained.masks import StepMasks
 from bough.kernels.logprobs import LogprobReads
+from bough.kernels.native_group import FollowEnd, NativeGroup
 from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step, address_of
@@ -72,31 +73,32 @@ class CpuGraphRunner:
         req_to_token: torch.Tensor,
         last_token: torch.Tensor,
         max_step_tokens: int,
+        group: NativeGroup | None = None,
     ) -> None:
-        """Record the model.
+        """Record the model, or of several ranks this one's part.
 
         Args:
             model: with packed weights, whose addresses stay as they are.
-            req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens.
+            req_to_token: int32 ``[max_running_requests, max_len]``; steps enter their new tokens. Of several ranks, in
+                memory of the group.
             last_token: int64 ``[max_running_requests]``, resolves ``FUTURE_TOKEN``.
             max_step_tokens: most new tokens that steps usually have.
+            group: of the ranks; the first one runs steps, the others :meth:`follow`.
         """
-        max_rows, max_len = req_to_token.shape
-        max_tokens = max(min(max_step_tokens, MAX_PIECE_TOKENS), 1)
-        limits = ProgramLimits(
-            max_tokens=max_tokens,
-            max_rows=max_rows,
-            max_context=max_len,
-            vocab_size=config.vocab_size,
-            num_slots=kv_pool.num_slots,
-        )
+        max_rows = len(req_to_token)
         self._dtype = dtype
-        self._program = Program(threads, limits, dtype)
+        self._group = group
+        limits = _limits(config, kv_pool, req_to_token, max_step_tokens)
+        self._program = Program(threads, limits, dtype, group)
         model.run_on(RecordOps(self._program, kv_pool.kernel_layer))
         # Of zeros, so that the memory is taken now. A model that pools has no logits.
         logit_rows = max_rows if config.is_generation else 0
-        self._logits = torch.zeros(logit_rows, config.vocab_size, dtype=torch.float32)
-        self._kept_alive = (model, kv_pool, req_to_token, last_token)
+        make = torch.zeros if group is None else group.arena.tensor
+        self._logits = make(logit_rows, config.vocab_size, dtype=torch.float32)
+        self._req_to_token = req_to_token
+        self._kept_alive = (model, kv_pool, last_token)
+        if group is not None:
+            group.settle()
         self._hidden_size = config.hidden_size
         # Steps are copied to addresses that the kernels know already: to ask an array for its own takes a microsecond.
         self._inputs = np.zeros((5, max_rows), dtype=np.int32)
@@ -168,6 +170,26 @@ class CpuGraphRunner:
         num_logits = int(np.count_nonzero(wanted == _LOGITS))
         logits = self._logits[:num_logits] if num_logits else None
         return ForwardOutput(self._next_tokens[:rows].copy(), self._finite[:rows].copy(), logits, kept)
+
+    def compute_logits(self, states: torch.Tensor) -> torch.Tensor:
+        """Run the head over hidden states ``[n, hidden_size]``, at most ``max_running_requests``.
+
+        Returns:
+            float32 ``[n, vocab_size]``, until the next step.
+        """
+        logits = self._logits[: len(states)]
+        self._program.compute_head(states.to(self._dtype).contiguous(), logits)
+        return logits
+
+    def follow(self, seconds: float) -> FollowEnd:
+        """Compute this rank's part of the first rank's steps, at most for so long.
+
+        Raises:
+            StartupError: if the first rank has another program.
+        """
+        assert self._group is not None, "there are several ranks"
+        self._group.check()
+        return self._program.follow(self._req_to_token, self._logits, seconds)
 
     def decode(
         self,
@@ -310,6 +332,17 @@ class RunningSteps:
         return StepResult(
             self._plan.step_id, *runs, logprobs, failed_rows=tuple(failed), seconds=seconds, goes_on=goes_on
         )
+
+
+def _limits(config: ModelConfig, kv_pool: KVPool, req_to_token: torch.Tensor, max_step_tokens: int) -> ProgramLimits:
+    max_rows, max_len = req_to_token.shape
+    return ProgramLimits(
+        max_tokens=max(min(max_step_tokens, MAX_PIECE_TOKENS), 1),
+        max_rows=max_rows,
+        max_context=max_len,
+        vocab_size=config.vocab_size,
+        num_slots=kv_pool.num_slots,
+    )
 
 
 def _check_lengths(plan: StepPlan, extend_lens: IntArray, wanted: npt.NDArray[np.uint8]) -> None:

@@ -68,9 +68,9 @@ def _rank_factory(model_config: ModelConfig, share: MachineShare, place: RankPla
         what = "an encoder" if model_config.is_encoder else "a worker of another package"
         raise ConfigError(f"--tp-size {place.layout.tp_size} cannot share {what}; leave it out", param="tp_size")
     _import_torch()
-    from bough.model_executor.rank_worker import FollowingWorker, LeadingWorker
+    from bough.model_executor.rank_choice import rank_worker
 
-    return partial(FollowingWorker if place.is_follower else LeadingWorker, share=share, place=place)
+    return partial(rank_worker, share=share, place=place)
 
 
 def _import_torch() -> None:

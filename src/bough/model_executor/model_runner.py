@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -123,6 +123,8 @@ class ModelRunner:
         """
         if self.threads is not None and plan.num_rows:
             self.threads.expect_run()
+            if self.ranks.native is not None:
+                self.ranks.native.expect()
         self.lane.begin()
         self._running = None
         self._admit(plan)
@@ -245,12 +247,16 @@ class ModelRunner:
     def _gather_targets(self, plan: StepPlan, hidden_states: torch.Tensor) -> tuple[GatheredLogprobs | None, ...]:
         """Logprobs of prompt tokens, for each of the plan's requests, from hidden states ``[T, hidden_size]``."""
         chunk_rows = max(LOGIT_CHUNK_ELEMENTS // self.config.vocab_size, 1)
+        compute_logits: Callable[[torch.Tensor], torch.Tensor] = self.model.compute_logits
+        if self.ranks.native is not None and self.decoder is not None:
+            # The other ranks do not run this, and the head alone would have this rank's columns.
+            chunk_rows, compute_logits = min(chunk_rows, self.max_running_requests), self.decoder.compute_logits
         last_tokens = np.cumsum(plan.extend_lens, dtype=np.int64) - 1
         gathered = []
         for request in plan.logprobs:
             begin = int(last_tokens[request.row] - plan.extend_lens[request.row]) + 1 + request.first
             states = hidden_states[begin : begin + len(request.targets)]
-            gathered.append(gather_targets(states, request, self.model.compute_logits, chunk_rows, self.threads))
+            gathered.append(gather_targets(states, request, compute_logits, chunk_rows, self.threads))
         return tuple(gathered)
 
     def _admit(self, plan: StepPlan) -> None:
@@ -269,11 +275,15 @@ class ModelRunner:
             raise ValueError(f"step {plan.step_id} goes beyond {self.max_req_len} tokens of a request")
 
     def _scrub(self, plan: StepPlan, rows: list[int], num_steps: int) -> None:
-        """Leave nothing that is not finite in the pages of failed rows, which somebody else gets next."""
-        for row in rows if self.attn_backend.reads_neighbours else ():
-            length = int(plan.prefix_lens[row] + plan.extend_lens[row]) + num_steps - 1
-            slots = self.req_to_token[int(plan.req_slots[row]), :length].long()
-            self.kv_pool.scrub(slots)
+        """Leave nothing that is not finite in the pages of failed rows, which other requests get next."""
+        if self.attn_backend.reads_neighbours:
+            self.kv_pool.scrub(self.slots_of(plan, rows, num_steps))
+
+    def slots_of(self, plan: StepPlan, rows: list[int], num_steps: int) -> torch.Tensor:
+        """Return the KV slots, int64, of all tokens of some rows, after so many steps of a plan."""
+        lengths = [int(plan.prefix_lens[row] + plan.extend_lens[row]) + num_steps - 1 for row in rows]
+        tables = [self.req_to_token[int(plan.req_slots[row])] for row in rows]
+        return torch.cat([table[:length] for table, length in zip(tables, lengths, strict=True)]).long()
 
 
 def _among(rows: IndexArray, requests: tuple[RowLogprobs, ...]) -> tuple[RowLogprobs, ...]:

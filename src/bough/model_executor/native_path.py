@@ -41,28 +41,30 @@ def why_not_recordable(config: ModelConfig) -> str | None:
     return None
 
 
+def why_not_native(config: ModelConfig, device: torch.device) -> str | None:
+    """Return the reason for which torch computes a model on a CPU; empty if there is none to tell, ``None`` if native
+    kernels do."""
+    if device.type != "cpu" or config.implementation == "transformers":
+        return ""
+    if torch_dtype(config) not in KERNEL_DTYPES:
+        return f"these have no {config.dtype}; use --dtype bfloat16 or float32"
+    try:
+        load_library()
+    except LibraryMissing as missing:
+        return str(missing)
+    return why_not_recordable(config)
+
+
 def native_threads(config: ModelConfig, device: torch.device, num_threads: int) -> ThreadPool | None:
     """Threads for the native kernels, or ``None`` if torch is to compute, the reason in the log.
 
     Raises:
         StartupError: if the system does not give so many threads.
     """
-    if device.type != "cpu" or config.implementation == "transformers":
-        return None
-    if torch_dtype(config) not in KERNEL_DTYPES:
-        logger.warning(
-            "The native CPU kernels have no %s: torch computes, several times slower. Use --dtype bfloat16 or float32.",
-            config.dtype,
-        )
-        return None
-    try:
-        load_library()
-    except LibraryMissing as missing:
-        logger.warning("torch computes, several times slower than native kernels: %s.", missing)
-        return None
-    lacking = why_not_recordable(config)
-    if lacking is not None:
-        logger.warning("torch computes, several times slower than native kernels: %s.", lacking)
+    problem = why_not_native(config, device)
+    if problem is not None:
+        if problem:
+            logger.warning("torch computes, several times slower than native kernels: %s.", problem)
         return None
     threads = f"{num_threads} thread{'' if num_threads == 1 else 's'}"
     if num_threads == default_threads(config, cores=2) == 1:

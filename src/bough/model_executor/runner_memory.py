@@ -278,7 +278,11 @@ class MemoryPlanner:
                 kv_pool.set_layer_scales(self._kv_scales)
             kv_pool.touch()
             max_req_len = min(self._config.context_len, pool_tokens)
-            req_to_token = torch.zeros(requests, max_req_len, dtype=torch.int32, device=self._device)
+            group, shape = self._ranks.native, (requests, max_req_len)
+            if group is None:
+                req_to_token = torch.zeros(shape, dtype=torch.int32, device=self._device)
+            else:
+                req_to_token = group.arena.tensor(*shape, dtype=torch.int32)
         backend = self.init_attention_backend(kv_pool, requests)
         state = SamplingState(requests, self._config.vocab_size, self._device)
         sampler = Sampler(state, self._threads)
@@ -348,6 +352,7 @@ class MemoryPlanner:
                 last_token=last_token,
                 dtype=self._activation_dtype,
                 max_step_tokens=self._step_tokens,
+                group=self._ranks.native,
             )
         runner = EagerRunner(self._model, backend, req_to_token, last_token)
         if not self._records:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,10 +24,15 @@ _COMMIT, _DROP = "commit", "drop"
 
 
 class AllRanks:
-    """All ranks of a replica, as the first one makes them do something."""
+    """All ranks of a replica, as the first one makes them do something.
 
-    def __init__(self, channel: LeaderChannel) -> None:
-        self._channel = channel
+    Args:
+        channel: to the others.
+        interrupt: has the others look for messages, if they wait for something else.
+    """
+
+    def __init__(self, channel: LeaderChannel, interrupt: Callable[[], None] = lambda: None) -> None:
+        self._channel, self._interrupt = channel, interrupt
 
     def call(self, method: str, params: dict[str, Any], own: Callable[[], Result]) -> Result:
         """Do something on all ranks at the same time; ``own`` is this rank's part, and returns the result.
@@ -35,6 +40,7 @@ class AllRanks:
         Raises:
             Exception: what this rank raises, or else the first of the others that fails.
         """
+        self._interrupt()
         self._channel.send_call(RankCall(method, params))
         try:
             result = own()
@@ -131,10 +137,13 @@ class FollowerCalls:
     Args:
         weights: of this rank.
         key: of this rank.
+        others: further methods, by name.
     """
 
-    def __init__(self, weights: WorkerWeights, key: ProcessKey) -> None:
-        self._weights, self._key = weights, key
+    def __init__(
+        self, weights: WorkerWeights, key: ProcessKey, others: Mapping[str, Callable[..., object]] | None = None
+    ) -> None:
+        self._weights, self._key, self._others = weights, key, others or {}
         self._prepared: Change | None = None
 
     def run(self, call: RankCall) -> RankReply:
@@ -150,6 +159,7 @@ class FollowerCalls:
         weights, groups = self._weights, self._weights.groups
         prepare = {each.__name__: each for each in (weights.prepare_disk, weights.prepare_file, weights.prepare_group)}
         return {
+            **self._others,
             **{name: self._preparing(method) for name, method in prepare.items()},
             **{each.__name__: each for each in (groups.finish_joining, groups.leave, groups.spoil, weights.rows)},
             "begin_to_join": self._begin_to_join,
