@@ -51,6 +51,7 @@ ALWAYS_ON = frozenset(
         *("enable-metrics", "enable-metrics-for-all-schedulers", "enable-mixed-chunk", "enable-cache-report"),
         *("enable-response-store", "enable-streaming-session", "allow-unknown-fields"),
         *("enable-auto-tool-choice", "enable-prefix-caching", "enable-chunked-prefill", "disable-log-requests"),
+        *("enable-memory-saver", "enable-sleep-mode"),
         *("jinja", "cont-batching", "metrics", "flash-attn", "fa"),
     }
 )
@@ -91,6 +92,7 @@ FLAGS_HERE = {
     "generation-config": "sampling-defaults",
     **dict.fromkeys(("override-generation-config", "temp"), "preferred-sampling-params"),
     "reasoning-format": "reasoning-parser",
+    "enable-weights-cpu-backup": "sleep-directory",
     "seed": "random-seed",
     **dict.fromkeys(("uvicorn-log-level", "log-level-http"), "log-level"),
     "gpu-memory-utilization": "mem-fraction-static",
@@ -134,9 +136,6 @@ ROUTES = {
         "LoRA adapters": (
             "/v1/load_lora_adapter /v1/unload_lora_adapter /load_lora_adapter /load_lora_adapter_from_tensors "
             "/unload_lora_adapter"
-        ),
-        "giving memory back while idle": (
-            "/release_memory_occupation /resume_memory_occupation /sleep /wake_up /is_sleeping"
         ),
         "recording which experts are used": (
             "/start_expert_distribution_record /stop_expert_distribution_record /dump_expert_distribution_record"

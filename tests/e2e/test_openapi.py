@@ -61,6 +61,9 @@ EXAMPLES = 60 if THOROUGH else 6
 PAUSE = "/pause_generation"
 """After which every other request would wait."""
 
+SLEEPS = ("/sleep", "/release_memory_occupation", "/resume_memory_occupation", "/wake_up")
+"""After some of which every other request would be refused."""
+
 JOINING = "/init_weights_update_group"
 """Which waits for a trainer."""
 
@@ -114,12 +117,15 @@ def test_answers_are_as_documented(
         finally:
             if case.path == PAUSE:
                 servers[kind].post("/continue_generation")
+            if case.path in SLEEPS and kind != "vectors":
+                servers[kind].post("/wake_up")
+                servers[kind].post("/update_weights_from_disk", model_path="sapling")  # some may be discarded
 
 
 def test_what_answers_lead_to_is_as_documented(servers: dict[str, Server]) -> None:
     for kind in ["text", "vectors"]:
         served = schemathesis.openapi.from_url(f"{servers[kind].url}/openapi.json", config=CONFIG)
-        served = served.exclude(path=[PAUSE, JOINING])
+        served = served.exclude(path=[PAUSE, JOINING, *SLEEPS])
         steps: dict[str, Any] = {"max_examples": 100, "stateful_step_count": 6} if THOROUGH else {"max_examples": 3}
         served.as_state_machine().run(settings=settings(**steps, phases=(Phase.generate,), **COMMON))
 

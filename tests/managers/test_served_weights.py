@@ -9,6 +9,7 @@ import pytest
 from bough.config.ranks import ParallelLayout
 from bough.config.server_args import ServerArgs
 from bough.ipc.messages import ControlReply, ControlReq
+from bough.managers.exclusive_changes import ExclusiveChanges
 from bough.managers.health import HealthMonitor
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.scheduler_control import SchedulerControl
@@ -38,7 +39,8 @@ def test_replicas_with_different_weights_end_the_engine(num_changed: int, ends: 
         control = SchedulerControl(send, (ONE, TWO))
         health = HealthMonitor(max_silence=60.0)
         health.set_ready()
-        weights = ServedWeights(ServerArgs(), control, None, ReaderWriterLock(), health)
+        changes = ExclusiveChanges(ReaderWriterLock(), health, None)  # type: ignore[arg-type]
+        weights = ServedWeights(ServerArgs(), control, None, changes, health, lambda missing: None)
         outcome = await weights.update_from_file("/weights")
         assert outcome.error is not None
         assert "cut short" in outcome.message

@@ -39,7 +39,7 @@ class Loaded:
         self.config = ModelConfig.from_args(args)
         loaded = LoadedModel.load(self.config, CPU, args, choose_execution(self.config, CPU, args))
         self.model: Model = loaded.model
-        self.weights = WorkerWeights(args, loaded.weights, CPU, rank or WeightRank())
+        self.weights = WorkerWeights(args, loaded.memory.live, CPU, rank or WeightRank())
         self.path = path
 
     def save(self, form: Any, directory: Path, *, max_bytes: int | None = None, pattern: str | None = None) -> Path:

@@ -133,6 +133,13 @@ class EngineArgs(OptionTable):
         False, help="Load no tokenizer: requests give token ids and get token ids."
     )
 
+    sleep_directory: str | None = memory_option(
+        None,
+        help="Where weights that a trainer has sent are written while the engine sleeps, so that their memory can be "
+        "given back, too; they are removed when it wakes. Without it, `/sleep` of level 1 leaves them in memory.",
+        metavar="PATH",
+        default_text="such weights stay in memory",
+    )
     mem_fraction_static: float | None = memory_option(
         None,
         help="Share of the memory left beside the weights and what computing takes that goes to the KV cache.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bough.config.packed_manifest import SavedForm
 from bough.entrypoints.engine_parts import EngineParts
 
@@ -11,6 +13,43 @@ class StateMethods:
 
     def __init__(self, parts: EngineParts) -> None:
         self._parts = parts
+
+    def release_memory_occupation(self, tags: Sequence[str] | None = None) -> None:
+        """Give memory back to the machine, by default all; see :meth:`EngineMemory.release`.
+
+        Args:
+            tags: of ``weights``, ``kv_cache`` and ``cuda_graph``.
+
+        Raises:
+            BadRequest: if requests are running and generation is not paused, or there is no such tag.
+            RequestFailed: if it cannot be done. All is as before then.
+        """
+        self._parts.loop.call(self._parts.manager.memory.release(tags))
+
+    def resume_memory_occupation(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again, by default all that is given back.
+
+        Raises:
+            RequestFailed: if there is none, or the weights cannot be read. It stays given back then.
+        """
+        self._parts.loop.call(self._parts.manager.memory.resume(tags))
+
+    def sleep(self, level: int = 1) -> None:
+        """Give all memory back, by vLLM's name; raises as :meth:`release_memory_occupation`.
+
+        Args:
+            level: 1: weights of a checkpoint are read again, and those of a trainer stay, or go to
+                ``sleep_directory``; 2: all weights are discarded.
+        """
+        self._parts.loop.call(self._parts.manager.memory.sleep(level))
+
+    def wake_up(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again, by vLLM's name; see :meth:`resume_memory_occupation`."""
+        self.resume_memory_occupation(tags)
+
+    def is_sleeping(self) -> bool:
+        """Return whether any memory is given back."""
+        return self._parts.manager.memory.is_sleeping
 
     def save_packed_state(self, path: str) -> None:
         """Write the weights as they lie in memory, packed and quantised, into the directory ``path``.

@@ -12,7 +12,7 @@ import select
 import socket
 import sys
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -108,6 +108,10 @@ class RuntimeEndpoint:
     def flush_cache(self) -> None:
         """``POST /flush_cache``: forget all cached prefixes."""
         self._open("POST", "/flush_cache").connection.close()
+
+    def control(self, path: str, fields: dict[str, Any]) -> Any:
+        """``POST`` to an endpoint that changes the server's state; returns the answer, and raises if it refuses."""
+        return self._json("POST", path, fields)
 
     def post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
         """``POST`` to any endpoint that answers with JSON; returns the status, whatever it is, and the answer."""
@@ -305,6 +309,26 @@ class Runtime:
     def cache_prefix(self, prefix: str) -> None:
         """Compute what prompts will begin with, so that it is in the prefix cache when they come."""
         self.endpoint.generate(text=prefix, sampling_params={"max_new_tokens": 0})
+
+    def release_memory_occupation(self, tags: Sequence[str] | None = None) -> None:
+        """Give memory of the server back to the machine, by default all."""
+        self.endpoint.control("/release_memory_occupation", {"tags": tags})
+
+    def resume_memory_occupation(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again, by default all that is given back."""
+        self.endpoint.control("/resume_memory_occupation", {"tags": tags})
+
+    def sleep(self, level: int = 1) -> None:
+        """Give all memory back, by vLLM's name; of level 2 weights are discarded."""
+        self.endpoint.control(f"/sleep?level={level}", {})
+
+    def wake_up(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again, by vLLM's name."""
+        self.resume_memory_occupation(tags)
+
+    def is_sleeping(self) -> bool:
+        """Return whether any memory is given back."""
+        return bool(self.endpoint.get("/is_sleeping")["is_sleeping"])
 
     def get_server_info(self) -> dict[str, Any]:
         """Options and state of the server."""

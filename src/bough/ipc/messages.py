@@ -9,7 +9,7 @@ receiver a million objects before it could say no.
 
 from __future__ import annotations
 
-from typing import Any, Literal, Union
+from typing import Any, Literal, Union, get_args
 
 import msgspec
 
@@ -127,6 +127,14 @@ ControlStage = Literal["run", "promise", "release", "withdraw"]
 """Stage of a control call. Most calls have one, ``run``. One that all schedulers carry out, or none, has three with the
 same id: ``promise`` asks each of them whether it can, and a scheduler that says so launches no step; after ``run``,
 ``release`` lets all go on together, and so does ``withdraw`` after a failure. The last two get no reply."""
+
+MemoryTag = Literal["weights", "kv_cache", "cuda_graph"]
+"""Memory of an engine that can be given back."""
+MEMORY_TAGS: tuple[MemoryTag, ...] = get_args(MemoryTag)
+
+WeightsAsleep = Literal["keep", "reread", "drop"]
+"""Fate of weights in memory that is given back: those of a trainer are kept; only those of a checkpoint come back; all
+are discarded."""
 
 
 class ControlReq(Message):

@@ -76,7 +76,7 @@ class PackedWeights:
         self.panels = arena.zeros(words * 4).view(storage)
         self.matrix.panels = self.panels.data_ptr()
         if arena.is_writable:
-            self._library.bough_place_panels(threads.handle, ctypes.byref(self.matrix))
+            self.place()
         self.bias: torch.Tensor | None = None
         if bias:
             self._bias_columns = torch.empty(num_outputs, dtype=torch.int64, device="cpu")
@@ -84,6 +84,10 @@ class PackedWeights:
             panels = int(self._bias_columns.max()) // PANEL_COLUMNS + 1
             self.bias = arena.zeros(panels * PANEL_COLUMNS * 4).view(torch.float32)
             self.matrix.bias = self.bias.data_ptr()
+
+    def place(self) -> None:
+        """Have the system commit the panels, each part near the thread that reads it; what is there stays."""
+        self._library.bough_place_panels(self._threads.handle, ctypes.byref(self.matrix))
 
     def write(self, first_row: int, rows: torch.Tensor) -> None:
         """Pack rows ``[n, num_inputs]`` of any floating-point dtype; see :meth:`check_rows`.

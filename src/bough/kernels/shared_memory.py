@@ -17,7 +17,7 @@ from bough.errors import StartupError
 from bough.kernels.host_memory import HUGE_PAGE_BYTES
 
 _MAP_FIXED = 0x10
-_MADV_COLLAPSE = 25
+_MADV_REMOVE, _MADV_COLLAPSE = 9, 25
 
 
 class SharedMapping:
@@ -33,6 +33,7 @@ class SharedMapping:
         Raises:
             StartupError: if the system refuses so many addresses.
         """
+        self._descriptor, self._num_bytes = descriptor, num_bytes
         self._size = -(-num_bytes // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
         libc = _libc()
         # Addresses are reserved first, so that an aligned part of them can be taken.
@@ -54,6 +55,25 @@ class SharedMapping:
         the machine's administrator says so (``shmem_enabled``).
         """
         return bool(_libc().madvise(self._address, self._size, _MADV_COLLAPSE) == 0)
+
+    def give_back(self) -> None:
+        """Give the memory back to the system, for all processes that map it: there are zeros at the same addresses.
+
+        Raises:
+            OSError: if the system refuses.
+        """
+        # MADV_DONTNEED would free nothing: the pages are the file's.
+        if _libc().madvise(self._address, self._size, _MADV_REMOVE):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+
+    def take_again(self) -> None:
+        """Have the system commit the memory after :meth:`give_back`, on huge pages where it makes them.
+
+        Raises:
+            StartupError: if there is not so much memory.
+        """
+        reserve(self._descriptor, self._num_bytes)
+        self.collapse()
 
 
 def reserve(descriptor: int, num_bytes: int, *, offset: int = 0) -> None:

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from enum import Enum
+from typing import NoReturn
 
 from bough.config.ranks import DETOKENIZER, SCHEDULER, ProcessKey
 from bough.errors import EngineDead, Overloaded
@@ -26,11 +27,17 @@ class ServerState(Enum):
 
     STARTING = "starting"
     READY = "ready"
+    SLEEPING = "sleeping"
     DRAINING = "draining"
     DEAD = "dead"
 
 
-_CLOSED = {ServerState.STARTING: "the server is starting", ServerState.DRAINING: "the server is shutting down"}
+_CLOSED = {
+    ServerState.STARTING: "the server is starting",
+    ServerState.SLEEPING: "the server is asleep, and its memory is given back",
+    ServerState.DRAINING: "the server is shutting down",
+}
+_CODES = {ServerState.SLEEPING: "asleep", ServerState.DRAINING: "shutting_down"}
 
 
 class HealthMonitor:
@@ -74,6 +81,13 @@ class HealthMonitor:
         if self.state is not ServerState.DEAD:
             self.state = ServerState.DRAINING
 
+    def set_sleeping(self, sleeping: bool) -> None:
+        """Memory that requests need is given back, or there again; a server that takes none for another reason stays
+        as it is."""
+        there, here = ServerState.SLEEPING, ServerState.READY
+        if self.state is (here if sleeping else there):
+            self.state = there if sleeping else here
+
     def set_dead(self, cause: str) -> None:
         """A part has died; there is no way back."""
         if self.state is not ServerState.DEAD:
@@ -105,6 +119,11 @@ class HealthMonitor:
         """True if nothing is computed at present because somebody has asked for that. The schedulers say so: whoever
         has asked may have left before they did."""
         return bool(self._paused_schedulers)
+
+    @property
+    def computes_nothing(self) -> bool:
+        """True if generation is paused, or memory that it needs is given back."""
+        return self.paused or self.state is ServerState.SLEEPING
 
     def was_paused_since(self, moment: float) -> bool:
         """True if generation is paused, or was so at any time since ``moment``, seconds on ``clock``."""
@@ -139,11 +158,19 @@ class HealthMonitor:
 
     def check_open(self) -> None:
         """Raise :class:`EngineDead` or :class:`Overloaded` unless requests are taken now."""
+        self.check_serving()
+        if self.state is ServerState.SLEEPING:
+            self._refuse()
+
+    def check_serving(self) -> None:
+        """Raise :class:`EngineDead` or :class:`Overloaded` unless the server is up, be it asleep."""
         if self.state is ServerState.DEAD:
             raise EngineDead(self._cause_of_death)
-        if self.state is not ServerState.READY:
-            code = "shutting_down" if self.state is ServerState.DRAINING else "overloaded"
-            raise Overloaded(_CLOSED[self.state], code=code)
+        if self.state not in (ServerState.READY, ServerState.SLEEPING):
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise Overloaded(_CLOSED[self.state], code=_CODES.get(self.state, "overloaded"))
 
     def why_not_open(self) -> str | None:
         """Why no request can be served, however short the queue, in a few words, or ``None``."""

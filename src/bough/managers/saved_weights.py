@@ -54,7 +54,7 @@ class SavedWeights:
             RequestFailed: if it cannot be written.
             EngineDead: if the engine is or becomes dead.
         """
-        self._health.check_open()
+        self._health.check_serving()
         begin = time.monotonic()
         target = user_path(path).absolute()
         partial = await asyncio.to_thread(self._make_partial, target)

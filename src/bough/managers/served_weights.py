@@ -9,10 +9,10 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -23,14 +23,12 @@ from bough.config.server_args import ServerArgs
 from bough.config.user_paths import shown_path
 from bough.errors import BadRequest, BoughError
 from bough.ipc.messages import ControlReply
+from bough.managers.exclusive_changes import ExclusiveChanges
 from bough.managers.health import HealthMonitor
 from bough.managers.live_outputs import LiveOutputs
-from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.scheduler_control import SchedulerControl, data_of, error_of, merged
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 GroupBackend = Literal["nccl", "gloo"]
 
@@ -41,8 +39,6 @@ WAITING_TIMEOUT = 600.0
 
 LOADING_TIMEOUT = 7200.0
 """Seconds after which new weights are waited for no longer."""
-
-PAUSE_POLL_SECONDS = 0.1
 
 SPARE_BYTES = 2**26
 """Bytes that are left to others of the memory that files are in."""
@@ -140,6 +136,8 @@ def passing_file(num_bytes: int) -> Iterator[str]:
 class ServedWeights:
     """The weights of the scheduler's model, as far as its front must know them, with the path that the client has
     named.
+
+    ``on_changed`` is told after each update how many weights are missing, of those that were discarded.
     """
 
     def __init__(
@@ -147,8 +145,9 @@ class ServedWeights:
         args: ServerArgs,
         control: SchedulerControl,
         outputs: LiveOutputs,
-        lock: ReaderWriterLock,
+        changes: ExclusiveChanges,
         health: HealthMonitor,
+        on_changed: Callable[[int], None],
     ) -> None:
         self.model_path = shown_path(args.model_path)
         self.load_format: LoadFormat = args.load_format
@@ -156,9 +155,9 @@ class ServedWeights:
         self._control = control
         self._ranks_per_replica = args.tp_size
         self._outputs = outputs
-        self._lock = lock
+        self._changes = changes
         self._health = health
-        self._turn = asyncio.Lock()
+        self._on_changed = on_changed
 
     async def update_from_disk(
         self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
@@ -173,7 +172,7 @@ class ServedWeights:
             EngineDead: if the engine is or becomes dead.
             RequestFailed: if the scheduler does not answer.
         """
-        self._health.check_open()
+        self._health.check_serving()
         found = load_format or ("auto" if self.load_format in ("dummy", "packed") else self.load_format)
         try:
             local = await asyncio.to_thread(resolve_model_path, model_path, load_format=found)
@@ -189,7 +188,7 @@ class ServedWeights:
 
     async def update_from_file(self, path: str, options: UpdateOptions = UPDATE) -> UpdateOutcome:
         """Take some weights from a safetensors file that this server can read; raises as :meth:`update_from_disk`."""
-        self._health.check_open()
+        self._health.check_serving()
         return await self._update_weights("update_weights_from_file", {"path": path}, options, _told_count)
 
     async def update_from_group(
@@ -204,13 +203,13 @@ class ServedWeights:
 
         ``dtypes`` may begin with ``torch.``.
         """
-        self._health.check_open()
+        self._health.check_serving()
         params = {"group_name": group_name, "names": names, "dtypes": dtypes, "shapes": shapes}
         return await self._update_weights("update_weights_from_distributed", params, options, _told_count)
 
     async def join_group(self, group: TrainerGroup) -> UpdateOutcome:
         """Become part of a group; requests go on meanwhile. Raises as :meth:`update_from_disk`."""
-        self._health.check_open()
+        self._health.check_serving()
         count = self._control.num_schedulers * self._ranks_per_replica
         if group.rank_offset < group.world_size < group.rank_offset + count:
             raise BadRequest(
@@ -223,7 +222,7 @@ class ServedWeights:
 
     async def leave_group(self, group_name: str = DEFAULT_GROUP) -> UpdateOutcome:
         """Leave a group; raises as :meth:`update_from_disk`."""
-        self._health.check_open()
+        self._health.check_serving()
         reply = await self._control.call("destroy_weights_update_group", {"group_name": group_name})
         return _outcome(reply, f"left the group {group_name!r}")
 
@@ -232,7 +231,7 @@ class ServedWeights:
 
         With ``abort_all_requests``, running requests are ended first; else what is unfinished has tokens of both.
         """
-        self._health.check_open()
+        self._health.check_serving()
 
         async def change(while_paused: bool) -> None:
             # What ends while it waits has all of its tokens by then.
@@ -242,7 +241,7 @@ class ServedWeights:
             self._rename(version, reply.data["output_lens"], begun)
 
         if abort_all_requests:
-            await self._alone(change, abort_all_requests=True)
+            await self._changes.make(change, abort_all_requests=True)
         else:
             await change(while_paused=False)
 
@@ -277,43 +276,13 @@ class ServedWeights:
                 await self._control.call("give_up", {"cause": cause})
             if not reply.success:
                 return UpdateOutcome.failed(error_of(reply))
+            self._on_changed(reply.data["num_missing"])
             message = done(reply.data["num_changed"])
             if options.weight_version is not None:
                 self._rename(options.weight_version, reply.data["output_lens"], begun)
             return UpdateOutcome(message, num_paused_requests=reply.data["num_paused_requests"])
 
-        return await self._alone(change, abort_all_requests=options.abort_all_requests)
-
-    async def _alone(self, change: Callable[[bool], Awaitable[T]], *, abort_all_requests: bool) -> T:
-        """Make a change while no request is worked on, or all are paused. Whole, even if the caller leaves."""
-
-        async def make_it() -> T:
-            async with self._turn:
-                if abort_all_requests:
-                    self._outputs.abort(abort_all=True)
-                if not await self._acquire_unless_paused():
-                    return await change(True)
-                try:
-                    return await change(False)
-                finally:
-                    self._lock.release_writer()
-
-        return await asyncio.shield(asyncio.ensure_future(make_it()))
-
-    async def _acquire_unless_paused(self) -> bool:
-        """Hold the writer side once the other is free; ``False``, without it, as soon as generation is paused."""
-        health = self._health
-        if health.paused:
-            return False
-        acquiring = asyncio.ensure_future(self._lock.acquire_writer())
-        while not (await asyncio.wait({acquiring}, timeout=PAUSE_POLL_SECONDS))[0]:
-            if health.paused:
-                acquiring.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await acquiring
-                    return True  # it had been acquired before it could be cancelled
-                return False
-        return True
+        return await self._changes.make(change, abort_all_requests=options.abort_all_requests)
 
     def _rename(self, version: str, output_lens: dict[str, int], begun: float) -> None:
         """Call the weights ``version`` from now on; requests that are being ended have no tokens of them.

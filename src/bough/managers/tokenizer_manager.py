@@ -31,6 +31,8 @@ from bough.ipc.messages import (
     ToTokenizer,
 )
 from bough.managers.conversations import ConversationEncoder
+from bough.managers.engine_memory import EngineMemory
+from bough.managers.exclusive_changes import ExclusiveChanges
 from bough.managers.generation import Generation
 from bough.managers.health import HealthMonitor
 from bough.managers.io_struct import GenerateReqInput, GenerateRequest
@@ -120,7 +122,11 @@ class TokenizerManager:
         self._handler = OutputHandler(self.outputs, records, server_args.queue_timeout, has_detokenizer=has_detokenizer)
         self.control = SchedulerControl(channels.send, layout.leaders)
         self.model_update_lock = ReaderWriterLock()
-        self.weights = ServedWeights(server_args, self.control, self.outputs, self.model_update_lock, self.health)
+        changes = ExclusiveChanges(self.model_update_lock, self.health, self.outputs)
+        self.memory = EngineMemory(self.control, self.outputs, changes, self.health)
+        self.weights = ServedWeights(
+            server_args, self.control, self.outputs, changes, self.health, self.memory.set_missing
+        )
         self.saved_weights = SavedWeights(model_config.model_path, self.control, self.health)
         self.sessions = SessionStore(
             max_sessions=server_args.max_sessions,
@@ -362,7 +368,7 @@ class TokenizerManager:
             Overloaded: if the server is shutting down, for which requests have to end.
             RequestFailed: if the engine does not answer.
         """
-        self.health.check_open()
+        self.health.check_serving()
 
         async def pause() -> None:
             data_of(await self.control.call("pause_generation", {"mode": mode}))

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from bough.config.model_facts import KVLayout
-from bough.kernels.host_memory import huge_pages
+from bough.kernels.host_memory import give_back, huge_pages
 from bough.kernels.structures import DType, KVLayer
 
 _KERNEL_DTYPES = {torch.float32: DType.F32, torch.bfloat16: DType.BF16, torch.int8: DType.I8}
@@ -75,6 +75,16 @@ class KVPool:
         self._buffer.zero_()
         if self._scales is not None:
             self._scales.zero_()
+
+    def give_back(self) -> None:
+        """Give the memory of a pool on the host back to the system; :meth:`touch` takes it again. Addresses stay.
+
+        Raises:
+            OSError: if the system refuses.
+        """
+        give_back(self._buffer)
+        if self._scales is not None:
+            give_back(self._scales)
 
     def get_key_buffer(self, layer_id: int) -> torch.Tensor:
         """Keys of a layer: ``[num_slots, num_kv_heads, head_dim]``, the pool's own memory."""

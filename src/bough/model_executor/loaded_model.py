@@ -28,6 +28,7 @@ from bough.models.base import CausalLM, Model
 from bough.models.registry import make_model
 from bough.models.transformers_config import refusal
 from bough.weight_sync.live_weights import LiveWeights, state_of
+from bough.weight_sync.weight_memory import WeightMemory
 
 logger = logging.getLogger(__name__)
 
@@ -37,8 +38,6 @@ class LoadedModel:
     """A language model with its weights."""
 
     model: CausalLM
-    weights: LiveWeights
-    """Those of the model, which another checkpoint's may replace"""
     kv_scales: Mapping[int, tuple[float, float]] | None
     """By layer, for a KV pool of 8-bit floating point"""
     activation_dtype: torch.dtype
@@ -47,6 +46,8 @@ class LoadedModel:
     """Form of the weights, for the log"""
     shared_bytes: int
     """Memory of the weights that all schedulers of the machine share"""
+    memory: WeightMemory
+    """The weights, which another checkpoint's may replace, and their memory, which can be given back"""
 
     @classmethod
     def load(
@@ -94,23 +95,24 @@ class LoadedModel:
         holds_codes = isinstance(method, StoredFormats)
         _tell_of_recoded(method)
         kept = "the checkpoint's codes" if holds_codes else config.dtype
+        live = LiveWeights(
+            model,
+            config,
+            args.load_format,
+            files=files,
+            seed=seed,
+            kv_scales=kv_scales,
+            holds_codes=holds_codes,
+            is_mapped=arena is not None and not arena.is_writable,
+        )
         return cls(
             model,
-            LiveWeights(
-                model,
-                config,
-                args.load_format,
-                files=files,
-                seed=seed,
-                kv_scales=kv_scales,
-                holds_codes=holds_codes,
-                is_mapped=arena is not None and not arena.is_writable,
-            ),
             kv_scales,
             # The inputs of products with quantised weights are made from float32.
             torch.float32 if quantized else choice.dtype,
             kept if args.quantization == "none" else args.quantization,
             0 if arena is None else arena.num_bytes,
+            WeightMemory(live, None if arena is None else arena.mapping, args),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 from collections.abc import Callable, Sequence
 
@@ -23,13 +24,14 @@ from bough.model_executor.loaded_model import LoadedModel
 from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS, gather_targets
 from bough.model_executor.pooling import CausalPooling
 from bough.model_executor.readback import lane_of
-from bough.model_executor.runner_memory import MemoryPlanner, timed
+from bough.model_executor.runner_memory import DeviceTables, MemoryPlanner, timed
 from bough.models.pooled import PooledCausalLM
 from bough.models.registry import complete_config
 from bough.sampling.device_state import Needs
 from bough.sampling.mask_rows import RowMasks
 from bough.sampling.transfer import to_device
 from bough.step_plan import ForwardMode, RowLogprobs, StepPlan, StepResult
+from bough.weight_sync.live_weights import LiveWeights
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,12 @@ IndexArray = npt.NDArray[np.int64]
 
 _WANTED_OF_SAMPLING = np.array([Wanted.CHOICE, Wanted.LOGITS], dtype=np.uint8)
 """By whether a row needs logits."""
+
+_OF_TABLES = (
+    *("kv_pool", "req_to_token", "_host_table", "attn_backend", "step_runner"),
+    *("sampling_state", "sampler", "decoder"),
+)
+"""Attributes that hold memory which is taken again after a sleep."""
 
 
 class ModelRunner:
@@ -46,7 +54,7 @@ class ModelRunner:
     must be run one at a time, in the order of their plans.
 
     Attributes:
-        live_weights: of the model, which those of another checkpoint may replace.
+        weight_memory: of the model's weights, which may be given back.
         timings: seconds that each phase of construction took.
         decoder: the step runner, where it also runs decode steps in a row and chooses their tokens.
         max_running_requests: rows of ``req_to_token``.
@@ -80,19 +88,10 @@ class ModelRunner:
         self.timings: dict[str, float] = {}
         with timed(self.timings, "load_weights"):
             loaded = LoadedModel.load(config, device, args, choice, share, ranks)
-        self.model, self.live_weights = loaded.model, loaded.weights
-        planner = MemoryPlanner(config, device, args, choice, loaded, self.timings, share, ranks)
+        self.model, self.weight_memory = loaded.model, loaded.memory
+        self._planner = planner = MemoryPlanner(config, device, args, choice, loaded, self.timings, share, ranks)
         self.num_parameters, self.weight_bytes = planner.num_parameters, planner.weight_bytes
-        tables = planner.fitted()
-        self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table
-        self.attn_backend, self.step_runner = tables.attn_backend, tables.step_runner
-        self.sampling_state, self.sampler = tables.sampling_state, tables.sampler
-        self.recorded_bytes = tables.recorded_bytes
-        self.decoder: CpuGraphRunner | None = None
-        if isinstance(self.step_runner, CpuGraphRunner) and config.is_generation:
-            self.decoder = self.step_runner
-        self._running: RunningSteps | None = None
-        self.page_size = self.kv_pool.page_size
+        self._use(planner.fitted())
         self.max_running_requests, self.max_req_len = self.req_to_token.shape
         self.lane = lane_of(device)
         self.pooling: CausalPooling | None = None
@@ -109,6 +108,29 @@ class ModelRunner:
         )
         if choice.binding is not None:
             choice.binding.confine_caller()
+
+    def _use(self, tables: DeviceTables) -> None:
+        self.kv_pool, self.req_to_token, self._host_table = tables.kv_pool, tables.req_to_token, tables.host_table
+        self.attn_backend, self.step_runner = tables.attn_backend, tables.step_runner
+        self.sampling_state, self.sampler = tables.sampling_state, tables.sampler
+        self.recorded_bytes = tables.recorded_bytes
+        self.decoder: CpuGraphRunner | None = None
+        if isinstance(self.step_runner, CpuGraphRunner) and self.config.is_generation:
+            self.decoder = self.step_runner
+        self._running: RunningSteps | None = None
+
+    def drop_tables(self) -> Callable[[], None]:
+        """Let go of the KV pool and all that is recorded over it; nothing may run until the result is called.
+
+        Returns:
+            A function that makes all of it again, in the same size.
+        """
+        tokens = self.kv_pool.max_total_tokens
+        self._running = None
+        for name in _OF_TABLES:
+            delattr(self, name)
+        gc.collect()
+        return lambda: self._use(self._planner.init_memory_pool(tokens))
 
     def forward_batch_generation(self, plan: StepPlan) -> StepResult:
         """Run one step and wait for its result: see :meth:`launch`."""
@@ -132,6 +154,16 @@ class ModelRunner:
         if outcome is None:
             outcome = self.forward(plan)
         return LaunchedStep(plan, outcome, self.lane, self._scrub)
+
+    @property
+    def live_weights(self) -> LiveWeights:
+        """Weights of the model, which those of another checkpoint may replace."""
+        return self.weight_memory.live
+
+    @property
+    def page_size(self) -> int:
+        """KV slots per page."""
+        return self.kv_pool.page_size
 
     @property
     def max_steps(self) -> int:

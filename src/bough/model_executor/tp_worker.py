@@ -15,6 +15,7 @@ from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner
 from bough.model_executor.worker_info import KernelCounts, Worker, WorkerInfo
+from bough.model_executor.worker_memory import WorkerMemory
 from bough.weight_sync.worker_weights import WorkerWeights
 
 
@@ -51,6 +52,7 @@ class TpModelWorker(ModelRunner, Worker):
         super().__init__(model_config, device, server_args, share=share, ranks=ranks)
         self.weights: WorkerWeights = WorkerWeights(server_args, self.live_weights, device)
         self._bytes_of_all = ranks.total(self.weight_bytes), ranks.total(self.kv_pool.num_bytes)
+        self.memory: WorkerMemory | None = WorkerMemory(self)
         self.timings["other"] = time.perf_counter() - begin - sum(self.timings.values())
 
     def kernel_counts(self) -> KernelCounts:

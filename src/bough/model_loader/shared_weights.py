@@ -32,9 +32,10 @@ _POLL_SECONDS = 0.02
 class SharedArena(Arena):
     """Hands out consecutive pieces of shared memory."""
 
-    def __init__(self, memory: torch.Tensor, *, is_writable: bool) -> None:
+    def __init__(self, mapping: SharedMapping, *, is_writable: bool) -> None:
         self.is_writable = is_writable
-        self._memory = memory
+        self.mapping = mapping
+        self._memory = mapping.memory
         self._used = _HEADER_BYTES
 
     def zeros(self, num_bytes: int) -> torch.Tensor:
@@ -112,7 +113,7 @@ class SharedWeights:
                 return None
             if int(self._header[_NUM_BYTES]) != needed:
                 raise StartupError("the replicas have weights of different sizes")
-        return SharedArena(mapping.memory, is_writable=self.is_writer)
+        return SharedArena(mapping, is_writable=self.is_writer)
 
     def complete(self) -> None:
         """Say that the weights are complete, so that the other replicas go on; the writer only."""

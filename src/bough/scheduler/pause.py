@@ -13,16 +13,25 @@ from bough.scheduler.step_log import StepLog
 
 
 class Pause:
-    """Keeps steps from being launched between two control calls, also for requests that arrive, while ``is_on``.
+    """Keeps steps from being launched between two control calls, also for requests that arrive, while it
+    ``holds_steps``.
 
     Steps in flight stay the loop's to process: a broken device ends it.
     """
 
     def __init__(self, requests: Requests, endings: Endings, log: StepLog) -> None:
         self.is_on = False
+        self.is_asleep = False
+        self.lacks_weights = False
         self._requests = requests
         self._endings = endings
         self._log = log
+
+    @property
+    def holds_steps(self) -> bool:
+        """True if no step may be launched: there is a pause, or memory that steps need is given back, or weights that
+        were discarded have not come yet."""
+        return self.is_on or self.is_asleep or self.lacks_weights
 
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handlers of ``pause_generation`` and ``continue_generation``."""

@@ -40,6 +40,7 @@ from bough.scheduler.planner import PlanOutcome, make_planner
 from bough.scheduler.profiler import Profiler, StepEvent
 from bough.scheduler.reports import Reports, init_info
 from bough.scheduler.requests import make_requests
+from bough.scheduler.sleep import Sleep
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.steps_in_flight import StepsInFlight
 from bough.scheduler.weights import Weights
@@ -119,7 +120,8 @@ class Scheduler:
         self.steps = StepsInFlight(self.executor, self.output, self.heartbeats, self.profiler, on_plan)
         rank = (key.dp or 0) * server_args.tp_size
         self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce, rank)
-        features = (self.pause, self.weights, self.profiler, self.reports)
+        self.sleep = Sleep(worker, requests, self.pause, endings, self.heartbeats.announce)
+        features = (self.pause, self.weights, self.sleep, self.profiler, self.reports)
         self.control = ControlCalls(key, cache_calls(requests), *(feature.calls() for feature in features))
         self.shutting_down = False
         self._is_unchecked = False
@@ -198,7 +200,7 @@ class Scheduler:
         self.arrivals.end_late()
         self.arrivals.admit_compiled()
         self.profiler.mark("plan")
-        return None if self.pause.is_on or self.control.has_promised else self.get_next_batch_to_run()
+        return None if self.pause.holds_steps or self.control.has_promised else self.get_next_batch_to_run()
 
     def get_next_batch_to_run(self) -> Planned | None:
         """Plan the next step; ends requests that cannot continue."""
@@ -244,7 +246,7 @@ class Scheduler:
 
         Returns true if the loop should continue without waiting for messages.
         """
-        if not busy and self.steps.trials.running and not (self.pause.is_on or self.control.has_promised):
+        if not busy and self.steps.trials.running and not (self.pause.holds_steps or self.control.has_promised):
             self.steps.skip_trial()
             busy = True
         if not busy and self.requests.compiling:

@@ -96,12 +96,12 @@ class Weights:
             needs=_NEEDS,
             promise=self._promise_update,
             on_failure=on_failure,
-            merge={"num_changed": "max", "num_paused_requests": "sum", "output_lens": "union"},
+            merge={"num_changed": "max", "num_missing": "max", "num_paused_requests": "sum", "output_lens": "union"},
         )
 
     def _promise_update(self, params: Params) -> None:
         """Refuse an update that this scheduler could not carry out; raises :class:`BadRequest`."""
-        if params["while_paused"] and not self._pause.is_on:
+        if params["while_paused"] and not self._pause.holds_steps:
             raise BadRequest("the pause has ended before the update could be made")
         holding = self._requests.num_holding
         if params["flush_cache"] and holding:
@@ -116,7 +116,7 @@ class Weights:
         if self._requests.in_flight:
             return False
         # A pause that has ended meanwhile is not waited for: the update answers that.
-        return params["while_paused"] or self._pause.is_on or len(self._requests) == 0
+        return params["while_paused"] or self._pause.holds_steps or len(self._requests) == 0
 
     @property
     def _of_worker(self) -> WorkerWeights:
@@ -180,6 +180,12 @@ class Weights:
         num_changed = load(weights)
         if flush_cache:
             self._requests.kv.prefix_cache.reset()
+        self._pause.lacks_weights = weights.num_missing > 0
         logger.info("The weights have changed, in %.2f s", time.perf_counter() - begin)
         output_lens = self._output_lens()
-        return {"num_changed": num_changed, "num_paused_requests": len(output_lens), "output_lens": output_lens}
+        return {
+            "num_changed": num_changed,
+            "num_missing": weights.num_missing,
+            "num_paused_requests": len(output_lens),
+            "output_lens": output_lens,
+        }

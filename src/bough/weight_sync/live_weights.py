@@ -68,6 +68,10 @@ class LiveWeights:
     def __post_init__(self) -> None:
         self._differ = False
         """True if there are other weights than those of the checkpoint."""
+        self.is_asleep = False
+        """True while their memory is given back."""
+        self.missing: set[str] = set()
+        """Names of weights that were discarded, and of which no new ones have come."""
         self._context_len = self.config.context_len
 
     def prepare_replacement(self, config: ModelConfig, load_format: str) -> Change:
@@ -77,6 +81,7 @@ class LiveWeights:
             BadRequest: if it is the checkpoint of another model.
             StartupError: if its files are missing, damaged or do not fit.
         """
+        self.check_awake()
         self._check_model(config)
         source = open_source(config, load_format)
         files = state_of(source)
@@ -104,10 +109,14 @@ class LiveWeights:
         try:
             self._fill(source)
         except Exception as error:  # whatever it was, some weights may be the new ones
-            self._restore(error)
+            if self.missing:
+                self.discard()  # there are no old ones
+            else:
+                self._restore(error)
             raise
         self.config, self.load_format, self._differ = config, load_format, False
         self.files = files
+        self.missing.clear()
         return 0 if self.is_mapped else len(self.model.required_names)
 
     def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
@@ -151,10 +160,12 @@ class LiveWeights:
         except Exception as error:
             raise EngineDead(f"new weights could be loaded in part only: {error}") from error
         _wait_for_copies(self.model)
+        self.missing -= filled
         return len(filled)
 
     def _checked(self, weights: Sequence[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
         """The weights that are to be written: of a second name, as a tied head's, what it stands for."""
+        self.check_awake()
         found: dict[str, torch.Tensor] = {}
         kept: list[tuple[str, torch.Tensor]] = []
         seen: set[str] = set()
@@ -178,6 +189,34 @@ class LiveWeights:
             raise BadRequest("none of the names is that of a weight of the model", param="names")
         return kept
 
+    def check_awake(self) -> None:
+        """Raise :class:`BadRequest` while the memory of the weights is given back."""
+        if self.is_asleep:
+            raise BadRequest("the weights are asleep; wake them first", code="asleep")
+
+    def discard(self) -> None:
+        """Say that the memory of the weights has none any more; each is missing until it is sent."""
+        self._differ = True
+        self.missing = set() if self.is_mapped else set(self.model.required_names)
+
+    def are_of_checkpoint(self) -> bool:
+        """Return whether these are the weights of a checkpoint with files that are still as they were."""
+        try:
+            return not self._differ and state_of(open_source(self.config, self.load_format)) == self.files
+        except (StartupError, OSError):
+            return False
+
+    def read_again(self) -> None:
+        """Load the weights of the checkpoint that they were of once more.
+
+        Raises:
+            StartupError: if its files have changed or cannot be read.
+        """
+        source = open_source(self.config, self.load_format)
+        if state_of(source) != self.files:
+            raise StartupError("its files have changed since")
+        self._fill(source)
+
     def source(self) -> PackedSource:
         """Description of the checkpoint that has these weights, which is read again for that; empty if none has, or its
         files have changed."""
@@ -195,6 +234,7 @@ class LiveWeights:
         Raises:
             BadRequest: if the checkpoint has no weight of that name, or it is too much at once.
         """
+        self.check_awake()
         own_name = self.model.own_name(name)
         weight = self.model.find_weight(name if own_name is None else own_name)
         if weight is None:
@@ -224,10 +264,7 @@ class LiveWeights:
             raise EngineDead(f"new weights could not be loaded ({cause}), and the old ones were in no checkpoint")
         logger.error("New weights could not be loaded, so those of %s are loaded again: %s", path, cause)
         try:
-            source = open_source(self.config, self.load_format)
-            if state_of(source) != self.files:
-                raise StartupError("its files have changed since")
-            self._fill(source)
+            self.read_again()
         except Exception as error:
             raise EngineDead(
                 f"new weights could not be loaded ({cause}), and those of {path} not again ({error})"

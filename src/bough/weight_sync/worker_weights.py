@@ -84,6 +84,11 @@ class WorkerWeights:
         self._live.check(list(zip(names, expected, strict=True)))
         return self._live.prepare_update(self.groups.receive(group, names, dtypes, shapes))
 
+    @property
+    def num_missing(self) -> int:
+        """Weights that were discarded and have not been sent since."""
+        return len(self._live.missing)
+
     def save(self, form: SavedForm, directory: Path, *, pattern: str | None, max_bytes: int | None) -> int:
         """Write this rank's files of a saved state into a directory; returns the bytes of the weights.
 
@@ -92,6 +97,7 @@ class WorkerWeights:
             RequestFailed: if they cannot be written.
         """
         live, quantization = self._live, self._server_args.quantization
+        live.check_awake()
         try:
             if form == "packed":
                 return save_packed_state(

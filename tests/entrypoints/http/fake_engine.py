@@ -74,6 +74,7 @@ class FakeEngine:
         self.queue_time = 0.001
         self.dead = False
         self.paused = False
+        self.asleep: set[str] = set()
         self.lengths: dict[str, int] = {}
         self.misfit = ""
         self.internal_state: dict[str, Any] = {}
@@ -161,6 +162,11 @@ class FakeEngine:
             return ControlReply(message.call_id, SCHEDULER, True)
         if message.method == "start_profile":
             return ControlReply(message.call_id, SCHEDULER, True)
+        if message.method.endswith("_memory_occupation"):
+            tags = set(message.params["tags"])
+            self.asleep = self.asleep | tags if message.method.startswith("release") else self.asleep - tags
+            data = {"asleep": sorted(self.asleep), "num_missing": 0}
+            return ControlReply(message.call_id, SCHEDULER, True, "", data)
         if message.method.endswith("_weights_update_group"):
             return ControlReply(message.call_id, SCHEDULER, not self.misfit, self.misfit)
         if message.method.startswith("update_weights_from_"):
@@ -168,7 +174,7 @@ class FakeEngine:
                 told = {"status_code": 400, "param": "names", "code": None}
                 return ControlReply(message.call_id, SCHEDULER, False, self.misfit, told)
             lengths = {rid: self.lengths[rid] for rid in self.running}
-            data = {"num_changed": 2, "num_paused_requests": len(lengths), "output_lens": lengths}
+            data = {"num_changed": 2, "num_missing": 0, "num_paused_requests": len(lengths), "output_lens": lengths}
             return ControlReply(message.call_id, SCHEDULER, True, "", data)
         if message.method == "get_output_lens":
             lengths = {rid: self.lengths[rid] for rid in self.running}

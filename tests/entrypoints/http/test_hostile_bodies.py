@@ -221,6 +221,7 @@ def test_hostile_headers(client: httpx.Client) -> None:
 def server_goes_on(client: httpx.Client) -> Iterator[None]:
     yield
     client.post("/continue_generation")  # unless one of them has paused it
+    client.post("/wake_up")
     assert client.post("/update_weight_version", json={"new_version": "default"}).status_code == 200
     answer = client.post("/generate", json={"text": "Hi", "sampling_params": {"max_new_tokens": 1}})
     assert answer.status_code == 200

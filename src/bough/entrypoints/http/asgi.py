@@ -385,7 +385,7 @@ class Endpoint:
         """
         names, access = [name for name, _ in call.query_items], self._route.access
         known = [each.name for each in self._route.query]
-        for name in known:
+        for name in (each.name for each in self._route.query if not each.repeats):
             if names.count(name) > 1:
                 raise BadRequest(f"query parameter {name} is given more than once", param=name)
         unknown = [name for name in dict.fromkeys(names) if name not in known]

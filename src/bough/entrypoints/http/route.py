@@ -87,6 +87,8 @@ class QueryParameter:
     name: str
     schema: dict[str, Any]
     description: str
+    repeats: bool = False
+    """It may be given several times, once for each element of a list."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from bough.entrypoints.http.native.encode import EncodeHandler
 from bough.entrypoints.http.native.generate import GenerateHandler
 from bough.entrypoints.http.native.invocations import InvocationsHandler
 from bough.entrypoints.http.native.loads import LoadsHandler
+from bough.entrypoints.http.native.memory import MemoryHandlers
 from bough.entrypoints.http.native.parse_text import ParseTextHandlers
 from bough.entrypoints.http.native.profile import ProfileHandlers
 from bough.entrypoints.http.native.sessions import SessionHandlers
@@ -32,7 +33,7 @@ HANDLERS: tuple[type[Handlers], ...] = (
     *(ChatHandler, CompletionHandler, GenerateHandler, ModelsHandler, ResponsesHandlers, MessagesHandlers),
     *(OllamaHandlers, OllamaEmbedHandlers, VectorHandlers, DecisionsHandler, EncodeHandler, TokenizeHandlers),
     *(SessionHandlers, LoadsHandler, InvocationsHandler, ParseTextHandlers, WeightHandlers, ProfileHandlers),
-    *(ControlHandlers, Probes, Playground),
+    *(MemoryHandlers, ControlHandlers, Probes, Playground),
 )
 """Every class of handlers, in the order of the documentation."""
 

@@ -67,7 +67,8 @@ class LiveView:
     def _has_more_to_show(self) -> bool:
         state = self._manager.health.state
         # A server that shuts down ends what still runs after its grace, so that this ends, too.
-        return state is ServerState.READY or (state is ServerState.DRAINING and bool(self._manager.rid_to_state))
+        is_up = state in (ServerState.READY, ServerState.SLEEPING)
+        return is_up or (state is ServerState.DRAINING and bool(self._manager.rid_to_state))
 
     async def _paint_next(self) -> bytes:
         """Make the next picture, for everybody who waits for it; whoever comes later waits for another one."""

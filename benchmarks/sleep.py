@@ -1,0 +1,81 @@
+"""Memory that an engine gives back while it sleeps, as the machine sees it, and how long going and coming take.
+
+An engine of random weights in the shape of Llama 3.2 1B sleeps and wakes. What MemAvailable of /proc/meminfo gains is
+put beside what the level gives back: KV cache and weights. Nothing else may run. Greedy answers have to stay the same.
+
+    python -m benchmarks.sleep --output results/sleep.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks.peers.random_checkpoint import write_checkpoint
+from benchmarks.peers.shapes import SHAPES
+
+from bough import Engine
+from bough.bench.options import write_json
+
+PROMPT = list(range(100, 132))
+GREEDY = {"temperature": 0.0, "max_new_tokens": 32, "ignore_eos": True}
+
+
+def available() -> int:
+    """MemAvailable, in bytes."""
+    lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+
+
+def measure(engine: Engine, replicas: int) -> dict[str, float]:
+    """Figures of one cycle."""
+    info = engine.get_server_info()
+    expected = engine.generate(input_ids=PROMPT, sampling_params=GREEDY)["output_ids"]
+    before, begin = available(), time.perf_counter()
+    engine.sleep(level=1)
+    slept = time.perf_counter()
+    gained = available() - before
+    woken = time.perf_counter()
+    engine.wake_up()
+    end = time.perf_counter()
+    assert engine.generate(input_ids=PROMPT, sampling_params=GREEDY)["output_ids"] == expected
+    given = info["weight_bytes"] / replicas + info["kv_bytes"]  # weights are there once
+    return {"gained_gb": gained / 1e9, "share": gained / given, "sleep_s": slept - begin, "wake_s": end - woken}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model-path", type=Path, help="by default a random checkpoint")
+    parser.add_argument("--shape", default="llama", choices=sorted(SHAPES), help="of the random checkpoint")
+    parser.add_argument("--quantization", default="none", choices=("none", "int8", "int4"))
+    parser.add_argument("--max-total-tokens", type=int, default=32_768)
+    parser.add_argument("--cycles", type=int, default=50)
+    parser.add_argument("--output", type=Path, default=Path("results/sleep.json"))
+    args = parser.parse_args()
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="bough-sleep-") as directory:
+        source = args.model_path or Path(directory, "checkpoint")
+        if args.model_path is None:
+            write_checkpoint(source, SHAPES[args.shape])
+        for replicas in (1, 2):
+            options: dict[str, Any] = {"quantization": args.quantization, "dp_size": replicas}
+            tokens = args.max_total_tokens // replicas
+            with Engine(model_path=str(source), skip_tokenizer_init=True, max_total_tokens=tokens, **options) as engine:
+                cycles = [measure(engine, replicas) for _ in range(args.cycles)]
+                left = available()
+                measure(engine, replicas)
+                lost = left - available()
+            results[f"replicas_{replicas}"] = {"cycles": cycles, "lost_in_a_cycle_gb": lost / 1e9}
+    for name, each in results.items():
+        medians = {key: statistics.median(cycle[key] for cycle in each["cycles"]) for key in each["cycles"][0]}
+        each["medians"] = medians
+        print(name, "  ".join(f"{key} {value:.3f}" for key, value in medians.items()))
+    write_json(args.output, results)
+
+
+if __name__ == "__main__":
+    main()
