@@ -206,6 +206,12 @@ BOUGH_API Status bough_program_rotary_store(Program* program, const RotaryStoreC
 BOUGH_API Status bough_program_attention(Program* program, const AttentionCall* call) {
     return guarded([&] { program->add(*call); });
 }
+BOUGH_API Status bough_program_experts(Program* program, const ExpertsCall* call) {
+    return guarded([&] { program->add(*call); });
+}
+BOUGH_API int64_t bough_experts_plan_bytes(const ExpertsCall* call, int64_t max_rows) {
+    return static_cast<int64_t>(experts_plan_bytes(call->routing, max_rows));
+}
 BOUGH_API Status bough_program_quantize(Program* program, const QuantizeCall* calls, int64_t count) {
     return guarded([&] { program->add(calls, count); });
 }
@@ -260,6 +266,7 @@ BOUGH_API int64_t bough_structure_size(int32_t index) {
         sizeof(NormCall),      sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
         sizeof(ProgramLimits), sizeof(Step),          sizeof(FiniteCall),      sizeof(SampleCall),
         sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),     sizeof(DecodeRun),     sizeof(Following),
+        sizeof(ExpertsCall),
     };
     constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
     return index >= 0 && index < count ? sizes[index] : 0;

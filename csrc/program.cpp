@@ -131,6 +131,13 @@ void Program::add(const AttentionCall& call) {
     operations_.emplace_back(RecordedAttention{call, index});
 }
 
+void Program::add(const ExpertsCall& call) {
+    const int64_t count = call.routing.num_experts;
+    pool_.reserve(experts_max_chunks(call, limits_.max_tokens) / pool_.num_threads() + 1);
+    operations_.emplace_back(RecordedExperts{
+        call, {call.gate_ups, call.gate_ups + count}, {call.downs, call.downs + count}});
+}
+
 void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head,
                      int64_t first_id) {
     final_norm_ = norm;
@@ -505,6 +512,15 @@ void Program::share(Participant& participant, const RecordedAttention& recorded)
     call.scratch = aligned(attention_scratch_);
     call.scratch_stride = thread_bytes_;
     share_attention(participant, call);
+}
+
+void Program::share(Participant& participant, const RecordedExperts& recorded) {
+    ExpertsCall call = recorded.call;
+    call.num_rows = piece_.num_tokens;
+    call.gate_ups = recorded.gate_ups.data();
+    call.downs = recorded.downs.data();
+    call.scratch = aligned(gemm_scratch_);
+    share_experts(participant, call);
 }
 
 bool Program::finish_piece(const Step& step, Participant& participant, Meetings& meetings) {

@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "experts.h"
 #include "gemm.h"
 #include "group.h"
 #include "kernels.h"
@@ -124,6 +125,7 @@ public:
     void add(const QuantizeCall* calls, int64_t count);
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
+    void add(const ExpertsCall& call);
     // Where an operation reads what other ranks have written before it, or writes what they have read.
     void add_meeting() { operations_.emplace_back(Meeting{}); }
     // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
@@ -152,12 +154,16 @@ private:
         AttentionCall call;
         size_t plan;
     };
+    struct RecordedExperts {
+        ExpertsCall call;
+        std::vector<PackedMatrix> gate_ups, downs;
+    };
     // What is done to rows one after the other, before the next rows.
     using RowCalls = std::vector<std::variant<NormCall, QuantizeCall>>;
     using Products = std::vector<GemmCall>;
     struct Meeting {};
     using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, RowCalls, Products, RotaryStoreCall,
-                                   RecordedAttention, Meeting>;
+                                   RecordedAttention, RecordedExperts, Meeting>;
 
     // Layers of one window share how their attention is split.
     struct Plan {
@@ -192,6 +198,7 @@ private:
     void share(Participant& participant, const Products& products);
     void share(Participant& participant, RotaryStoreCall call);
     void share(Participant& participant, const RecordedAttention& recorded);
+    void share(Participant& participant, const RecordedExperts& recorded);
     bool finish_piece(const Step& step, Participant& participant, Meetings& meetings);
     bool share_head(const Step& step, Participant& participant, Meetings& meetings);
     void find_shared_masks();

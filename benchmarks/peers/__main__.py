@@ -135,8 +135,10 @@ def make_models(args: argparse.Namespace, environment: PeerEnvironment) -> None:
     for shape in args.shapes:
         checkpoints = Checkpoints(args.directory / "models", shape, environment)
         for precision in PRECISIONS:
-            checkpoints.gguf(precision)
-            checkpoints.openvino(precision)
+            if "llama.cpp" in args.engines:
+                checkpoints.gguf(precision)
+            if "openvino" in args.engines:
+                checkpoints.openvino(precision)
 
 
 def main(argv: list[str]) -> int:

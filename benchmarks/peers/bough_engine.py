@@ -12,6 +12,9 @@ from bough.kernels.library import load_library
 MAX_TOTAL_TOKENS = 65_536
 """Room for 32 sequences, or for one of 32k."""
 
+BYTES_PER_WEIGHT = {"bf16": 2.0, "int8": 34 / 32, "int4": 18 / 32}
+"""With the scale of each 32."""
+
 
 class BoughEngine:
     """See :class:`benchmarks.peers.worker.StepEngine`."""
@@ -33,7 +36,8 @@ class BoughEngine:
             "version": __version__,
             "threads": threads,
             "kv_type": "bfloat16",
-            "weight_bytes": self._engine.scheduler.info.weight_bytes,
+            "weight_bytes": self._engine.scheduler.info.weight_bytes
+            - BYTES_PER_WEIGHT[precision] * self._engine.model_config.idle_parameters(),
         }
 
     def add(self, key: int, prompt: list[int], max_tokens: int) -> None:

@@ -28,17 +28,21 @@ IN_LAYER = {
     "mlp.down_proj": "ffn_down",
     "input_layernorm": "attn_norm",
     "post_attention_layernorm": "ffn_norm",
-}
-GEMMA_IN_LAYER = {
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
+    "mlp.gate": "ffn_gate_inp",
+    "mlp.experts.0.gate_proj": "ffn_gate_exps",
+    "mlp.experts.0.up_proj": "ffn_up_exps",
+    "mlp.experts.0.down_proj": "ffn_down_exps",
+}
+GEMMA_IN_LAYER = {
     "post_attention_layernorm": "post_attention_norm",
     "pre_feedforward_layernorm": "ffn_norm",
     "post_feedforward_layernorm": "post_ffw_norm",
 }
-ARCHITECTURES = {"qwen2": "qwen2", "llama": "llama", "gemma3_text": "gemma3"}
+ARCHITECTURES = {"qwen2": "qwen2", "llama": "llama", "gemma3_text": "gemma3", "qwen3_moe": "qwen3moe"}
 """By ``model_type``"""
-PRETOKENIZERS = {"qwen2": "qwen2", "llama": "llama-bpe", "gemma3_text": "qwen2"}
+PRETOKENIZERS = {"qwen2": "qwen2", "llama": "llama-bpe", "gemma3_text": "qwen2", "qwen3_moe": "qwen2"}
 """Any would do for Gemma's shape, whose own tokenizer is of another kind."""
 
 
@@ -67,12 +71,18 @@ def write(checkpoint: Path, target: Path) -> None:
     heads = {"q_proj": config["num_attention_heads"], "k_proj": config["num_key_value_heads"]}
     with safe_open(checkpoint / "model.safetensors", "pt") as tensors:
         for name in tensors.keys():  # noqa: SIM118 - not a dictionary
+            if ".experts." in name and ".experts.0." not in name:
+                continue  # stored with the first
             tensor = tensors.get_tensor(name)
+            if ".experts." in name:
+                numbers = range(config["num_experts"])
+                each = (tensors.get_tensor(name.replace(".experts.0.", f".experts.{number}.")) for number in numbers)
+                tensor = torch.stack(list(each))
             projection = name.split(".")[-2]
             if model_type == "llama" and projection in heads:
                 tensor = interleave_halves(tensor, heads[projection])
             stored = gguf_name(name, model_type)
-            if tensor.dim() == 1:
+            if tensor.dim() == 1 or name.endswith("mlp.gate.weight"):
                 offset = norm_offset(config) if "norm" in name else 0.0
                 writer.add_tensor(stored, (tensor.float() + offset).numpy())
             else:
@@ -99,6 +109,10 @@ def _add_hyperparameters(writer: gguf.GGUFWriter, config: dict[str, Any]) -> Non
     writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
     if config["model_type"] == "gemma3_text":
         writer.add_sliding_window(config["sliding_window"])
+    if config["model_type"] == "qwen3_moe":
+        writer.add_expert_count(config["num_experts"])
+        writer.add_expert_used_count(config["num_experts_per_tok"])
+        writer.add_expert_feed_forward_length(config["moe_intermediate_size"])
     writer.add_vocab_size(config["vocab_size"])
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_BF16)
 

@@ -15,7 +15,7 @@ from bough import LLMEngine
 from bough.errors import ConfigError
 from tests.determinism.surroundings import GREEDY, PENALISED, SAMPLED, Answer, Case, Surroundings, random_chunks
 from tests.models.checkpoints import save_checkpoint
-from tests.models.test_against_transformers import LONGROPE, SCALED
+from tests.models.test_against_transformers import LONGROPE, ROUTED, SCALED
 from tests.models.vector_checkpoints import VectorScheduler, save_vector_checkpoint
 from tests.native import needs_native
 
@@ -56,6 +56,16 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     # Queries are scaled; some layers do not rotate.
     "scaled": ("Ministral3", {"hidden_size": 160, "head_dim": 40, "rope_parameters": SCALED}),
     "unrotated": ("SmolLM3", {"hidden_size": 128, "no_rope_layers": [1, 0], "vocab_size": 299}),
+    # Experts, each for some of the tokens; beside a network for all of them, behind a dense layer.
+    "experts": (
+        "Qwen3Moe",
+        {"hidden_size": 208, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 72, "head_dim": 40}
+        | {"vocab_size": 301, "norm_topk_prob": True},
+    ),
+    "shared_experts": (
+        "Glm4Moe",
+        {**ROUTED, "hidden_size": 176, "n_routed_experts": 8, "n_group": 4, "topk_group": 2, "intermediate_size": 200},
+    ),
     "single": ("Qwen2", {"hidden_size": 192, "num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 517}),
 }
 NUMERICS: list[dict[str, Any]] = [

@@ -70,6 +70,22 @@ def test_half_precision_is_widened_exactly(tmp_path: Path, kind: Kind) -> None:
     assert error_of(checkpoint, dtype="float32") < 1e-5
 
 
+EXPERTS = {"num_local_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "norm_topk_prob": True}
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("kind", [Kind.F32, Kind.Q8_0, Kind.Q4_K])
+@pytest.mark.parametrize("family", ["Qwen3Moe", "Mixtral"])
+def test_experts_of_a_file_that_has_them_in_one_are_those_of_the_checkpoint(
+    tmp_path: Path, family: str, kind: Kind, native: bool
+) -> None:
+    original = save_checkpoint(tmp_path / "hf", family, head_dim=64, sliding_window=None, **WIDE, **EXPERTS)
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, kind, kinds={"ffn_gate_inp.weight": Kind.F32})
+    exact = kind is Kind.F32 or not native
+    options = {"dtype": "float32", "native": False} if exact and not native else {}
+    assert error_of(checkpoint, **options) < (1e-4 if exact else MOST_ERROR)
+
+
 QUANTIZED = [Kind.Q8_0, Kind.Q4_0, Kind.Q4_1, Kind.Q5_0, Kind.Q5_1, Kind.Q4_K, Kind.Q5_K, Kind.Q6_K]
 
 

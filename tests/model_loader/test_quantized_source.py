@@ -186,6 +186,24 @@ def test_kernels_stay_close_to_these_numbers(tmp_path: Path, case: str) -> None:
     assert error_of(make(tmp_path, case)) < 0.06
 
 
+EXPERTS = {"num_experts": 5, "num_experts_per_tok": 2, "moe_intermediate_size": 128, "norm_topk_prob": True}
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("case", ["gptq 4 bits", "awq", "packed 4 bits", "integers"])
+def test_experts_keep_the_form_of_the_file_and_routers_stay_what_they_are(
+    tmp_path: Path, case: str, native: bool
+) -> None:
+    config, store, bits, group, symmetric = CASES[case]
+    checkpoint = save_checkpoint(tmp_path, "Qwen3Moe", **WIDE, **EXPERTS)
+    left_out = ("lm_head", "embed_tokens", "mlp.gate.")
+    quantize(checkpoint, config, store, bits=bits, group=group, symmetric=symmetric, left_out=left_out)
+    if native:
+        assert error_of(checkpoint) < 0.1
+    else:
+        assert error_of(checkpoint, dtype="float32", native=False) < 1e-5
+
+
 @needs_native
 @pytest.mark.parametrize(
     ("case", "form"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ ARCHITECTURES = {
     "Mistral": "llama",
     "Phi3": "phi3",
     "Qwen2": "qwen2",
+    "Mixtral": "llama",
     "Qwen3": "qwen3",
+    "Qwen3Moe": "qwen3moe",
     "SmolLM3": "smollm3",
 }
 
@@ -44,6 +47,10 @@ _NAMES = {
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
+    "mlp.gate": "ffn_gate_inp",
+    "mlp.experts.gate_proj": "ffn_gate_exps",
+    "mlp.experts.up_proj": "ffn_up_exps",
+    "mlp.experts.down_proj": "ffn_down_exps",
 }
 
 
@@ -63,6 +70,16 @@ def gguf_name(name: str, architecture: str = "llama") -> str:
     return f"blk.{layer}.{names[module]}.{kind}"
 
 
+def tensors_of(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Parameters by name, or parts of them that files have apart."""
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        if name.endswith("experts.gate_up_proj"):
+            halves = tensor.data.chunk(2, dim=1)
+            yield from ((name.replace("gate_up", part) + ".weight", half) for part, half in zip(("gate", "up"), halves))
+        else:
+            yield name if name.endswith((".weight", ".bias")) else f"{name}.weight", tensor.data
+
+
 def interleaved(tensor: torch.Tensor, num_heads: int) -> torch.Tensor:
     """What converters do to llama's queries and keys: the halves of each head become neighbours."""
     heads = tensor.reshape(num_heads, 2, tensor.shape[0] // num_heads // 2, *tensor.shape[1:])
@@ -73,12 +90,13 @@ def random_quantized(kind: Kind, shape: torch.Size, seed: int) -> np.ndarray:
     """Blocks of random codes whose numbers are of the size of a model's weights."""
     rng = np.random.default_rng(seed)
     elements, size = gguf.GGML_QUANT_SIZES[kind]
-    blocks = rng.integers(0, 256, (shape[0], shape[1] // elements, size), dtype=np.uint8)
+    rows, inputs = shape[:-1].numel(), shape[-1]
+    blocks = rng.integers(0, 256, (rows, inputs // elements, size), dtype=np.uint8)
     fields = {Kind.Q4_K: ((0, 0.0006), (2, 0.004)), Kind.Q5_K: ((0, 0.0003), (2, 0.004)), Kind.Q6_K: ((208, 0.00006),)}
     for start, value in fields[kind]:
         scales = (rng.uniform(0.5, 1.5, blocks.shape[:2]) * value).astype(np.float16)
         blocks[..., start : start + 2] = scales[..., None].view(np.uint8)
-    return blocks.reshape(shape[0], -1)
+    return blocks.reshape(*shape[:-1], -1)
 
 
 def write_gguf(
@@ -126,11 +144,15 @@ def write_gguf(
         add_entry(writer, key, value)
     for key, array in (extra or {}).items():
         writer.add_tensor(key, array)
-    state = checkpoint.reference.state_dict()
+    if hasattr(config, "num_local_experts"):
+        writer.add_expert_count(config.num_local_experts)
+        writer.add_expert_used_count(config.num_experts_per_tok)
+        writer.add_expert_feed_forward_length(getattr(config, "moe_intermediate_size", config.intermediate_size))
+    state = dict(tensors_of(checkpoint.reference))
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     for index, (hf_name, tensor) in enumerate(state.items()):
-        tensor = tensor.float()
+        target, tensor = tensor, tensor.float()
         stored_name = gguf_name(hf_name, name)
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
         num_heads = next((n for part, n in heads.items() if f".{part}." in hf_name and name in INTERLEAVED), None)
@@ -151,7 +173,7 @@ def write_gguf(
             split = numbers.reshape(num_heads, -1, 2, *numbers.shape[1:])
             numbers = split.swapaxes(1, 2).reshape(numbers.shape)
         with torch.no_grad():
-            checkpoint.reference.get_parameter(hf_name).copy_(numbers - offset)
+            target.copy_(numbers - offset)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -149,10 +149,22 @@ def quantize(
         module = name.removesuffix(".weight")
         tensors.update((f"{module}.{part}", each.contiguous()) for part, each in stored.items())
         with torch.no_grad():
-            checkpoint.reference.get_parameter(name).copy_(numbers)
+            place_of(checkpoint.reference, name).copy_(numbers)
     save_file({**tensors, **(extra or {})}, file)
     set_config(checkpoint.path, quantization_config=config)
     return checkpoint
+
+
+def place_of(model: Any, name: str) -> torch.Tensor:
+    """A parameter of a model of transformers by a checkpoint's name, or the part of it that this names."""
+    layer, experts, rest = name.partition(".experts.")
+    if not experts:
+        return model.get_parameter(name).data
+    number, part, _ = rest.split(".")
+    if part == "down_proj":
+        return model.get_parameter(f"{layer}.experts.down_proj").data[int(number)]
+    gate, up = model.get_parameter(f"{layer}.experts.gate_up_proj").data[int(number)].chunk(2)
+    return gate if part == "gate_proj" else up
 
 
 def set_config(directory: Path, **entries: Any) -> None:

@@ -109,6 +109,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         },
     ),
     "qwen3": ("Qwen3", {"head_dim": 24, "tie_word_embeddings": True}),
+    "qwen2-moe": ("Qwen2Moe", {**EXPERTS, "shared_expert_intermediate_size": 56, "head_dim": 12}),
     "qwen3-moe": ("Qwen3Moe", EXPERTS),
     "qwen3-moe-some-layers": (
         "Qwen3Moe",

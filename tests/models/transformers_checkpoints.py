@@ -74,7 +74,6 @@ FURTHER: dict[str, dict[str, Any]] = {
     "olmo3": {"sliding_window": 16},
     "olmoe": {"num_experts": 4, "num_experts_per_tok": 2},
     "opt": {"ffn_dim": 96, "word_embed_proj_dim": 64},
-    "qwen2_moe": {**_EXPERTS, "shared_expert_intermediate_size": 32},
 }
 """By model type, the configuration of further models, which slow tests compare."""
 

@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
                 check_logprobs(pool);
                 if (round % 4 == 0) check_sampling(pool);
                 check_claims(pool);
+                check_experts(pool);
             }
             const Pauses pauses;
             for (int round = 0; threads > 1 && round < rounds; ++round) {

@@ -175,6 +175,7 @@ void check_program(ThreadPool& pool);
 void check_threads();
 void check_claims(ThreadPool& pool);
 void check_ranks();
+void check_experts(ThreadPool& pool);
 
 // Threads lose their cores at random while this exists.
 struct Pauses {

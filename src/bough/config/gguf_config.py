@@ -23,6 +23,7 @@ ARCHITECTURES = {
     "smollm3": "SmolLM3ForCausalLM",
     "qwen2": "Qwen2ForCausalLM",
     "qwen3": "Qwen3ForCausalLM",
+    "qwen3moe": "Qwen3MoeForCausalLM",
 }
 """``general.architecture`` to the model's class; Mistral's first models call themselves llama as well."""
 
@@ -39,6 +40,8 @@ _GEMMA3_LARGEST = 62
 
 TOKEN_TABLE = "token_embd.weight"
 FEED_FORWARD = "blk.0.ffn_up.weight"
+EXPERTS = "blk.0.ffn_up_exps.weight"
+_WITH_EXPERTS = frozenset({"llama", "qwen3moe"})
 QUERIES = "blk.0.attn_q.weight"
 KEYS = "blk.0.attn_k.weight"
 ROPE_FACTORS = "rope_freqs.weight"
@@ -130,8 +133,11 @@ class _Reader:
             raise ConfigError(
                 f"{file.path} has no weights named {TOKEN_TABLE}; is it only a vocabulary?", param="model_path"
             )
-        if self._integer("expert_count", 0):
-            raise ConfigError(f"{file.path}: mixtures of experts are not supported in GGUF files", param="model_path")
+        num_experts = self._integer("expert_count", 0)
+        if num_experts and self._name not in _WITH_EXPERTS:
+            raise ConfigError(
+                f"{file.path}: mixtures of experts are not supported in GGUF files of {self._name}", param="model_path"
+            )
         heads = self._heads("attention.head_count")
         hidden_size = self._integer("embedding_length")
         head_dim = self._integer("attention.key_length", hidden_size // max(heads, 1))
@@ -147,6 +153,8 @@ class _Reader:
         window = self._integer("attention.sliding_window", 0) if self._name in _WITH_WINDOWS else 0
         is_mistral = window > 0 and self._name == "llama"
         more = self._gemma3(hidden_size, heads, head_dim) if self._name == "gemma3" else {}
+        if num_experts:
+            more = self._experts(num_experts)
         return {
             "architectures": ["MistralForCausalLM" if is_mistral else ARCHITECTURES[self._name]],
             "model_type": "mistral" if is_mistral else self._name,
@@ -188,13 +196,31 @@ class _Reader:
             "rms_norm_eps": self._number("attention.layer_norm_rms_epsilon", 1e-6),
         }
 
+    def _experts(self, num_experts: int) -> dict[str, Any]:
+        """Entries of a mixture of experts. Their weights are always renormalised, as llama.cpp has it."""
+        is_mixtral = self._name == "llama"
+        width = self._integer("feed_forward_length" if is_mixtral else "expert_feed_forward_length")
+        info = self._file.tensors.get(EXPERTS)
+        if info is None or info.shape[:-1] != (num_experts, width):
+            rule = f"must fit {EXPERTS}, {list(info.shape) if info is not None else 'which is not there'}"
+            raise self._file.wrong(self._key("expert_count"), rule)
+        entries = {
+            "num_local_experts": num_experts,
+            "num_experts_per_tok": self._integer("expert_used_count"),
+            "moe_intermediate_size": width,
+            "norm_topk_prob": True,
+        }
+        names = {"architectures": ["MixtralForCausalLM"], "model_type": "mixtral"} if is_mixtral else {}
+        return {**entries, **names}
+
     def _check_sizes(self) -> None:
         """Refuse sizes that are not those of the tensors, before anything is made of such a size."""
         tensors = self._file.tensors
         blocks = {name.split(".")[1] for name in tensors if name.startswith("blk.")}
         if self._integer("block_count") != len(blocks):
             raise self._file.wrong(self._key("block_count"), f"must be the number of the file's blocks, {len(blocks)}")
-        for key, name, axis in (("embedding_length", TOKEN_TABLE, 1), ("feed_forward_length", FEED_FORWARD, 0)):
+        checked = [("embedding_length", TOKEN_TABLE, 1), ("feed_forward_length", FEED_FORWARD, 0)]
+        for key, name, axis in checked[:1] if self._integer("expert_count", 0) else checked:
             shape = tensors[name].shape if name in tensors else ()
             parts = 2 if name == FEED_FORWARD and self._name in GATES_ARE_STACKED else 1
             if len(shape) != 2 or parts * self._integer(key) != shape[axis]:

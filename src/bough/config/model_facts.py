@@ -124,10 +124,16 @@ class ExpertFacts:
     """Biases in the experts."""
     shared_width: int = 0
     """Width of a network beside the experts that computes every token; 0: none."""
+    gates_shared: bool = False
+    """That network's results are multiplied by the sigmoid of a product of the token."""
 
     def matrix_rows(self) -> int:
         """Rows, or columns, of the matrices that a token is multiplied by: those of the experts that it chooses."""
         return self.routing.num_experts + 3 * (self.routing.experts_per_token * self.width + self.shared_width)
+
+    def idle_rows(self) -> int:
+        """Rows, or columns, of the matrices of experts that a token does not choose."""
+        return 3 * (self.routing.num_experts - self.routing.experts_per_token) * self.width
 
     def largest_stack(self) -> int:
         """Rows of the largest tensor that is read at once: checkpoints that have experts in one are read in parts."""
@@ -232,6 +238,18 @@ class ModelFacts:
         return any(isinstance(layer.feed_forward, ExpertFacts) for layer in self.layers)
 
     @property
+    def expert_share(self) -> float:
+        """Share of a layer's experts that a token chooses; 0 without experts."""
+        routings = [each.feed_forward.routing for each in self.layers if isinstance(each.feed_forward, ExpertFacts)]
+        return max((each.experts_per_token / each.num_experts for each in routings), default=0.0)
+
+    @property
+    def chosen_experts(self) -> int:
+        """Experts that compute a token, in all layers together."""
+        networks = [layer.feed_forward for layer in self.layers]
+        return sum(each.routing.experts_per_token for each in networks if isinstance(each, ExpertFacts))
+
+    @property
     def longest_context_len(self) -> int:
         """Longest sequence that may be asked for, in tokens: rotation can be stretched to it."""
         ropes = [shape.rope for shape in self.attention_shapes() if shape.rope is not None]
@@ -284,6 +302,11 @@ class ModelFacts:
     def block_parameters(self) -> int:
         """Return the number of weights in the matrices of all blocks that a token is multiplied by."""
         return self.hidden_size * sum(layer.matrix_rows() for layer in self.layers)
+
+    def idle_parameters(self) -> int:
+        """Return the number of weights in experts that a single token does not choose."""
+        networks = [layer.feed_forward for layer in self.layers]
+        return self.hidden_size * sum(each.idle_rows() for each in networks if isinstance(each, ExpertFacts))
 
     def flops_per_token(self) -> int:
         """Return the floating-point operations of a decoded token's matrix products, its logits included."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
+from bough.errors import ModelError
 from bough.kernels.buffers import KERNEL_DTYPES, Buffer, Buffers, Columns
 from bough.kernels.library import load_library
 from bough.kernels.native_group import NativeGroup
@@ -24,6 +25,7 @@ from bough.kernels.structures import (
     DType,
     EmbeddingCall,
     Epilogue,
+    ExpertsCall,
     GemmCall,
     KVLayer,
     NormCall,
@@ -33,6 +35,7 @@ from bough.kernels.structures import (
     QuantizeCall,
     RotaryStoreCall,
     RotaryTableCall,
+    RoutingKind,
 )
 from bough.kernels.thread_pool import ThreadPool
 
@@ -67,6 +70,39 @@ class NormWeight:
         )
 
 
+@dataclass(frozen=True)
+class ExpertMatrices:
+    """Experts of a layer as native kernels take them."""
+
+    routing: RoutingKind
+    correction: torch.Tensor | None
+    """float32 ``[num_experts]``"""
+    gate_ups: ctypes.Array[PackedMatrix]
+    downs: ctypes.Array[PackedMatrix]
+    loads: torch.Tensor
+    """int64 ``[num_experts]``, to which kernels add the rows of each."""
+
+    @classmethod
+    def of(
+        cls,
+        routing: RoutingKind,
+        correction: torch.Tensor | None,
+        gate_ups: Sequence[PackedMatrix],
+        downs: Sequence[PackedMatrix],
+        loads: torch.Tensor,
+    ) -> ExpertMatrices:
+        """Experts of these matrices.
+
+        Raises:
+            ModelError: if they differ in what their kernels need.
+        """
+        for matrices in (gate_ups, downs):
+            if len({(each.dtype, each.num_outputs, each.num_inputs) for each in matrices}) > 1:
+                raise ModelError("experts of one layer are held in several types, which native kernels cannot multiply")
+        array = PackedMatrix * len(gate_ups)
+        return cls(routing, correction, array(*gate_ups), array(*downs), loads)
+
+
 def scratch_bytes(limits: ProgramLimits, shapes: Collection[AttentionShape], num_threads: int) -> int:
     """Memory that a program takes beside its buffers, in bytes.
 
@@ -98,6 +134,7 @@ class Program(NativeProgram):
         self.limits = limits
         self.dtype = dtype
         self._buffers = Buffers(group)
+        self._num_plans = 0
 
     def buffer(
         self, role: str, columns: int, dtype: torch.dtype, rows: int | None = None, *, is_local: bool = False
@@ -281,6 +318,66 @@ class Program(NativeProgram):
         self._record("attention", ctypes.byref(call))
         return whole
 
+    def add_experts(
+        self,
+        x: Buffer,
+        products: Buffer,
+        experts: ExpertMatrices,
+        onto: Buffer,
+        activation: Activation = Activation.SILU,
+        shared: tuple[Buffer, Buffer] | None = None,
+    ) -> None:
+        """Add to ``onto``, float32, what the experts of each row make of ``x``, times their weights.
+
+        Args:
+            x: the rows, in the model's dtype.
+            products: of the router, float32, one for each expert.
+            experts: matrices and routing.
+            onto: gets the sums.
+            activation: of gates.
+            shared: results of a network beside the experts, float32, which are added, too, and what the sigmoid is
+                taken of that they are multiplied by, float32, one for each row.
+        """
+        up, down = experts.gate_ups[0], experts.downs[0]
+        rows = self.limits.max_tokens * experts.routing.experts_per_row
+        source = self._inputs(x, [up])[0][up.dtype]
+        copies = self.buffer(f"experts_copies_{rows}", source.stride, source.memory.dtype, rows)
+        gated = self.buffer(f"experts_gated_{rows}", up.num_outputs // 2, self.dtype, rows)
+        results = self.buffer(f"experts_results_{rows}", down.num_outputs, torch.float32, rows)
+        quantized = (
+            self._quantize_call(gated, down, f"experts_{rows}", rows) if down.dtype in QUANTIZED_DTYPES else None
+        )
+        call = ExpertsCall(
+            routing=experts.routing,
+            products=products.pointer,
+            products_stride=products.stride,
+            correction=None if experts.correction is None else experts.correction.data_ptr(),
+            input=source.pointer,
+            input_stride=source.stride,
+            gate_ups=ctypes.addressof(experts.gate_ups),
+            downs=ctypes.addressof(experts.downs),
+            activation=activation,
+            gated_dtype=gated.dtype,
+            output=onto.pointer,
+            output_stride=onto.stride,
+            copies=copies.pointer,
+            gated=gated.pointer,
+            gated_stride=gated.stride,
+            quantized=None if quantized is None else quantized.output,
+            quantized_stride=0 if quantized is None else quantized.output_stride,
+            results=results.pointer,
+            results_stride=results.stride,
+            loads=experts.loads.data_ptr(),
+        )
+        if shared is not None:
+            beside, gate = shared
+            call.shared, call.shared_stride = beside.pointer, beside.stride
+            call.shared_products, call.shared_products_stride = gate.pointer, gate.stride
+        self._num_plans += 1
+        words = -(-self._library.bough_experts_plan_bytes(ctypes.byref(call), self.limits.max_tokens) // 4)
+        call.plan = self.buffer(f"experts_plan_{self._num_plans}", words, torch.int32, 1).pointer
+        self._record("experts", ctypes.byref(call))
+
     def finish(self, x: Buffer, weight: NormWeight, head: PackedMatrix | None, first_token: int = 0) -> Buffer:
         """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it.
 
@@ -320,6 +417,25 @@ class Program(NativeProgram):
         words = self._library.bough_quantized_row_words(ctypes.byref(weights))
         return self.buffer(f"{name}_{DType(weights.dtype).name}_{words}", words, torch.int32, rows)
 
+    def _inputs(self, x: Buffer, matrices: Sequence[PackedMatrix]) -> tuple[dict[int, Buffer], dict[int, QuantizeCall]]:
+        """Make what the matrices take of ``x``, by their type, and the calls that quantise it for some of them."""
+        quantizations: dict[int, QuantizeCall] = {}
+        inputs = {
+            weights.dtype: self._quantized(weights, "quantized") if weights.dtype in QUANTIZED_DTYPES else x
+            for weights in matrices
+        }
+        for weights in matrices:
+            quantized = weights.dtype in QUANTIZED_DTYPES
+            if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
+                raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
+            if quantized:
+                quantizations[weights.dtype] = self._quantize_call(x, weights, "quantized")
+        if quantizations:
+            calls = (QuantizeCall * len(quantizations))(*quantizations.values())
+            self._before([x], [inputs[dtype] for dtype in quantizations], by_rows=True)
+            self._record("quantize", calls, len(calls))
+        return inputs, quantizations
+
     def _record_products(
         self,
         x: Buffer,
@@ -337,21 +453,7 @@ class Program(NativeProgram):
             outputs: where each goes; no two have an element in common.
             activation: of gates.
         """
-        quantizations: dict[int, QuantizeCall] = {}
-        inputs = {
-            weights.dtype: self._quantized(weights, "quantized") if weights.dtype in QUANTIZED_DTYPES else x
-            for weights in matrices
-        }
-        for weights in matrices:
-            quantized = weights.dtype in QUANTIZED_DTYPES
-            if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
-                raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
-            if quantized:
-                quantizations[weights.dtype] = self._quantize_call(x, weights, "quantized")
-        if quantizations:
-            calls = (QuantizeCall * len(quantizations))(*quantizations.values())
-            self._before([x], [inputs[dtype] for dtype in quantizations], by_rows=True)
-            self._record("quantize", calls, len(calls))
+        inputs, quantizations = self._inputs(x, matrices)
         adds = outputs if epilogue == Epilogue.ADD else ()
         self._before([*inputs.values(), *adds], outputs)
         products = (GemmCall * len(matrices))()

@@ -188,6 +188,38 @@ class FiniteCall(ctypes.Structure):
     _fields_ = declared("pointer input; int64 input_stride; pointer row_ids, finite; int64 num_rows, size")
 
 
+class ExpertScores(IntEnum):
+    """Function of a router's products."""
+
+    SOFTMAX = 0
+    SIGMOID = 1
+
+
+class RoutingKind(ctypes.Structure):
+    """``experts.h``"""
+
+    _fields_ = declared(
+        """
+        int32 num_experts, experts_per_row, scores, renormalised; float scaling;
+        int32 num_groups, groups_per_row, group_best
+        """
+    )
+
+
+class ExpertsCall(ctypes.Structure):
+    """``experts.h``"""
+
+    _fields_ = declared(
+        """
+        RoutingKind routing; pointer products; int64 products_stride; pointer correction; int64 num_rows;
+        pointer input; int64 input_stride; pointer gate_ups, downs; int32 activation, gated_dtype; pointer output;
+        int64 output_stride; pointer copies, gated; int64 gated_stride; pointer quantized; int64 quantized_stride;
+        pointer results; int64 results_stride; pointer shared; int64 shared_stride; pointer shared_products;
+        int64 shared_products_stride; pointer loads, plan, scratch
+        """
+    )
+
+
 REPEATED = 1 << 18
 """Value of ``kRepeated`` in ``kernels.h``."""
 
@@ -280,6 +312,7 @@ _SHARED = (
     LogprobCall,
     DecodeRun,
     Following,
+    ExpertsCall,
 )
 
 SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))

@@ -97,7 +97,14 @@ class Ops(ABC, Generic[Value]):
         """Add the product of ``x`` ``[T, in_features]`` and a matrix to the stream."""
 
     @abstractmethod
-    def add_experts(self, stream: Stream[Value], router: Router, experts: Experts, x: Value) -> None:
+    def add_experts(
+        self,
+        stream: Stream[Value],
+        router: Router,
+        experts: Experts,
+        x: Value,
+        shared: tuple[Value, Value] | None = None,
+    ) -> None:
         """Add to the stream what the experts that ``router`` chooses for each token make of ``x``.
 
         Each token's experts are summed in ascending order of their numbers, whatever the other tokens are.
@@ -107,6 +114,8 @@ class Ops(ABC, Generic[Value]):
             router: of the layer.
             experts: of the layer.
             x: ``[T, hidden_size]``
+            shared: ``[T, hidden_size]`` of a network beside the experts, added as well, times the sigmoid of
+                ``[T, 1]``.
         """
 
     @abstractmethod
@@ -199,9 +208,20 @@ class TorchOps(Ops[torch.Tensor]):
         self._flush(stream)
         stream.pending = layer(x)
 
-    def add_experts(self, stream: Stream[torch.Tensor], router: Router, experts: Experts, x: torch.Tensor) -> None:
+    def add_experts(
+        self,
+        stream: Stream[torch.Tensor],
+        router: Router,
+        experts: Experts,
+        x: torch.Tensor,
+        shared: tuple[torch.Tensor, torch.Tensor] | None = None,
+    ) -> None:
         self._flush(stream)
-        stream.pending = experts(x, router.choose(router(x)))
+        results: torch.Tensor = experts(x, router.choose(router(x)))
+        if shared is not None:
+            beside, gate = shared
+            results = results + (beside * gate.sigmoid()).to(results.dtype)
+        stream.pending = results
 
     def finish(self, norm: RMSNorm, stream: Stream[torch.Tensor], head: LMHead | None) -> torch.Tensor:
         return self.norm(norm, stream)

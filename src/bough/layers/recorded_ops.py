@@ -10,8 +10,8 @@ from torch import nn
 
 from bough.config.sharding import Span
 from bough.kernels.buffers import Buffer, Columns
-from bough.kernels.program import NormWeight, Program
-from bough.kernels.structures import KVLayer
+from bough.kernels.program import ExpertMatrices, NormWeight, Program
+from bough.kernels.structures import ExpertScores, KVLayer, RoutingKind
 from bough.layers.activation import NATIVE_GATES
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, MergedLinear, QKVLinear
@@ -87,8 +87,17 @@ class RecordOps(Ops[Buffer]):
     def add_linear(self, stream: Stream[Buffer], layer: MergedLinear, x: Buffer) -> None:
         self._program.linear_add(x, packed_matrix(layer), stream.value, _outputs(layer))
 
-    def add_experts(self, stream: Stream[Buffer], router: Router, experts: Experts, x: Buffer) -> None:
-        raise NotRecordable("the native program has no mixtures of experts")
+    def add_experts(
+        self,
+        stream: Stream[Buffer],
+        router: Router,
+        experts: Experts,
+        x: Buffer,
+        shared: tuple[Buffer, Buffer] | None = None,
+    ) -> None:
+        products = self._program.linear(x, [packed_matrix(router)])
+        matrices = expert_matrices(router, experts)
+        self._program.add_experts(x, products, matrices, stream.value, NATIVE_GATES[experts.gate], shared)
 
     def finish(self, norm: RMSNorm, stream: Stream[Buffer], head: LMHead | None) -> Buffer:
         """Last norm and head; the states are those of rows that end in the step."""
@@ -115,3 +124,30 @@ def _outputs(layer: MergedLinear) -> Columns | None:
     """The columns of what a layer returns that are here; ``None`` if there are several projections side by side."""
     spans = set(layer.spans.values())
     return _columns(spans.pop()) if len(spans) == 1 and (layer.gated or len(layer.spans) == 1) else None
+
+
+def expert_matrices(router: Router, experts: Experts) -> ExpertMatrices:
+    """Return the experts of a layer as native kernels take them; the weights of the router are not among them.
+
+    Raises:
+        ModelError: if experts differ in type.
+    """
+    facts = router.facts
+    routing = RoutingKind(
+        num_experts=facts.num_experts,
+        experts_per_row=facts.experts_per_token,
+        scores=ExpertScores.SIGMOID if facts.scores == "sigmoid" else ExpertScores.SOFTMAX,
+        renormalised=facts.renormalised,
+        scaling=facts.scaling,
+        num_groups=facts.num_groups,
+        groups_per_row=facts.groups_per_token,
+        group_best=1 if facts.group_score == "largest" else 2,
+    )
+    correction = router.get_parameter("correction") if facts.is_corrected else None
+    return ExpertMatrices.of(
+        routing,
+        correction,
+        [packed_matrix(expert.gate_up_proj) for expert in experts.each()],
+        [packed_matrix(expert.down_proj) for expert in experts.each()],
+        experts.loads,
+    )

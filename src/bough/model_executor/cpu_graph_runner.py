@@ -31,6 +31,9 @@ MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
 make matrix products no faster, only their buffers larger."""
 
+_BYTES_OF_CHOSEN_EXPERT = 20
+"""Of the plan of a layer with experts, for each expert of a token: ``experts.cpp``."""
+
 # Plain numbers: a member of an enumeration takes a numpy comparison microseconds, once a step.
 _CHOICE, _LOGITS = int(Wanted.CHOICE), int(Wanted.LOGITS)
 
@@ -52,7 +55,10 @@ def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_
         )
         for shape in config.attention_shapes()
     ]
-    return scratch_bytes(limits, shapes, num_threads) + NativeSampler.scratch_bytes(config.vocab_size, num_threads)
+    plans: int = limits.max_tokens * config.chosen_experts * _BYTES_OF_CHOSEN_EXPERT
+    return (
+        plans + scratch_bytes(limits, shapes, num_threads) + NativeSampler.scratch_bytes(config.vocab_size, num_threads)
+    )
 
 
 class CpuGraphRunner:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import torch
 
@@ -11,6 +12,7 @@ from bough.config.ranks import WHOLE_MACHINE, MachineShare
 from bough.config.server_args import ServerArgs
 from bough.distributed.rank_group import ALONE_IN_GROUP, RankGroup
 from bough.errors import ConfigError
+from bough.layers.moe.experts import Experts
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner
@@ -50,6 +52,7 @@ class TpModelWorker(ModelRunner, Worker):
             torch.set_num_threads(server_args.cpu_threads or default_threads(model_config, cores))
         torch.manual_seed(server_args.random_seed or 0)
         super().__init__(model_config, device, server_args, share=share, ranks=ranks)
+        self._experts = [module for module in self.model.modules() if isinstance(module, Experts)]
         self.weights: WorkerWeights = WorkerWeights(server_args, self.live_weights, device)
         self._bytes_of_all = ranks.total(self.weight_bytes), ranks.total(self.kv_pool.num_bytes)
         self.memory: WorkerMemory | None = WorkerMemory(self)
@@ -61,6 +64,9 @@ class TpModelWorker(ModelRunner, Worker):
             return KernelCounts()
         counts = self.threads.counts()
         return KernelCounts(counts.runs, counts.joined, counts.recomputed)
+
+    def expert_loads(self) -> Sequence[Sequence[int]]:
+        return [experts.loads.tolist() for experts in self._experts]
 
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""
@@ -84,6 +90,7 @@ class TpModelWorker(ModelRunner, Worker):
             kv_bytes=kv_bytes,
             embedding_dim=None if pooling is None else pooling.dim,
             padding_id=None if pooling is None else pooling.padding_id,
+            expert_share=self.config.expert_share,
             max_steps=self.max_steps,
             reuses_prefixes=pooling is None or pooling.method == "last",
             runs_ahead=self.runs_ahead,

@@ -46,6 +46,8 @@ class WorkerInfo:
     """Length of the vectors that the model makes of prompts; ``None`` if it generates text."""
     padding_id: int | None = None
     """Token that is no part of a pooled prompt where it stands at its end; ``None``: there is none."""
+    expert_share: float = 0.0
+    """Share of the experts that a token chooses, of layers with experts; 0: there are none."""
     keeps_kv: bool = True
     """True if a sequence can be computed in several steps. If not, it comes in one piece, and the KV pool is a matter
     of accounting only: there is no memory behind its slots."""
@@ -95,6 +97,11 @@ class Worker(ABC):
     def kernel_counts(self) -> KernelCounts:
         """Totals of the threads that compute; may be called while they do."""
         return KernelCounts()
+
+    def expert_loads(self) -> Sequence[Sequence[int]]:
+        """Tokens that each expert of each layer with experts has computed since the model was loaded; may be called
+        while it computes."""
+        return ()
 
     def launch(self, plan: StepPlan) -> Launched:
         """Give the device a step without waiting for the one before; for workers that run ahead."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -43,7 +44,10 @@ _LAYER_NAMES = {
     "ffn_gate": "mlp.gate_proj",
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
+    "ffn_gate_inp": "mlp.gate",
 }
+_EXPERT_NAMES = {"ffn_gate_exps": "gate_proj", "ffn_up_exps": "up_proj", "ffn_down_exps": "down_proj"}
+"""Tensors with the matrices of all experts of a layer, to the name of each."""
 _FACTORS = (ROPE_FACTORS, LONG_FACTORS, SHORT_FACTORS)
 _LAYER_NAMES_OF = {
     "phi3": {"attn_qkv": "self_attn.qkv_proj", "ffn_up": "mlp.gate_up_proj"},
@@ -84,7 +88,12 @@ class GGUFSource(WeightSource):
         self.files = self._file.paths
         tensors, self._architecture = self._file.tensors, self._file.text("general.architecture") or ""
         layer_names = {**_LAYER_NAMES, **_LAYER_NAMES_OF.get(self._architecture, {})}
-        self._infos = {_hf_name(name, layer_names): tensors[name] for name in tensors if name not in _FACTORS}
+        self._infos = {
+            hf_name: part
+            for name in tensors
+            if name not in _FACTORS
+            for hf_name, part in _experts_apart(_hf_name(name, layer_names), tensors[name])
+        }
 
     @property
     def quantized(self) -> bool:
@@ -157,6 +166,18 @@ def _hf_name(name: str, layer_names: Mapping[str, str]) -> str:
     if match is not None and match[2] in layer_names:
         return f"model.layers.{match[1]}.{layer_names[match[2]]}.{match[3]}"
     return _NAMES.get(name, name)
+
+
+def _experts_apart(name: str, info: TensorInfo) -> Iterator[tuple[str, TensorInfo]]:
+    """Yield a tensor under its name, or the parts of one that has the matrices of all experts of a layer."""
+    match = _LAYER_TENSOR.fullmatch(name)
+    if match is None or match[2] not in _EXPERT_NAMES or len(info.shape) != 3:
+        yield name, info
+        return
+    num_bytes = info.num_bytes // info.shape[0]
+    for expert in range(info.shape[0]):
+        own = f"model.layers.{match[1]}.mlp.experts.{expert}.{_EXPERT_NAMES[match[2]]}.{match[3]}"
+        yield own, replace(info, shape=info.shape[1:], offset=info.offset + expert * num_bytes)
 
 
 def _copy(source: QuantizedRows, target: QuantizedRows) -> None:

@@ -9,7 +9,7 @@ from bough.config.model_facts import ExpertFacts
 from bough.layers.activation import gate_named
 from bough.layers.linear_method import MethodChoice
 from bough.layers.moe.experts import Expert, Experts
-from bough.layers.moe.router import Router
+from bough.layers.moe.router import PreciseLinear, Router
 from bough.layers.ops import Ops, Stream, Value
 from bough.models.base import torch_dtype
 from bough.models.llama import FeedForward, LlamaMLP
@@ -28,22 +28,33 @@ class MixtureMLP(FeedForward):
         method = method.below("mlp")
         self.router = Router(size, facts.routing, dtype, method)
         self.experts = Experts(size, facts, dtype, method)
-        self.has_shared = facts.shared_width > 0
-        if self.has_shared:
+        if facts.shared_width > 0:
             gate, below = gate_named(facts.activation), method.below(self.shared_name)
             shared = Expert(size, facts.shared_width, gate, bias=facts.bias, dtype=dtype, method=below)
             self.add_module(self.shared_name, shared)
+        if facts.gates_shared:
+            self.shared_gate = PreciseLinear(
+                size, {f"{self.shared_name}_gate": 1}, bias=False, dtype=dtype, method=method
+            )
+        self.facts = facts
 
     def run(self, ops: Ops[Value], x: Value, stream: Stream[Value]) -> None:
-        if self.has_shared:
+        beside: tuple[Value, Value] | None = None
+        if self.facts.shared_width > 0:
             shared = self.get_submodule(self.shared_name)
             assert isinstance(shared, Expert)
-            ops.add_linear(stream, shared.down_proj, ops.gated(shared.gate_up_proj, x))
-        ops.add_experts(stream, self.router, self.experts, x)
+            gated = ops.gated(shared.gate_up_proj, x)
+            if self.facts.gates_shared:
+                beside = ops.linear(shared.down_proj, gated), ops.linear(self.shared_gate, x)
+            else:
+                ops.add_linear(stream, shared.down_proj, gated)
+        ops.add_experts(stream, self.router, self.experts, x, beside)
 
 
-def make_mlp(config: ModelConfig, layer_id: int, method: MethodChoice) -> FeedForward:
-    """Make the feed-forward network of a layer as its facts say: dense, or a mixture."""
+def make_mlp(
+    config: ModelConfig, layer_id: int, method: MethodChoice, mixture: type[MixtureMLP] = MixtureMLP
+) -> FeedForward:
+    """Make the feed-forward network of a layer as its facts say: dense, or the family's mixture."""
     if isinstance(config.layers[layer_id].feed_forward, ExpertFacts):
-        return MixtureMLP(config, layer_id, method)
+        return mixture(config, layer_id, method)
     return LlamaMLP(config, layer_id, method)

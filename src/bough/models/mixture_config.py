@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from bough.config.model_facts import ExpertFacts, FeedForwardFacts, RoutingFacts
 from bough.models.family_reader import FamilyReader
 
-_MOST_EXPERTS = 4096
-"""Each is made as several objects, before files are read."""
-_MOST_PER_TOKEN = 64
+_MOST_EXPERTS = 1024
+"""Native kernels have room for the scores of so many."""
 
 
 class MixtureReader(FamilyReader):
@@ -18,6 +17,8 @@ class MixtureReader(FamilyReader):
 
     width_key = "moe_intermediate_size"
     """Entry with the width of an expert."""
+    gates_shared = False
+    """What the network beside the experts makes is gated."""
 
     @abstractmethod
     def routing(self) -> RoutingFacts:
@@ -49,10 +50,11 @@ class MixtureReader(FamilyReader):
             routing=self.routing(),
             bias=self.mlp_bias(),
             shared_width=shared,
+            gates_shared=self.gates_shared and shared > 0,
         )
 
     def expert_counts(self, *keys: str, default: int | None = None) -> tuple[int, int]:
         """Return the number of experts, which the first of the entries ``keys`` has, and of those of a token."""
         key = next((key for key in keys if self.values.get(key) is not None), keys[0])
         count = self.values.integer(key, default, maximum=_MOST_EXPERTS)
-        return count, self.values.integer("num_experts_per_tok", maximum=min(count, _MOST_PER_TOKEN))
+        return count, self.values.integer("num_experts_per_tok", maximum=count)

@@ -115,6 +115,12 @@ class _Table(msgspec.Struct):
     kernel_recomputed_total: int = _counter(
         "Pieces of work that another thread computed again because the one at work had lost its core."
     )
+    expert_imbalance: float = _gauge(
+        "Tokens of the busiest expert to the mean of its layer's, of the layer where that is most; 0 without experts. "
+        "Internal state (/server_info) has the tokens of each expert.",
+        zero=0.0,
+        merge="max",
+    )
 
 
 _FINGERPRINT = zlib.crc32(" ".join(_Table.__struct_fields__).encode())

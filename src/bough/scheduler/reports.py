@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import asdict, replace
@@ -91,6 +92,7 @@ class Reports:
             kernel_runs_total=kernels.runs,
             kernel_joins_total=kernels.joined,
             kernel_recomputed_total=kernels.recomputed,
+            expert_imbalance=_imbalance(self._worker.expert_loads()) if self._info.expert_share else 0.0,
         )
 
     def expected_silence(self) -> float:
@@ -120,6 +122,7 @@ class Reports:
                 "seconds_per_token_context": costs.per_token_context,
                 "prompt_base_seconds": costs.prompt_base,
             },
+            expert_loads=self._worker.expert_loads(),
             memory_usage={
                 "weight": info.weight_bytes,
                 "kvcache": info.kv_bytes,
@@ -151,3 +154,8 @@ class Reports:
                 break
         started = sum(req.fill_len - req.computed_len for req in requests.unfinished)
         return sum(req.fill_len for req in waiting) - cached + started
+
+
+def _imbalance(loads: Sequence[Sequence[int]]) -> float:
+    """Tokens of the busiest expert to the mean of its layer, of the layer where that is most."""
+    return max((max(layer) * len(layer) / sum(layer) for layer in loads if any(layer)), default=0.0)

@@ -86,9 +86,9 @@ def budget_of_step(
     logprobs = LOGPROB_CHUNK_BESIDE_DECODE if num_decode else LOGPROB_CHUNK_TOKENS
     if limits.chunk_tokens is not None:
         return StepBudget(model, float("inf"), min(tokens, limits.chunk_tokens), logprobs)
-    target, prompt_base = limits.target_seconds, model.prompt_base
+    target, prompt_base = limits.target_seconds, model.prompt_seconds(num_decode)
     # A step that has paid for being launched has room for tokens that take as long: dearer ones would hardly come on.
-    least = min(prompt_base, target)
+    least = min(model.prompt_base, target)
     if num_decode == 0:
         seconds = max(target - model.base - prompt_base, MIN_PREFILL_SHARE * target, least)
         return StepBudget(model, seconds, tokens, logprobs)

@@ -27,6 +27,9 @@ _MORE_PREFILL_TOKENS = {"cpu": (), "cuda": (1024,)}
 """Larger sizes, as far as steps may have them: where launches take longer than what they launch, few tokens say nothing
 of the cost of one."""
 
+_ID_STEP = 7919
+"""From one token of a probe to the next; a prime."""
+
 _DECODE_ROWS = (1, 8, 32)
 _DECODE_CONTEXT = 16
 
@@ -71,13 +74,14 @@ def measure_step_costs(worker: Worker, max_step_tokens: int = 2**30) -> CostMode
         # Every later step is of prompts, and says as much as a probe: what a busy machine spoilt is made good.
         model = CostModel.fit(measurements, least_share=0.0)
     else:
-        model = CostModel.fit(measurements, knows_prompts=launches)
+        model = CostModel.fit(measurements, knows_prompts=launches, expert_share=info.expert_share)
     logger.info(
-        "Step cost: %.0f us + %.1f us per token + %.2f us per token and 1000 tokens of context%s",
+        "Step cost: %.0f us + %.1f us per token + %.2f us per token and 1000 tokens of context%s%s",
         model.base * 1e6,
         model.per_token * 1e6,
         model.per_token_context * 1e9,
         f", {model.prompt_base * 1e6:.0f} us with a prompt" if launches else "",
+        f", {model.experts * 1e6:.0f} us for all experts" if info.expert_share else "",
     )
     return model
 
@@ -108,9 +112,12 @@ def _measure(worker: Worker, page_size: int, rows: list[tuple[int, int]], measur
 def _run(worker: Worker, contexts: list[int], news: list[int], starts: np.ndarray, *, is_decode: bool) -> float:
     """One step whose row ``r`` writes its new tokens to the slots from ``starts[r]`` on; returns its seconds."""
     slots = [np.arange(start, start + new, dtype=np.int32) for start, new in zip(starts, news, strict=True)]
-    plan = _plan(contexts, news, slots, is_decode=is_decode)
-    if worker.get_worker_info().embedding_dim is not None:
+    plan, info = _plan(contexts, news, slots, is_decode=is_decode), worker.get_worker_info()
+    if info.embedding_dim is not None:
         plan = replace(plan, sample=np.zeros(plan.num_rows, dtype=np.bool_))
+    elif not is_decode:
+        # Of equal tokens all would have the same experts: fewer weights would be read than of others.
+        plan = replace(plan, input_ids=np.arange(len(plan.input_ids), dtype=np.int32) * _ID_STEP % info.vocab_size)
     result = worker.forward_batch_generation(plan)
     return max(result.seconds, 1e-7)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import cast
+
 import torch
 from torch import nn
 
@@ -41,7 +44,12 @@ class Expert(nn.Module):
 
 
 class Experts(nn.ModuleList):
-    """All experts of a layer, by number."""
+    """All experts of a layer, by number.
+
+    Attributes:
+        gate: function of their gates.
+        loads: int64 ``[num_experts]`` on the host, how many tokens each has computed.
+    """
 
     def __init__(self, hidden_size: int, facts: ExpertFacts, dtype: torch.dtype, method: MethodChoice) -> None:
         gate, method = gate_named(facts.activation), method.below("experts")
@@ -58,6 +66,12 @@ class Experts(nn.ModuleList):
             for number in range(facts.routing.num_experts)
         )
         self._collectives = method.collectives
+        self.gate: Gate = gate
+        self.loads = torch.zeros(facts.routing.num_experts, dtype=torch.int64, device="cpu")
+
+    def each(self) -> Iterator[Expert]:
+        """Yield all of them."""
+        return cast(Iterator[Expert], iter(self))
 
     def forward(self, x: torch.Tensor, routed: Routed) -> torch.Tensor:
         """Sum of the results of each token's experts, times their weights, in ascending order of the experts.
@@ -74,8 +88,10 @@ class Experts(nn.ModuleList):
         numbers, order = routed.experts.flatten().sort(stable=True)
         copies = x[order // per_token]  # [num_tokens * per_token, hidden_size]
         results = torch.empty_like(copies)
+        counts = numbers.bincount(minlength=len(self)).cpu()
+        self.loads += counts
         start = 0
-        for number, count in enumerate(numbers.bincount(minlength=len(self)).tolist()):
+        for number, count in enumerate(counts.tolist()):
             if count:
                 results[order[start : start + count]] = self[number](copies[start : start + count])
                 start += count

@@ -26,7 +26,17 @@ class Routed(NamedTuple):
     """float32, alike"""
 
 
-class Router(MergedLinear):
+class PreciseLinear(MergedLinear):
+    """A small matrix that is never quantised, and whose products are float32."""
+
+    is_precise = True
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Products ``[num_tokens, out_features]``, float32, of ``x`` ``[num_tokens, in_features]``."""
+        return self.method.compute_logits(self, x.to(self.get_parameter("weight").dtype))
+
+
+class Router(PreciseLinear):
     """A row of weights for each expert. Products are float32, since their order decides.
 
     Attributes:
@@ -34,17 +44,11 @@ class Router(MergedLinear):
         correction: float32 ``[num_experts]``, or ``None``: what is added to scores where experts are chosen.
     """
 
-    is_precise = True
-
     def __init__(self, in_features: int, facts: RoutingFacts, dtype: torch.dtype, method: MethodChoice) -> None:
         super().__init__(in_features, {"gate": facts.num_experts}, bias=facts.bias, dtype=dtype, method=method)
         self.facts = facts
         correction = nn.Parameter(torch.empty(facts.num_experts, dtype=torch.float32), requires_grad=False)
         self.register_parameter("correction", correction if facts.is_corrected else None)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Products ``[num_tokens, num_experts]``, float32, of ``x`` ``[num_tokens, in_features]``."""
-        return self.method.compute_logits(self, x.to(self.get_parameter("weight").dtype))
 
     def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
         """Yield names within the parent module, and what each fills."""
