@@ -111,3 +111,14 @@ def test_experts_are_written_one_by_one_and_all_at_once(tmp_path: Path) -> None:
     torch.testing.assert_close(model.checkpoint_weights[up].read(), reference[2, 40:] + 1.0, rtol=0, atol=0)
     with pytest.raises(ModelError, match="must have shape"):
         model.load_weights([(stacked, reference[:2])])
+
+
+def test_layers_that_predict_several_tokens_at_once_are_left_out(tmp_path: Path) -> None:
+    sizes = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "head_dim": 12}
+    save_checkpoint(tmp_path, "Glm4Moe", num_hidden_layers=2, **sizes)
+    config = ModelConfig.from_path(str(tmp_path), device="cpu")
+    model = load_model(config, source=open_source(config, "auto"), device=torch.device("cpu"), seed=0)
+    extra = [("model.layers.2.eh_proj.weight", torch.zeros(48, 96)), ("model.layers.2.enorm.weight", torch.zeros(48))]
+    assert model.load_weights(extra) == set()
+    with pytest.raises(ModelError, match="has no weight"):
+        model.load_weights([("model.layers.1.eh_proj.weight", torch.zeros(48, 96))])
