@@ -125,7 +125,7 @@ class ExpertFacts:
     shared_width: int = 0
     """Width of a network beside the experts that computes every token; 0: none."""
     gates_shared: bool = False
-    """That network's results are multiplied by the sigmoid of a product of the token."""
+    """Results of the shared network are multiplied by the sigmoid of a product of the token."""
 
     def matrix_rows(self) -> int:
         """Rows, or columns, of the matrices that a token is multiplied by: those of the experts that it chooses."""

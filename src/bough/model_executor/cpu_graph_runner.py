@@ -32,7 +32,7 @@ MAX_PIECE_TOKENS = 1024
 make matrix products no faster, only their buffers larger."""
 
 _BYTES_OF_CHOSEN_EXPERT = 20
-"""Of the plan of a layer with experts, for each expert of a token: ``experts.cpp``."""
+"""Part of the plan of a layer with experts, for each expert of a token: ``experts.cpp``."""
 
 # Plain numbers: a member of an enumeration takes a numpy comparison microseconds, once a step.
 _CHOICE, _LOGITS = int(Wanted.CHOICE), int(Wanted.LOGITS)

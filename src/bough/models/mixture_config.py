@@ -18,7 +18,7 @@ class MixtureReader(FamilyReader):
     width_key = "moe_intermediate_size"
     """Entry with the width of an expert."""
     gates_shared = False
-    """What the network beside the experts makes is gated."""
+    """Results of the network beside the experts are gated."""
 
     @abstractmethod
     def routing(self) -> RoutingFacts:
