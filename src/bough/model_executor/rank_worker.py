@@ -48,7 +48,6 @@ class LeadingWorker(TpModelWorker):
         super().__init__(server_args, model_config, share, _join(place, server_args, share))
         self._channel = LeaderChannel(place.port_args, place.key, place.followers)
         self.weights = LeaderWeights(server_args, self.live_weights, self.device, AllRanks(self._channel))
-        self.memory = None
         self._is_apart = False
 
     def forward(self, plan: StepPlan) -> StepOutcome:
