@@ -22,6 +22,8 @@ from bough import Engine
 from bough.bench.options import write_json
 
 PROMPT = list(range(100, 132))
+ENOUGH = 0.95
+"""Share of the memory after which is looked no longer."""
 GREEDY = {"temperature": 0.0, "max_new_tokens": 32, "ignore_eos": True}
 
 
@@ -38,13 +40,22 @@ def measure(engine: Engine, replicas: int) -> dict[str, float]:
     before, begin = available(), time.perf_counter()
     engine.sleep(level=1)
     slept = time.perf_counter()
-    gained = available() - before
-    woken = time.perf_counter()
+    given = info["weight_bytes"] / replicas + info["kv_bytes"]  # weights are there once
+    gained, wanted_s = available() - before, max(given / 1e9, 1.0)
+    while gained < ENOUGH * given and time.perf_counter() - begin < wanted_s:  # the system counts late
+        time.sleep(0.01)
+        gained = available() - before
+    there = woken = time.perf_counter()
     engine.wake_up()
     end = time.perf_counter()
     assert engine.generate(input_ids=PROMPT, sampling_params=GREEDY)["output_ids"] == expected
-    given = info["weight_bytes"] / replicas + info["kv_bytes"]  # weights are there once
-    return {"gained_gb": gained / 1e9, "share": gained / given, "sleep_s": slept - begin, "wake_s": end - woken}
+    return {
+        "gained_gb": gained / 1e9,
+        "share": gained / given,
+        "sleep_s": slept - begin,
+        "available_s": there - begin,
+        "wake_s": end - woken,
+    }
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from bough.distributed.rank_group import ProcessRanks
 from bough.ipc.rank_channels import FollowerChannel, LeaderChannel
 from bough.kernels.native_group import FollowEnd, NativeGroup, RankLost
 from bough.model_executor.cpu_graph_runner import CpuGraphRunner
+from bough.model_executor.rank_memory import LeaderMemory, memory_calls
 from bough.model_executor.tp_worker import TpModelWorker
 from bough.step_plan import StepPlan
 from bough.weight_sync.rank_weights import AllRanks, FollowerCalls, LeaderWeights
@@ -38,6 +39,7 @@ class NativeLeadingWorker(TpModelWorker):
         self._channel = LeaderChannel(place.port_args, place.key, place.followers)
         self._all = AllRanks(self._channel, ranks.require_native().call)
         self.weights = LeaderWeights(server_args, self.live_weights, self.device, self._all)
+        self.memory = LeaderMemory(self, self._all)
         self._native = ranks.require_native()
 
     def close(self) -> None:
@@ -62,7 +64,7 @@ class NativeFollowingWorker(TpModelWorker):
         ranks = join_natively(place, server_args, share)
         super().__init__(server_args, model_config, share, ranks)
         self._channel = FollowerChannel(place.port_args, place.key, place.leader)
-        self._calls = FollowerCalls(self.weights, place.key, {"scrub": self._scrub_slots})
+        self._calls = FollowerCalls(self.weights, place.key, {"scrub": self._scrub_slots, **memory_calls(self.memory)})
 
     def follow(self) -> None:
         """Compute the steps of the first rank until it has no more.

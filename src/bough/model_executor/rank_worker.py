@@ -22,6 +22,7 @@ from bough.ipc.rank_channels import FollowerChannel, LeaderChannel, RankCall
 from bough.layers.sampler import SampleOutput
 from bough.model_executor.launched_step import LaunchedStep, StepOutcome
 from bough.model_executor.model_runner import IndexArray
+from bough.model_executor.rank_memory import LeaderMemory, memory_calls
 from bough.model_executor.tp_worker import TpModelWorker, resolve_device
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_codec import decode_plan, encode_plan
@@ -47,7 +48,9 @@ class LeadingWorker(TpModelWorker):
         """
         super().__init__(server_args, model_config, share, _join(place, server_args, share))
         self._channel = LeaderChannel(place.port_args, place.key, place.followers)
-        self.weights = LeaderWeights(server_args, self.live_weights, self.device, AllRanks(self._channel))
+        ranks = AllRanks(self._channel)
+        self.weights = LeaderWeights(server_args, self.live_weights, self.device, ranks)
+        self.memory = LeaderMemory(self, ranks)
         self._is_apart = False
 
     def forward(self, plan: StepPlan) -> StepOutcome:
@@ -90,7 +93,7 @@ class FollowingWorker(TpModelWorker):
         """Load this rank's part of the model; raises as :class:`LeadingWorker`."""
         super().__init__(server_args, model_config, share, _join(place, server_args, share))
         self._channel = FollowerChannel(place.port_args, place.key, place.leader)
-        self._calls = FollowerCalls(self.weights, place.key)
+        self._calls = FollowerCalls(self.weights, place.key, memory_calls(self.memory))
 
     def follow(self) -> None:
         """Run the plans of the first rank until it has no more."""

@@ -55,8 +55,7 @@ class TpModelWorker(ModelRunner, Worker):
         self._experts = [module for module in self.model.modules() if isinstance(module, Experts)]
         self.weights: WorkerWeights = WorkerWeights(server_args, self.live_weights, device)
         self._bytes_of_all = ranks.total(self.weight_bytes), ranks.total(self.kv_pool.num_bytes)
-        # Ranks that share a model would have to give theirs back together.
-        self.memory = WorkerMemory(self) if ranks.spec.world == 1 else None
+        self.memory: WorkerMemory = WorkerMemory(self)
         self.timings["other"] = time.perf_counter() - begin - sum(self.timings.values())
 
     def kernel_counts(self) -> KernelCounts:
