@@ -31,7 +31,9 @@ def test_statistics_of_ranks_are_merged_by_their_rules() -> None:
         SchedulerStats(**NUMBERS, paused=True, new_token_ratio=0.2),
     ]
     together = SchedulerStats.merged(ranks)
-    assert {name: getattr(together, name) for name in NUMBERS} == {name: 2 * each for name, each in NUMBERS.items()}
+    factors = {"sum": 2, "max": 1}
+    expected = {name: factors[STATS[name].merge] * each for name, each in NUMBERS.items()}
+    assert {name: getattr(together, name) for name in NUMBERS} == expected
     assert (together.paused, together.new_token_ratio) == (True, 0.5)
     assert SchedulerStats.merged([]) == SchedulerStats()
 
