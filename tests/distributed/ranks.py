@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from bough.config.ranks import WHOLE_MACHINE, ParallelLayout
 from bough.config.server_args import ServerArgs
 from bough.distributed.place import RankPlace
 from bough.model_executor.rank_worker import LeadingWorker
+from tests.entrypoints.leftovers import eventually
 from tests.model_executor.plan_builder import RecordingRunner
 
 STARTUP_SECONDS = 120.0
@@ -82,7 +82,8 @@ class Followers:
                 dist.destroy_process_group()
             raise
         finally:
-            shutil.rmtree(ports.directory, ignore_errors=True)  # the file where they met goes with its last user
+            # The file where they met goes with its last user, who would wait for it if it went before.
+            eventually(lambda: not ports.meeting_place(key).exists(), 5.0)
             ports.cleanup()
 
     def close(self) -> None:
