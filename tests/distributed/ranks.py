@@ -65,6 +65,7 @@ class Followers:
         backend = "gloo" if shares_device else None
         request = {"args": args, "ports": ports.to_dict(), "backend": backend, "shares_device": shares_device}
         key = self.layout.schedulers[0]
+        meeting_place = ports.meeting_place(key)
         try:
             for process in self._processes:
                 assert process.stdin is not None
@@ -83,7 +84,7 @@ class Followers:
             raise
         finally:
             # The file where they met goes with its last user, who would wait for it if it went before.
-            eventually(lambda: not ports.meeting_place(key).exists(), 5.0)
+            eventually(lambda: not meeting_place.exists(), 5.0)
             ports.cleanup()
 
     def close(self) -> None:

@@ -70,8 +70,8 @@ def test_requests_of_all_kinds_run_beside_each_other(server: Server) -> None:
 def test_an_idle_follower_takes_no_time(server: Server) -> None:
     server.assert_idle_and_whole()
     before = sum(follower_of(server).cpu_times()[:2])
-    time.sleep(2.0)
-    assert sum(follower_of(server).cpu_times()[:2]) - before <= 0.05
+    time.sleep(6.0)
+    assert sum(follower_of(server).cpu_times()[:2]) - before <= 0.03
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])

@@ -96,7 +96,8 @@ class PortArgs:
         return f"{self.scheduler_input(leader)}.replies"
 
     def meeting_place(self, leader: ProcessKey) -> Path:
-        """Return the file in which the ranks of a replica meet."""
+        """Return the file in which the ranks of a replica meet; raises as :meth:`check_private`."""
+        self.check_private()
         return Path(self.directory) / ".".join(("ranks", *([] if leader.dp is None else [f"DP{leader.dp}"])))
 
     def check_private(self) -> None:

@@ -23,7 +23,7 @@ from bough.layers.sharding import ShardedChoice
 _PATIENCE = timedelta(days=1)
 """Time that a collective may take. A rank that hangs is noticed by the heartbeats of the whole, which ends then."""
 
-_INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
+_INTERFACE = "GLOO_SOCKET_IFNAME"
 
 
 class RankGroup:
@@ -157,11 +157,15 @@ class TorchCollectives(Collectives):
 
 @contextlib.contextmanager
 def _on_this_machine() -> Iterator[None]:
-    """Have what is made meanwhile listen where only this machine can reach it, unless the environment says more."""
-    own = [name for name in _INTERFACES if name not in os.environ] if sys.platform == "linux" else []
-    os.environ.update(dict.fromkeys(own, "lo"))
+    """Have what gloo makes meanwhile listen where only this machine can reach it, unless the environment says more.
+
+    NCCL looks at its environment once in a process, which may be in a trainer's group later: it is left alone.
+    """
+    if sys.platform != "linux" or _INTERFACE in os.environ:
+        yield
+        return
+    os.environ[_INTERFACE] = "lo"
     try:
         yield
     finally:
-        for name in own:  # a trainer's group, made later, goes by the network
-            del os.environ[name]
+        del os.environ[_INTERFACE]  # a trainer's group, made later, goes by the network
