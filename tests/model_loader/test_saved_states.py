@@ -193,7 +193,10 @@ def test_a_packed_state_of_several_ranks_is_read_by_rank(checkpoint: Path, tmp_p
         PackedState(packed, WeightRank(0, 3))
 
 
-@pytest.mark.parametrize("pattern", ["{rank}.safetensors", "{part}-{rank}", "a/{rank}{part}.safetensors", "{", "{0}"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["{rank}.safetensors", "{part}-{rank}", "a/{rank}{part}.safetensors", "{rank:s}{part}.safetensors", "{", "{0}"],
+)
 def test_patterns_name_rank_and_part(pattern: str) -> None:
     with pytest.raises(BadRequest, match="pattern"):
         checked_pattern(pattern)

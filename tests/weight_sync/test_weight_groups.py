@@ -66,6 +66,19 @@ def test_a_trainer_that_stopped_in_the_middle_comes_back(
     groups.leave(GROUP)
 
 
+def test_a_group_that_others_failed_to_join_is_forgotten(
+    groups: WeightGroups, start_trainer: Callable[..., RunningTrainer]
+) -> None:
+    first, second, third = start_trainer(), start_trainer(), start_trainer()
+    groups.forget(GROUP)
+    groups.begin_to_join(GROUP, address="127.0.0.1", port=first.port, rank=1, world_size=2, backend="gloo")
+    groups.forget(GROUP)
+    join(groups, second)
+    groups.forget(GROUP)
+    join(groups, third)
+    groups.leave(GROUP)
+
+
 def test_tensors_without_room_are_told(
     groups: WeightGroups, start_trainer: Callable[..., RunningTrainer], monkeypatch: pytest.MonkeyPatch
 ) -> None:

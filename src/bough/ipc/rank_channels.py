@@ -39,6 +39,8 @@ class RankReply(Message):
     """Reason for a failure."""
     param: str | None = None
     """Name of the parameter that the error is about, if there is one."""
+    status_code: int = 400
+    """HTTP status of the error."""
 
 
 class LeaderChannel:

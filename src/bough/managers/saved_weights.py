@@ -32,7 +32,7 @@ class SavedWeights:
     """Writes states of the model in ``model_path``, a local directory.
 
     A state is written beside its place and moved there when it is complete and on the disk, so that a process that is
-    killed leaves nothing that loads; what it leaves is a hidden directory without config.json.
+    killed leaves nothing at that place, but a hidden directory beside it.
     """
 
     def __init__(self, model_path: str, control: SchedulerControl, health: HealthMonitor) -> None:
@@ -87,9 +87,8 @@ class SavedWeights:
             names = [name for name in os.listdir(self._source) if _is_small(name)]
             for pattern in STAGE_FILES:
                 names += [str(path.relative_to(self._source)) for path in self._source.glob(pattern)]
-            for name in sorted(
-                names, key=lambda name: (name == _CONFIG, name)
-            ):  # the last: it makes a model of the rest
+            # The configuration is the last: it makes a model of the rest.
+            for name in sorted(names, key=lambda name: (name == _CONFIG, name)):
                 (partial / name).parent.mkdir(exist_ok=True)
                 with (self._source / name).open("rb") as source, (partial / name).open("wb") as copy:
                     shutil.copyfileobj(source, copy)

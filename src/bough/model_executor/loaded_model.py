@@ -78,7 +78,8 @@ class LoadedModel:
                 sizes.needed(args.quantization),
                 {} if is_stored else sizes.smaller(args.quantization, quantized=quantized),
                 only_warn=args.max_total_tokens is not None,
-                share=share,
+                # Weights that all schedulers share exist once.
+                share=share if shared is None else WHOLE_MACHINE,
             )
         arena = None
         if shared is not None:

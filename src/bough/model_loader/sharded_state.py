@@ -96,6 +96,8 @@ def checked_pattern(pattern: str | None) -> str:
     pattern = pattern or DEFAULT_PATTERN
     try:
         fields = {name for _, name, _, _ in string.Formatter().parse(pattern) if name is not None}
+        if fields == {"rank", "part"}:
+            pattern.format(rank=0, part=0)
     except ValueError:
         fields = set()
     if fields != {"rank", "part"} or "/" in pattern or not pattern.endswith(".safetensors"):

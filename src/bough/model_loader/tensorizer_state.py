@@ -44,12 +44,12 @@ class TensorizerState(WeightSource):
 
     def numbers(self, name: str) -> torch.Tensor | None:
         with _open(self._file) as tensors:
-            return tensors[name] if name in tensors.keys() else None  # noqa: SIM118 - not a mapping of its own
+            return _read(tensors, name, self._file) if name in tensors.keys() else None  # noqa: SIM118 - no mapping
 
     def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
         with _open(file) as tensors:
             for name in list(tensors.keys()):
-                tensor = tensors[name]
+                tensor = _read(tensors, name, file)
                 if not is_of_attention(name):
                     yield name, tensor
                 progress.advance(tensor.nbytes)
@@ -85,8 +85,23 @@ def _open(file: Path) -> Any:
     from tensorizer import TensorDeserializer
 
     try:
-        return TensorDeserializer(str(file), device="cpu", lazy_load=True)
+        return TensorDeserializer(str(file), device="cpu", lazy_load=True, verify_hash=True)
     except Exception as error:  # the package raises many kinds
-        raise StartupError(
-            f"cannot load {file}: it is no file of tensorizer, or damaged ({error}); save it again"
-        ) from None
+        raise _damaged(file, error) from None
+
+
+def _read(tensors: Any, name: str, file: Path) -> torch.Tensor:
+    """Read a tensor and check its hash.
+
+    Raises:
+        StartupError: if it is damaged.
+    """
+    try:
+        tensor: torch.Tensor = tensors[name]
+    except Exception as error:  # the package raises many kinds
+        raise _damaged(file, error) from None
+    return tensor
+
+
+def _damaged(file: Path, error: Exception) -> StartupError:
+    return StartupError(f"cannot load {file}: it is no file of tensorizer, or damaged ({error}); save it again")

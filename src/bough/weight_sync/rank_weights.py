@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,13 +14,15 @@ from bough.config.engine_args import LoadFormat
 from bough.config.packed_manifest import SavedForm
 from bough.config.ranks import ProcessKey
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest, BoughError, EngineDead
+from bough.errors import BadRequest, BoughError, EngineDead, RequestFailed
 from bough.ipc.rank_channels import LeaderChannel, RankCall, RankReply
 from bough.weight_sync.live_weights import Change, LiveWeights
 from bough.weight_sync.weight_groups import WeightGroups
 from bough.weight_sync.worker_weights import WorkerWeights
 
 Result = TypeVar("Result")
+
+logger = logging.getLogger(__name__)
 
 _COMMIT, _DROP = "commit", "drop"
 
@@ -48,7 +52,10 @@ class AllRanks:
             replies = self._channel.take_replies()
         for reply in replies:
             if reply.error is not None:
-                raise BadRequest(f"{reply.process}: {reply.error}", param=reply.param)
+                message = f"{reply.process}: {reply.error}"
+                if reply.status_code == BadRequest.status_code:
+                    raise BadRequest(message, param=reply.param)
+                raise RequestFailed(message, status_code=reply.status_code)
         return result
 
 
@@ -116,16 +123,28 @@ class LeaderGroups(WeightGroups):
     def begin_to_join(self, name: str, *, address: str, port: int, rank: int, world_size: int, backend: str) -> None:
         membership = {"address": address, "port": port, "rank": rank, "world_size": world_size, "backend": backend}
         own = super().begin_to_join
-        self._ranks.call("begin_to_join", {"name": name, **membership}, lambda: own(name, **membership))  # type: ignore
+        self.check_free(name)  # first, since a group that is used must survive
+        with self._forgetting(name):
+            self._ranks.call("begin_to_join", {"name": name, **membership}, lambda: own(name, **membership))  # type: ignore
 
     def finish_joining(self, name: str) -> None:
-        self._call("finish_joining", name, super().finish_joining)
+        with self._forgetting(name):
+            self._call("finish_joining", name, super().finish_joining)
 
     def leave(self, name: str) -> None:
         self._call("leave", name, super().leave)
 
     def spoil(self, name: str) -> None:
         self._call("spoil", name, super().spoil)
+
+    @contextlib.contextmanager
+    def _forgetting(self, name: str) -> Iterator[None]:
+        """Forget a group on all ranks if some fail to join it, so that its name is free again."""
+        try:
+            yield
+        except BoughError:
+            self._call("forget", name, super().forget)
+            raise
 
     def _call(self, method: str, name: str, own: Callable[[str], None]) -> None:
         self._ranks.call(method, {"name": name}, lambda: own(name))
@@ -147,11 +166,16 @@ class FollowerCalls:
         self._prepared: Change | None = None
 
     def run(self, call: RankCall) -> RankReply:
-        """Run a call, and say what has become of it."""
+        """Run a call and return its result; only a commit that fails ends this process."""
         try:
             self._methods[call.method](**call.params)
         except BoughError as error:
-            return RankReply(self._key, error.message, error.param)
+            return RankReply(self._key, error.message, error.param, error.status_code)
+        except Exception as error:
+            if call.method == _COMMIT:
+                raise
+            logger.exception("The call %s has failed", call.method)
+            return RankReply(self._key, f"internal error: {type(error).__name__}: {error}", status_code=500)
         return RankReply(self._key)
 
     @property
@@ -161,7 +185,10 @@ class FollowerCalls:
         return {
             **self._others,
             **{name: self._preparing(method) for name, method in prepare.items()},
-            **{each.__name__: each for each in (groups.finish_joining, groups.leave, groups.spoil, weights.rows)},
+            **{
+                each.__name__: each
+                for each in (groups.finish_joining, groups.forget, groups.leave, groups.spoil, weights.rows)
+            },
             "begin_to_join": self._begin_to_join,
             _COMMIT: self._commit,
             _DROP: self._drop,

@@ -88,11 +88,23 @@ class WeightGroups:
         """Begin to become part of a group. Raises :class:`BadRequest` if there is one of this name, or there can be
         none.
         """
-        if name in self._groups or name in self._joining:
-            raise BadRequest(f"group_name: there is a group {name!r} already", param="group_name")
+        self.check_free(name)
         membership = Membership(address, port, rank, world_size, backend)
         membership.check(self._device)
         self._joining[name] = _Joining(name, membership, self._timeout, self._leaving.pop(name, None))
+
+    def check_free(self, name: str) -> None:
+        """Raise :class:`BadRequest` if there is a group of this name, or one is being made."""
+        if name in self._groups or name in self._joining:
+            raise BadRequest(f"group_name: there is a group {name!r} already", param="group_name")
+
+    def forget(self, name: str) -> None:
+        """Leave a group that others failed to join, as far as it is made here; nothing where it is not."""
+        if (joining := self._joining.pop(name, None)) is not None:
+            self._leaving[name] = threading.Thread(target=joining.drop, name=f"drop {name}", daemon=True)
+            self._leaving[name].start()
+        elif name in self._groups:
+            self.leave(name)
 
     def finish_joining(self, name: str) -> None:
         """Be part of a group that is made. Raises :class:`RequestFailed` if the others were not there in time."""
@@ -185,6 +197,12 @@ class _Joining:
         self._leaving = leaving
         self.thread = threading.Thread(target=self._join, name=f"join {name}", daemon=True)
         self.thread.start()
+
+    def drop(self) -> None:
+        """Wait for the end of the thread, and leave the group if there is one."""
+        self.thread.join()
+        if self.group is not None:
+            _leave(self.group, self._name)
 
     def _join(self) -> None:
         from bough.weight_sync.process_group import join_group
