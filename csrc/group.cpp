@@ -6,6 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <climits>
@@ -18,8 +19,9 @@ namespace bough {
 
 namespace {
 
-// Longer than a rank is behind another one where all have their cores, far shorter than a time slice.
-constexpr uint64_t kMeetingTicks = 50 * kTicksPerMicrosecond;
+// Longer than a rank is behind another one where all have their cores, far shorter than a time slice. Where ranks have
+// to share a core, one that spins keeps the other from coming: whenever it was in vain, it is done for half as long.
+constexpr uint64_t kMeetingTicks = 50 * kTicksPerMicrosecond, kLeastMeetingTicks = 2 * kTicksPerMicrosecond;
 // The same between pieces, and where one is expected.
 constexpr uint64_t kPieceTicks = 50 * kTicksPerMicrosecond, kExpectedTicks = 500 * kTicksPerMicrosecond;
 // After which a rank that waits asks whether the others' processes are there.
@@ -64,7 +66,8 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 int64_t Group::bytes() { return sizeof(State); }
 
-Group::Group(void* memory, int rank, int world) : state_(*static_cast<State*>(memory)), rank_(rank), world_(world) {
+Group::Group(void* memory, int rank, int world)
+    : state_(*static_cast<State*>(memory)), rank_(rank), world_(world), spinning_(kMeetingTicks) {
     for (int& each : descriptors_) each = -1;
     state_.words[rank].process.store(getpid(), std::memory_order_release);
 }
@@ -114,10 +117,15 @@ bool Group::meet(uint64_t number) {
 bool Group::wait_for(int rank, uint64_t number) {
     Word& other = state_.words[rank];
     const auto has_come = [&] { return other.number.load(std::memory_order_seq_cst) >= number; };
-    for (const uint64_t begin = ticks(); ticks() - begin < kMeetingTicks;) {
-        if (has_come()) return true;
+    if (has_come()) return true;
+    const uint64_t most = spinning_.load(std::memory_order_relaxed);
+    for (const uint64_t begin = ticks(); ticks() - begin < most;) {
         pause_core();
+        if (!has_come()) continue;
+        if (most < kMeetingTicks) spinning_.store(std::min(2 * most, kMeetingTicks), std::memory_order_relaxed);
+        return true;
     }
+    spinning_.store(std::max(most / 2, kLeastMeetingTicks), std::memory_order_relaxed);
     double looked = now();
     while (!has_come()) {
         if (has_failed()) return false;
