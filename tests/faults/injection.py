@@ -69,6 +69,13 @@ def hold_start(process: str) -> None:
         time.sleep(0.02)
 
 
+def hold_writing() -> None:
+    """Stay in the middle of an update of weights for as long as the test wants, and say so."""
+    while (directory() / "hold_writing").exists():
+        struck("writing")
+        time.sleep(0.02)
+
+
 def before(owner: Any, name: str, action: Any) -> None:
     """From now on, ``action()`` comes before the method ``name`` of the class ``owner``."""
     original = getattr(owner, name)

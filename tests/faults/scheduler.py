@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 
 from bough.child_main import run_child
 from bough.scheduler.process import run_scheduler_process
 from bough.scheduler.scheduler import Scheduler
-from bough_fake.worker import FakeWorker
-from tests.faults.injection import STEP_SECONDS, armed, before, hold_start, run_out_of_memory, strike, struck
+from bough_fake.worker import FakeWeights, FakeWorker
+from tests.faults.injection import (
+    STEP_SECONDS,
+    armed,
+    before,
+    hold_start,
+    hold_writing,
+    run_out_of_memory,
+    strike,
+    struck,
+)
 
 
 def compute() -> None:
@@ -20,7 +30,14 @@ def compute() -> None:
         raise RuntimeError("injected: the device does not answer")
 
 
+def write(self: FakeWeights, *args: str, original: Callable[..., int] = FakeWeights.from_disk) -> int:
+    if self.is_writer:
+        hold_writing()
+    return original(self, *args)
+
+
 if __name__ == "__main__":
+    FakeWeights.from_disk = write  # type: ignore[method-assign]
     before(Scheduler, "__init__", lambda: hold_start("scheduler"))
     before(Scheduler, "recv_requests", lambda: strike("scheduler"))
     before(FakeWorker, "forward_batch_generation", compute)

@@ -105,19 +105,18 @@ class FakeWeights:
     def __init__(self, runner: FakeModelRunner, checkpoint: str, share: MachineShare) -> None:
         self._runner = runner
         self._lock = os.open(Path(checkpoint) / "config.json", os.O_RDONLY)
-        self._share = share
+        self.is_writer = share.index == 0
 
     def from_disk(self, model_path: str, load_format: str) -> int:
         """Take the ``shift`` of another checkpoint."""
         config = json.loads(Path(model_path, "config.json").read_text())
-        is_writer = self._share.index == 0
-        if is_writer:
+        if self.is_writer:
             self.hold(fcntl.LOCK_EX)
             time.sleep(_WRITING_SECONDS)
         self._runner.model = dataclasses.replace(self._runner.model, shift=int(config[_CONFIG_KEY]["shift"]))
-        if is_writer:
+        if self.is_writer:
             self.release()
-        return int(is_writer)
+        return int(self.is_writer)
 
     def hold(self, kind: int) -> None:
         """Hold the lock, shared or alone; raises OSError if it is not free."""
