@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from tests.e2e import server
+
 if not Path("/dev/nvidiactl").exists():
     # Before anything imports Triton: without a GPU its kernels are interpreted.
     os.environ.setdefault("TRITON_INTERPRET", "1")
@@ -45,17 +47,26 @@ EXIT_SECONDS = 120
 """In which an interpreter that has nothing left to test has to end."""
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    server.num_replicas = config.getoption("dp_size")
+
+
 def pytest_unconfigure() -> None:
     """What keeps the interpreter from ending is shown, and not waited for."""
     faulthandler.dump_traceback_later(EXIT_SECONDS, exit=True, file=sys.__stderr__)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests for processes that share them: the longest come first.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out tests of one scheduler where servers have several, and sort the tests for processes that share them:
+    the longest come first.
 
     Raises:
         pytest.UsageError: for two tests of one name: processes that share tests know them by their names.
     """
+    if config.getoption("dp_size") > 1:
+        for item in items:
+            if item.get_closest_marker("one_scheduler") is not None:
+                item.add_marker(pytest.mark.skip(reason="assumes that one scheduler has all requests"))
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return
     items.sort(key=lambda item: not item.nodeid.startswith(LONG))
@@ -80,6 +91,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--server-python", help="Python that has the server, if the tests' own has only its clients")
+    parser.addoption("--dp-size", type=int, default=1, help="replicas of the servers that e2e and conformance start")
     parser.addoption("--screenshots", help="directory for pictures of the playground in both themes")
 
 

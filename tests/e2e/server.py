@@ -23,6 +23,9 @@ MAX_TOTAL_TOKENS = 16_384
 """Bound of the bundled model's KV cache: a start fills it, half a second for each 0.25 GB."""
 
 
+num_replicas = 1
+"""``--dp-size`` of servers whose test names none: pytest's option of this name."""
+
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw15").removeprefix("gw")) % 16
 _FIRST, _COUNT = 16_000 + 1000 * _WORKER, 1000
 _offsets = itertools.count(os.getpid())
@@ -60,7 +63,17 @@ class Server:
         return found
 
     def state(self) -> dict[str, Any]:
-        return self.states()[0]
+        """The state of the scheduler; of several their sums, where they are numbers, and otherwise the first one's."""
+        first, *others = self.states()
+        for other in others:
+            for name, value in other.items():
+                if isinstance(value, bool):
+                    first[name] = first[name] and value
+                elif isinstance(value, (int, float)):
+                    first[name] += value
+                elif first[name] is None:
+                    first[name] = value
+        return first
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric over its labels, or over those that have these values too."""
@@ -107,7 +120,9 @@ def running_server(
     port = port or free_port()
     log = directory / f"server-{port}.log"
     if module == "bough.launch_server" and not {"--model-path", "--max-total-tokens"} & set(flags):
-        flags += ("--max-total-tokens", str(MAX_TOTAL_TOKENS))
+        flags += ("--max-total-tokens", str(MAX_TOTAL_TOKENS * num_replicas))
+    if num_replicas > 1 and module == "bough.launch_server" and not any(flag.startswith("--dp-size") for flag in flags):
+        flags += ("--dp-size", str(num_replicas))
     command = [python, "-m", module, "--port", str(port), *flags]
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, env=dict(os.environ))
