@@ -133,12 +133,14 @@ def test_a_pause_counts_for_no_throughput() -> None:
     harness.close()
 
 
-def test_a_line_tells_of_lost_cores_where_any_were_since_the_last(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_line_tells_of_lost_cores_where_more_than_noise_were_since_the_last(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "bough.scheduler.step_log")
     harness = Harness(decode_log_interval=4)
-    counts = iter([KernelCounts(10, 10, 3), KernelCounts(20, 15, 3), KernelCounts(30, 23, 5)])
+    counts = iter(
+        [KernelCounts(10, 10, 3), KernelCounts(20, 15, 3), KernelCounts(30, 23, 5), KernelCounts(1030, 1023, 45)]
+    )
     log = StepLog(harness.scheduler.requests, 4, lambda: next(counts))
-    for _ in range(2):
+    for _ in range(3):
         log._log_decode()
     harness.close()
     records = [record for record in caplog.records if record.__dict__.get("event") == "lost_cores"]

@@ -19,6 +19,10 @@ DEFAULT_INTERVAL = 40
 QUIET_SECONDS = 10.0
 """Least time between two lines if ``--decode-log-interval`` is not given, for servers that run unattended."""
 
+NOISE = 0.05
+"""Pieces of work computed again per run of the kernels, up to which nothing is said: threads of any machine are
+interrupted now and then."""
+
 # Seconds of steps with prompts, after which there is a line of them.
 _LONGEST_SILENCE = 5.0
 
@@ -46,7 +50,8 @@ class StepLog:
     Without an interval, and unless the log level is debug, at most one line per :data:`QUIET_SECONDS` is written,
     alternating between prompts and decoding. A prompt line covers all since the last.
 
-    A decode line is followed by one about threads that had lost their cores, if any had since the last.
+    A decode line is followed by one about threads that had lost their cores, if they have since the last more often
+    than :data:`NOISE`.
     """
 
     def __init__(
@@ -156,13 +161,14 @@ class StepLog:
     def _log_lost_cores(self) -> None:
         counts, before = self._kernel_counts(), self._kernels
         self._kernels = counts
-        if counts.recomputed == before.recomputed:
+        recomputed, runs = counts.recomputed - before.recomputed, max(counts.runs - before.runs, 1)
+        if recomputed <= NOISE * runs:
             return
         logger.info(
             "Lost cores. #recomputed: %(recomputed)d, #threads: %(threads).2f",
             {
-                "recomputed": counts.recomputed - before.recomputed,
-                "threads": 1 + (counts.joined - before.joined) / max(counts.runs - before.runs, 1),
+                "recomputed": recomputed,
+                "threads": 1 + (counts.joined - before.joined) / runs,
             },
             extra={"event": "lost_cores"},
         )
