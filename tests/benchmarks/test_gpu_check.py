@@ -55,7 +55,7 @@ def test_a_pool_must_leave_what_steps_need(
     }
     for name, fake in fakes.items():
         monkeypatch.setattr(torch.cuda, name, fake)
-    monkeypatch.setattr(runner_memory, "available_memory", lambda _: (2 * GIB, "here"))
+    monkeypatch.setattr(runner_memory, "available_memory", lambda *_: (2 * GIB, "here"))
     figures = check.memory(CPU, lacking)
     assert figures["ok"] == ok, figures
     assert len(figures["pools"]) == 1 + bool(lacking)

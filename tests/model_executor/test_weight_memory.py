@@ -12,6 +12,7 @@ import torch
 from gguf import GGMLQuantizationType as Kind
 
 from bough.config.model_config import ModelConfig
+from bough.config.ranks import MachineShare
 from bough.config.server_args import ServerArgs
 from bough.errors import StartupError
 from bough.kernels.host_memory import HugePageArena, OutlineArena
@@ -128,6 +129,17 @@ def test_an_encoder_is_refused_likewise(tmp_path: Path, monkeypatch: pytest.Monk
     args = ServerArgs(model_path=str(tmp_path), device="cpu")
     with pytest.raises(StartupError, match="weights need"):
         EncoderWorker(args, config)
+
+
+def test_a_replica_is_refused_what_only_the_whole_machine_has_room_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forbid_memory(monkeypatch)
+    save_vector_checkpoint(tmp_path, "BertModel")
+    config = ModelConfig.from_path(str(tmp_path), device="cpu")
+    args = ServerArgs(model_path=str(tmp_path), device="cpu")
+    with pytest.raises(StartupError, match="weights need"):
+        EncoderWorker(args, config, MachineShare(0, 2, memory=2))
 
 
 def test_a_graphics_card_is_asked_for_its_own_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ class EncoderWorker(Worker):
         smaller = {}
         if self.config.dtype == "float32":
             smaller["--dtype bfloat16"] = partial(weight_bytes, replace(self.config, dtype="bfloat16"))
-        check_weights_fit(self.device, weight_bytes(self.config), smaller)
+        check_weights_fit(self.device, weight_bytes(self.config), smaller, share=share)
         model = load_model(self.config, source=source, device=self.device, seed=server_args.random_seed or 0)
         assert isinstance(model, Encoder), "language models have a worker of their own"
         self.model = model
@@ -98,7 +98,7 @@ class EncoderWorker(Worker):
         self._loaded_seconds = time.perf_counter() - begin
         self.max_step_tokens = max(server_args.max_prefill_tokens, self.config.context_len)
         self.max_running_requests = server_args.max_running_requests or MAX_RUNNING_REQUESTS
-        self._check_memory()
+        self._check_memory(share)
 
     def _refuse_options_of_language_models(self, server_args: ServerArgs) -> None:
         """Raise ConfigError at an option that an encoder has no use for."""
@@ -190,9 +190,9 @@ class EncoderWorker(Worker):
     def _on_device(self, array: np.ndarray) -> torch.Tensor:
         return torch.from_numpy(array).to(self.device, torch.int64)
 
-    def _check_memory(self) -> None:
+    def _check_memory(self, share: MachineShare) -> None:
         needed = forward_bytes(self.config, torch_dtype(self.config).itemsize, self.max_step_tokens, 0)
-        available, _ = available_memory(self.device)
+        available, _ = available_memory(self.device, share)
         if needed > available:
             raise StartupError(
                 f"not enough memory: a step of {self.max_step_tokens} tokens takes {needed / 2**30:.2f} GiB next to "

@@ -44,7 +44,6 @@ from bough.model_executor.logprob_results import LOGIT_CHUNK_ELEMENTS
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_executor.weight_memory import available_memory
 from bough.models.base import CausalLM, torch_dtype
-from bough.process_usage import private_bytes
 from bough.sampling.device_state import SamplingState
 
 logger = logging.getLogger(__name__)
@@ -211,10 +210,8 @@ class MemoryPlanner:
             StartupError: if memory does not suffice, with the numbers.
         """
         config, requests = self._config, self.wanted_requests
-        available, per_token = available_memory(self._device)[0], self._kv_token_bytes()
-        if self._device.type == "cpu":
-            taken = private_bytes() + self._share.of(self._shared_bytes)
-            available = self._share.memory_left(available, taken)
+        available = available_memory(self._device, self._share, self._shared_bytes)[0]
+        per_token = self._kv_token_bytes()
         reserved = step_bytes
         if self._records:
             graph_rows = self._max_graph_rows(requests)

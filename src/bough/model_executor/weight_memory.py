@@ -19,12 +19,21 @@ from bough.process_usage import private_bytes
 logger = logging.getLogger(__name__)
 
 
-def available_memory(device: torch.device) -> tuple[int, str]:
-    """Bytes of a device that can be taken now, and what bounds them."""
+def available_memory(
+    device: torch.device, share: MachineShare = WHOLE_MACHINE, shared_bytes: int = 0
+) -> tuple[int, str]:
+    """Bytes of a device that can be taken now, and what bounds them.
+
+    On a CPU they are those of a ``share`` of the machine, less what this process has taken of it: its own memory, and
+    its part of ``shared_bytes``, which all schedulers of the machine have in common.
+    """
     if device.type == "cuda":
         torch.cuda.empty_cache()
         return int(torch.cuda.mem_get_info(device)[0]), f"on {device}"
-    return Machine().available()
+    available, bound = Machine().available()
+    if share.memory is None:
+        return available, bound
+    return share.memory_left(available, private_bytes() + share.of(shared_bytes)), bound
 
 
 def weight_bytes(config: ModelConfig, method: MethodChoice = TORCH) -> int:
@@ -44,8 +53,8 @@ def check_weights_fit(
     needed: int,
     smaller: Mapping[str, Callable[[], int]] | None = None,
     *,
-    only_warn: bool = False,
     share: MachineShare = WHOLE_MACHINE,
+    only_warn: bool = False,
 ) -> None:
     """Refuse weights that have no room, on a CPU in a ``share`` of the machine.
 
@@ -57,9 +66,7 @@ def check_weights_fit(
     Raises:
         StartupError: with the numbers, and those options that would help.
     """
-    available, bound = available_memory(device)
-    if device.type == "cpu":
-        available = share.memory_left(available, private_bytes())
+    available, bound = available_memory(device, share)
     if needed <= available:
         return
     sizes = {option: measure() for option, measure in (smaller or {}).items()}
