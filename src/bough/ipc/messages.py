@@ -14,6 +14,7 @@ from typing import Any, Literal, Union, get_args
 import msgspec
 
 from bough.config.ranks import ProcessKey
+from bough.merging import Merge
 from bough.observability.stats import SchedulerStats
 from bough.sampling.sampling_params import SamplingParams
 
@@ -52,7 +53,7 @@ class ThoughtMarkers(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RequestExtras(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """Wishes of a request besides its prompt and its sampling.
+    """Properties of a request besides its prompt and its sampling.
 
     Edges fill it, every layer passes it whole, and only the consumer of a field reads that.
     """
@@ -64,6 +65,8 @@ class RequestExtras(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Namespace of the prefix cache (cache salt included): requests share KV only within one."""
     routed_dp_rank: int | None = None
     """Replica that is to compute it, and in a replica's scheduler the one that does; ``None``: any."""
+    goes_on: bool = False
+    """True if it continues a session or a stored response, so that a replica has its prefix."""
 
 
 NO_EXTRAS = RequestExtras()
@@ -243,11 +246,6 @@ class BatchStrOutput(Message):
     """Results of one step, with text."""
 
     deltas: list[OutputDelta]
-
-
-Merge = Literal["first", "sum", "min", "max", "union"]
-"""Rule that makes one value of those that several schedulers reply: the first one's, their sum, the smallest, the
-largest, or one list or object that has the elements of all."""
 
 
 class ControlReply(Message):

@@ -9,15 +9,15 @@ import asyncio
 import math
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from bough.config.ranks import SCHEDULER, ProcessKey
 from bough.errors import BadRequest, BoughError, EngineDead, Overloaded, RequestFailed
-from bough.ipc.messages import ControlReply, ControlReq, ControlStage, Merge
+from bough.ipc.messages import ControlReply, ControlReq, ControlStage
+from bough.merging import merge_fields
 
 CONTROL_TIMEOUT = 60.0
 """Seconds that a control call may take, unless it says otherwise."""
@@ -185,21 +185,6 @@ class SchedulerControl:
                 call.done.set_exception(EngineDead(error.message))
 
 
-def _union(values: Sequence[Any]) -> Any:
-    if isinstance(values[0], Mapping):
-        return {name: value for each in values for name, value in each.items()}
-    return list(chain.from_iterable(values))
-
-
-_MERGES: dict[Merge, Callable[[Sequence[Any]], Any]] = {
-    "first": lambda values: values[0],
-    "sum": sum,
-    "min": min,
-    "max": max,
-    "union": _union,
-}
-
-
 def merged(replies: Sequence[ControlReply]) -> ControlReply:
     """Return one reply that stands for those of several schedulers, at least one, by the rules that they bring.
 
@@ -211,10 +196,7 @@ def merged(replies: Sequence[ControlReply]) -> ControlReply:
     for reply in replies:
         if not reply.success:
             return msgspec.structs.replace(reply, message=f"{reply.process}: {reply.message}")
-    data = {
-        name: _MERGES[first.merge.get(name, "first")]([reply.data[name] for reply in replies if name in reply.data])
-        for name in first.data
-    }
+    data = merge_fields(first.merge, [reply.data for reply in replies])
     return msgspec.structs.replace(first, data=data)
 
 

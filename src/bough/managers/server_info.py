@@ -3,32 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from bough import __version__
 from bough.config.user_paths import shown_path
+from bough.merging import merge_fields
 
 if TYPE_CHECKING:
     from bough.managers.tokenizer_manager import TokenizerManager
 
 
-_MERGES: Mapping[str, Callable[[Iterable[int]], int]] = {
-    "max_req_len": min,
-    "max_req_input_len": min,
-    "max_total_num_tokens": sum,
-    "max_running_requests": sum,
-    "weight_bytes": sum,
-    "kv_bytes": sum,
-}
-"""Fields of the schedulers' reports that differ, and the rule that makes one number of those of several."""
-
-
 def merged_info(reports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return what several schedulers, at least one, have reported at their start as if they were one."""
-    info = dict(reports[0])
-    return info | {name: merge(each[name] for each in reports) for name, merge in _MERGES.items() if name in info}
+    """Return what several schedulers, at least one, have reported at their start as if they were one.
+
+    The rules are those that the first of them brings, under ``merge``.
+    """
+    info = merge_fields(reports[0].get("merge", {}), reports)
+    info.pop("merge", None)
+    return info
 
 
 async def server_info(manager: TokenizerManager) -> dict[str, Any]:

@@ -7,11 +7,13 @@ rather than counted, name its source in ``scheduler/reports.py``.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal
 
 import msgspec
+
+from bough.merging import Merge, merge
 
 
 class Stat(msgspec.Struct, frozen=True):
@@ -26,7 +28,7 @@ class Stat(msgspec.Struct, frozen=True):
     """Name in the core section of ``/v1/loads``; empty: not shown."""
     page: str = ""
     """Name in the playground's events and their history; empty: not shown."""
-    merge: Literal["sum", "max"] = "sum"
+    merge: Merge = "sum"
     """Rule that makes one number of those of several schedulers."""
 
 
@@ -132,8 +134,6 @@ STATS = dict(zip(_Table.__struct_fields__, _ROWS, strict=True))
 DERIVED = ("kv_used_tokens", "kv_available_tokens", "token_usage", "cache_hit_rate")
 """Gauges that follow from others: properties of :class:`SchedulerStats`, with their meanings."""
 
-_MERGES: dict[str, Callable[[Iterable[float]], float]] = {"sum": sum, "max": max}
-
 
 class SchedulerStats(_Table, array_like=True, gc=False, tag=_FINGERPRINT):
     """Load and counters of one scheduler, or of several together; counters only grow."""
@@ -143,7 +143,7 @@ class SchedulerStats(_Table, array_like=True, gc=False, tag=_FINGERPRINT):
         """Return the statistics of several schedulers as if they were one; zeros for none."""
         return cls.of_state(
             {
-                name: _MERGES[stat.merge]([getattr(each, name) for each in of_each])
+                name: merge(stat.merge, [getattr(each, name) for each in of_each])
                 for name, stat in STATS.items()
                 if of_each
             }

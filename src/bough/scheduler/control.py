@@ -11,7 +11,8 @@ from typing import Any
 
 from bough.config.ranks import ProcessKey
 from bough.errors import BoughError, EngineDead
-from bough.ipc.messages import ControlReply, ControlReq, Merge
+from bough.ipc.messages import ControlReply, ControlReq
+from bough.merging import Merge
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict, replace
 
-from bough.ipc.messages import Merge
+from bough.merging import Merge
 from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.observability.stats import STATS, SchedulerStats
 from bough.scheduler.control import ControlHandler
@@ -27,13 +27,19 @@ MAX_LOOKED_UP_TOKENS = 65_536
 """Tokens of waiting prompts that are looked up to count the cached ones, for each question."""
 
 
-_STATE_MERGES: dict[str, Merge] = {
+_MERGES: dict[str, Merge] = {
     **{name: stat.merge for name, stat in STATS.items()},
+    "max_req_len": "min",
+    "max_req_input_len": "min",
+    "max_running_requests": "sum",
+    "weight_bytes": "sum",
+    "kv_bytes": "sum",
     "num_waiting_uncached_tokens": "sum",
     "effective_max_running_requests_per_dp": "sum",
     "last_gen_throughput": "sum",
     "idle": "min",
 }
+"""Rules for the fields of internal state, and of the report at the start."""
 
 _INIT_FIELDS = (
     "max_total_num_tokens",
@@ -55,7 +61,9 @@ _INIT_FIELDS = (
 def init_info(info: WorkerInfo, max_steps: int, timings: dict[str, float]) -> dict[str, Any]:
     """Return what the front end must know, once."""
     fields = {name: getattr(info, name) for name in _INIT_FIELDS}
-    return {"status": "ready", **fields, "num_continuous_decode_steps": max_steps, "timings": timings}
+    merge = {name: rule for name, rule in _MERGES.items() if name in fields}
+    further = {"num_continuous_decode_steps": max_steps, "timings": timings, "merge": merge}
+    return {"status": "ready", **fields, **further}
 
 
 class Reports:
@@ -70,7 +78,7 @@ class Reports:
 
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handler of ``get_internal_state``."""
-        return {"get_internal_state": ControlHandler(lambda params: self.internal_state(), merge=_STATE_MERGES)}
+        return {"get_internal_state": ControlHandler(lambda params: self.internal_state(), merge=_MERGES)}
 
     def stats(self) -> SchedulerStats:
         """Return load and counters, for heartbeats and metrics."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bough.errors import BadRequest
-from bough.ipc.messages import Merge
+from bough.merging import Merge
 from bough.model_executor.worker_info import Worker
 from bough.scheduler.control import ControlHandler, Params
 from bough.scheduler.endings import Endings
