@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
-from functools import partial
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
 from bough.entrypoints.http.asgi import EVENTS_TYPE, Call, EventStream, Response
 from bough.errors import Overloaded
+from bough.ipc.messages import ControlReply
 from bough.managers.health import ServerState
-from bough.managers.scheduler_control import data_of
+from bough.managers.scheduler_control import data_of, merged
 from bough.managers.tokenizer_manager import TokenizerManager
 from bough.observability.history import WINDOW_S
 from bough.observability.stats import SchedulerStats
@@ -79,9 +79,11 @@ class LiveView:
     async def _paint(self, *, is_first: bool = False) -> bytes:
         """Make a picture; the first of a stream carries what was before."""
         manager = self._manager
-        call = partial(manager.control.call, timeout=TIMEOUT, with_loading=True)
-        state = data_of(await call("get_internal_state"))
-        cache = data_of(await call("get_cache_outline", {"max_nodes": MAX_NODES}))
+        control = manager.control
+        state = data_of(await control.call("get_internal_state", timeout=TIMEOUT, with_loading=True))
+        wanted = {"max_nodes": MAX_NODES // control.num_schedulers}
+        outlines = await control.call_each("get_cache_outline", wanted, TIMEOUT, with_loading=True)
+        cache = data_of(merged(outlines))
         metrics = manager.metrics
         picture = {
             "time": time.time(),
@@ -95,11 +97,17 @@ class LiveView:
             "requests_total": metrics.requests.num_requests,
             "window_seconds": WINDOW_S,
             "latencies": metrics.history.latencies(),
-            "nodes": [self._with_text(node) for node in cache.get("nodes", ())],
+            "nodes": [node for outline in outlines for node in self._tree(outline)],
         }
         if is_first:
             picture["history"] = metrics.history.columns(picture["uptime"])
         return b"data: " + msgspec.json.encode(picture) + b"\n\n"
+
+    def _tree(self, outline: ControlReply) -> Iterable[dict[str, Any]]:
+        """Nodes of a scheduler's tree; those of a replica are below one that stands for it."""
+        nodes = [self._with_text(node) for node in outline.data.get("nodes", ())]
+        rank = outline.process.dp
+        return nodes if rank is None else _below_replica(f"replica {rank}", nodes, outline.data)
 
     def _with_text(self, node: dict[str, Any]) -> dict[str, Any]:
         """A node with the beginning of its text instead of its ids."""
@@ -113,3 +121,14 @@ class LiveView:
                 self._texts.clear()
             text = self._texts[head] = tokenizer.decode(head, skip_special_tokens=False)
         return {**shown, "text": text}
+
+
+def _below_replica(name: str, nodes: Sequence[dict[str, Any]], cache: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    """Nodes of a replica's tree, with ids of their own, behind the node that stands for the replica."""
+    tops = sum(not node["parent_id"] for node in nodes)
+    num_tokens = cache["protected_tokens"] + cache["evictable_tokens"]
+    root = {"node_id": name, "parent_id": "", "namespace": None, "num_tokens": num_tokens, "text": name}
+    yield {**root, "locks": 0, "hits": 0, "age": 0, "num_children": tops}
+    for node in nodes:
+        parent = f"{name} {node['parent_id']}".rstrip()
+        yield {**node, "node_id": f"{name} {node['node_id']}", "parent_id": parent}
