@@ -112,12 +112,14 @@ def test_full_queue_is_not_ready(health: HealthMonitor) -> None:
     assert health.why_not_ready() is None
 
 
-def test_queue_of_one_scheduler_among_several_may_be_full(health: HealthMonitor) -> None:
+def test_queues_of_several_schedulers_count_together(health: HealthMonitor) -> None:
     health = HealthMonitor(processes=ParallelLayout(dp_size=2).leaders, max_silence=5.0, max_queued_requests=2)
     health.set_ready()
-    health.on_heartbeat(Heartbeat(ProcessKey("scheduler", 0), SchedulerStats(num_queue_reqs=2)))
-    health.on_heartbeat(Heartbeat(ProcessKey("scheduler", 1), SchedulerStats(num_queue_reqs=0)))
-    assert health.why_not_ready() is None
+    for key, length in ((ProcessKey("scheduler", 0), 1), (ProcessKey("scheduler", 1), 0)):
+        health.on_heartbeat(Heartbeat(key, SchedulerStats(num_queue_reqs=length)))
+        assert health.why_not_ready() is None
+    health.on_heartbeat(Heartbeat(ProcessKey("scheduler", 1), SchedulerStats(num_queue_reqs=1)))
+    assert health.why_not_ready() == "the queue is full (2 requests)"
 
 
 def test_a_pause_is_what_the_schedulers_say(health: HealthMonitor, clock: Clock) -> None:

@@ -186,6 +186,6 @@ class HealthMonitor:
         limit = self._max_queued_requests
         lengths = self._queue_lengths.values()
         # Without a queue (limit 0) the server would never be ready.
-        if limit is not None and lengths and min(lengths) >= max(limit, 1):
+        if limit is not None and lengths and sum(lengths) >= max(limit, 1):
             return f"the queue is full ({limit} requests)"
         return None
