@@ -7,9 +7,11 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bough.config.engine_args import LoadBalanceMethod
 from bough.ipc.routing import MAX_PAGES, PAGE_TOKENS, RequestShape, page_hashes
 from bough.managers.load_balance import (
     POLICIES,
@@ -39,6 +41,20 @@ def send(policy: LoadBalancer, shape: RequestShape, loads: Sequence[Load]) -> in
     chosen = policy.choose(shape, loads)
     policy.on_sent(shape, chosen)
     return chosen
+
+
+@table("method", ["round_robin", "total_requests", "total_tokens"])
+def test_a_conversation_stays_where_its_prefix_is(method: LoadBalanceMethod) -> None:
+    policy = POLICIES[method](3)
+    first = shape_of(range(4 * PAGE_TOKENS))
+    begun = send(policy, first, IDLE)
+    for length in (5, 6, 9):
+        goes_on = msgspec.structs.replace(shape_of(range(length * PAGE_TOKENS)), goes_on=True)
+        assert send(policy, goes_on, IDLE) == begun
+    assert send(policy, first, IDLE) != begun, "another request with this beginning"
+    crowded = [Load(), Load(), Load()]
+    crowded[begun] = Load(num_requests=TOLERATED_REQUESTS + 1)
+    assert send(policy, msgspec.structs.replace(first, goes_on=True), crowded) != begun
 
 
 @given(st.lists(st.integers(0, 3), max_size=4), st.lists(st.integers(0, 3), max_size=4))

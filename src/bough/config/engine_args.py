@@ -334,7 +334,8 @@ class EngineArgs(OptionTable):
         "auto",
         help="Choice of the replica that computes a request. `cache_aware`: the one that probably holds most of the "
         "prompt in its cache, unless it has far more requests than another. `total_requests` (or `shortest_queue`), "
-        "`total_tokens`: the one with the fewest. `round_robin`: one after the other. `auto` is `cache_aware`.",
+        "`total_tokens`: the one with the fewest. `round_robin`: one after the other. With each of them, what goes on "
+        "from a session or a stored response follows its prefix. `auto` is `cache_aware`.",
     )
     random_seed: int | None = device_option(
         None,

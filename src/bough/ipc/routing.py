@@ -29,13 +29,16 @@ class RequestShape(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """As :func:`page_hashes` returns them."""
     dp_rank: int | None = None
     """Replica that the request names."""
+    goes_on: bool = False
+    """True if a replica is known to have had its beginning."""
 
     @classmethod
     def of(cls, message: TokenizedGenerateReqInput | TokenizedEmbeddingReqInput) -> RequestShape:
         """Return the shape of a request."""
-        num_tokens, rank = len(message.input_ids) // _TOKEN_BYTES, message.extras.routed_dp_rank
+        num_tokens, extras = len(message.input_ids) // _TOKEN_BYTES, message.extras
         num_outputs = len(message.rids) if isinstance(message, TokenizedGenerateReqInput) else 1
-        return cls(num_tokens, num_outputs, page_hashes(message.input_ids, message.extras.extra_key), rank)
+        pages = page_hashes(message.input_ids, extras.extra_key)
+        return cls(num_tokens, num_outputs, pages, extras.routed_dp_rank, extras.goes_on)
 
 
 def page_hashes(input_ids: bytes, extra_key: str | None = None) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
 """The controller: hands each request to one of several replicas, and everything else to all. Never imports torch.
 
 It decodes neither prompts nor control calls: the front end sends a frame before each message, the request's shape, or
-nothing where the message is for all. Results do not come by here; loads are learnt from heartbeats of the schedulers.
+nothing where the message is for all. Results do not pass through it; loads come from heartbeats of the schedulers.
 """
 
 from __future__ import annotations

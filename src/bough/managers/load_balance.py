@@ -134,7 +134,7 @@ class RoundRobin(LoadBalancer):
 
 
 class LeastLoaded(LoadBalancer):
-    """The replica with the least load by ``measure``; of several equal ones, each in its turn."""
+    """The replica with the least load by ``measure``, and among equal ones each in its turn."""
 
     def __init__(self, measure: Callable[[Load], tuple[int, ...]]) -> None:
         self._measure = measure
@@ -155,13 +155,13 @@ class CacheAware(LoadBalancer):
 
     def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
         """Return the replica."""
-        # Of several equally loaded, the one that has fewer prefixes to keep.
+        # Among equally loaded ones, the one that has fewer prefixes to keep.
         order = self._turns.order(len(loads))
         chosen = min(order, key=lambda index: (loads[index].num_requests, len(self._trees[index])))
         matches = [tree.match(shape.pages) for tree in self._trees]
         longest = max(matches)
         if longest > matches[chosen]:
-            # Of several with the same prefix, the least loaded.
+            # Among those with the same prefix, the least loaded.
             best = min((loads[index].num_requests, index) for index in range(len(loads)) if matches[index] == longest)
             least = loads[chosen].num_requests
             if best[0] <= max(least + TOLERATED_REQUESTS, least * TOLERATED_RATIO):
@@ -183,6 +183,28 @@ class CacheAware(LoadBalancer):
             tree.clear()
 
 
+class KeepsConversations(LoadBalancer):
+    """Another policy, except that a request which goes on from an earlier one follows its prefix."""
+
+    def __init__(self, policy: LoadBalancer, num_replicas: int) -> None:
+        self._policy = policy
+        self._by_prefix = CacheAware(num_replicas)
+
+    def choose(self, shape: RequestShape, loads: Sequence[Load]) -> int:
+        """Return the replica."""
+        return (self._by_prefix if shape.goes_on else self._policy).choose(shape, loads)
+
+    def on_sent(self, shape: RequestShape, replica: int) -> None:
+        """Tell both policies."""
+        self._by_prefix.on_sent(shape, replica)
+        self._policy.on_sent(shape, replica)
+
+    def on_heartbeat(self, replica: int, stats: SchedulerStats) -> None:
+        """Tell both policies."""
+        self._by_prefix.on_heartbeat(replica, stats)
+        self._policy.on_heartbeat(replica, stats)
+
+
 def by_requests(load: Load) -> tuple[int, ...]:
     """Measure a load by its outputs, then its tokens."""
     return load.num_requests, load.num_tokens
@@ -196,9 +218,9 @@ def by_tokens(load: Load) -> tuple[int, ...]:
 POLICIES: dict[LoadBalanceMethod, Callable[[int], LoadBalancer]] = {
     "auto": CacheAware,
     "cache_aware": CacheAware,
-    "round_robin": lambda num_replicas: RoundRobin(),
-    "total_requests": lambda num_replicas: LeastLoaded(by_requests),
-    "shortest_queue": lambda num_replicas: LeastLoaded(by_requests),
-    "total_tokens": lambda num_replicas: LeastLoaded(by_tokens),
+    "round_robin": lambda num_replicas: KeepsConversations(RoundRobin(), num_replicas),
+    "total_requests": lambda num_replicas: KeepsConversations(LeastLoaded(by_requests), num_replicas),
+    "shortest_queue": lambda num_replicas: KeepsConversations(LeastLoaded(by_requests), num_replicas),
+    "total_tokens": lambda num_replicas: KeepsConversations(LeastLoaded(by_tokens), num_replicas),
 }
 """Makers of policies by name, for a number of replicas."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
+
 from bough.ipc.messages import TokenizedEmbeddingReqInput, TokenizedGenerateReqInput
 from bough.managers.embedding_struct import EmbeddingRequest
 from bough.managers.io_struct import GenerateRequest
@@ -147,6 +149,8 @@ class RequestPreparer:
             request.turn = self._sessions.begin_turn(
                 request.session_params, request.rids[0], request.input_ids, bos, joints
             )
+            if request.turn.parent is not None:
+                request.extras = msgspec.structs.replace(request.extras, goes_on=True)
             await turns.spend(request.turn.prompt_len)
 
     async def _put_contexts_before(self, requests: Sequence[GenerateRequest]) -> None:

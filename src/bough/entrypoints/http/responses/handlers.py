@@ -197,6 +197,8 @@ class ResponsesHandlers(Handlers):
         values, most = sampling_values(body, given), body.max_output_tokens
         params = self._core.sampling.params(values, most, "max_output_tokens", constraint, CLIENT_NAMES)
         job = _job(body, tools, params, constraint_param(constraint))
+        if previous is not None:
+            job = msgspec.structs.replace(job, extras=msgspec.structs.replace(job.extras, goes_on=True))
         run = await self._ready(body, [*earlier, *items], tools, job)
         response_id = body.request_id or f"resp_{job.rids[0]}"
         blank = _response(response_id, body, job, tools, self.model_name(body.model))
