@@ -177,6 +177,14 @@ def test_a_prompt_finds_its_prefix_and_unseeded_requests_differ(tmp_path: Path) 
             for _ in range(6)
         }
         assert len(outputs) == 6
+        with server.client.stream("GET", "/playground/events") as events:
+            picture = json.loads(next(line for line in events.iter_lines() if line).removeprefix("data: "))
+        roots = [node for node in picture["nodes"] if not node["parent_id"]]
+        assert [root["text"] for root in roots] == ["replica 0", "replica 1", "replica 2"]
+        assert sum(root["num_tokens"] for root in roots) == picture["protected_tokens"] + picture["evictable_tokens"]
+        ids = {node["node_id"] for node in picture["nodes"]}
+        assert len(ids) == len(picture["nodes"]) > len(roots)
+        assert {node["parent_id"] for node in picture["nodes"]} <= {"", *ids}
 
 
 @pytest.mark.parametrize("victim", ["controller", "scheduler"])
@@ -203,7 +211,17 @@ def test_a_request_may_name_its_replica(tmp_path: Path) -> None:
         header = {"X-Data-Parallel-Rank": "1"}
         answer = server.client.post("/generate", json={**body, "routed_dp_rank": 0}, headers=header)
         assert answer.json()["meta_info"]["dp_rank"] == 1
-        for path, wrong in (("/generate", body), ("/v1/completions", {"prompt": "a", "max_tokens": 1})):
+        of_others = (
+            ("/v1/completions", {"prompt": "a", "max_tokens": 1}),
+            ("/api/generate", {"model": "m", "prompt": "a", "raw": True, "options": {"num_predict": 1}}),
+        )
+        for path, other in of_others:
+            before = [state["prefill_tokens_total"] for state in server.states()]
+            for wanted in ({"json": other, "headers": header}, {"json": {**other, "data_parallel_rank": 1}}):
+                assert server.client.post(path, **wanted).status_code == 200, path
+            after = [state["prefill_tokens_total"] for state in server.states()]
+            assert (after[0], after[1] > before[1]) == (before[0], True), path
+        for path, wrong in (("/generate", body), *of_others):
             assert server.client.post(path, json=wrong, headers={"X-Data-Parallel-Rank": "x"}).status_code == 400
             refused = server.client.post(path, json={**wrong, "routed_dp_rank": 2})
             assert refused.status_code == 400

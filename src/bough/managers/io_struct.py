@@ -49,7 +49,7 @@ MAX_CACHE_KEY_CHARS = 1024
 _SAME_FOR_ALL = ("stream", "return_text_in_logprobs", "return_prompt_token_ids", "log_metrics", "no_logs")
 """Fields that all prompts of a batch have in common."""
 
-_SAID_ONCE = tuple(name for name in RequestExtras.__struct_fields__ if name != "extra_key")
+_SAID_ONCE = tuple(name for name in RequestExtras.__struct_fields__ if name not in ("extra_key", "goes_on"))
 """Extras that a body has under the same name, and all of its prompts in common."""
 
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
@@ -77,8 +77,11 @@ NO_LOGS = Meta(
 )
 _ROUTED = Meta(
     description="Replica that computes the request (`--dp-size`), from 0; any if absent. `data_parallel_rank` means "
-    "the same, and the header `X-Data-Parallel-Rank` counts more."
+    "the same, and the header `X-Data-Parallel-Rank` takes precedence."
 )
+RoutedRank = Annotated[Rank | None, _ROUTED]
+RANK_ALIASES = {"data_parallel_rank": "routed_dp_rank"}
+"""Other name of the field."""
 _EXTRA_KEY = Meta(description="Namespace of the prefix cache: only requests with the same key share prefixes.")
 _CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing, whether a prefix is cached.")
 
@@ -86,7 +89,12 @@ _CACHE_SALT = Meta(description="Secret that keeps others from telling, by timing
 class RoutedFields(msgspec.Struct, kw_only=True):
     """Replica that computes what a body asks for."""
 
-    routed_dp_rank: Annotated[Rank | None, _ROUTED] = None
+    routed_dp_rank: RoutedRank = None
+
+    @property
+    def routing(self) -> RequestExtras:
+        """Extras of a request that has no others."""
+        return RequestExtras(routed_dp_rank=self.routed_dp_rank)
 
 
 class QueueFields(RoutedFields, kw_only=True):

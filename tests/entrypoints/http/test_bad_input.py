@@ -656,12 +656,30 @@ def test_wrong_paths_and_methods(client: httpx.Client) -> None:
     assert client.get("/generate").json()["error"]["code"] == "method_not_allowed"
 
 
+def test_every_dialect_takes_the_name_of_a_replica(server: RunningServer, client: httpx.Client) -> None:
+    messages = [{"role": "user", "content": "Hi"}]
+    bodies = {
+        "/generate": {"text": "Hi", "sampling_params": {"max_new_tokens": 1}},
+        "/v1/completions": {"prompt": "Hi", "max_tokens": 1},
+        "/v1/chat/completions": {"messages": messages, "max_tokens": 1},
+        "/v1/responses": {"input": "Hi", "max_output_tokens": 1},
+        "/v1/messages": {"model": "m", "messages": messages, "max_tokens": 1},
+        "/api/chat": {"model": "m", "messages": messages, "stream": False, "options": {"num_predict": 1}},
+        "/api/generate": {"model": "m", "prompt": "Hi", "stream": False, "options": {"num_predict": 1}},
+    }
+    for path, body in bodies.items():
+        for fields, headers in (({"data_parallel_rank": 0}, {}), ({}, {"X-Data-Parallel-Rank": "0"})):
+            assert client.post(path, json={**body, **fields}, headers=headers).status_code == 200, path
+            assert server.engine.received[-1].extras.routed_dp_rank == 0, path
+        for fields, headers in (({"routed_dp_rank": 1}, {}), ({}, {"X-Data-Parallel-Rank": "1"})):
+            assert client.post(path, json={**body, **fields}, headers=headers).status_code == 400, path
+
+
 def test_headers_that_ask_for_what_is_not_done_are_refused(client: httpx.Client) -> None:
     cases = [
         ("X-Data-Parallel-Rank", "one", "invalid_value"),
         ("X-Data-Parallel-Rank", "-1", "invalid_value"),
-        ("X-Data-Parallel-Rank", "1", "unsupported_parameter"),
-        ("X-Data-Parallel-Rank", "9" * 5000, "unsupported_parameter"),
+        ("X-Data-Parallel-Rank", "9" * 5000, "invalid_value"),
         ("X-Data-Parallel-Rank", "0", None),
         ("x-sglext-return-input-ids", "1", "unsupported_parameter"),
         ("x-sglext-return-output-ids", "1", "unsupported_parameter"),

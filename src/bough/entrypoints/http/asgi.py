@@ -26,7 +26,6 @@ from bough.entrypoints.http.route import Route
 from bough.entrypoints.http.unknown_fields import Unknown, log_unknown, note_unknown
 from bough.errors import BadRequest, BoughError, RequestFailed
 from bough.managers.held_answers import HeldAnswer, HeldAnswers
-from bough.managers.io_struct import RoutedFields
 from bough.observability.metrics import Metrics
 from bough.observability.request_context import CURRENT, RequestContext, request_id_of
 
@@ -216,10 +215,10 @@ class Call:
         longest = self._intake.max_tokens if max_tokens is None else max_tokens
         body, given = await spec.parse(self.take_body(), unknown=self.unknown, max_tokens=longest)
         rank = self.header(RANK_HEADER)
-        if rank is not None and isinstance(body, RoutedFields):
+        if rank is not None and "routed_dp_rank" in spec.names:
             if not (rank.isdigit() and len(rank) < 10):
                 raise BadRequest("X-Data-Parallel-Rank must be an integer, at least 0", param="X-Data-Parallel-Rank")
-            body.routed_dp_rank = int(rank)
+            msgspec.structs.force_setattr(body, "routed_dp_rank", int(rank))
         return body, given
 
     def keep(self, num_bytes: int | None = None) -> None:

@@ -18,6 +18,7 @@ from bough.entrypoints.http.direct import chat_sink
 from bough.entrypoints.http.route import ANTHROPIC, Handlers, Model, PromptTokens, QueryParameter, Route
 from bough.entrypoints.http.unknown_fields import Unknown, note_unknown
 from bough.errors import BadRequest
+from bough.ipc.messages import RequestExtras
 from bough.managers.io_struct import new_request_id
 from bough.sampling.sampling_params import SamplingParams
 
@@ -89,9 +90,9 @@ class MessagesHandlers(Handlers):
                 param="thinking.budget_tokens",
             )
         message_id = f"msg_{new_request_id()}"
-        run = await self._core.prepare(
-            self._job(body, self._params(body), message_id, call.unknown, stream=body.stream)
-        )
+        job = self._job(body, self._params(body), message_id, call.unknown, stream=body.stream)
+        job = msgspec.structs.replace(job, extras=RequestExtras(routed_dp_rank=body.routed_dp_rank))
+        run = await self._core.prepare(job)
         shows_thinking = thinking is None or thinking.display != "omitted"
         return run, MessageWriter(message_id, body.model, shows_thinking=shows_thinking)
 

@@ -13,6 +13,7 @@ from bough.entrypoints.http.openai.protocol import MAX_MESSAGES
 from bough.entrypoints.http.openai.structured import JsonSchema
 from bough.entrypoints.http.openai.tools import Purpose, StrictCall, ToolName
 from bough.entrypoints.http.shared_fields import ModelName, StopString, Temperature, TopK, TopP
+from bough.managers.io_struct import RANK_ALIASES, RoutedRank
 from bough.other_engines import fields_of
 from bough.sampling.sampling_params import MAX_STOP_STRINGS
 
@@ -119,6 +120,7 @@ class MessagesRequest(CountTokensRequest, kw_only=True):
     temperature: Temperature = None
     top_p: TopP = None
     top_k: TopK = None
+    routed_dp_rank: RoutedRank = None
 
 
 class AnthropicTool(msgspec.Struct):
@@ -206,6 +208,7 @@ _EXTRAS = dict.fromkeys(("thinking", "tool_choice", "output_config"), False)
 
 MESSAGES = BodySpec(
     MessagesRequest,
+    aliases=RANK_ALIASES,
     extras=_EXTRAS,
     schemas=_SCHEMAS,
     no_effect=_NO_EFFECT,

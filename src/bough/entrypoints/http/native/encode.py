@@ -13,6 +13,7 @@ from bough.entrypoints.http.native.protocol import TOKEN_IDS_SCHEMA
 from bough.entrypoints.http.route import NATIVE, Count, Handlers, Route, Vector
 from bough.managers.embedding import embed, number_turns
 from bough.managers.embedding_struct import EmbeddingReqInput
+from bough.managers.io_struct import RANK_ALIASES
 from bough.other_engines import fields_of
 
 ENCODE = BodySpec(
@@ -22,7 +23,7 @@ ENCODE = BodySpec(
     schemas={
         "input_ids": {"anyOf": [TOKEN_IDS_SCHEMA, {"type": "array", "items": TOKEN_IDS_SCHEMA}, {"type": "null"}]}
     },
-    aliases={"data_parallel_rank": "routed_dp_rank"},
+    aliases=RANK_ALIASES,
     no_effect={
         "sampling_params": "How tokens are chosen; none are.",
         "is_cross_encoder_request": "Pairs of texts are known by their form.",

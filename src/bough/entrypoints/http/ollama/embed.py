@@ -17,6 +17,7 @@ from bough.entrypoints.http.ollama.render import NANOSECONDS
 from bough.entrypoints.http.route import OLLAMA, Count, Handlers, Model, PromptTokens, Route, Vector
 from bough.managers.embedding import Embedded, embed, number_turns, require_embeddings
 from bough.managers.embedding_struct import embedding_requests
+from bough.managers.io_struct import RoutedFields
 
 _TO_THE_CONTEXT = -1
 
@@ -50,7 +51,7 @@ class OllamaEmbedHandlers(Handlers):
         texts = [body.input] if isinstance(body.input, str) else body.input
         results = []
         if texts and body.input != "":
-            results = await self._results(texts, "input", body.dimensions, truncate=body.truncate)
+            results = await self._results(body, texts, "input", body.dimensions, truncate=body.truncate)
         pooling, turns = self._manager.model_config.pooling, number_turns()
         assert pooling is not None, "checked"
         vectors = []
@@ -71,7 +72,7 @@ class OllamaEmbedHandlers(Handlers):
     async def embeddings(self, call: Call) -> Response:
         """The older form of `/api/embed`, for one text."""
         body = await self._parse(OLLAMA_EMBEDDINGS, call)
-        results = await self._results([body.prompt], "prompt", None, truncate=True) if body.prompt else []
+        results = await self._results(body, [body.prompt], "prompt", None, truncate=True) if body.prompt else []
         return Response(_encode({"embedding": results[0].numbers() if results else []}))
 
     async def _parse(self, spec: BodySpec[Body], call: Call) -> Body:
@@ -79,7 +80,7 @@ class OllamaEmbedHandlers(Handlers):
         return await call.parse(spec, keep=True)
 
     async def _results(
-        self, texts: Sequence[str], param: str, dimensions: int | None, *, truncate: bool
+        self, body: RoutedFields, texts: Sequence[str], param: str, dimensions: int | None, *, truncate: bool
     ) -> list[Embedded]:
         requests = embedding_requests(
             texts,
@@ -88,6 +89,7 @@ class OllamaEmbedHandlers(Handlers):
             max_outputs=self._manager.server_args.max_outputs_per_request,
             dimensions=dimensions,
             truncate_to=_TO_THE_CONTEXT if truncate else None,
+            extras=body.routing,
         )
         return await embed(self._manager, requests)
 

@@ -204,6 +204,7 @@ class OllamaHandlers(Handlers):
             stream=body.stream,
             logprobs=body.logprobs,
             top_logprobs=body.top_logprobs,
+            extras=body.routing,
         )
 
     def _params(self, body: OllamaShared, unknown: Unknown | None) -> SamplingParams:

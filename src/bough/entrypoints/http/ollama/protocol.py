@@ -15,6 +15,7 @@ from bough.entrypoints.http.openai.structured import JsonSchema
 from bough.entrypoints.http.openai.tools import TOOL_FIELDS
 from bough.entrypoints.http.shared_fields import ModelName
 from bough.managers.embedding_struct import Dimensions
+from bough.managers.io_struct import RANK_ALIASES, RoutedFields
 from bough.other_engines import fields_of
 
 ThinkingLevel = Literal["low", "medium", "high", "max"]
@@ -61,7 +62,7 @@ class OllamaMessage(msgspec.Struct, forbid_unknown_fields=True):
     images: Annotated[list[Any] | None, Meta(description="Only null or an empty list: messages are text.")] = None
 
 
-class OllamaShared(msgspec.Struct, kw_only=True):
+class OllamaShared(RoutedFields, kw_only=True):
     """What ``/api/chat`` and ``/api/generate`` have in common."""
 
     model: Annotated[ModelName, Meta(description="Name of the model. Any name is taken and given back.")]
@@ -112,7 +113,7 @@ class OllamaGenerateRequest(OllamaShared, kw_only=True):
     raw: Annotated[bool, Meta(description="Take the prompt as it is, without the chat template.")] = False
 
 
-class OllamaEmbedRequest(msgspec.Struct, kw_only=True):
+class OllamaEmbedRequest(RoutedFields, kw_only=True):
     """Body of ``/api/embed``."""
 
     model: Annotated[ModelName, Meta(description="Name of the model. Any name is taken and given back.")]
@@ -129,7 +130,7 @@ class OllamaEmbedRequest(msgspec.Struct, kw_only=True):
     ] = None
 
 
-class OllamaEmbeddingsRequest(msgspec.Struct, kw_only=True):
+class OllamaEmbeddingsRequest(RoutedFields, kw_only=True):
     """Body of ``/api/embeddings``."""
 
     model: Annotated[ModelName, Meta(description="Name of the model. Any name means the one that is served.")]
@@ -149,6 +150,7 @@ _OAK = "Tell me about the oak."
 
 OLLAMA_CHAT = BodySpec(
     OllamaChatRequest,
+    aliases=RANK_ALIASES,
     extras={"messages": False},
     schemas={**_SCHEMAS, "tools": TOOL_FIELDS["tools"]},
     no_effect=_NO_EFFECT,
@@ -156,6 +158,7 @@ OLLAMA_CHAT = BodySpec(
 )
 OLLAMA_GENERATE = BodySpec(
     OllamaGenerateRequest,
+    aliases=RANK_ALIASES,
     schemas=_SCHEMAS,
     example={"model": "sapling", "prompt": _OAK, "options": {"num_predict": 24}},
     no_effect=_NO_EFFECT,
@@ -164,11 +167,13 @@ OLLAMA_GENERATE = BodySpec(
 _NO_EFFECT_ON_VECTORS = {**_NO_EFFECT, "options": "Nothing is sampled."}
 OLLAMA_EMBED = BodySpec(
     OllamaEmbedRequest,
+    aliases=RANK_ALIASES,
     no_effect=_NO_EFFECT_ON_VECTORS,
     example={"model": "minilm", "input": ["The oak is a large tree.", "A big tree: the oak."]},
 )
 OLLAMA_EMBEDDINGS = BodySpec(
     OllamaEmbeddingsRequest,
+    aliases=RANK_ALIASES,
     no_effect=_NO_EFFECT_ON_VECTORS,
     example={"model": "minilm", "prompt": "The oak is a large tree."},
 )

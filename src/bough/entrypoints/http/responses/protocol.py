@@ -13,6 +13,7 @@ from bough.entrypoints.http.openai.protocol import MAX_MESSAGES, MAX_TOP_LOGPROB
 from bough.entrypoints.http.openai.structured import JsonSchema, Strict
 from bough.entrypoints.http.openai.tools import FunctionName, Parameters, Purpose, StrictCall, ToolName
 from bough.entrypoints.http.shared_fields import ModelName, SamplingFields, WithObfuscation
+from bough.managers.io_struct import RANK_ALIASES
 from bough.other_engines import fields_of
 
 WITH_LOGPROBS = "message.output_text.logprobs"
@@ -250,7 +251,7 @@ RESPONSES = BodySpec(
     ResponsesRequest,
     schemas=_SCHEMAS,
     example={"model": "sapling", "input": "Tell me about the oak.", "max_output_tokens": 24},
-    aliases={"data_parallel_rank": "routed_dp_rank"},
+    aliases=RANK_ALIASES,
     extras=dict.fromkeys(("reasoning", "text", "stream_options"), False),
     no_effect={
         "service_tier": "Class of service.",
