@@ -184,7 +184,7 @@ def _check_keywords(method: Callable[..., Any], others: Mapping[str, Any], **giv
             hint = did_you_mean(name, [*arguments, *spec.no_effect, *spec.refused])
             raise TypeError(f"{method.__name__}() got an unexpected keyword argument {name!r}{hint}")
         asked = plain(value)
-        # Of several prompts each may have its own.
+        # Each prompt of a batch may have its own.
         each = asked if isinstance(asked, list) and asked and name in spec.refused else [asked]
         for one in each:
             if one is not None:

@@ -131,7 +131,7 @@ class SafetensorsSource(WeightSource):
         weight_map = _weight_map(directory) if files is None else None
         self.files = _checkpoint_files(directory, weight_map) if files is None else files
         self._places = _places(self.files, weight_map) if len(self.files) > 1 else {}
-        """Of several files, the one that each weight is taken from."""
+        """File that each weight is taken from, where there are several."""
 
     def names_in(self, file: Path, tensors: Any) -> list[str]:
         """Names of the weights that are taken from one of the files, which is open as ``tensors``."""

@@ -40,7 +40,7 @@ class ReqStage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Pooling:
-    """Wishes of an embedding request: the vector's ``dimensions`` (``None``: all), and the text of a pair that each
+    """Properties of an embedding request: the vector's ``dimensions`` (``None``: all), and the text of a pair that each
     token ``[prompt]`` belongs to (``None``: all to the first)."""
 
     dimensions: int | None = None
@@ -81,7 +81,7 @@ class Req:
     logprob_next: int
     """First prompt position whose logprob is wanted and not known yet; the prompt's length if there is none."""
     pooling: Pooling | None
-    """Wishes about the pooled prompt; ``None`` for a request that generates."""
+    """How the prompt is pooled; ``None`` for a request that generates."""
     jumps: bool
     """True if tokens that the grammar leaves no choice about are taken without asking the model."""
     allowed: MaskWords | None

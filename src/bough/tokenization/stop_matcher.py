@@ -1,7 +1,7 @@
 """Stop strings and stop patterns, found in a text that arrives in pieces.
 
 The rule, which does not depend on how the text is cut into pieces: the output ends at the first place where a stop
-string or pattern is complete. Of several that are complete there, the one that begins first counts. The text before
+string or pattern is complete. If several are complete there, the one that begins first counts. The text before
 it is the output; with ``no_stop_trim`` the matched text is part of it.
 
 Text that may be the beginning of a match is held back until that is decided, so that nothing of a match ever leaks.
