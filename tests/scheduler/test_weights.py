@@ -292,6 +292,15 @@ def test_neither_old_nor_new_weights_end_the_scheduler_once_it_has_said_so() -> 
     assert [(reply.success, reply.message) for reply in replies] == [(False, "neither")]
     beats = [message.expected_silence for message in messages.sent if isinstance(message, Heartbeat)]
     assert max(beats) > 60, "nobody takes it for dead while it reads"
+    assert beats[-1] == 0.0
+    harness.close()
+
+
+def test_a_scheduler_whose_replicas_have_other_weights_is_told_to_end() -> None:
+    harness = Harness()
+    messages = Messages(ControlReq("1", "give_up", {"cause": "different weights"}))
+    with pytest.raises(EngineDead, match="different weights"):
+        harness.scheduler.run_event_loop(messages)
     harness.close()
 
 

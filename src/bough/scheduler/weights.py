@@ -88,7 +88,10 @@ class Weights:
 
         def run(params: Params) -> Params:
             self._announce(self._expected_silence)
-            return self._change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
+            try:
+                return self._change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
+            finally:
+                self._announce(0.0)  # whatever happens while others still write is no longer excused
 
         return ControlHandler(
             run,
