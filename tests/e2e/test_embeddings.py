@@ -164,6 +164,7 @@ def test_a_request_that_is_aborted_says_so_and_ends_alone(server: Server) -> Non
     assert (response.status_code, response.json()["error"]["code"]) == (409, "aborted")
 
 
+@pytest.mark.one_scheduler
 def test_model_info_health_and_metrics(server: Server) -> None:
     assert server.client.get("/model_info").json()["is_generation"] is False
     assert server.client.get("/health_generate").status_code == 200

@@ -38,6 +38,7 @@ def path(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+@pytest.mark.one_scheduler
 def test_prefixes_are_shared_only_with_the_same_key(server: Server, path: str) -> None:
     for field in ["cache_salt", "extra_key"]:
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import aiohttp
+import pytest
 
 from bough_fake.model import expected_tokens
 from bough_fake.worker import FAKE_ARCHITECTURE
@@ -51,6 +52,7 @@ async def stream_all(url: str, prompts: list[list[int]]) -> list[list[int]]:
         return await asyncio.gather(*(one(prompt) for prompt in prompts))
 
 
+@pytest.mark.one_scheduler
 def test_many_streams_of_a_real_server_are_exact_in_a_tiny_pool(tmp_path: Path) -> None:
     # So long that all clients have come before the first of them leaves.
     vocab_size = make_checkpoint(tmp_path, seconds_per_step=0.02)

@@ -214,6 +214,7 @@ def test_greedy_logprobs_belong_to_their_tokens(server: Server) -> None:
         assert top == sorted(top, key=lambda item: -item[0])
 
 
+@pytest.mark.one_scheduler
 def test_main_and_detokenizer_never_load_torch(server: Server) -> None:
     processes = server.processes()
     # Trials of grammars and patterns, if earlier tests asked for any, run in children that stay.
@@ -286,6 +287,7 @@ def test_many_streams_at_once_all_get_their_own_answer(server: Server) -> None:
             assert streamed == whole
 
 
+@pytest.mark.one_scheduler
 def test_processes_are_named_by_their_modules(server: Server) -> None:
     names = [" ".join(p.cmdline()) for p in server.processes()]
     assert sum("detokenizer" in name for name in names) == 1

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import httpx
+import pytest
 
 from bough.entrypoints.http.routes import ROUTES
 from tests.e2e.server import Server
@@ -136,6 +137,7 @@ def test_every_route_that_streams_is_here() -> None:
     assert {path for _, path, _, _ in CASES.values()} == streaming - {"/v1/responses/{response_id}"}
 
 
+@pytest.mark.one_scheduler
 def test_a_stream_put_together_is_the_whole(server: Server) -> None:
     for name in CASES:
         ask, path, body, word = CASES[name]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.server import running_server
 from tests.models.transformers_checkpoints import SERVED, save_transformers_checkpoint
 
@@ -12,6 +14,7 @@ PROMPT = list(range(3, 43))
 GREEDY = {"temperature": 0, "max_new_tokens": 8, "ignore_eos": True}
 
 
+@pytest.mark.one_scheduler
 def test_server_answers_and_says_what_computes(tmp_path: Path) -> None:
     path = tmp_path / "model"
     model_type, overrides = SERVED["GptOssForCausalLM"]
