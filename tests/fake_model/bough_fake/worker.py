@@ -102,6 +102,9 @@ class FakeWeights:
     as does the writing. A lock on config.json of the checkpoint that the server was started with tells.
     """
 
+    num_missing = 0
+    """Weights that a sleeping worker has given back."""
+
     def __init__(self, runner: FakeModelRunner, checkpoint: str, share: MachineShare) -> None:
         self._runner = runner
         self._lock = os.open(Path(checkpoint) / "config.json", os.O_RDONLY)
