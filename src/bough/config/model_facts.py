@@ -9,6 +9,9 @@ from bough.config.rope import RopeParameters
 from bough.config.sharding import LARGEST_WORLD, ShardSpec, ShardStyle, Span
 from bough.errors import ConfigError
 
+MOST_EXPERTS = 1024
+"""Experts of a layer, at most: native kernels have room for so many."""
+
 
 @dataclass(frozen=True, slots=True)
 class EncoderParameters:
@@ -110,6 +113,21 @@ class RoutingFacts:
     bias: bool = False
     """Biases on the products."""
 
+    def __post_init__(self) -> None:
+        """Raise :class:`ConfigError` for numbers that no kernel could work with."""
+        per_group, rest = divmod(self.num_experts, max(self.num_groups, 1))
+        fits = (
+            1 <= self.experts_per_token <= self.num_experts <= MOST_EXPERTS
+            and 1 <= self.groups_per_token <= self.num_groups
+            and rest == 0
+            and self.experts_per_token <= self.groups_per_token * per_group
+        )
+        if not fits:
+            raise ConfigError(
+                f"{self.experts_per_token} of {self.num_experts} experts in {self.groups_per_token} of "
+                f"{self.num_groups} groups cannot be chosen; there may be {MOST_EXPERTS}"
+            )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertFacts:
@@ -130,10 +148,6 @@ class ExpertFacts:
     def matrix_rows(self) -> int:
         """Rows, or columns, of the matrices that a token is multiplied by: those of the experts that it chooses."""
         return self.routing.num_experts + 3 * (self.routing.experts_per_token * self.width + self.shared_width)
-
-    def idle_rows(self) -> int:
-        """Rows, or columns, of the matrices of experts that a token does not choose."""
-        return 3 * (self.routing.num_experts - self.routing.experts_per_token) * self.width
 
     def largest_stack(self) -> int:
         """Rows of the largest tensor that is read at once: checkpoints that have experts in one are read in parts."""
@@ -302,11 +316,6 @@ class ModelFacts:
     def block_parameters(self) -> int:
         """Return the number of weights in the matrices of all blocks that a token is multiplied by."""
         return self.hidden_size * sum(layer.matrix_rows() for layer in self.layers)
-
-    def idle_parameters(self) -> int:
-        """Return the number of weights in experts that a single token does not choose."""
-        networks = [layer.feed_forward for layer in self.layers]
-        return self.hidden_size * sum(each.idle_rows() for each in networks if isinstance(each, ExpertFacts))
 
     def flops_per_token(self) -> int:
         """Return the floating-point operations of a decoded token's matrix products, its logits included."""

@@ -327,7 +327,7 @@ class Program(NativeProgram):
         activation: Activation = Activation.SILU,
         shared: tuple[Buffer, Buffer] | None = None,
     ) -> None:
-        """Add to ``onto``, float32, what the experts of each row make of ``x``, times their weights.
+        """Add to ``onto``, float32, the weighted sum of each row's experts.
 
         Args:
             x: the rows, in the model's dtype.
@@ -335,8 +335,8 @@ class Program(NativeProgram):
             experts: matrices and routing.
             onto: gets the sums.
             activation: of gates.
-            shared: results of a network beside the experts, float32, which are added, too, and what the sigmoid is
-                taken of that they are multiplied by, float32, one for each row.
+            shared: results of a network beside the experts, float32, which are added, too, times the sigmoid of
+                products, float32, one for each row.
         """
         up, down = experts.gate_ups[0], experts.downs[0]
         rows = self.limits.max_tokens * experts.routing.experts_per_row

@@ -105,7 +105,7 @@ class Ops(ABC, Generic[Value]):
         x: Value,
         shared: tuple[Value, Value] | None = None,
     ) -> None:
-        """Add to the stream what the experts that ``router`` chooses for each token make of ``x``.
+        """Add to the stream the weighted sum of the experts that ``router`` chooses for each token.
 
         Each token's experts are summed in ascending order of their numbers, whatever the other tokens are.
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from bough.config.model_facts import ExpertFacts, FeedForwardFacts, RoutingFacts
+from bough.config.model_facts import MOST_EXPERTS, ExpertFacts, FeedForwardFacts, RoutingFacts
 from bough.models.family_reader import FamilyReader
-
-_MOST_EXPERTS = 1024
-"""Native kernels have room for the scores of so many."""
 
 
 class MixtureReader(FamilyReader):
@@ -56,5 +53,5 @@ class MixtureReader(FamilyReader):
     def expert_counts(self, *keys: str, default: int | None = None) -> tuple[int, int]:
         """Return the number of experts, which the first of the entries ``keys`` has, and of those of a token."""
         key = next((key for key in keys if self.values.get(key) is not None), keys[0])
-        count = self.values.integer(key, default, maximum=_MOST_EXPERTS)
+        count = self.values.integer(key, default, maximum=MOST_EXPERTS)
         return count, self.values.integer("num_experts_per_tok", maximum=count)

@@ -11,7 +11,7 @@ from bough.models.qwen2_config import Qwen2Reader
 
 
 class Qwen2MoeReader(MixtureReader, Qwen2Reader):
-    """As Qwen2's, with experts in every so manieth layer and a gated network beside them."""
+    """As Qwen2's, with experts in every n-th layer and a gated network beside them."""
 
     gates_shared = True
     defaults: ClassVar[dict[str, Any]] = {

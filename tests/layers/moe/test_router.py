@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import pytest
 import torch
 
 from bough.config.model_facts import RoutingFacts
+from bough.errors import ConfigError
 from bough.layers.linear_method import TORCH
 from bough.layers.moe.experts import Experts
 from bough.layers.moe.router import Routed, Router
@@ -109,3 +111,19 @@ def test_results_are_summed_by_token(skew: str) -> None:
         ]
     )
     torch.testing.assert_close(experts(x, routed), expected)
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        {"num_experts": 4, "experts_per_token": 5},
+        {"num_experts": 4, "experts_per_token": 0},
+        {"num_experts": 2048, "experts_per_token": 1},
+        {"num_experts": 6, "experts_per_token": 2, "num_groups": 4, "groups_per_token": 2},
+        {"num_experts": 6, "experts_per_token": 3, "num_groups": 3, "groups_per_token": 1},
+        {"num_experts": 6, "experts_per_token": 2, "num_groups": 2, "groups_per_token": 3},
+    ],
+)
+def test_choices_that_nothing_can_make_are_refused(numbers: dict[str, int]) -> None:
+    with pytest.raises(ConfigError, match="cannot be chosen"):
+        RoutingFacts(scores="softmax", renormalised=True, **numbers)
