@@ -265,8 +265,8 @@ BOUGH_API int64_t bough_structure_size(int32_t index) {
         sizeof(PackedMatrix),  sizeof(GemmCall),      sizeof(Choice),          sizeof(AttentionCall),
         sizeof(NormCall),      sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
         sizeof(ProgramLimits), sizeof(Step),          sizeof(FiniteCall),      sizeof(SampleCall),
-        sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),     sizeof(DecodeRun),     sizeof(Following),
-        sizeof(ExpertsCall),
+        sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),     sizeof(DecodeRun),
+        sizeof(Following),     sizeof(ExpertsCall),
     };
     constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
     return index >= 0 && index < count ? sizes[index] : 0;

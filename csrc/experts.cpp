@@ -239,10 +239,9 @@ private:
 
     Place find(int64_t chunk) const {
         const Active* const end = parts_.active + call_.plan->num_active;
-        const Active* const next =
-            std::upper_bound<const Active*>(parts_.active, end, chunk, [this](int64_t wanted, const Active& each) {
-                return wanted < each.first_chunk[product_];
-            });
+        const Active* const next = std::upper_bound<const Active*>(
+            parts_.active, end, chunk,
+            [this](int64_t wanted, const Active& each) { return wanted < each.first_chunk[product_]; });
         const Active& active = next[-1];
         const GemmCall call = product_ == kGateUp ? gate_up(active) : down(active);
         return {call, active.shares[product_], chunk - active.first_chunk[product_]};

@@ -79,8 +79,8 @@ private:
     uint64_t pieces_seen_ = 0;
     uint32_t calls_seen_ = 0;
     std::atomic<uint64_t> spinning_;  // how long to spin before a meeting, in ticks
-    std::mutex mutex_;            // of what follows
-    int descriptors_[kMaxRanks];  // of the ranks' processes (pidfd_open(2)); -1: not open
+    std::mutex mutex_;                // of what follows
+    int descriptors_[kMaxRanks];      // of the ranks' processes (pidfd_open(2)); -1: not open
 };
 
 // One thread's way through the meetings of a run.

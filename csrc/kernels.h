@@ -69,8 +69,8 @@ struct AttentionCall {
     DType output_dtype;  // f32 or bf16
     const AttentionPlan* plan;
     void* scratch;  // 64-byte aligned: of each thread, `scratch_stride` bytes apart, then for partial results
-    // At least attention_thread_bytes, a multiple of 64; the same for all calls that use the memory one after the other,
-    // since a thread that is late with one of them may still write into its part.
+    // At least attention_thread_bytes, a multiple of 64; the same for all calls that use the memory one after the
+    // other, since a thread that is late with one of them may still write into its part.
     int64_t scratch_stride;
 };
 

@@ -134,12 +134,11 @@ void Program::add(const AttentionCall& call) {
 void Program::add(const ExpertsCall& call) {
     const int64_t count = call.routing.num_experts;
     pool_.reserve(experts_max_chunks(call, limits_.max_tokens) / pool_.num_threads() + 1);
-    operations_.emplace_back(RecordedExperts{
-        call, {call.gate_ups, call.gate_ups + count}, {call.downs, call.downs + count}});
+    operations_.emplace_back(
+        RecordedExperts{call, {call.gate_ups, call.gate_ups + count}, {call.downs, call.downs + count}});
 }
 
-void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head,
-                     int64_t first_id) {
+void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head, int64_t first_id) {
     final_norm_ = norm;
     NormCall sampled = norm;
     sampled.row_ids = end_tokens_.data();

@@ -129,8 +129,8 @@ public:
     // Where an operation reads what other ranks have written before it, or writes what they have read.
     void add_meeting() { operations_.emplace_back(Meeting{}); }
     // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
-    // what `quantize` makes of the norm's output, and `first_id` is the token of its first column. Without inputs of the
-    // head, hidden states are all that steps can want.
+    // what `quantize` makes of the norm's output, and `first_id` is the token of its first column. Without inputs of
+    // the head, hidden states are all that steps can want.
     void finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head, int64_t first_id);
 
     // Unless this returns `none` or `lost_rank`, nothing has been computed.

@@ -133,16 +133,32 @@ private:
     int64_t size() const { return model_.activations() == DType::bf16 ? 2 : 4; }
 
     NormCall norm(Stored& output) {
-        return {memory_.residual.data(), kHidden, nullptr, model_.norm.data(), model_.norm.dtype, 1e-6F, output.data(),
-                kHidden, output.dtype, 0, kHidden, 0.0F, 0};
+        return {memory_.residual.data(),
+                kHidden,
+                nullptr,
+                model_.norm.data(),
+                model_.norm.dtype,
+                1e-6F,
+                output.data(),
+                kHidden,
+                output.dtype,
+                0,
+                kHidden,
+                0.0F,
+                0};
     }
 
     QuantizeCall quantize_call(Stored& input, int64_t columns) {
         PackedMatrix matrix{};
         matrix.num_inputs = columns;
         matrix.dtype = model_.dtype;
-        return {reinterpret_cast<const float*>(input.data()), columns, 0, columns, memory_.quantized.data(),
-                quantized_row_words(matrix), model_.dtype};
+        return {reinterpret_cast<const float*>(input.data()),
+                columns,
+                0,
+                columns,
+                memory_.quantized.data(),
+                quantized_row_words(matrix),
+                model_.dtype};
     }
 
     // Records that the input is quantised where it has to be.
@@ -182,9 +198,22 @@ std::vector<uint32_t> steps(Program& program, SharedMemory& memory) {
     std::vector<uint8_t> finite(kRows, 1), is_end(kVocab), checks(kRows);
     std::vector<uint32_t> mask((kVocab + 31) / 32, 0x10101010);
     const uint32_t* const allowed[] = {mask.data(), nullptr, nullptr};
-    Step step{3, rows.data(), prefixes.data(), extends.data(), ids.data(), slots.data(), wanted.data(),
-              memory.table.data(), kContext, last.data(), next.data(), finite.data(), memory.logits.data(), nullptr,
-              allowed, nullptr};
+    Step step{3,
+              rows.data(),
+              prefixes.data(),
+              extends.data(),
+              ids.data(),
+              slots.data(),
+              wanted.data(),
+              memory.table.data(),
+              kContext,
+              last.data(),
+              next.data(),
+              finite.data(),
+              memory.logits.data(),
+              nullptr,
+              allowed,
+              nullptr};
     const auto keep = [&](int64_t count) {
         for (int64_t i = 0; i < count; ++i) results.push_back(static_cast<uint32_t>(next[i]));
         uint32_t bits;
@@ -255,8 +284,10 @@ void check_failure(Model& model) {
     std::vector<Wanted> wanted{Wanted::choice};
     std::vector<int64_t> last(kRows);
     std::vector<uint8_t> finite(1, 1);
-    const Step step{1, row.data(), zero.data(), one.data(), id.data(), zero.data(), wanted.data(), memory.table.data(),
-                    kContext, last.data(), next.data(), finite.data(), memory.logits.data(), nullptr, nullptr, nullptr};
+    const Step step{1,           row.data(),    zero.data(),          one.data(), id.data(),
+                    zero.data(), wanted.data(), memory.table.data(),  kContext,   last.data(),
+                    next.data(), finite.data(), memory.logits.data(), nullptr,    nullptr,
+                    nullptr};
     for (int repeat = 0; repeat < 2; ++repeat) {
         expect(first.program().run(step) == StepError::lost_rank, "a step without a rank", 0, 6);
     }
