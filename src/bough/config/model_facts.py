@@ -149,6 +149,10 @@ class ExpertFacts:
         """Rows, or columns, of the matrices that a token is multiplied by: those of the experts that it chooses."""
         return self.routing.num_experts + 3 * (self.routing.experts_per_token * self.width + self.shared_width)
 
+    def idle_rows(self) -> int:
+        """Rows, or columns, of the matrices of experts that a token does not choose."""
+        return 3 * (self.routing.num_experts - self.routing.experts_per_token) * self.width
+
     def largest_stack(self) -> int:
         """Rows of the largest tensor that is read at once: checkpoints that have experts in one are read in parts."""
         return max(2 * self.width, 2 * self.shared_width, self.routing.num_experts)
@@ -316,6 +320,11 @@ class ModelFacts:
     def block_parameters(self) -> int:
         """Return the number of weights in the matrices of all blocks that a token is multiplied by."""
         return self.hidden_size * sum(layer.matrix_rows() for layer in self.layers)
+
+    def idle_parameters(self) -> int:
+        """Return the number of weights in experts that a single token does not choose."""
+        networks = [layer.feed_forward for layer in self.layers]
+        return self.hidden_size * sum(each.idle_rows() for each in networks if isinstance(each, ExpertFacts))
 
     def flops_per_token(self) -> int:
         """Return the floating-point operations of a decoded token's matrix products, its logits included."""
