@@ -19,7 +19,7 @@ def main(argv: list[str]) -> int:
         prog="bough pack",
         usage="bough pack MODEL DIRECTORY [flags]",
         description="Write a model as it lies in memory, packed and quantised, into a new directory. Serve that like "
-        "any model; it starts in a fraction of the time.",
+        "any model; it starts without packing and quantising.",
         epilog="--help-all shows all flags. Those that say how weights are held count: --quantization, --dtype.",
     )
     parser.add_argument("model", metavar="MODEL", help="Same as --model-path of bough serve.")
