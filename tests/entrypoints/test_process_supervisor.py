@@ -15,7 +15,10 @@ import pytest
 from bough.config.port_args import PortArgs
 from bough.config.ranks import SCHEDULER
 from bough.config.server_args import ServerArgs, resolve
-from bough.entrypoints.process_supervisor import ChildProcess, ProcessSupervisor
+from bough.entrypoints.launch_plan import LaunchPlan
+from bough.entrypoints.launcher import ChildProcess, child_config
+from bough.entrypoints.process_supervisor import ProcessSupervisor
+from bough.entrypoints.running_engine import RunningEngine
 from bough.errors import ConfigError, StartupError
 from tests.entrypoints.leftovers import eventually, is_running, own_resources, socket_directories
 from tests.entrypoints.serve_echo import ECHO_SCHEDULER
@@ -35,9 +38,15 @@ def supervisor() -> Iterator[ProcessSupervisor]:
     made.stop()
 
 
+def launch(supervisor: ProcessSupervisor, module: str, args: ServerArgs, ports: PortArgs) -> None:
+    config = child_config(SCHEDULER, args)
+    config.port_args = ports.to_dict()
+    supervisor.add(ChildProcess(module, config))
+
+
 def start(supervisor: ProcessSupervisor, ports: PortArgs, how: str = "well") -> None:
     args = resolve(ServerArgs(served_model_name=how, log_level="critical", skip_tokenizer_init=True))
-    supervisor.start(ECHO_SCHEDULER, SCHEDULER, args, ports)
+    launch(supervisor, ECHO_SCHEDULER, args, ports)
 
 
 def test_child_reports_what_the_front_end_must_know(supervisor, ports):
@@ -46,12 +55,17 @@ def test_child_reports_what_the_front_end_must_know(supervisor, ports):
     assert supervisor.any_alive
 
 
-def test_children_of_an_engine_are_told_no_secrets(supervisor, ports):
+def test_children_of_an_engine_are_told_no_secrets():
     secrets = {"api_key": "sk-a", "admin_api_key": "sk-b", "ssl_keyfile_password": "c"}
     args = ServerArgs(served_model_name="secrets", log_level="critical", skip_tokenizer_init=True, port=7, **secrets)
-    supervisor.start(ECHO_SCHEDULER, SCHEDULER, resolve(args), ports)
-    with pytest.raises(ConfigError, match="told None, None, None at 7"):
-        supervisor.wait_until_ready(60)
+    engine = RunningEngine(LaunchPlan.make(args, scheduler_module=ECHO_SCHEDULER), lambda message: None)
+    try:
+        engine.prepare()
+        engine.launch()
+        with pytest.raises(ConfigError, match="told None, None, None at 7"):
+            engine.wait_until_ready()
+    finally:
+        engine.stop()
 
 
 def test_child_that_cannot_start_is_reported_at_once(ports) -> None:
@@ -74,7 +88,7 @@ def test_child_that_cannot_start_is_reported_at_once(ports) -> None:
 
 
 def test_module_that_does_not_exist_is_a_start_up_error(supervisor, ports, capfd):
-    supervisor.start("bough.no_such_module", SCHEDULER, resolve(ServerArgs()), ports)
+    launch(supervisor, "bough.no_such_module", resolve(ServerArgs()), ports)
     with pytest.raises(StartupError, match="the scheduler process ended with status 1 while it was starting"):
         supervisor.wait_until_ready(60)
     assert "no_such_module" in capfd.readouterr().err
@@ -84,7 +98,7 @@ def test_endpoints_that_cannot_be_sent_leave_no_child_behind(supervisor):
     unsendable = PortArgs(*["/tmp/\udcff"] * 4)
     before = own_resources()
     with pytest.raises(UnicodeEncodeError):
-        supervisor.start(ECHO_SCHEDULER, SCHEDULER, resolve(ServerArgs()), unsendable)
+        launch(supervisor, ECHO_SCHEDULER, resolve(ServerArgs()), unsendable)
     assert own_resources() == before
 
 
@@ -194,15 +208,16 @@ HOST = textwrap.dedent(
     from bough.config.port_args import PortArgs
     from bough.config.ranks import SCHEDULER
     from bough.config.server_args import ServerArgs, resolve
-    from bough.entrypoints.process_supervisor import ChildProcess, ProcessSupervisor
+    from bough.entrypoints.launcher import ChildProcess, child_config
+    from bough.entrypoints.process_supervisor import ProcessSupervisor
 
     def work():
         ports = PortArgs.create()
         supervisor = ProcessSupervisor()
         args = resolve(ServerArgs(skip_tokenizer_init=True))
-        supervisor.start(
-            "tests.entrypoints.echo_scheduler", SCHEDULER, args, ports, tidies_up="tidy" in sys.argv
-        )
+        config = child_config(SCHEDULER, args)
+        config.port_args, config.tidies_up = ports.to_dict(), "tidy" in sys.argv
+        supervisor.add(ChildProcess("tests.entrypoints.echo_scheduler", config))
         supervisor.wait_until_ready(60)
         fork = 0
         if "fork" in sys.argv:

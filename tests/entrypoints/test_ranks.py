@@ -42,6 +42,8 @@ class Front:
 
     async def run(self, test: Callable[[Front], Awaitable[None]]) -> None:
         try:
+            self.engine.prepare()
+            self.engine.launch()
             self.engine.load_text()
             self.engine.wait_until_ready()
             self.manager = await self.engine.start()

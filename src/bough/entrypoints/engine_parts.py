@@ -39,9 +39,11 @@ class EngineParts:
         self._loop_thread: LoopThread | None = None
         self._streams: set[AsyncGenerator[Any, None]] = set()
         self._engine = RunningEngine(plan, self._on_death)
-        self.pids = self._engine.pids
-        """Process ids of the children."""
         try:
+            self._engine.prepare()
+            self._engine.launch()
+            self.pids = self._engine.pids
+            """Process ids of the children."""
             self._engine.load_text()
             self._engine.wait_until_ready()
             self._loop_thread = LoopThread("bough-engine")

@@ -12,6 +12,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.ranks import ONE_SCHEDULER, ParallelLayout
 from bough.config.server_args import ServerArgs, resolve
 from bough.config.sharding import ShardSpec
+from bough.entrypoints.launcher import Launcher, ProcessLauncher
 from bough.tokenization.text_trial import TextTrial
 
 if TYPE_CHECKING:
@@ -61,6 +62,10 @@ class LaunchPlan:
             if trial is not None:
                 trial.finish()
         return plan
+
+    def launcher(self) -> Launcher:
+        """Make what starts the schedulers."""
+        return ProcessLauncher(self.layout)
 
     def load_text(self) -> tuple[Tokenizer | None, ChatTemplate | None]:
         """Load the tokenizer and the chat template, unless prompts and outputs are ids."""

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from bough.config.port_args import PortArgs
-from bough.config.ranks import DETOKENIZER, WHOLE_MACHINE, ProcessKey
+from bough.config.ranks import DETOKENIZER, WHOLE_MACHINE, MachineShare, ProcessKey
 from bough.entrypoints.launch_plan import LaunchPlan
+from bough.entrypoints.launcher import ChildProcess, child_config
 from bough.entrypoints.process_supervisor import ProcessSupervisor
 from bough.errors import EngineDead
 from bough.ipc.channels import TokenizerChannels
+from bough.ipc.handshake import ChildConfig
 from bough.ipc.messages import ShutdownReq
-from bough.model_executor.machine import Machine
 
 if TYPE_CHECKING:
     from bough.managers.health import HealthMonitor
@@ -44,10 +41,9 @@ _POLL_SECONDS = 0.05
 class RunningEngine:
     """Everything that serves a model behind one front end. Starts in stages, and ends from each of them.
 
-    The constructor starts scheduler and detokenizer, and returns while they load. Next come :meth:`load_text`,
-    :meth:`wait_until_ready` and, on the event loop that the engine lives on, :meth:`start`. :meth:`close` ends the
-    front end on that loop, :meth:`stop` then the rest. Without a tokenizer, or without text as a result, there is
-    nothing to detokenize, and so no detokenizer.
+    The stages are :meth:`prepare`, :meth:`launch`, :meth:`load_text`, :meth:`wait_until_ready` and, on the event loop
+    that the engine lives on, :meth:`start`. :meth:`close` ends the front end on that loop, :meth:`stop` then the rest.
+    Without a tokenizer, or without text as a result, there is nothing to detokenize, and so no detokenizer.
 
     Args:
         plan: of the engine.
@@ -56,9 +52,6 @@ class RunningEngine:
 
     Attributes:
         manager: the front end; ``None`` before :meth:`start`. To be used on the event loop only.
-
-    Raises:
-        StartupError: if a process cannot be started; nothing is left then.
     """
 
     def __init__(self, plan: LaunchPlan, on_death: Callable[[str], None], *, watch_parent: bool = False) -> None:
@@ -69,18 +62,42 @@ class RunningEngine:
         self._text: tuple[Tokenizer | None, ChatTemplate | None] = (None, None)
         self._reports: dict[ProcessKey, dict[str, Any]] = {}
         self._channels: TokenizerChannels | None = None
+        self._watch_parent = watch_parent
+        self._launcher = plan.launcher()
         self._port_args = PortArgs.create()
         self._supervisor = ProcessSupervisor()
-        try:
-            self._launch_subprocesses(watch_parent)
-        except BaseException:
-            self.stop()
-            raise
 
     @property
     def pids(self) -> list[int]:
         """Process ids of the children."""
         return self._supervisor.pids
+
+    def prepare(self) -> None:
+        """Find room for the schedulers; :meth:`stop_children`, from another thread, ends the search.
+
+        Raises:
+            StartupError: if there is none.
+        """
+        self._port_args = self._launcher.prepare(self._port_args)
+
+    def launch(self) -> None:
+        """Start all processes; returns while they load.
+
+        Raises:
+            StartupError: if a process cannot be started.
+        """
+        plan = self.plan
+        helpers = dict.fromkeys(plan.layout.controllers, CONTROLLER_MODULE)
+        if plan.model_config.is_generation and not plan.server_args.skip_tokenizer_init:
+            helpers[DETOKENIZER] = DETOKENIZER_MODULE
+        with self._launcher.shares() as shares:
+            last = next(reversed((*shares, *helpers)))
+            for key, share in shares.items():
+                config = self._configuration(key, share, is_last=key == last)
+                self._supervisor.add(self._launcher.start(plan.scheduler_module, config))
+        for key, module in helpers.items():
+            config = self._configuration(key, WHOLE_MACHINE, is_last=key == last)
+            self._supervisor.add(ChildProcess(module, config))
 
     def load_text(self) -> None:
         """Load the tokenizer and the chat template, and open the channels."""
@@ -170,10 +187,11 @@ class RunningEngine:
     def stop_children(self) -> None:
         """End the children at once and wait until they are gone; from any thread. Doing it twice does nothing."""
         self._supervisor.stop()
+        self._launcher.stop()
 
     def stop(self) -> None:
         """End what :meth:`close` leaves, children and files. Doing it twice does nothing."""
-        self._supervisor.stop()
+        self.stop_children()
         if self.manager is None and self._channels is not None:  # otherwise they belong to the event loop
             self._channels.close()
         self._port_args.cleanup()
@@ -183,42 +201,17 @@ class RunningEngine:
             logger.error("Failure of the health check", exc_info=error)
             self._on_death("the health check has failed")
 
-    def _launch_subprocesses(self, watch_parent: bool) -> None:
-        plan, layout = self.plan, self.plan.layout
-        alone = plan.server_args.skip_tokenizer_init or not plan.model_config.is_generation
-        # Measured once, before any of them takes memory.
-        memory = Machine().available_bytes() if len(layout.local_schedulers) > 1 else None
-        weights = _shared_memory("weights") if layout.has_equal_schedulers else None
-        groups: dict[int | None, int | None] = {}
-        if layout.tp_size > 1:
-            groups = {key.dp: _shared_memory("ranks") for key in layout.leaders}
-        shares = {
-            key: replace(layout.share_of(key), memory=memory, weights=weights, group=groups.get(key.dp))
-            for key in layout.local_schedulers
-        }
-        modules = dict.fromkeys(shares, plan.scheduler_module)
-        modules |= dict.fromkeys(layout.controllers, CONTROLLER_MODULE)
-        if not alone:
-            modules[DETOKENIZER] = DETOKENIZER_MODULE
-        last = next(reversed(modules))
-        try:
-            for key, module in modules.items():
-                # One of them is enough, and the one that tidies up survives this process.
-                tidies_up, watches_parent = key == last, watch_parent and key == last
-                self._supervisor.start(
-                    module,
-                    key,
-                    plan.local_args,
-                    self._port_args,
-                    layout=layout,
-                    share=shares.get(key, WHOLE_MACHINE),
-                    tidies_up=tidies_up,
-                    watches_parent=watches_parent,
-                )
-        finally:
-            for descriptor in (weights, *groups.values()):
-                if descriptor is not None:
-                    os.close(descriptor)
+    def _configuration(self, key: ProcessKey, share: MachineShare, *, is_last: bool) -> ChildConfig:
+        args = self.plan.local_args
+        config = child_config(key, args.without_secrets())  # nobody calls a child over HTTP
+        config.port_args = self._port_args.to_dict()
+        config.layout, config.share = self.plan.layout, share
+        # One child is enough for both, and the one that tidies up survives this process.
+        config.tidies_up = is_last
+        if is_last and self._watch_parent:
+            hung = args.watchdog_timeout
+            config.parent_limits = (args.startup_timeout + hung, hung)
+        return config
 
     async def _watch_health(self, health: HealthMonitor) -> None:
         """Look at the health of all processes until one is broken, then say how.
@@ -239,12 +232,3 @@ class RunningEngine:
             await asyncio.sleep(HEALTH_CHECK_SECONDS)
         supervisor.dump_stacks(health.silent_for(hung))
         self._on_death(broken)
-
-
-def _shared_memory(what: str) -> int | None:
-    """Return a descriptor of memory without a name, still of no size; ``None`` if the system has no such memory."""
-    if sys.platform != "linux":
-        return None
-    with contextlib.suppress(OSError):
-        return os.memfd_create(f"bough-{what}", os.MFD_CLOEXEC)
-    return None

@@ -22,7 +22,7 @@ from bough.config.ranks import ProcessKey
 from bough.config.server_args import ServerArgs, resolve
 from bough.entrypoints.http.access import own_key
 from bough.entrypoints.http.tls import client_tls_context
-from bough.entrypoints.process_supervisor import ChildProcess, child_config
+from bough.entrypoints.launcher import ChildProcess, child_config
 from bough.errors import BadRequest, ConfigError, RequestFailed, StartupError
 from bough.refusals import refusal
 

@@ -102,6 +102,8 @@ class ServerRun:
         plan, timer = self._plan, self._timer
         self._tracer = create_tracer(plan.server_args)
         self._engine = engine = RunningEngine(plan, self._on_death, watch_parent=True)
+        await asyncio.to_thread(engine.prepare)
+        engine.launch()
         timer.end_phase("starting processes")
         # Only now, while the children do the same. What the end needs is loaded, too: its file may be gone by then.
         import bough.entrypoints.http.under_way  # noqa: F401
