@@ -128,7 +128,7 @@ ROUTES = {
     path: feature
     for feature, paths in {
         "updating the weights of a running server": (
-            "/update_weights_from_ipc /begin_weight_update /end_weight_update "
+            "/update_weights_from_ipc "
             "/init_weights_send_group_for_remote_instance /send_weights_to_remote_instance "
             "/remote_instance_transfer_engine_info"
         ),

@@ -49,6 +49,7 @@ def test_the_model_can_be_said_in_all_the_usual_ways() -> None:
 def test_every_option_is_a_flag_and_a_key(config):
     samples = {"bool": "true", "int": "1024", "float": "0.5", "str": "text", "json": '{"top_p": 0.5}'}
     named = {
+        **dict.fromkeys(("worker_extension_cls", "worker_cls"), "package.module.Class"),
         "cors_allow_origins": "https://chat.example.org",
         "otlp_traces_endpoint": "http://localhost:4318/v1/traces",
         "tool_call_parser": "hermes",

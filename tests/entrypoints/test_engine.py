@@ -46,7 +46,7 @@ def engine() -> Iterator[EchoEngine]:
 
 
 def running(engine: Engine) -> int:
-    return engine.collective_rpc("get_internal_state")["num_running_reqs"]
+    return engine.call_scheduler("get_internal_state")["num_running_reqs"]
 
 
 def slowly(count: int = 1000) -> dict:
@@ -266,9 +266,9 @@ def test_information_about_engine_and_model(engine):
     assert info["startup_time"] > 0
     assert len(engine.get_all_child_pids()) == 2
     with pytest.raises(RequestFailed, match="unknown method no_such_method"):
-        engine.collective_rpc("no_such_method", a=1)
+        engine.call_scheduler("no_such_method", a=1)
     with pytest.raises(BadRequest):
-        engine.collective_rpc("flush_cache", timeout=object())
+        engine.call_scheduler("flush_cache", timeout=object())
 
 
 def test_the_detokenizer_does_not_load_torch(engine):
@@ -390,7 +390,7 @@ SCRIPT = textwrap.dedent(
         pid = os.fork()
         if pid == 0:
             stream = engine.generate(input_ids=IDS, sampling_params=params, stream=True)
-            for call in (engine.flush_cache, lambda: engine.collective_rpc("flush_cache"), lambda: next(stream)):
+            for call in (engine.flush_cache, lambda: engine.call_scheduler("flush_cache"), lambda: next(stream)):
                 try:
                     call()
                 except EngineDead as error:
@@ -411,7 +411,7 @@ SCRIPT = textwrap.dedent(
         os.kill(engine.get_all_child_pids()[0], signal.SIGSTOP)
         threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGTERM)).start()
         try:
-            engine.collective_rpc("get_internal_state")
+            engine.call_scheduler("get_internal_state")
         except EngineDead:
             pass
     elif how == "wait":
@@ -514,7 +514,7 @@ def test_dead_child_makes_pending_and_later_calls_raise(victim):
         with pytest.raises(EngineDead, match="SIGKILL"):
             engine.flush_cache()
         with pytest.raises(EngineDead, match="SIGKILL"):
-            engine.collective_rpc("get_internal_state")
+            engine.call_scheduler("get_internal_state")
         assert eventually(lambda: not any(map(is_running, pids)), timeout=5)
 
 

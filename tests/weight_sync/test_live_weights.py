@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from bough.config.model_config import ModelConfig
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest, BoughError, EngineDead, ModelError, StartupError
+from bough.errors import BadRequest, BoughError, EngineDead, ModelError, RequestFailed, StartupError
 from bough.layers.linear_method import TORCH
 from bough.layers.packed_method import PackedMethod, packed_method
 from bough.layers.stored_formats import StoredFormats
@@ -24,6 +24,7 @@ from bough.model_loader.loader import load_model, open_source
 from bough.models.base import Model
 from bough.models.registry import make_model
 from bough.weight_sync.live_weights import MOST_NUMBERS_READ, LiveWeights, state_of
+from bough.weight_sync.staged_weights import StagedWeights
 from bough.weight_sync.worker_weights import WorkerWeights
 from tests.models.checkpoints import save_checkpoint
 
@@ -394,3 +395,29 @@ def test_errors_are_the_projects_own(live: Live) -> None:
     for path in (live.path.parent, live.path / "config.json"):
         with pytest.raises(BoughError):
             live.replace(path)
+
+
+def test_an_update_of_several_calls_needs_memory_for_a_copy(live: Live) -> None:
+    room = [0]
+    weights = WorkerWeights(ServerArgs(), live.weights, CPU, available=lambda: room[0])
+    large = StagedWeights(live.weights, lambda: room[0])
+    large.check_room(1)
+    with pytest.raises(RequestFailed) as refused:
+        large.check_room(2**30)
+    assert refused.value.status_code == 503
+    room[0] = 2**40
+    weights.begin_update()
+    weights.load_weights([(NORM, torch.full((48,), 2.0))])
+    assert weights.prepare_loaded()() == 1
+    assert weights.staged is not None
+    weights.staged.call = "first"
+    weights.load_weights([(NORM, torch.full((48,), 3.0)), (EMBEDDING, torch.zeros(160, 48))])
+    assert weights.prepare_loaded()() == 2
+    weights.unstage("first")
+    weights.staged.call = "second"
+    weights.unstage("second")
+    assert live.is_of(live.path)
+    assert weights.prepare_end()() == 1
+    assert live.model.checkpoint_weights[NORM].read().tolist() == [2.0] * 48
+    with pytest.raises(BadRequest):
+        weights.prepare_end()()

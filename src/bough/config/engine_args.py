@@ -132,6 +132,23 @@ class EngineArgs(OptionTable):
     skip_tokenizer_init: bool = model_option(
         False, help="Load no tokenizer: requests give token ids and get token ids."
     )
+    worker_extension_cls: str | None = model_option(
+        None,
+        help="Class of the operator's, by its dotted name, that is mixed into the worker of each rank, so that its "
+        "methods can be called there (`Engine.collective_rpc`), as vLLM does it. It sees `device`, `rank`, "
+        "`model_config.dtype` and `model_runner.model.load_weights`. Its code runs in the engine's processes.",
+        metavar="CLASS",
+        default_text="none",
+        rule=rules.dotted_name,
+    )
+    worker_cls: str | None = model_option(
+        None,
+        help="Class of the operator's, by its dotted name, that is the worker of each rank: a subclass of "
+        "`vllm.worker.worker.Worker` of the package `bough-vllm`, the older way to the same.",
+        metavar="CLASS",
+        default_text="Bough's own",
+        rule=rules.dotted_name,
+    )
 
     sleep_directory: str | None = memory_option(
         None,

@@ -37,6 +37,12 @@ def power_of_two(value: int) -> str | None:
     return None if value & (value - 1) == 0 else "must be a power of two"
 
 
+def dotted_name(value: str) -> str | None:
+    """Name of a class and its module."""
+    parts = value.split(".")
+    return None if len(parts) > 1 and all(map(str.isidentifier, parts)) else "must be like package.module.Class"
+
+
 def chunk_size(value: int) -> str | None:
     """Tokens, or -1."""
     return None if value == -1 or value >= 1 else "must be at least 1 token, or -1 for whole prompts"

@@ -148,6 +148,11 @@ class ServerArgs(EngineArgs):
         default_text="no limit",
         minimum=1,
     )
+    enable_collective_rpc: bool = security_option(
+        False,
+        help="Have POST /collective_rpc call methods of the workers, those of --worker-extension-cls included; a "
+        "control route.",
+    )
     cors_allow_origins: str | None = security_option(
         None,
         help="Origins (like https://chat.example.org, with commas between them) whose web pages may call the server "

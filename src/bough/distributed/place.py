@@ -42,6 +42,11 @@ class RankPlace:
         """The other ranks of the replica."""
         return self.layout.followers_of(self.leader)
 
+    @property
+    def index(self) -> int:
+        """Number among the schedulers of all replicas and machines, from 0."""
+        return self.layout.schedulers.index(self.key)
+
     def spec(self, style: ShardStyle) -> ShardSpec:
         """Return the share of each layer, which depends on what computes it."""
         return ShardSpec(self.key.tp or 0, self.layout.tp_size, style)

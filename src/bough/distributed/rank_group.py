@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,6 +23,9 @@ from bough.layers.sharding import ShardedChoice
 
 _PATIENCE = timedelta(days=1)
 """Time that a collective may take. A rank that hangs is noticed by the heartbeats of the whole, which ends then."""
+
+_dist: Any = dist
+"""Stores have no types there."""
 
 _INTERFACE = "GLOO_SOCKET_IFNAME"
 
@@ -153,6 +157,16 @@ class TorchCollectives(Collectives):
             result[:, start : start + share_width] = share[:, :share_width]
             start += share_width
         return result
+
+
+def join_group_of_one(device: torch.device) -> None:
+    """Make torch's default group with this process alone in it, for code that asks torch for its rank; nothing if there
+    is a default group."""
+    if dist.is_initialized():
+        return
+    backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
+    with _on_this_machine():
+        dist.init_process_group(backend, store=_dist.HashStore(), rank=0, world_size=1)
 
 
 @contextlib.contextmanager

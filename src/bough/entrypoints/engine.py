@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from bough.config.server_args import ServerArgs
@@ -185,7 +185,31 @@ class Engine(TrainerMethods):
         """Process ids of scheduler and detokenizer."""
         return self._parts.pids
 
-    def collective_rpc(self, method: str, **parameters: Any) -> dict[str, Any]:
+    def collective_rpc(
+        self,
+        method: str,
+        timeout: float | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """Call a method of the worker of every rank of every replica; see :meth:`WorkerCalls.call`.
+
+        The worker has what ``worker_extension_cls`` or ``worker_cls`` bring, and what
+        :class:`~bough.model_executor.worker_face.WorkerFace` has.
+        """
+        return self._parts.loop.call(self._parts.manager.workers.call(method, timeout, args, kwargs))
+
+    async def async_collective_rpc(
+        self,
+        method: str,
+        timeout: float | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """The same as :meth:`collective_rpc` for coroutines."""
+        return await self._parts.loop.call_async(self._parts.manager.workers.call(method, timeout, args, kwargs))
+
+    def call_scheduler(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a named control handler of the scheduler with plain values; returns its data.
 
         Raises:

@@ -66,6 +66,7 @@ def generate(
     *,
     cache_salt: OneOrMany[str] | None = None,
     session_params: OneOrMany[dict[str, Any]] | None = None,
+    return_prompt_token_ids: bool = False,
     routed_dp_rank: int | None = None,
     data_parallel_rank: int | None = None,
     **others: Any,
@@ -93,6 +94,7 @@ def generate(
         return_text_in_logprobs=return_text_in_logprobs,
         cache_salt=cache_salt,
         session_params=session_params,
+        return_prompt_token_ids=return_prompt_token_ids or None,
         routed_dp_rank=data_parallel_rank if routed_dp_rank is None else routed_dp_rank,
     )
     return GenerateReqInput(sampling_params=_plain_params(sampling_params), stream=stream, **given)

@@ -122,6 +122,31 @@ class TrainerMethods(StateMethods):
             del tensors
             return self._done(self._parts.manager.weights.update_from_file(path, options))
 
+    def begin_weight_update(self) -> WeightUpdate:
+        """Have the weights that come from now on wait until :meth:`end_weight_update`; requests go on meanwhile.
+
+        Takes as much memory as the weights of the checkpoint. ``success`` is false where there is not so much.
+        """
+        return self._done(self._parts.manager.weights.begin_update())
+
+    def end_weight_update(
+        self,
+        discard: bool = False,
+        *,
+        weight_version: str | None = None,
+        abort_all_requests: bool = False,
+        flush_cache: bool = True,
+    ) -> WeightUpdate:
+        """Write all weights that have come since :meth:`begin_weight_update` at the same time, or forget them.
+
+        Further arguments as in :meth:`update_weights_from_disk`; those of the calls in between have no effect, except
+        ``weight_version``. If the weights do not fit together, the old ones stay, and the new ones are forgotten.
+        """
+        options = UpdateOptions(
+            weight_version=weight_version, abort_all_requests=abort_all_requests, flush_cache=flush_cache
+        )
+        return self._done(self._parts.manager.weights.end_update(options, discard=discard))
+
     def init_weights_update_group(
         self,
         master_address: str,

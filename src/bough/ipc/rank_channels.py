@@ -41,6 +41,8 @@ class RankReply(Message):
     """Name of the parameter that the error is about, if there is one."""
     status_code: int = 400
     """HTTP status of the error."""
+    result: bytes = b""
+    """Result of a call that has one, as :mod:`bough.ipc.call_values` encodes it."""
 
 
 class LeaderChannel:

@@ -133,6 +133,11 @@ class SchedulerControl:
             self.last_loaded = time.monotonic()
             self._loaded.set()
 
+    def post(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Call a handler without waiting for its reply; nothing if the engine is dead."""
+        if self._dead is None:
+            self._send(ControlReq(uuid.uuid4().hex, method, params or {}))
+
     async def _exchange_promises(
         self, method: str, params: dict[str, Any] | None, timeout: float
     ) -> list[ControlReply]:

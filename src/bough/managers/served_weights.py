@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -158,6 +159,9 @@ class ServedWeights:
         self._changes = changes
         self._health = health
         self._on_changed = on_changed
+        self.is_staging = False
+        """True between :meth:`begin_update` and :meth:`end_update`."""
+        self._staged_version: str | None = None
 
     async def update_from_disk(
         self, model_path: str, load_format: LoadFormat | None = None, options: UpdateOptions = UPDATE
@@ -189,7 +193,7 @@ class ServedWeights:
     async def update_from_file(self, path: str, options: UpdateOptions = UPDATE) -> UpdateOutcome:
         """Take some weights from a safetensors file that this server can read; raises as :meth:`update_from_disk`."""
         self._health.check_serving()
-        return await self._update_weights("update_weights_from_file", {"path": path}, options, _told_count)
+        return await self._take("weights_from_file", {"path": path}, options)
 
     async def update_from_group(
         self,
@@ -205,7 +209,44 @@ class ServedWeights:
         """
         self._health.check_serving()
         params = {"group_name": group_name, "names": names, "dtypes": dtypes, "shapes": shapes}
-        return await self._update_weights("update_weights_from_distributed", params, options, _told_count)
+        return await self._take("weights_from_distributed", params, options)
+
+    async def begin_update(self) -> UpdateOutcome:
+        """Have the weights that come from now on wait, and be written together by :meth:`end_update`.
+
+        Until then the old ones are served, and requests go on. Raises as :meth:`update_from_disk`.
+        """
+        self._health.check_serving()
+        reply = await self._control.call_all_or_none("begin_weight_update", {"call": uuid.uuid4().hex})
+        if reply.success:
+            self.is_staging, self._staged_version = True, None
+        return _outcome(reply, "weights that come wait for the end of the update")
+
+    async def end_update(self, options: UpdateOptions = UPDATE, *, discard: bool = False) -> UpdateOutcome:
+        """Write all weights that have come since :meth:`begin_update`, or forget them if ``discard``.
+
+        What cannot be written is forgotten, too, and the old weights stay. Raises as :meth:`update_from_disk`.
+        """
+        self._health.check_serving()
+        if not self.is_staging:
+            return UpdateOutcome.failed(BadRequest("no update has begun; see /begin_weight_update"))
+        self.is_staging = False
+        if discard:
+            return _outcome(await self._control.call("abandon_weight_update"), "the old weights are kept")
+        if options.weight_version is None:
+            options = msgspec.structs.replace(options, weight_version=self._staged_version)
+        return await self._update_weights("end_weight_update", {}, options, _told_count)
+
+    async def _take(self, source: str, params: dict[str, Any], options: UpdateOptions) -> UpdateOutcome:
+        """Have the schedulers take some weights, which wait if an update has begun."""
+        if not self.is_staging:
+            return await self._update_weights(f"update_{source}", params, options, _told_count)
+        params = {**params, "call": uuid.uuid4().hex}
+        reply = merged(await self._control.load(f"stage_{source}", params, LOADING_TIMEOUT))
+        if reply.success and options.weight_version is not None:
+            self._staged_version = options.weight_version
+        count = reply.data.get("num_changed", 0)
+        return _outcome(reply, f"{count} of the new weights wait for the end of the update")
 
     async def join_group(self, group: TrainerGroup) -> UpdateOutcome:
         """Become part of a group; requests go on meanwhile. Raises as :meth:`update_from_disk`."""

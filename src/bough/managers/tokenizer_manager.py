@@ -53,6 +53,7 @@ from bough.managers.served_weights import ServedWeights
 from bough.managers.sessions import SessionStore
 from bough.managers.turns import Turns
 from bough.managers.waiting_prompts import WaitingPrompts
+from bough.managers.worker_calls import WorkerCalls
 from bough.observability.metrics import Metrics
 from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import Tokenizer
@@ -127,6 +128,7 @@ class TokenizerManager:
         self.weights = ServedWeights(
             server_args, self.control, self.outputs, changes, self.health, self.memory.set_missing
         )
+        self.workers = WorkerCalls(self.control, self.health, self.memory.set_missing)
         self.saved_weights = SavedWeights(model_config.model_path, self.control, self.health)
         self.sessions = SessionStore(
             max_sessions=server_args.max_sessions,

@@ -32,6 +32,7 @@ import numpy as np
 from bough.config.engine_args import EvictionPolicy
 from bough.mem_cache.allocator import SlotAllocator
 from bough.mem_cache.chunk_cache import ChunkCache
+from bough.mem_cache.prefix_namespace import PrefixNamespace
 from bough.mem_cache.radix_cache import RadixCache
 from bough.mem_cache.req_to_token_pool import ReqToTokenPool
 from bough.mem_cache.tree_node import TreeNode
@@ -95,6 +96,7 @@ class KVCacheManager:
         lengths: [max_running_requests] int32, tokens that have a slot, by request slot; read-only for others.
         evicted_tokens: tokens that the prefix cache has forgotten so far because their slots were needed.
         num_repairs: calls of :meth:`repair` so far.
+        namespace: of requests that begin from now on.
     """
 
     def __init__(self, prefix_cache: RadixCache, allocator: SlotAllocator, req_to_token: ReqToTokenPool) -> None:
@@ -106,6 +108,7 @@ class KVCacheManager:
         self.lengths: IntArray = np.zeros(req_to_token.size, dtype=np.int32)
         self.evicted_tokens = 0
         self.num_repairs = 0
+        self.namespace = PrefixNamespace(prefix_cache)
         self._last_slots: IntArray = np.full(req_to_token.size, -1, dtype=np.int32)
         self._live: dict[int, RequestKV] = {}
 
@@ -128,14 +131,16 @@ class KVCacheManager:
 
     def match(self, token_ids: IntArray, extra_key: str | None = None) -> int:
         """Return how many tokens of ``token_ids`` the cache has now, without touching it."""
-        return self.prefix_cache.matched_len(token_ids, extra_key)
+        return self.prefix_cache.matched_len(token_ids, self.namespace.key(extra_key))
 
     def match_unheld(self, token_ids: IntArray, extra_key: str | None = None, max_prefix: int | None = None) -> int:
         """Return how many of the tokens that :meth:`begin` would take from the cache no request holds; touches nothing.
 
         These are no longer available once it has.
         """
-        return self.prefix_cache.unheld_len(token_ids[: self._longest_prefix(max_prefix)], extra_key)
+        return self.prefix_cache.unheld_len(
+            token_ids[: self._longest_prefix(max_prefix)], self.namespace.key(extra_key)
+        )
 
     def _longest_prefix(self, max_prefix: int | None) -> int:
         row_len = self.req_to_token.max_context_len
@@ -152,6 +157,7 @@ class KVCacheManager:
         """
         if self.req_to_token.available_size == 0:
             return None
+        extra_key = self.namespace.key(extra_key)
         slots, node = self.prefix_cache.match_prefix(token_ids[: self._longest_prefix(max_prefix)], extra_key)
         self.prefix_cache.lock(node)
         req_slot = self.req_to_token.alloc()

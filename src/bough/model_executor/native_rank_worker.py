@@ -18,6 +18,7 @@ from bough.kernels.native_group import FollowEnd, NativeGroup, RankLost
 from bough.model_executor.cpu_graph_runner import CpuGraphRunner
 from bough.model_executor.rank_memory import LeaderMemory, memory_calls
 from bough.model_executor.tp_worker import TpModelWorker
+from bough.model_executor.worker_calls import LeaderCalls, follower_calls
 from bough.step_plan import StepPlan
 from bough.weight_sync.rank_weights import AllRanks, FollowerCalls, LeaderWeights
 
@@ -35,11 +36,12 @@ class NativeLeadingWorker(TpModelWorker):
     ) -> None:
         """Load this rank's part of the model while the others load theirs; raises as :class:`TpModelWorker`."""
         ranks = join_natively(place, server_args, share)
-        super().__init__(server_args, model_config, share, ranks)
+        super().__init__(server_args, model_config, share, ranks, place.index)
         self._channel = LeaderChannel(place.port_args, place.key, place.followers)
         self._all = AllRanks(self._channel, ranks.require_native().call)
-        self.weights = LeaderWeights(server_args, self.live_weights, self.device, self._all)
+        self.weights = LeaderWeights(server_args, self.live_weights, self.device, self._all, self.weights.available)
         self.memory = LeaderMemory(self, self._all)
+        self.calls = LeaderCalls(self.calls, self._all)
         self._native = ranks.require_native()
 
     def close(self) -> None:
@@ -62,9 +64,10 @@ class NativeFollowingWorker(TpModelWorker):
     ) -> None:
         """Load this rank's part of the model; raises as :class:`NativeLeadingWorker`."""
         ranks = join_natively(place, server_args, share)
-        super().__init__(server_args, model_config, share, ranks)
+        super().__init__(server_args, model_config, share, ranks, place.index)
         self._channel = FollowerChannel(place.port_args, place.key, place.leader)
-        self._calls = FollowerCalls(self.weights, place.key, {"scrub": self._scrub_slots, **memory_calls(self.memory)})
+        others = {"scrub": self._scrub_slots, **memory_calls(self.memory), **follower_calls(self.calls)}
+        self._calls = FollowerCalls(self.weights, place.key, others)
 
     def follow(self) -> None:
         """Compute the steps of the first rank until it has no more.

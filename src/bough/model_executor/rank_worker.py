@@ -24,6 +24,7 @@ from bough.model_executor.launched_step import LaunchedStep, StepOutcome
 from bough.model_executor.model_runner import IndexArray
 from bough.model_executor.rank_memory import LeaderMemory, memory_calls
 from bough.model_executor.tp_worker import TpModelWorker, resolve_device
+from bough.model_executor.worker_calls import LeaderCalls, follower_calls
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_codec import decode_plan, encode_plan
 from bough.step_plan import StepPlan
@@ -46,11 +47,12 @@ class LeadingWorker(TpModelWorker):
         Raises:
             BoughError: as :class:`TpModelWorker`, and if a rank does not come in time.
         """
-        super().__init__(server_args, model_config, share, _join(place, server_args, share))
+        super().__init__(server_args, model_config, share, _join(place, server_args, share), place.index)
         self._channel = LeaderChannel(place.port_args, place.key, place.followers)
         ranks = AllRanks(self._channel)
-        self.weights = LeaderWeights(server_args, self.live_weights, self.device, ranks)
+        self.weights = LeaderWeights(server_args, self.live_weights, self.device, ranks, self.weights.available)
         self.memory = LeaderMemory(self, ranks)
+        self.calls = LeaderCalls(self.calls, ranks)
         self._is_apart = False
 
     def forward(self, plan: StepPlan) -> StepOutcome:
@@ -91,9 +93,10 @@ class FollowingWorker(TpModelWorker):
         self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare, place: RankPlace
     ) -> None:
         """Load this rank's part of the model; raises as :class:`LeadingWorker`."""
-        super().__init__(server_args, model_config, share, _join(place, server_args, share))
+        super().__init__(server_args, model_config, share, _join(place, server_args, share), place.index)
         self._channel = FollowerChannel(place.port_args, place.key, place.leader)
-        self._calls = FollowerCalls(self.weights, place.key, memory_calls(self.memory))
+        others = {**memory_calls(self.memory), **follower_calls(self.calls)}
+        self._calls = FollowerCalls(self.weights, place.key, others)
 
     def follow(self) -> None:
         """Run the plans of the first rank until it has no more."""

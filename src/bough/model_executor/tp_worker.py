@@ -16,6 +16,9 @@ from bough.layers.moe.experts import Experts
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner
+from bough.model_executor.weight_memory import available_memory
+from bough.model_executor.worker_calls import WorkerCalls
+from bough.model_executor.worker_face import make_face
 from bough.model_executor.worker_info import KernelCounts, Worker, WorkerInfo
 from bough.model_executor.worker_memory import WorkerMemory
 from bough.weight_sync.worker_weights import WorkerWeights
@@ -34,8 +37,11 @@ class TpModelWorker(ModelRunner, Worker):
         model_config: ModelConfig,
         share: MachineShare = WHOLE_MACHINE,
         ranks: RankGroup = ALONE_IN_GROUP,
+        index: int | None = None,
     ) -> None:
         """Load the model, or the part of one of several ``ranks``, on a ``share`` of the machine.
+
+        ``index`` counts the schedulers of all replicas and machines; by default it is that of the share.
 
         Raises:
             ConfigError: if the device does not exist.
@@ -53,9 +59,12 @@ class TpModelWorker(ModelRunner, Worker):
         torch.manual_seed(server_args.random_seed or 0)
         super().__init__(model_config, device, server_args, share=share, ranks=ranks)
         self._experts = [module for module in self.model.modules() if isinstance(module, Experts)]
-        self.weights: WorkerWeights = WorkerWeights(server_args, self.live_weights, device)
+        self.weights: WorkerWeights = WorkerWeights(
+            server_args, self.live_weights, device, available=lambda: available_memory(device)[0]
+        )
         self._bytes_of_all = ranks.total(self.weight_bytes), ranks.total(self.kv_pool.num_bytes)
         self.memory: WorkerMemory = WorkerMemory(self)
+        self.calls: WorkerCalls = WorkerCalls(make_face(self, share.index if index is None else index, server_args))
         self.timings["other"] = time.perf_counter() - begin - sum(self.timings.values())
 
     def kernel_counts(self) -> KernelCounts:

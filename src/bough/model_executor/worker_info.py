@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from bough.step_plan import StepPlan, StepResult
 
 if TYPE_CHECKING:
+    from bough.model_executor.worker_calls import WorkerCalls
     from bough.model_executor.worker_memory import WorkerMemory
     from bough.weight_sync.worker_weights import WorkerWeights
 
@@ -81,10 +82,12 @@ class Worker(ABC):
     Attributes:
         weights: those that can be replaced while no step is in flight; ``None``: none can.
         memory: what can be given back while no step is in flight; ``None``: none can.
+        calls: methods that can be called by name while no step is in flight; ``None``: none can.
     """
 
     weights: WorkerWeights | None = None
     memory: WorkerMemory | None = None
+    calls: WorkerCalls | None = None
 
     @abstractmethod
     def get_worker_info(self) -> WorkerInfo:

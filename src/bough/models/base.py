@@ -50,6 +50,12 @@ class Model(nn.Module, ABC):
         """Every name that a checkpoint of this model has, and what it fills."""
         return dict(_checkpoint_weights(self, ""))
 
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Memory that the weights of a checkpoint take, in the types that they are to have."""
+        weights = (self.checkpoint_weights[name] for name in self.required_names)
+        return sum(weight.shape.numel() * weight.dtype.itemsize for weight in weights)
+
     @cached_property
     def stacked_weights(self) -> dict[str, StackedWeight]:
         """Names under which some checkpoints have several of those weights as one."""

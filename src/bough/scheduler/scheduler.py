@@ -44,6 +44,7 @@ from bough.scheduler.sleep import Sleep
 from bough.scheduler.step_log import StepLog
 from bough.scheduler.steps_in_flight import StepsInFlight
 from bough.scheduler.weights import Weights
+from bough.scheduler.worker_calls import WorkerMethods
 from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -121,7 +122,8 @@ class Scheduler:
         rank = (key.dp or 0) * server_args.tp_size
         self.weights = Weights(worker, requests, self.pause, info.weight_bytes, self.heartbeats.announce, rank)
         self.sleep = Sleep(worker, requests, self.pause, endings, self.heartbeats.announce)
-        features = (self.pause, self.weights, self.sleep, self.profiler, self.reports)
+        workers = WorkerMethods(worker, requests, self.pause, self.heartbeats.announce)
+        features = (self.pause, self.weights, self.sleep, workers, self.profiler, self.reports)
         self.control = ControlCalls(key, cache_calls(requests), *(feature.calls() for feature in features))
         self.shutting_down = False
         self._is_unchecked = False

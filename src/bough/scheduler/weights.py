@@ -25,7 +25,24 @@ _LEAST_SILENCE = 400.0
 _SLOWEST_LOADING = 25e6
 """Bytes per second of a slow disk, from which a checkpoint is read, and may have to be read a second time."""
 
+Load = Callable[["WorkerWeights", Params], int]
+"""Loads weights for a call; returns how many pieces of memory it has filled, or will."""
+
 _NEEDS = "an engine without requests, or a pause"
+
+
+def _from_group(weights: WorkerWeights, params: Params) -> int:
+    return weights.from_group(params["group_name"], params["names"], params["dtypes"], params["shapes"])
+
+
+def _from_file(weights: WorkerWeights, params: Params) -> int:
+    return weights.from_file(params["path"])
+
+
+def _mark_staged(weights: WorkerWeights, call: str) -> None:
+    """Note which call has added to an update last; nothing if none has begun."""
+    if weights.staged is not None:
+        weights.staged.call = call
 
 
 class Weights:
@@ -56,11 +73,15 @@ class Weights:
             "update_weights_from_disk": self._update(
                 lambda weights, p: weights.from_disk(p["model_path"], p["load_format"])
             ),
-            "update_weights_from_distributed": self._update(
-                lambda weights, p: weights.from_group(p["group_name"], p["names"], p["dtypes"], p["shapes"]),
-                on_failure=self._spoil_group,
+            "update_weights_from_distributed": self._update(_from_group, on_failure=self._spoil_group),
+            "update_weights_from_file": self._update(_from_file),
+            "begin_weight_update": ControlHandler(
+                self._begin, self._is_between_steps, drains=True, on_failure=self._unbegin
             ),
-            "update_weights_from_file": self._update(lambda weights, p: weights.from_file(p["path"])),
+            "stage_weights_from_distributed": self._stage(_from_group, on_failure=self._spoil_group),
+            "stage_weights_from_file": self._stage(_from_file),
+            "end_weight_update": self._update(lambda weights, p: weights.prepare_end()(), on_failure=self._abandon),
+            "abandon_weight_update": ControlHandler(self._end_without, self._is_between_steps, drains=True),
             "init_weights_update_group": ControlHandler(
                 self._finish_joining,
                 lambda p: not self._of_worker.groups.is_joining(p["group_name"]),
@@ -71,19 +92,57 @@ class Weights:
                 lambda p: {"output_lens": self._output_lens()}, merge={"output_lens": "union"}
             ),
             "give_up": ControlHandler(self._give_up),
-            "save_weights": ControlHandler(
-                self._save, lambda p: not self._requests.in_flight, drains=True, merge={"num_bytes": "max"}
-            ),
+            "save_weights": ControlHandler(self._save, self._is_between_steps, drains=True, merge={"num_bytes": "max"}),
             "get_weights_by_name": ControlHandler(
                 lambda p: {"rows": self._of_worker.rows(p["name"], p["truncate_size"])},
-                lambda p: not self._requests.in_flight,
+                self._is_between_steps,
                 drains=True,
             ),
         }
 
-    def _update(
-        self, load: Callable[[WorkerWeights, Params], int], on_failure: Callable[[Params], None] = lambda params: None
-    ) -> ControlHandler:
+    def _is_between_steps(self, params: Params) -> bool:
+        return not self._requests.in_flight
+
+    def _begin(self, params: Params) -> Params:
+        self._of_worker.begin_update()
+        _mark_staged(self._of_worker, params["call"])
+        return {}
+
+    def _unbegin(self, params: Params) -> None:
+        """Forget an update that has begun here and not on another scheduler; none that had begun before."""
+        weights = self._worker.weights
+        if weights is not None and weights.staged is not None and weights.staged.call == params["call"]:
+            weights.abandon_update()
+
+    def _end_without(self, params: Params) -> Params:
+        self._abandon(params)
+        return {}
+
+    def _abandon(self, params: Params) -> None:
+        """Forget what has come since an update has begun."""
+        if self._worker.weights is not None:
+            self._worker.weights.abandon_update()
+
+    def _stage(self, load: Load, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
+        """Return a handler that takes weights while requests go on; they are written at the end of the update."""
+
+        def fail(params: Params) -> None:
+            if self._worker.weights is not None:
+                self._worker.weights.unstage(params["call"])
+            on_failure(params)
+
+        def run(params: Params) -> Params:
+            self._announce(self._expected_silence)
+            try:
+                num_staged = load(self._of_worker, params)
+            finally:
+                self._announce(0.0)
+            _mark_staged(self._of_worker, params["call"])
+            return {"num_changed": num_staged}
+
+        return ControlHandler(run, self._is_between_steps, drains=True, on_failure=fail)
+
+    def _update(self, load: Load, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
         """Return a handler that loads other weights; ``load`` returns how many pieces of memory it has filled."""
 
         def run(params: Params) -> Params:

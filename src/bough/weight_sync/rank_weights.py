@@ -44,6 +44,16 @@ class AllRanks:
         Raises:
             Exception: what this rank raises, or else the first of the others that fails.
         """
+        return self._call(method, params, own)[0]
+
+    def call_each(self, method: str, params: dict[str, Any], own: Callable[[], bytes]) -> list[bytes]:
+        """Do something on all ranks as :meth:`call`, and raise as it; returns the result of each, in their order."""
+        result, replies = self._call(method, params, own)
+        return [result, *(reply.result for reply in sorted(replies, key=lambda reply: reply.process))]
+
+    def _call(
+        self, method: str, params: dict[str, Any], own: Callable[[], Result]
+    ) -> tuple[Result, Sequence[RankReply]]:
         self._interrupt()
         self._channel.send_call(RankCall(method, params))
         try:
@@ -56,14 +66,21 @@ class AllRanks:
                 if reply.status_code == BadRequest.status_code:
                     raise BadRequest(message, param=reply.param)
                 raise RequestFailed(message, status_code=reply.status_code)
-        return result
+        return result, replies
 
 
 class LeaderWeights(WorkerWeights):
     """The weights of all ranks, as the first one changes them."""
 
-    def __init__(self, server_args: ServerArgs, live: LiveWeights, device: torch.device, ranks: AllRanks) -> None:
-        super().__init__(server_args, live, device)
+    def __init__(
+        self,
+        server_args: ServerArgs,
+        live: LiveWeights,
+        device: torch.device,
+        ranks: AllRanks,
+        available: Callable[[], int],
+    ) -> None:
+        super().__init__(server_args, live, device, available=available)
         self._ranks = ranks
         self.groups = LeaderGroups(device, ranks)
 
@@ -84,6 +101,29 @@ class LeaderWeights(WorkerWeights):
             "shapes": [list(each) for each in shapes],
         }
         return self._prepare("prepare_group", params, super().prepare_group)
+
+    def prepare_loaded(self) -> Change:
+        return self._prepare("prepare_loaded", {}, super().prepare_loaded)
+
+    def begin_update(self) -> None:
+        self.check_not_begun()
+        try:
+            self._ranks.call("begin_update", {}, super().begin_update)
+        except BoughError:
+            self.abandon_update()
+            raise
+
+    def prepare_end(self) -> Change:
+        return self._prepare("prepare_end", {}, super().prepare_end)
+
+    def undo_staged(self) -> None:
+        self._ranks.call("undo_staged", {}, super().undo_staged)
+
+    def abandon_update(self) -> None:
+        self._ranks.call("abandon_update", {}, super().abandon_update)
+
+    def drop_loaded(self) -> None:
+        self._ranks.call("drop_loaded", {}, super().drop_loaded)
 
     def rows(self, name: str, count: int) -> Any:
         """Join what ranks have of some rows."""
@@ -168,7 +208,7 @@ class FollowerCalls:
     def run(self, call: RankCall) -> RankReply:
         """Run a call and return its result; only a commit that fails ends this process."""
         try:
-            self._methods[call.method](**call.params)
+            result = self._methods[call.method](**call.params)
         except BoughError as error:
             return RankReply(self._key, error.message, error.param, error.status_code)
         except Exception as error:
@@ -176,12 +216,16 @@ class FollowerCalls:
                 raise
             logger.exception("The call %s has failed", call.method)
             return RankReply(self._key, f"internal error: {type(error).__name__}: {error}", status_code=500)
-        return RankReply(self._key)
+        return RankReply(self._key, result=result if isinstance(result, bytes) else b"")
 
     @property
     def _methods(self) -> dict[str, Callable[..., object]]:
         weights, groups = self._weights, self._weights.groups
-        prepare = {each.__name__: each for each in (weights.prepare_disk, weights.prepare_file, weights.prepare_group)}
+        preparing = (
+            *(weights.prepare_disk, weights.prepare_file, weights.prepare_group),
+            *(weights.prepare_loaded, weights.prepare_end),
+        )
+        prepare: dict[str, Callable[..., Change]] = {each.__name__: each for each in preparing}
         return {
             **self._others,
             **{name: self._preparing(method) for name, method in prepare.items()},
@@ -189,6 +233,8 @@ class FollowerCalls:
                 each.__name__: each
                 for each in (groups.finish_joining, groups.forget, groups.leave, groups.spoil, weights.rows)
             },
+            **{each.__name__: each for each in (weights.drop_loaded, weights.begin_update)},
+            **{each.__name__: each for each in (weights.undo_staged, weights.abandon_update)},
             "begin_to_join": self._begin_to_join,
             _COMMIT: self._commit,
             _DROP: self._drop,

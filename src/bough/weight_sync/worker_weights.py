@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,19 +22,34 @@ from bough.model_loader.sharded_state import save_sharded_state
 from bough.model_loader.tensorizer_state import save_tensorizer_state
 from bough.models.registry import complete_config
 from bough.weight_sync.live_weights import Change, LiveWeights
+from bough.weight_sync.staged_weights import StagedWeights
 from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
 
 
 class WorkerWeights:
-    """The weights of a worker. They may be changed while no step is in flight, and by one call at a time."""
+    """The weights of a worker. They may be changed while no step is in flight, and by one call at a time.
+
+    Attributes:
+        available: returns the bytes of memory that can be taken now.
+        loaded: what code of the operator has loaded in a call that has not ended on all workers.
+        staged: what has come since :meth:`begin_update`; ``None`` if updates are written as they come.
+    """
 
     def __init__(
-        self, server_args: ServerArgs, live: LiveWeights, device: torch.device, rank: WeightRank = ALL_WEIGHTS
+        self,
+        server_args: ServerArgs,
+        live: LiveWeights,
+        device: torch.device,
+        rank: WeightRank = ALL_WEIGHTS,
+        available: Callable[[], int] = lambda: sys.maxsize,
     ) -> None:
         self._server_args = server_args
         self._live = live
         self._rank = rank
+        self.available = available
         self.groups = WeightGroups(device)
+        self.loaded = StagedWeights(live, available)
+        self.staged: StagedWeights | None = None
 
     def from_disk(self, model_path: str, load_format: LoadFormat) -> int:
         """Load another checkpoint of the same model, from a local directory or file; as :meth:`LiveWeights.replace`."""
@@ -41,6 +57,7 @@ class WorkerWeights:
 
     def prepare_disk(self, model_path: str, load_format: LoadFormat) -> Change:
         """Look at such a checkpoint as :meth:`LiveWeights.prepare_replacement` does."""
+        self.check_not_begun()
         options = dataclasses.replace(self._server_args, model_path=model_path, load_format=load_format)
         return self._live.prepare_replacement(complete_config(ModelConfig.from_args(options)), load_format)
 
@@ -53,7 +70,7 @@ class WorkerWeights:
         try:
             with safe_open(Path(path), "pt") as file:
                 weights = [(name, file.get_tensor(name)) for name in file.keys()]  # noqa: SIM118 (not a mapping)
-            return self._live.prepare_update(weights)
+            return self._prepare_update(weights)
         except SafetensorError as error:
             message = f"the tensors are not in safetensors format: {error}"
         except BadRequest as error:
@@ -82,7 +99,80 @@ class WorkerWeights:
                 )
         expected = empty_tensors(dtypes, shapes, torch.device("meta"))
         self._live.check(list(zip(names, expected, strict=True)))
-        return self._live.prepare_update(self.groups.receive(group, names, dtypes, shapes))
+        return self._prepare_update(self.groups.receive(group, names, dtypes, shapes))
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> set[str]:
+        """Take some weights from code of the operator; they are written when its call has ended on all workers.
+
+        Returns:
+            Their names.
+
+        Raises:
+            BoughError: as :meth:`LiveWeights.update_weights`, and if there is no room for copies.
+        """
+        given = list(weights)
+        self.loaded.check(given)
+        self.loaded.add(given)
+        return {name for name, _ in given}
+
+    def prepare_loaded(self) -> Change:
+        """Look at what waits in :attr:`loaded`, as :meth:`LiveWeights.prepare_update` does; none waits any more."""
+        return self._prepare_update(self.loaded.take())
+
+    def drop_loaded(self) -> None:
+        """Forget them."""
+        self.loaded.clear()
+
+    def begin_update(self) -> None:
+        """Keep copies of the weights that come from now on, until :meth:`prepare_end`.
+
+        Raises:
+            BadRequest: if an update has begun already, or the weights are asleep.
+            RequestFailed: (503) if there is no memory for a second copy of the weights.
+        """
+        self.check_not_begun()
+        self._live.check_awake()
+        staged = StagedWeights(self._live, self.available)
+        if not self._live.is_mapped:
+            staged.check_room(self._live.model.checkpoint_bytes)
+        self.staged = staged
+
+    def check_not_begun(self) -> None:
+        """Raise :class:`BadRequest` if an update has begun."""
+        if self.staged is not None:
+            raise BadRequest("an update has begun already; end it first")
+
+    def prepare_end(self) -> Change:
+        """Look at all that has come since :meth:`begin_update`, as :meth:`LiveWeights.prepare_update` does.
+
+        Nothing waits any more, and what does not fit is forgotten.
+        """
+        staged, self.staged = self.staged, None
+        if staged is None:
+            raise BadRequest("no update has begun")
+        return self._live.prepare_update(staged.take())
+
+    def unstage(self, call: str) -> None:
+        """Forget what a call has added to an update, since it has failed elsewhere; nothing unless it came last."""
+        if self.staged is not None and self.staged.call == call:
+            self.undo_staged()
+
+    def undo_staged(self) -> None:
+        """Forget what was added to an update last."""
+        if self.staged is not None:
+            self.staged.undo()
+
+    def abandon_update(self) -> None:
+        """Forget what has come since :meth:`begin_update`; nothing if no update has begun."""
+        self.staged = None
+
+    def _prepare_update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> Change:
+        """Look at weights, and return what writes them, or keeps them where an update has begun."""
+        staged = self.staged
+        if staged is None:
+            return self._live.prepare_update(weights)
+        staged.check(weights)
+        return lambda: staged.add(weights)
 
     @property
     def num_missing(self) -> int:

@@ -16,6 +16,7 @@ from bough.entrypoints.http.native.profile import ProfileHandlers
 from bough.entrypoints.http.native.sessions import SessionHandlers
 from bough.entrypoints.http.native.tokenize import TokenizeHandlers
 from bough.entrypoints.http.native.weights import WeightHandlers
+from bough.entrypoints.http.native.worker_calls import WorkerCallHandlers
 from bough.entrypoints.http.ollama.embed import OllamaEmbedHandlers
 from bough.entrypoints.http.ollama.handlers import OllamaHandlers
 from bough.entrypoints.http.openai.chat import ChatHandler
@@ -33,7 +34,7 @@ HANDLERS: tuple[type[Handlers], ...] = (
     *(ChatHandler, CompletionHandler, GenerateHandler, ModelsHandler, ResponsesHandlers, MessagesHandlers),
     *(OllamaHandlers, OllamaEmbedHandlers, VectorHandlers, DecisionsHandler, EncodeHandler, TokenizeHandlers),
     *(SessionHandlers, LoadsHandler, InvocationsHandler, ParseTextHandlers, WeightHandlers, ProfileHandlers),
-    *(MemoryHandlers, ControlHandlers, Probes, Playground),
+    *(MemoryHandlers, WorkerCallHandlers, ControlHandlers, Probes, Playground),
 )
 """Every class of handlers, in the order of the documentation."""
 

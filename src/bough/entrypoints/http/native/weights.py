@@ -75,6 +75,16 @@ class UpdateWeightsFromDistributed(UpdateOptions, frozen=True, kw_only=True):
     group_name: GroupName = DEFAULT_GROUP
 
 
+class BeginWeightUpdate(msgspec.Struct, kw_only=True):
+    """Body of ``/begin_weight_update``."""
+
+
+class EndWeightUpdate(UpdateOptions, frozen=True, kw_only=True):
+    """Body of ``/end_weight_update``."""
+
+    discard: Annotated[bool, Meta(description="Forget the weights that have come instead of writing them.")] = False
+
+
 class DestroyWeightsUpdateGroup(msgspec.Struct, kw_only=True):
     """Body of ``/destroy_weights_update_group``."""
 
@@ -135,6 +145,8 @@ UPDATE_FROM_DISTRIBUTED = BodySpec(
         "weight_version": "step-2",
     },
 )
+BEGIN_UPDATE = BodySpec(BeginWeightUpdate, is_strict=True, may_be_empty=True)
+END_UPDATE = BodySpec(EndWeightUpdate, is_strict=True, may_be_empty=True, example={"weight_version": "step-2"})
 INIT_GROUP = BodySpec(
     TrainerGroup,
     is_strict=True,
@@ -215,6 +227,21 @@ class WeightHandlers(Handlers):
         body = await call.parse(UPDATE_FROM_DISTRIBUTED)
         group = body.group_name
         return _told(await self._weights.update_from_group(body.names, body.dtypes, body.shapes, group, body))
+
+    @Route("POST /begin_weight_update", NATIVE, BEGIN_UPDATE, WeightUpdateAnswer, access=Access.CONTROL)
+    async def begin_update(self, call: Call) -> Response:
+        """Have the weights that come from now on wait, so that they are written at the same time.
+
+        Requests go on with the old ones. 400 where there is no memory for a second copy.
+        """
+        await call.parse(BEGIN_UPDATE)
+        return _told(await self._weights.begin_update())
+
+    @Route("POST /end_weight_update", NATIVE, END_UPDATE, WeightUpdateAnswer, access=Access.CONTROL)
+    async def end_update(self, call: Call) -> Response:
+        """Write all weights that have come since `/begin_weight_update`, or none of them."""
+        body = await call.parse(END_UPDATE)
+        return _told(await self._weights.end_update(body, discard=body.discard))
 
     @Route("POST /init_weights_update_group", NATIVE, INIT_GROUP, WeightUpdateAnswer, access=Access.CONTROL)
     async def init_group(self, call: Call) -> Response:

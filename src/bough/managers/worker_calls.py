@@ -1,0 +1,106 @@
+"""Methods of the workers of all ranks, called by name."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bough.errors import BadRequest, EngineDead, RequestFailed
+from bough.ipc.call_values import WorkerResult, decode_result, decode_values, encode_arguments
+from bough.managers.health import HealthMonitor
+from bough.managers.scheduler_control import SchedulerControl, data_of, error_of, merged
+
+CALL_TIMEOUT = 600.0
+"""Seconds that a call may take unless it says otherwise; saving a large model takes minutes."""
+
+_MOST_SECONDS = 86_400.0
+
+_SPARE_SECONDS = 60.0
+"""Seconds that schedulers may stay silent beyond the end of a call."""
+
+_WRITING_SECONDS = 600.0
+
+
+class WorkerCalls:
+    """Calls methods on every rank of every replica, one call at a time.
+
+    Weights that such a method loads are written on all ranks when it has returned on all, and on none if it fails on
+    one. ``on_changed`` is notified of the number of discarded weights that are still missing.
+    """
+
+    def __init__(self, control: SchedulerControl, health: HealthMonitor, on_changed: Callable[[int], None]) -> None:
+        self._control, self._health, self._on_changed = control, health, on_changed
+        self._lock = asyncio.Lock()
+
+    async def call(
+        self,
+        method: str,
+        timeout: float | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        *,
+        as_text: bool = False,
+    ) -> list[Any]:
+        """Call a public method of the workers.
+
+        Args:
+            method: its name.
+            timeout: seconds.
+            args, kwargs: its arguments, of the types of :func:`encode_values`.
+            as_text: have results as JSON has them.
+
+        Returns:
+            What it returns on each rank, in their order.
+
+        Raises:
+            BadRequest: if there is no such method, or an argument or a result cannot be sent.
+            RequestFailed: if it fails on a rank, or does not end in time; then nothing that it has loaded is written.
+            EngineDead: if the engine is or becomes dead, or weights were written on some ranks only.
+        """
+        self._health.check_serving()
+        if not isinstance(method, str) or not method.isidentifier() or method.startswith("_"):
+            raise BadRequest("method must be the name of a public method of the workers", param="method")
+        seconds = CALL_TIMEOUT if timeout is None else timeout
+        if isinstance(seconds, bool) or not isinstance(seconds, (int, float)) or not 0 < seconds <= _MOST_SECONDS:
+            raise BadRequest(f"timeout must be above 0 and at most {_MOST_SECONDS:g} seconds", param="timeout")
+        arguments = encode_arguments(args, kwargs)
+        params = {"method": method, "arguments": arguments, "silence": math.ceil(seconds + _SPARE_SECONDS)}
+        async with self._lock:
+            results = await asyncio.shield(asyncio.ensure_future(self._carry_out(params, float(seconds))))
+        return [decode_values(each.value, as_text=as_text) for each in results]
+
+    async def _carry_out(self, params: dict[str, Any], timeout: float) -> list[WorkerResult]:
+        """Call the method, and write what it has loaded. Whole, even if the caller leaves."""
+        succeeds = False
+        try:
+            data = data_of(await self._control.call("call_workers", params, timeout))
+            results = [decode_result(each) for each in data["results"]]
+            _check_equal(params["method"], [each.num_loaded for each in results])
+            succeeds = True
+        finally:
+            if not succeeds:
+                self._control.post("drop_loaded_weights")
+        if results[0].num_loaded:
+            await self._write()
+        return results
+
+    async def _write(self) -> None:
+        params = {"silence": _WRITING_SECONDS, "call": uuid.uuid4().hex}
+        replies = await self._control.load("write_loaded_weights", params, _WRITING_SECONDS + _SPARE_SECONDS)
+        reply = merged(replies)
+        if not reply.success:
+            if any(each.success and each.data.get("num_changed") for each in replies):
+                cause = f"the schedulers have different weights: {reply.message}"
+                await self._control.call("give_up", {"cause": cause})
+                raise EngineDead(cause)
+            raise error_of(reply)
+        self._on_changed(reply.data["num_missing"])
+
+
+def _check_equal(method: str, num_loaded: Sequence[int]) -> None:
+    if len(set(num_loaded)) > 1:
+        counts = ", ".join(map(str, num_loaded))
+        raise RequestFailed(f"{method} has loaded {counts} weights on the ranks, and each must get the same ones")
