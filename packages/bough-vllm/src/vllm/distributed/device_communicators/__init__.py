@@ -1,0 +1,1 @@
+"""Collectives on devices, by vLLM's names."""

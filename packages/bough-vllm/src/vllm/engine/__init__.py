@@ -1,0 +1,1 @@
+"""Engines and their arguments, where older programs look for them."""

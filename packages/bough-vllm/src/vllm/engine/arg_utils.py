@@ -1,0 +1,152 @@
+"""Arguments of engines by vLLM's names, and the one table of what they are in Bough."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from bough.config.options import did_you_mean
+from bough.config.server_args import ServerArgs
+from bough.errors import ConfigError
+
+Translation = Callable[[Any], dict[str, Any]]
+"""From a value to options of Bough."""
+
+
+def _argument(default: Any, translation: Translation) -> Any:
+    return dataclasses.field(default=default, metadata={"translation": translation})
+
+
+def _same(name: str, default: Any = None) -> Any:
+    """Declare an argument that Bough has under the name ``name``; ``None`` is Bough's default."""
+    return _argument(default, lambda value: {} if value is None else {name: value})
+
+
+def _reversed(name: str) -> Any:
+    """Declare a switch that Bough has the other way round."""
+    return _argument(None, lambda value: {} if value is None else {name: not value})
+
+
+def _only(argument: str, *values: Any) -> Any:
+    """Declare an argument of which Bough does one thing: ``values`` ask for it, the first by default."""
+
+    def check(value: Any) -> dict[str, Any]:
+        if value not in values:
+            shown = " or ".join(map(repr, values))
+            raise ConfigError(f"{argument} must be {shown} with Bough, got {value!r}", param=argument)
+        return {}
+
+    return _argument(values[0], check)
+
+
+def _ignored(default: Any = None) -> Any:
+    """Declare an argument that asks for nothing here, whatever its value."""
+    return _argument(default, lambda value: {})
+
+
+def _memory(value: float | None) -> dict[str, Any]:
+    """Share of a GPU's memory; on a CPU Bough chooses itself, since most of a machine's memory is not the engine's."""
+    import torch
+
+    return {} if value is None or not torch.cuda.is_available() else {"mem_fraction_static": value}
+
+
+def _quantization(value: str | None) -> dict[str, Any]:
+    """How weights are quantised while they are loaded; formats of checkpoints are recognised."""
+    return {"quantization": value} if value in ("int8", "int4", "fp8") else {}
+
+
+def _executor(value: Any) -> dict[str, Any]:
+    if value in (None, "uni", "mp"):
+        return {}
+    if value == "ray" and "distributed_executor_backend" in {each.name for each in dataclasses.fields(ServerArgs)}:
+        return {"distributed_executor_backend": value}
+    raise ConfigError(
+        f"distributed_executor_backend must be None, 'uni' or 'mp', got {value!r}", param="distributed_executor_backend"
+    )
+
+
+@dataclass
+class EngineArgs:
+    """Arguments of an engine. Each says how it is translated; there are no others.
+
+    Raises:
+        ConfigError: if Bough cannot do what one asks for.
+    """
+
+    model: str = _same("model_path", "sapling")
+    tokenizer: str | None = _same("tokenizer_path")
+    skip_tokenizer_init: bool = _same("skip_tokenizer_init", False)
+    revision: str | None = _same("revision")
+    load_format: str = _same("load_format", "auto")
+    dtype: str = _same("dtype", "auto")
+    quantization: str | None = _argument(None, _quantization)
+    kv_cache_dtype: str = _same("kv_cache_dtype", "auto")
+    seed: int | None = _same("random_seed", 0)
+    max_model_len: int | None = _same("context_length")
+    hf_overrides: dict[str, Any] | None = _argument(
+        None, lambda value: {"json_model_override_args": value} if value else {}
+    )
+    served_model_name: str | None = _same("served_model_name")
+    gpu_memory_utilization: float | None = _argument(None, _memory)
+    max_num_seqs: int | None = _same("max_running_requests")
+    max_num_batched_tokens: int | None = _same("max_prefill_tokens")
+    block_size: int | None = _same("page_size")
+    enable_prefix_caching: bool | None = _reversed("disable_radix_cache")
+    enforce_eager: bool = _same("disable_cuda_graph", False)
+    tensor_parallel_size: int = _same("tp_size", 1)
+    data_parallel_size: int = _same("dp_size", 1)
+    pipeline_parallel_size: int = _only("pipeline_parallel_size", 1)
+    distributed_executor_backend: str | None = _argument(None, _executor)
+    worker_extension_cls: str = _argument("", lambda value: {"worker_extension_cls": value} if value else {})
+    worker_cls: str = _argument("auto", lambda value: {} if value == "auto" else {"worker_cls": value})
+    scheduling_policy: str = _argument(
+        "fcfs", lambda value: {"schedule_policy": "priority"} if value == "priority" else {}
+    )
+    generation_config: str = _argument("auto", lambda value: {"sampling_defaults": "openai"} if value == "vllm" else {})
+    override_generation_config: dict[str, Any] | None = _argument(
+        None, lambda value: {"preferred_sampling_params": value} if value else {}
+    )
+    logprobs_mode: str | None = _only("logprobs_mode", None, "raw_logprobs", "processed_logprobs")
+    """Bough's logprobs are those after temperature and before truncation; where a mode is given, requests for which it
+    asks for others are refused."""
+    max_logprobs: int = _ignored(20)
+    tokenizer_mode: str = _only("tokenizer_mode", "auto")
+    swap_space: float = _only("swap_space", 0, 4)
+    cpu_offload_gb: float = _only("cpu_offload_gb", 0)
+    enable_lora: bool = _only("enable_lora", False)
+    enable_chunked_prefill: bool | None = _only("enable_chunked_prefill", None, True)
+    trust_remote_code: bool = _ignored(False)
+    """Code of a checkpoint is never run; what needs it is refused."""
+    enable_sleep_mode: bool = _ignored(False)
+    """Every engine can sleep."""
+    limit_mm_per_prompt: dict[str, Any] | None = _ignored()
+    """Prompts with images are refused."""
+    disable_log_stats: bool = _ignored(False)
+    disable_log_requests: bool = _ignored(True)
+    enable_log_requests: bool = _argument(False, lambda value: {"log_requests": True} if value else {})
+    disable_custom_all_reduce: bool = _ignored(False)
+
+    def __new__(cls, *args: Any, **keywords: Any) -> EngineArgs:
+        """Refuse unknown names, with a suggestion."""
+        known = [each.name for each in dataclasses.fields(cls)]
+        for name in keywords:
+            if name not in known:
+                raise TypeError(
+                    f"{cls.__name__}() got an unexpected keyword argument {name!r}{did_you_mean(name, known)}"
+                )
+        return super().__new__(cls)
+
+    def server_args(self) -> ServerArgs:
+        """Return Bough's options; raises :class:`ConfigError`."""
+        options: dict[str, Any] = {"log_level": "error", "incremental_streaming_output": True}
+        for each in dataclasses.fields(self):
+            options.update(each.metadata["translation"](getattr(self, each.name)))
+        return ServerArgs.of_keywords(options)
+
+
+@dataclass
+class AsyncEngineArgs(EngineArgs):
+    """Arguments of an :class:`~vllm.engine.async_llm_engine.AsyncLLMEngine`."""

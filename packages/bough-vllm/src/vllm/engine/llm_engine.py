@@ -1,0 +1,151 @@
+"""The engine for programs without an event loop: add requests, then step."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from vllm._core import Core
+from vllm._profile import start_profile, stop_profile
+from vllm.engine.arg_utils import EngineArgs
+from vllm.inputs import PromptType
+from vllm.outputs import RequestOutput
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+
+class LLMEngine:
+    """Runs requests in the background; :meth:`step` waits for what they have got. For one thread.
+
+    What goes wrong is raised as :mod:`bough.errors`.
+    """
+
+    def __init__(self, engine_args: EngineArgs) -> None:
+        self._core = Core(engine_args)
+        self._outputs: queue.SimpleQueue[tuple[str, RequestOutput | Exception | None]] = queue.SimpleQueue()
+        self._running: dict[str, SamplingParams] = {}
+        self._failure: Exception | None = None
+        """Error that the next step raises."""
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="bough-vllm", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def from_engine_args(cls, engine_args: EngineArgs, usage_context: Any = None) -> LLMEngine:
+        """Start an engine. ``usage_context`` has no effect."""
+        return cls(engine_args)
+
+    @property
+    def model_config(self) -> Any:
+        """Bough's configuration of the model."""
+        return self._core.model_config
+
+    @property
+    def tokenizer(self) -> Any:
+        """Bough's tokenizer; ``None`` if there is none."""
+        return self._core.tokenizer
+
+    def add_request(self, request_id: str, prompt: PromptType, params: SamplingParams, *, priority: int = 0) -> None:
+        """Begin to work on a request; what is wrong with it is raised by :meth:`step`."""
+        params = params.clone()
+        self._running[request_id] = params
+        asyncio.run_coroutine_threadsafe(self._run(request_id, prompt, params, priority), self._loop)
+
+    def step(self) -> list[RequestOutput]:
+        """Wait until a request has got something new; return the outputs of all that have, each once.
+
+        Returns immediately if there are no requests.
+
+        Raises:
+            Exception: the error of a request that has failed, which is over then.
+        """
+        changed: dict[str, RequestOutput] = {}
+        while self._running and self._failure is None:
+            try:
+                request_id, output = self._outputs.get(block=not changed)
+            except queue.Empty:
+                break
+            if isinstance(output, RequestOutput):
+                self._join(changed, output)
+            if not isinstance(output, RequestOutput) or output.finished:
+                self._running.pop(request_id, None)
+            if isinstance(output, Exception):
+                self._failure = output
+        if self._failure is not None and not changed:
+            failure, self._failure = self._failure, None
+            raise failure
+        return list(changed.values())
+
+    def abort_request(self, request_ids: str | Sequence[str]) -> None:
+        """End requests; their last output has the reason ``abort``."""
+        self._core.abort([request_ids] if isinstance(request_ids, str) else request_ids)
+
+    def has_unfinished_requests(self) -> bool:
+        """Return whether :meth:`step` has more to return."""
+        return bool(self._running) or self._failure is not None
+
+    def get_num_unfinished_requests(self) -> int:
+        """Return the number of requests that are not over."""
+        return len(self._running)
+
+    def do_log_stats(self) -> dict[str, Any]:
+        """Return the state of the scheduler, in numbers."""
+        return self._core.engine.call_scheduler("get_internal_state")
+
+    def collective_rpc(
+        self,
+        method: str,
+        timeout: float | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """Call a method of the worker of every rank; returns the result of each, in order."""
+        return self._core.engine.collective_rpc(method, timeout, args, kwargs)
+
+    def reset_prefix_cache(self) -> bool:
+        """Forget cached prefixes; false if requests hold some, and nothing is forgotten then."""
+        return self._core.engine.flush_cache().success
+
+    def sleep(self, level: int = 1) -> None:
+        """Give all memory back; see ``Engine.sleep``."""
+        self._core.engine.sleep(level)
+
+    def wake_up(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again: ``weights``, ``kv_cache``, or all."""
+        self._core.wake_up(tags)
+
+    def is_sleeping(self) -> bool:
+        """Return whether any memory is given back."""
+        return self._core.engine.is_sleeping()
+
+    def start_profile(self) -> None:
+        """Record what scheduler and model do."""
+        start_profile(self._core.engine)
+
+    def stop_profile(self) -> list[str]:
+        """End the recording; return the paths of its files."""
+        return stop_profile(self._core.engine)
+
+    def shutdown(self) -> None:
+        """End the engine, and wait for that."""
+        self._core.engine.shutdown()
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    async def _run(self, request_id: str, prompt: PromptType, params: SamplingParams, priority: int) -> None:
+        error: Exception | None = None
+        try:
+            async for output in self._core.generate(prompt, params, request_id, priority):
+                self._outputs.put((request_id, output))
+        except Exception as failure:  # step() raises it
+            error = failure
+        self._outputs.put((request_id, error))
+
+    def _join(self, changed: dict[str, RequestOutput], output: RequestOutput) -> None:
+        """Keep the later of two outputs of a request; of what is new only, both."""
+        earlier = changed.get(output.request_id)
+        if earlier is not None and self._running[output.request_id].output_kind is RequestOutputKind.DELTA:
+            output.outputs = [*earlier.outputs, *output.outputs]
+        changed[output.request_id] = output

@@ -1,0 +1,148 @@
+"""The engine for batches of prompts."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from bough.errors import BadRequest
+from vllm._core import Core
+from vllm.engine.arg_utils import EngineArgs
+from vllm.inputs import PromptType, TokensPrompt
+from vllm.outputs import RequestOutput
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+T = TypeVar("T")
+
+
+class LLM:
+    """Generates for lists of prompts; the keywords are those of :class:`~vllm.engine.arg_utils.EngineArgs`.
+
+    What goes wrong is raised as :mod:`bough.errors`.
+    """
+
+    def __init__(self, model: str, **arguments: Any) -> None:
+        self._core = Core(EngineArgs(model=model, **arguments))
+        self._ids = itertools.count()
+
+    def generate(
+        self,
+        prompts: PromptType | Sequence[PromptType],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool = False,
+        priority: Sequence[int] | None = None,
+    ) -> list[RequestOutput]:
+        """Generate from all prompts, at the same time; returns outputs in the order of the prompts.
+
+        Args:
+            prompts: texts, lists of token ids, or prompts of :mod:`vllm.inputs`; or one of these.
+            sampling_params: for all, or one for each.
+            use_tqdm: without effect: there is no bar of progress.
+            priority: of each; smaller is sooner.
+
+        Raises:
+            BadRequest: also if there are not as many parameters as prompts.
+        """
+        several = _listed(prompts)
+        params = sampling_params or SamplingParams()
+        each_params = [params] * len(several) if isinstance(params, SamplingParams) else list(params)
+        priorities = [0] * len(several) if priority is None else list(priority)
+        for name, given in (("sampling_params", each_params), ("priority", priorities)):
+            if len(given) != len(several):
+                raise BadRequest(f"{name} must have as many elements as prompts, {len(several)}", param=name)
+
+        async def run() -> list[RequestOutput]:
+            calls = zip(several, each_params, priorities, strict=True)
+            return await asyncio.gather(*(self._one(*call) for call in calls))
+
+        return _run(run())
+
+    def chat(
+        self,
+        messages: Sequence[Any],
+        sampling_params: SamplingParams | Sequence[SamplingParams] | None = None,
+        *,
+        use_tqdm: bool = False,
+        chat_template_kwargs: dict[str, Any] | None = None,
+        add_generation_prompt: bool = True,
+        continue_final_message: bool = False,
+        tools: list[dict[str, Any]] | None = None,
+    ) -> list[RequestOutput]:
+        """Go on with one conversation, a list of messages, or with several; as :meth:`generate`."""
+        conversations = messages if messages and not isinstance(messages[0], Mapping) else [messages]
+        manager = self._core.engine.tokenizer_manager
+        if manager.chat_template is None:
+            raise BadRequest("this model has no chat template", param="messages", code="no_chat_template")
+        texts = [
+            manager.chat_template.render(
+                list(each),
+                tools=tools,
+                add_generation_prompt=add_generation_prompt,
+                continue_final_message=continue_final_message,
+                kwargs=chat_template_kwargs,
+            )
+            for each in conversations
+        ]
+        assert manager.tokenizer is not None, "there is a template"
+        encoded = manager.tokenizer.encode_rendered(texts, param="messages")
+        prompts: list[PromptType] = [
+            TokensPrompt(prompt_token_ids=[int(token) for token in ids], prompt=text)
+            for ids, text in zip(encoded, texts, strict=True)
+        ]
+        return self.generate(prompts, sampling_params, use_tqdm=use_tqdm)
+
+    def get_tokenizer(self) -> Any:
+        """Return Bough's tokenizer."""
+        return self._core.tokenizer
+
+    def collective_rpc(
+        self,
+        method: str,
+        timeout: float | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> list[Any]:
+        """Call a method of the worker of every rank; returns the result of each, in order."""
+        return self._core.engine.collective_rpc(method, timeout, args, kwargs)
+
+    def reset_prefix_cache(self) -> bool:
+        """Forget cached prefixes; false if requests hold some, and nothing is forgotten then."""
+        return self._core.engine.flush_cache().success
+
+    def sleep(self, level: int = 1) -> None:
+        """Give all memory back; see ``Engine.sleep``."""
+        self._core.engine.sleep(level)
+
+    def wake_up(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again: ``weights``, ``kv_cache``, or all."""
+        self._core.wake_up(tags)
+
+    def shutdown(self) -> None:
+        """End the engine, and wait for that; the end of the program does so, too."""
+        self._core.engine.shutdown()
+
+    async def _one(self, prompt: PromptType, params: SamplingParams, priority: int) -> RequestOutput:
+        params = params.clone()
+        params.output_kind = RequestOutputKind.FINAL_ONLY
+        (output,) = [each async for each in self._core.generate(prompt, params, str(next(self._ids)), priority)]
+        return output
+
+
+def _listed(prompts: Any) -> list[PromptType]:
+    is_one = isinstance(prompts, (str, dict)) or bool(prompts and isinstance(prompts[0], int))
+    return [prompts] if is_one else list(prompts)
+
+
+def _run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine, be it on another thread where this one has an event loop that runs."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(coroutine)
+    import concurrent.futures
+
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()

@@ -1,0 +1,1 @@
+"""Executors, where older programs look for them."""

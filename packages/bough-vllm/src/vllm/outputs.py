@@ -1,0 +1,116 @@
+"""Outputs of requests, as vLLM has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from vllm.logprobs import LogprobsOnePosition, position
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+
+@dataclass
+class CompletionOutput:
+    """One of the ``n`` outputs of a request."""
+
+    index: int
+    text: str = ""
+    token_ids: list[int] = field(default_factory=list)
+    cumulative_logprob: float | None = None
+    logprobs: list[LogprobsOnePosition] | None = None
+    """One dictionary per token, if logprobs were asked for."""
+    finish_reason: str | None = None
+    """``stop``, ``length`` or ``abort``; ``None`` while it goes on."""
+    stop_reason: int | str | None = None
+    """The token id or the text of the request's that ended it."""
+    lora_request: None = None
+
+    def finished(self) -> bool:
+        """Return whether it has ended."""
+        return self.finish_reason is not None
+
+
+@dataclass
+class RequestOutput:
+    """The outputs of a request."""
+
+    request_id: str
+    prompt: str | None
+    prompt_token_ids: list[int] | None
+    prompt_logprobs: list[LogprobsOnePosition | None] | None
+    outputs: list[CompletionOutput]
+    finished: bool
+    metrics: None = None
+    lora_request: None = None
+    num_cached_tokens: int | None = None
+
+
+class OutputBuilder:
+    """Puts the output of a request together from what the engine says of it, event by event."""
+
+    def __init__(
+        self,
+        request_id: str,
+        text: str | None,
+        token_ids: list[int] | None,
+        params: SamplingParams,
+        eos_token_ids: frozenset[int],
+    ) -> None:
+        self._params = params
+        self._eos_token_ids = eos_token_ids
+        self._is_delta = params.output_kind is RequestOutputKind.DELTA
+        wants = params.logprobs is not None
+        self._outputs = [CompletionOutput(index, logprobs=[] if wants else None) for index in range(params.n)]
+        self._result = RequestOutput(request_id, text, token_ids, None, self._outputs, False)
+
+    def add(self, event: dict[str, Any]) -> RequestOutput:
+        """Take an event of ``Engine.async_generate`` that has what is new; return the output as it is now.
+
+        Lists grow from one result to the next, unless only what is new is wanted.
+        """
+        index, info = event.get("index", 0), event["meta_info"]
+        output = self._outputs[index]
+        if self._is_delta:
+            logprobs: list[LogprobsOnePosition] | None = None if output.logprobs is None else []
+            output = CompletionOutput(index, "", [], output.cumulative_logprob, logprobs)
+            self._outputs[index] = output
+        output.text += event.get("text") or ""
+        output.token_ids += event["output_ids"]
+        self._add_logprobs(output, info)
+        if info["finish_reason"] is not None:
+            self._finish(output, info["finish_reason"])
+        if event.get("prompt_token_ids") is not None:
+            self._result.prompt_token_ids = event["prompt_token_ids"]
+        self._result.num_cached_tokens = info["cached_tokens"]
+        self._result.finished = all(each.finish_reason is not None for each in self._outputs)
+        changed = [output] if self._is_delta else list(self._outputs)
+        old = self._result
+        return RequestOutput(
+            old.request_id,
+            old.prompt,
+            old.prompt_token_ids,
+            old.prompt_logprobs,
+            changed,
+            old.finished,
+            num_cached_tokens=old.num_cached_tokens,
+        )
+
+    def _add_logprobs(self, output: CompletionOutput, info: dict[str, Any]) -> None:
+        tops = info.get("output_top_logprobs")
+        if output.logprobs is not None:
+            added = info.get("output_token_logprobs", ())
+            for i, own in enumerate(added):
+                output.logprobs.append(position(own, tops[i] if tops else None))
+            output.cumulative_logprob = (output.cumulative_logprob or 0.0) + sum(each[0] for each in added)
+        # Every output of a request has the prompt's.
+        if output.index == 0 and self._params.prompt_logprobs is not None and info.get("input_token_logprobs"):
+            tops = info.get("input_top_logprobs")
+            known = self._result.prompt_logprobs or []
+            for i, own in enumerate(info["input_token_logprobs"]):
+                known.append(None if own[0] is None else position(own, tops[i] if tops else None))
+            self._result.prompt_logprobs = known
+
+    def _finish(self, output: CompletionOutput, reason: dict[str, Any]) -> None:
+        output.finish_reason = reason["type"]
+        if reason["type"] == "stop" and reason["matched"] not in self._eos_token_ids:
+            output.stop_reason = reason["matched"]

@@ -1,0 +1,1 @@
+"""Names that newer programs import from here."""

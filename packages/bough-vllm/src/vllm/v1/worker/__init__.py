@@ -1,0 +1,1 @@
+"""Workers, where newer programs look for them."""

@@ -1,0 +1,3 @@
+"""Version of vLLM whose names are here, which programs compare."""
+
+__version__ = "0.32.0+bough"

@@ -1,0 +1,1 @@
+"""Workers, where older programs look for them."""

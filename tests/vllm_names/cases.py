@@ -1,0 +1,291 @@
+"""Programs for vLLM, run with bough-vllm on the path; see test_vllm_names.py."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import importlib
+import pickle
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import vllm
+from bough import Engine
+from bough.config.engine_args import bundled_model_path
+from bough.errors import BadRequest, BoughError, ConfigError, RequestFailed
+from tests.model_companions import write_other_checkpoint
+from tests.vllm_names.extension import Trained
+from vllm import LLM, AsyncEngineArgs, AsyncLLMEngine, EngineArgs, LLMEngine, SamplingParams
+from vllm.distributed.device_communicators.pynccl import PyNcclCommunicator
+from vllm.distributed.utils import StatelessProcessGroup
+from vllm.executor.executor_base import ExecutorBase
+from vllm.inputs import TokensPrompt
+from vllm.sampling_params import RequestOutputKind, StructuredOutputsParams
+from vllm.utils import random_uuid
+
+IDS = list(range(300, 340))
+MODEL = str(bundled_model_path())
+SMALL: dict[str, Any] = {"model": MODEL, "max_model_len": 1024, "max_num_seqs": 8}
+GREEDY: dict[str, Any] = {"temperature": 0.0, "max_tokens": 16, "ignore_eos": True}
+
+
+async def last_of(outputs: AsyncIterator[Any]) -> Any:
+    found = None
+    async for output in outputs:
+        found = output
+    return found
+
+
+def answer_of(path: str, **options: Any) -> list[int]:
+    params = {"temperature": 0.0, "max_new_tokens": 16, "ignore_eos": True}
+    with Engine(model_path=path, max_total_tokens=4096, **options) as engine:
+        ids: list[int] = engine.generate(input_ids=IDS, sampling_params=params)["output_ids"]
+        return ids
+
+
+def serve_weights(port: int, world_size: int, weights: dict[str, torch.Tensor]) -> None:
+    """Be the trainer: rank 0 of a group, which sends all weights."""
+    group = StatelessProcessGroup.create(host="127.0.0.1", port=port, rank=0, world_size=world_size)
+    communicator = PyNcclCommunicator(group, device="cpu")
+    for weight in weights.values():
+        communicator.broadcast(weight, src=0)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_trainer_drives_the_engine_as_it_drives_vllm(tmp_path: Path, ranks: int) -> None:
+    other = write_other_checkpoint(tmp_path / "other")
+    expected = answer_of(str(other), tp_size=ranks)
+    weights = load_file(other / "model.safetensors")
+    port = free_port()
+
+    async def drive() -> None:
+        args = AsyncEngineArgs(
+            model=MODEL,
+            enforce_eager=True,
+            worker_extension_cls=f"{Trained.__module__}.Trained",
+            tensor_parallel_size=ranks,
+            seed=3,
+            distributed_executor_backend="uni" if ranks == 1 else "mp",
+            max_model_len=1024,
+            enable_prefix_caching=True,
+            dtype="bfloat16",
+            trust_remote_code=True,
+            gpu_memory_utilization=0.5,
+            enable_sleep_mode=True,
+            logprobs_mode="processed_logprobs",
+            max_logprobs=1,
+        )
+        engine = AsyncLLMEngine.from_engine_args(args)
+        try:
+            assert not await engine.is_sleeping()
+            params = SamplingParams(**GREEDY, logprobs=1, min_tokens=1, skip_special_tokens=False)
+            request_id = random_uuid()
+            before = await last_of(engine.generate(TokensPrompt(prompt_token_ids=IDS), params, request_id=request_id))
+            (output,) = before.outputs
+            assert before.finished
+            assert before.request_id == request_id
+            assert [*IDS, *output.token_ids] == IDS + output.token_ids
+            assert output.finish_reason == "length"
+            assert isinstance(output.text, str)
+            assert len(output.token_ids) == len(output.logprobs) == 16
+            for token, position in zip(output.token_ids, output.logprobs, strict=True):
+                assert position[token].logprob <= 0.0
+                assert position[token].rank == 1
+            assert output.token_ids != expected
+            await engine.sleep(level=1)
+            assert await engine.is_sleeping()
+            await engine.wake_up(tags=["weights"])
+            await engine.wake_up(tags=["kv_cache"])
+            assert not await engine.is_sleeping()
+            running = engine.generate(TokensPrompt(prompt_token_ids=IDS), SamplingParams(max_tokens=None), "running")
+            await anext(running)
+            assert engine.output_processor.get_num_unfinished_requests() == 1
+            with ThreadPoolExecutor(1) as pool:
+                sending = pool.submit(serve_weights, port, ranks + 1, weights)
+                joined = await engine.collective_rpc("init_process_group", args=("127.0.0.1", port, 1, ranks + 1))
+                assert joined == list(range(1, ranks + 1))
+                await engine.pause_generation(mode="keep")
+                for name, weight in weights.items():
+                    arguments = (name, weight.dtype, weight.shape, False)
+                    assert await engine.collective_rpc("update_weight", args=arguments) == [None] * ranks
+                sending.result()
+            await engine.reset_prefix_cache()
+            await engine.resume_generation()
+            after = await last_of(engine.generate(TokensPrompt(prompt_token_ids=IDS), params, request_id=random_uuid()))
+            assert after.outputs[0].token_ids == expected
+            await anext(running)
+            await running.aclose()
+            assert engine.output_processor.get_num_unfinished_requests() == 0
+            assert await engine.reset_prefix_cache()
+            await engine.check_health()
+        finally:
+            engine.shutdown()
+        assert engine.errored
+
+    asyncio.run(drive())
+
+
+def test_a_trainer_that_dies_changes_nothing() -> None:
+    port = free_port()
+    trainer = (
+        "import os, time; from vllm.distributed.utils import StatelessProcessGroup as Group; "
+        "from vllm.distributed.device_communicators.pynccl import PyNcclCommunicator as Communicator; "
+        f"Communicator(Group.create('127.0.0.1', {port}, 0, 2), 'cpu').group.barrier(); time.sleep(1); os._exit(1)"
+    )
+    llm = LLM(**SMALL, worker_extension_cls=f"{Trained.__module__}.Trained")
+    try:
+        before = llm.generate(TokensPrompt(prompt_token_ids=IDS), SamplingParams(**GREEDY))[0].outputs[0].token_ids
+        with subprocess.Popen([sys.executable, "-c", trainer]) as dying:
+            assert llm.collective_rpc("init_process_group", args=("127.0.0.1", port, 1, 2)) == [1]
+            llm.collective_rpc("meet")
+            dying.wait(30)
+        with pytest.raises(RequestFailed, match="update_weight"):
+            llm.collective_rpc("update_weight", args=("model.norm.weight", torch.bfloat16, torch.Size([256])))
+        llm.collective_rpc("check_health")
+        llm.reset_prefix_cache()
+        after = llm.generate(TokensPrompt(prompt_token_ids=IDS), SamplingParams(**GREEDY))[0].outputs[0].token_ids
+        assert after == before
+    finally:
+        llm.shutdown()
+
+
+def test_sampling_params_are_plain_objects() -> None:
+    params = SamplingParams(temperature=0.5, top_k=-1, max_tokens=None, logprobs=1)
+    params.max_tokens = 7
+    for same in (copy.deepcopy(params), pickle.loads(pickle.dumps(params)), params.clone()):
+        assert same == params
+        assert same is not params
+    fields = params.request_fields()
+    assert fields["sampling_params"]["max_new_tokens"] == 7
+    assert fields["sampling_params"]["temperature"] == 0.5
+    with pytest.raises(TypeError):
+        SamplingParams(no_such_field=1)  # type: ignore[call-arg]
+
+
+def test_arguments_are_translated_or_refused() -> None:
+    args = AsyncEngineArgs(model=MODEL, max_model_len=512, tensor_parallel_size=2, enable_prefix_caching=False, seed=5)
+    ours = args.server_args()
+    assert (ours.model_path, ours.context_length, ours.tp_size, ours.random_seed) == (MODEL, 512, 2, 5)
+    assert ours.disable_radix_cache
+    for keywords in ({"pipeline_parallel_size": 2}, {"enable_lora": True}, {"distributed_executor_backend": "no"}):
+        with pytest.raises(ConfigError, match=next(iter(keywords))):
+            EngineArgs(**keywords).server_args()  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="max_model_len"):
+        EngineArgs(max_model_length=3)
+    assert pickle.loads(pickle.dumps(args)) == args
+
+
+def test_batches_of_prompts() -> None:
+    llm = LLM(**SMALL)
+    try:
+        params = SamplingParams(**GREEDY, n=2, prompt_logprobs=0)
+        by_ids, by_text = llm.generate([TokensPrompt(prompt_token_ids=IDS), "Once upon a time"], params)
+        assert [each.index for each in by_ids.outputs] == [0, 1]
+        assert by_ids.outputs[0].token_ids == by_ids.outputs[1].token_ids
+        assert by_ids.prompt_logprobs[0] is None
+        assert [next(iter(each)) for each in by_ids.prompt_logprobs[1:]] == IDS[1:]
+        assert by_text.prompt == "Once upon a time"
+        assert len(by_text.prompt_logprobs) == len(by_text.prompt_token_ids) > 1
+        form = StructuredOutputsParams(regex="[a-z]{5}")
+        (told,) = llm.chat(
+            [{"role": "user", "content": "Hello"}], SamplingParams(max_tokens=20, structured_outputs=form)
+        )
+        assert len(told.outputs[0].text) == 5
+        assert told.outputs[0].stop_reason is None
+        stopped = llm.generate("Once", SamplingParams(temperature=0.0, max_tokens=100, stop=["e"], seed=1))[0].outputs[
+            0
+        ]
+        assert (stopped.finish_reason, stopped.stop_reason) == ("stop", "e")
+        with pytest.raises(BadRequest, match="images"):
+            llm.generate({"prompt_token_ids": IDS, "multi_modal_data": {"image": [1]}})
+        with pytest.raises(BadRequest, match="sampling_params"):
+            llm.generate(["a", "b"], [params])
+        assert llm.reset_prefix_cache()
+    finally:
+        llm.shutdown()
+
+
+def test_requests_are_added_and_stepped() -> None:
+    engine = LLMEngine.from_engine_args(EngineArgs(**SMALL))
+    try:
+        assert engine.step() == []
+        kinds = {str(kind): kind for kind in RequestOutputKind}
+        for name, kind in kinds.items():
+            engine.add_request(name, TokensPrompt(prompt_token_ids=IDS), SamplingParams(**GREEDY, output_kind=kind))
+        assert engine.get_num_unfinished_requests() == len(kinds)
+        found: dict[str, list[Any]] = {name: [] for name in kinds}
+        while engine.has_unfinished_requests():
+            for output in engine.step():
+                found[output.request_id].append((output.finished, [list(each.token_ids) for each in output.outputs]))
+        assert all(each[-1][0] for each in found.values())
+        whole = found[str(RequestOutputKind.FINAL_ONLY)]
+        assert len(whole) == 1
+        assert found[str(RequestOutputKind.CUMULATIVE)][-1] == whole[0]
+        pieces = [ids for _, parts in found[str(RequestOutputKind.DELTA)] for ids in parts]
+        assert [token for ids in pieces for token in ids] == whole[0][1][0]
+        engine.add_request("long", "Once", SamplingParams(max_tokens=None, ignore_eos=True))
+        engine.step()
+        engine.abort_request("long")
+        reasons = [
+            output.outputs[0].finish_reason
+            for _ in iter(engine.has_unfinished_requests, False)
+            for output in engine.step()
+        ]
+        assert reasons[-1] == "abort"
+        engine.add_request("wrong", "Once", SamplingParams(temperature=-1.0))
+        with pytest.raises(BadRequest, match="temperature"):
+            engine.step()
+        assert not engine.has_unfinished_requests()
+        assert engine.do_log_stats()["idle"]
+        engine.sleep()
+        assert engine.is_sleeping()
+        engine.wake_up()
+        assert not engine.is_sleeping()
+    finally:
+        engine.shutdown()
+
+
+def test_executors_call_all_workers_and_know_of_their_health() -> None:
+    args = EngineArgs(**SMALL, tensor_parallel_size=2)
+    kind = ExecutorBase.get_class(args)
+    assert kind.__name__ == "MultiprocExecutor"
+    assert ExecutorBase.get_class(EngineArgs(**SMALL)).__name__ == "UniProcExecutor"
+    executor = kind(args)
+    try:
+        executor.check_health()
+        pages, swapped = executor.determine_num_available_blocks()
+        assert pages > 0
+        assert swapped == 0
+        executor.initialize_cache(pages, 0)
+        executor.sleep()
+        assert executor.is_sleeping
+        executor.wake_up()
+    finally:
+        executor.shutdown()
+    with pytest.raises(BoughError):
+        executor.check_health()
+
+
+def test_a_name_that_is_absent_is_said_to_be() -> None:
+    for name in vllm.__all__:
+        assert getattr(vllm, name) is not None
+    with pytest.raises(AttributeError, match="LoRAConfig"):
+        vllm.LoRAConfig
+    for module in ("vllm.v1.engine.async_llm", "vllm.v1.engine.llm_engine", "vllm.v1.executor.abstract"):
+        importlib.import_module(module)
