@@ -3,6 +3,7 @@
 //
 // An item of work is some queries of one row of the step and some KV heads. The queries of all heads that share a KV
 // head are rows of one matrix, so a block of keys and values is packed once and used by all of them.
+#include "attention_output.h"
 #include "attention_plan.h"
 #include "attention_tile.h"
 
@@ -11,7 +12,6 @@ namespace BOUGH_ISA {
 namespace {
 
 constexpr float kMinusInfinity = -__builtin_inff();
-constexpr float kLog2E = 0x1.715476p0F;
 constexpr int kScoreStride = kBlockTokens + 16;  // off a power of two, so that rows do not share cache sets
 constexpr int kTilePad = 16;
 
@@ -533,22 +533,11 @@ private:
         for (int64_t head = first_head; head < end_head; ++head) {
             for (int64_t r = 0; r < rows; ++r) {
                 const int64_t at = (head - first_head) * rows + r;
-                const int64_t offset = (token + r / group_) * call_.output_stride + (head * group_ + r % group_) * dim_;
-                write_row(s_.sums + at * padded_, 1.0F / s_.totals[at], offset);
+                const int64_t query_head = head * group_ + r % group_;
+                const int64_t offset = (token + r / group_) * call_.output_stride + query_head * dim_;
+                const float factor = inverse_total(call_, query_head, s_.largest[at], s_.totals[at]);
+                write_head(call_, s_.sums + at * padded_, factor, offset);
             }
-        }
-    }
-
-    void write_row(const float* sums, float factor, int64_t offset) {
-        int64_t i = 0;
-        if (call_.output_dtype == DType::bf16) {
-            uint16_t* output = static_cast<uint16_t*>(call_.output) + offset;
-            for (; i + kLanes <= dim_; i += kLanes) store_bf16(output + i, mul(load(sums + i), splat(factor)));
-            for (; i < dim_; ++i) output[i] = as_bf16(sums[i] * factor);
-        } else {
-            float* output = static_cast<float*>(call_.output) + offset;
-            for (; i + kLanes <= dim_; i += kLanes) store(output + i, mul(load(sums + i), splat(factor)));
-            for (; i < dim_; ++i) output[i] = sums[i] * factor;
         }
     }
 

@@ -538,6 +538,8 @@ void compute(const GemmCall& call, const GemmShare& share, int64_t chunk, float*
             return multiply<DType::i4>(cut);
         case DType::u4:
             return multiply<DType::u4>(cut);
+        case DType::f4:
+            return multiply<DType::f4>(cut);
         default:
             return multiply<DType::f32>(cut);
     }

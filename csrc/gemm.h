@@ -13,6 +13,9 @@
 //       of each byte and of columns 16 to 31 in the upper one, and 32 scales.
 //   u4  codes from 0 to 15, with a number to be added to scale * code: like i4, and behind the scales 32 minimums in
 //       half precision.
+//   f4  floating point of 4 bits, E2M1 of "OCP Microscaling Formats" v1.0: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and their
+//       negatives by the fourth bit. Arranged as i4. Products are of twice these numbers, so scales are half of what
+//       they would be.
 //
 // Scales of inputs are made to meet those of weights without multipliers, which have enough to do with the products:
 // they are numbers that are added to the bits of floats, in the exponents. Of inputs for 4 bits they are a power of two
@@ -22,13 +25,14 @@
 // groups of their own, outliers.
 //
 // A group of inputs is 8 words of numbers, then what is added to the bits of the weights' scales; then, with u4, the
-// sum of the inputs divided by the factor (float32), otherwise -8 or -128 times the sum of the numbers (int32); then,
+// sum of the inputs divided by the factor (float32), otherwise -8, -12 (f4) or -128 times the sum of the numbers
+// (int32); then,
 // for i8, the second power. Behind the groups are the factor, NaN if any input is not finite; the number of outliers;
 // and for each of them the index of its group, and a group.
 //
 // Where multiplying bytes saturates (see gemm_tile_pairs.h) a multiplier is free, and has the scale of a group of
 // inputs as a float in place of the first power; the second one is not read. What products start from, but with u4, is
-// two int16 in one word there: -8 times the sums of the first two numbers of each unit and of the last two.
+// two int16 in one word there: -8, or -12, times the sums of the first two numbers of each unit and of the last two.
 //
 // One accumulator per output element runs over all inputs in ascending order (of bfloat16 with AMX over sums of 32
 // each), in every tile and with every number of threads: an element's value depends on its own row and column alone.
@@ -74,7 +78,14 @@ inline int64_t num_panels(const PackedMatrix& matrix) {
 
 inline int64_t num_groups(const PackedMatrix& matrix) { return (matrix.num_inputs + kGroupInputs - 1) / kGroupInputs; }
 
-constexpr bool is_quantized(DType dtype) { return dtype == DType::i8 || dtype == DType::i4 || dtype == DType::u4; }
+constexpr bool has_4_bits(DType dtype) { return dtype == DType::i4 || dtype == DType::u4 || dtype == DType::f4; }
+constexpr bool is_quantized(DType dtype) { return dtype == DType::i8 || has_4_bits(dtype); }
+
+// What is too much in each code that products take, since these are unsigned, where it is taken away.
+constexpr int32_t code_offset(DType dtype) { return dtype == DType::i8 ? 128 : dtype == DType::f4 ? 12 : 8; }
+
+// Twice the numbers that stand for the codes of f4.
+constexpr int8_t kDoubledE2M1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 // Words of the codes of a panel's group, and of the group.
 constexpr int64_t code_words(DType dtype) { return kGroupUnits * (dtype == DType::i8 ? kPanelColumns : 16); }
@@ -121,7 +132,8 @@ struct Choice {
 
 enum Activation : int32_t {
     kSilu = 0,
-    kGeluTanh = 1,  // GELU by its tanh formula (Hendrycks and Gimpel 2016)
+    kGeluTanh = 1,      // GELU by its tanh formula (Hendrycks and Gimpel 2016)
+    kClampedSwish = 2,  // of gates of at most 7, times 1 plus values between -7 and 7 (gpt-oss)
 };
 
 struct GemmCall {

@@ -39,6 +39,7 @@ BOUGH_INLINE void add_row(const GemmCall& call, int64_t row, int64_t column, con
 // The negated argument of the logistic function that an activation multiplies its input by.
 BOUGH_INLINE Vec negated_logit(Activation activation, Vec x) {
     if (activation == kSilu) return sub(splat(0.0F), x);
+    if (activation == kClampedSwish) return mul(x, splat(-1.702F));
     // 2 sqrt(2 / pi) (x + 0.044715 x**3): (1 + tanh(u)) / 2 is the logistic function of 2 u.
     const Vec cubic = fma(mul(x, x), splat(-0x1.2444f2p-4F), splat(-0x1.988454p+0F));
     return mul(x, cubic);
@@ -47,7 +48,12 @@ BOUGH_INLINE Vec negated_logit(Activation activation, Vec x) {
 // 16 gates, then 16 values, to 16 gated values.
 BOUGH_INLINE void gate(Activation activation, float* sums) {
     for (int i = 0; i < kHalf; i += kLanes) {
-        const Vec gate = load(sums + i), value = load(sums + kHalf + i);
+        Vec gate = load(sums + i), value = load(sums + kHalf + i);
+        if (activation == kClampedSwish) {
+            // In this order what is no number stays so.
+            gate = min(splat(7.0F), gate);
+            value = add(max(splat(-7.0F), min(splat(7.0F), value)), splat(1.0F));
+        }
         const Vec negated = min(splat(88.0F), negated_logit(activation, gate));
         store(sums + i, mul(div(gate, add(exp_bounded(negated), splat(1.0F))), value));
     }

@@ -199,9 +199,10 @@ struct GroupScales {
 template <DType kWeights>
 BOUGH_INLINE Bits starts_of(const GroupScales& scales, Ints sums) {
     if constexpr (kWeights == DType::u4) return (Bits)mul(to_float(sums), scales.value);
-    if constexpr (!kSumsByPairs<kWeights>) return (Bits)(sums * (kWeights == DType::i8 ? -128 : -8));
-    // Two numbers of 16 bits: what the lower one has borrowed from the upper one is given back.
-    const Ints both = sums * -8, low = (both << 16) >> 16;
+    if constexpr (!kSumsByPairs<kWeights>) return (Bits)(sums * -code_offset(kWeights));
+    // Two numbers of 16 bits: what the lower one has borrowed from the upper one is given back. Of i8 these are for the
+    // upper halves of codes, of which each is 8 too much.
+    const Ints both = sums * (kWeights == DType::i8 ? -8 : -code_offset(kWeights)), low = (both << 16) >> 16;
     return ((Bits)both & 0xffffU) | (Bits)(both - low);
 }
 
@@ -369,6 +370,7 @@ inline void quantize(const QuantizeCall& call, int part, int num_parts) {
     const Share rows = share_of(call.num_rows, part, num_parts);
     const auto quantize_one = call.weights == DType::i8   ? quantize_row<DType::i8>
                               : call.weights == DType::i4 ? quantize_row<DType::i4>
+                              : call.weights == DType::f4 ? quantize_row<DType::f4>
                                                           : quantize_row<DType::u4>;
     for (int64_t row = rows.first; row < rows.end; ++row) {
         quantize_one(call.input + row * call.input_stride, call.size, call.output + row * call.output_stride);

@@ -74,10 +74,27 @@ constexpr bool kMayBeZen4 = kLanes == 16;
 
 constexpr int64_t kAheadBytesOfWaiting = 1536, kAheadBytesOfOthers = 6144;  // of a Zen 4
 
+// Codes of f4, one to a byte, as whole numbers that products take: twice what they stand for, and 12 more.
+BOUGH_INLINE Ints doubled_codes(Ints codes) {
+#if defined(__AVX512F__)
+    const __m128i table = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+    return (Ints)_mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), (__m512i)codes);
+#elif defined(__AVX2__)
+    const __m128i table = _mm_setr_epi8(12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0);
+    return (Ints)_mm256_shuffle_epi8(_mm256_broadcastsi128_si256(table), (__m256i)codes);
+#else
+    uint8_t bytes[sizeof codes];
+    std::memcpy(bytes, &codes, sizeof bytes);
+    for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(kDoubledE2M1[byte & 15] + code_offset(DType::f4));
+    std::memcpy(&codes, bytes, sizeof bytes);
+    return codes;
+#endif
+}
+
 // How far ahead a tile of so many rows asks that is the only one.
 template <DType kType>
 int64_t ahead_bytes(int rows) {
-    constexpr int kWaitingRows = kType == DType::i4 || kType == DType::u4 ? 1 : 2;
+    constexpr int kWaitingRows = has_4_bits(kType) ? 1 : 2;
     if constexpr (kMayBeZen4) {
         if (is_zen4()) return rows <= kWaitingRows ? kAheadBytesOfWaiting : kAheadBytesOfOthers;
     }

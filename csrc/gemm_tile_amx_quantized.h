@@ -124,7 +124,8 @@ inline void arrange_weights(const uint32_t* group, int groups, AmxWeights& into,
             BOUGH_UNROLL for (int unit = 0; unit < kUnits; ++unit) {
                 Ints own = load_codes<kType>(group, unit, half * kHalfColumns);
                 if constexpr (kType == DType::i8) own = (Ints)((Bits)own ^ 0x80808080U);
-                if constexpr (kType == DType::i4) own = (Ints)((Bytes)own - 8);
+                if constexpr (kType == DType::i4 || kType == DType::f4)
+                    own = (Ints)((Bytes)own - static_cast<int8_t>(code_offset(kType)));
                 store_bits(into.codes + at * kTileWords + unit * kHalfColumns, (Bits)own);
             }
             const Vec own = load_f16(scales + half * kHalfColumns);

@@ -3,7 +3,8 @@
 //
 // Codes are taken in halves of four bits, whose products with int8 cannot saturate, and add up in 16 bits by pairs: 8
 // units of at most 2 * 15 * 128 fit, and what exceeds 16 bits on the way wraps and comes back. A word of weights is two
-// such halves: of i4 and u4 those of two columns, of i8 the lower and the upper half of one column's codes.
+// such halves: of 4 bits those of two columns, of i8 the lower and the upper half of one column's codes. Halves of f4
+// are numbers up to 24, of which 12 are taken away: at most 12 is left of each, which fits as well.
 //
 // The first of several tiles leaves the halves of a block's codes in a buffer for the others. What is added, and in
 // which order, is the same in all tiles: so are the sums, to the last bit.
@@ -63,12 +64,15 @@ struct Halves {
     Ints at[2];
 };
 
+template <DType kType>
 BOUGH_INLINE Halves halves_of(const uint32_t* words) {
     const Bits codes = load_bits(words);
-    return {{(Ints)(codes & 0x0f0f0f0fU), (Ints)((codes >> 4) & 0x0f0f0f0fU)}};
+    const Ints low = (Ints)(codes & 0x0f0f0f0fU), high = (Ints)((codes >> 4) & 0x0f0f0f0fU);
+    if constexpr (kType == DType::f4) return {{doubled_codes(low), doubled_codes(high)}};
+    return {{low, high}};
 }
 
-// What products of a row's group start from: what 8, or 128, too much in each code would add, negated.
+// What products of a row's group start from: what 8, 12 or 128 too much in each code would add, negated.
 template <DType kType>
 BOUGH_INLINE Halves begin_products(const uint32_t* group) {
     const Ints start = kType == DType::u4 ? Ints{} : static_cast<int32_t>(group[kGroupUnits + 1]) + Ints{};
@@ -105,7 +109,7 @@ BOUGH_INLINE void multiply_group(const uint32_t* group, const uint32_t* numbers,
         Halves products = begin_products<kType>(numbers);
         BOUGH_UNROLL for (int unit = 0; unit < static_cast<int>(kGroupUnits); ++unit) {
             const uint32_t* words = group + (unit * kWordVectors<kType> + word) * kLanes;
-            add_products(products, halves_of(words), numbers[unit]);
+            add_products(products, halves_of<kType>(words), numbers[unit]);
         }
         for (int half = 0; half < kColumnsOfWord<kType>; ++half) {
             const int column = column_of(word, half);
@@ -160,7 +164,7 @@ BOUGH_INLINE void multiply_pairs(const uint32_t* input, int64_t input_stride, co
                     if constexpr (kCodes == Codes::kUnpacked) {
                         codes = {{(Ints)load_bits(unpacked), (Ints)load_bits(unpacked + kLanes)}};
                     } else {
-                        codes = halves_of(group + (unit * kWordVectors<kType> + first + w) * kLanes);
+                        codes = halves_of<kType>(group + (unit * kWordVectors<kType> + first + w) * kLanes);
                     }
                     if constexpr (kCodes == Codes::kUnpacking) {
                         store_bits(unpacked, (Bits)codes.at[0]);

@@ -1,7 +1,7 @@
 // Tiles of products of quantised weights and int8 activations, in groups of 32 inputs: for processors that multiply
 // bytes without saturation, and portable ones.
 //
-// Codes of weights are unsigned, as the dot-product instructions want one side; what 8 or 128 too much adds to a
+// Codes of weights are unsigned, as the dot-product instructions want one side; what 8, 12 or 128 too much adds to a
 // column, so many times the sum of the group's activations, comes with the activations and starts the sum, negated.
 #pragma once
 
@@ -51,7 +51,8 @@ template <DType kType>
 BOUGH_INLINE Ints load_codes(const uint32_t* group, int unit, int column) {
     if constexpr (kType == DType::i8) return load_ints(group + unit * kPanelColumns + column);
     const Ints pairs = load_ints(group + unit * 16 + column % 16);
-    return (Ints)(((Bits)pairs >> (column / 16 * 4)) & 0x0f0f0f0fu);
+    const Ints codes = (Ints)(((Bits)pairs >> (column / 16 * 4)) & 0x0f0f0f0fu);
+    return kType == DType::f4 ? doubled_codes(codes) : codes;
 }
 
 // Times a power of two, perhaps negated. What is zero becomes next to nothing; what is not finite is lost.

@@ -20,6 +20,7 @@ enum class DType : int32_t {
     i8 = 2,  // KV: one float32 scale per token and KV head; weights: see gemm.h
     i4 = 3,  // weights only
     u4 = 4,  // weights only
+    f4 = 5,  // weights only
 };
 
 // --- the rows of a step ------------------------------------------------------------------------------------------
@@ -72,6 +73,7 @@ struct AttentionCall {
     // At least attention_thread_bytes, a multiple of 64; the same for all calls that use the memory one after the
     // other, since a thread that is late with one of them may still write into its part.
     int64_t scratch_stride;
+    const float* sinks;  // [num_heads], scores that take a share of each head's weight and have no value; null: none
 };
 
 // Bytes of a plan for steps of up to `max_rows` rows and `max_tokens` new tokens.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 
 #include "half.h"
@@ -37,11 +38,19 @@ void set_code(const Group& group, int64_t input, int code) {
     byte = static_cast<uint8_t>((byte & (0xf0 >> group.shift)) | (code & 15) << group.shift);
 }
 
+// The code of E2M1 that stands for half of a whole number, one of those that some code stands for.
+int e2m1_of(int doubled) {
+    constexpr int8_t kCodes[13] = {0, 1, 2, 3, 4, 5, 5, 6, 6, 7, 7, 7, 7};
+    return kCodes[std::min(std::abs(doubled), 12)] | (doubled < 0 ? 8 : 0);
+}
+
 void write_codes(DType dtype, const Group& group, const int8_t* codes, int64_t count, float scale) {
     *group.scale = to_half(scale * kScaleFactor);
     for (int64_t i = 0; i < count; ++i) {
         if (dtype == DType::i8) {
             byte_of(group, i) = static_cast<uint8_t>(codes[i] + 128);
+        } else if (dtype == DType::f4) {
+            set_code(group, i, e2m1_of(codes[i]));
         } else {
             set_code(group, i, codes[i] + 8);
         }
@@ -130,7 +139,9 @@ void dequantize_row(const PackedMatrix& matrix, int64_t row, float* values) {
         const int64_t count = std::min(matrix.num_inputs - input, kGroupInputs);
         for (int64_t i = 0; i < count; ++i) {
             const int code = bytes ? byte_of(group, i) : byte_of(group, i) >> group.shift & 15;
-            const int number = bytes ? code - 128 : matrix.dtype == DType::i4 ? code - 8 : code;
+            const int number = matrix.dtype == DType::u4   ? code
+                               : matrix.dtype == DType::f4 ? kDoubledE2M1[code]
+                                                           : code - code_offset(matrix.dtype);
             values[input + i] = scale * static_cast<float>(number) + minimum;
         }
     }

@@ -13,13 +13,13 @@ int64_t packed_words(const PackedMatrix& matrix);
 void place_panels(const PackedMatrix& matrix, int thread, int num_threads);
 
 // Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype, in
-// float32 where that is quantised.
+// float32 where that is quantised; not in f4, which only takes codes.
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,
                int num_threads);
 
 // The same of rows that are quantised already: codes [num_rows, num_inputs], scales and minimums [num_rows,
-// num_groups]. Null minimums: codes are signed; u4 then takes those of 4 bits. Not null: codes are from 0 to 15, for u4
-// only.
+// num_groups]. Null minimums: codes are signed; u4 then takes those of 4 bits, and f4 twice the numbers of E2M1. Not
+// null: codes are from 0 to 15, for u4 only.
 void pack_codes(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const int8_t* codes,
                 const float* scales, const float* minimums, int thread, int num_threads);
 

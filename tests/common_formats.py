@@ -48,3 +48,34 @@ def compute_as(model: nn.Module, name: str) -> None:
                 module.weight.copy_({"Q8_0": q8_0, "Q4_0": q4_0}[name](module.weight))
             if isinstance(module, nn.Linear):
                 module.register_forward_pre_hook(lambda _, inputs: (q8_0(inputs[0]),))
+
+
+def e2m1(code: int) -> float:
+    """4-bit floating point with two bits of exponent and one of mantissa: a sign, ``eem``, a bias of 1, and no number
+    that is not finite (OCP Microscaling Formats v1.0, section 5.3.3)."""
+    sign, exponent, mantissa = code >> 3, code >> 1 & 3, code & 1
+    size = mantissa / 2 if exponent == 0 else (1 + mantissa / 2) * 2.0 ** (exponent - 1)
+    return -size if sign else size
+
+
+def e8m0(code: int) -> float:
+    """A power of two; 255 is not a number (section 5.4.1)."""
+    return float("nan") if code == 255 else 2.0 ** (code - 127)
+
+
+def to_mxfp4(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Codes and exponents, uint8 ``[rows, inputs]`` and ``[rows, inputs / 32]``, as section 6.3 converts numbers."""
+    groups = x.double().view(len(x), -1, 32)
+    largest = groups.abs().amax(-1)
+    exponents = torch.where(largest > 0, torch.frexp(largest).exponent - 1 - 2, -127).clamp(-127, 127)
+    values = torch.tensor([e2m1(code) for code in range(8)], dtype=torch.float64)
+    scaled = torch.ldexp(groups, -exponents[..., None].expand_as(groups))
+    codes = (scaled.abs()[..., None] - values).abs().argmin(-1) + 8 * (scaled < 0)
+    return codes.flatten(1).to(torch.uint8), (exponents + 127).to(torch.uint8)
+
+
+def from_mxfp4(codes: torch.Tensor, exponents: torch.Tensor) -> torch.Tensor:
+    """Numbers, float64 ``[rows, inputs]``."""
+    values = torch.tensor([e2m1(code) for code in range(16)], dtype=torch.float64)
+    scales = torch.tensor([e8m0(code) for code in range(256)], dtype=torch.float64)
+    return values[codes.int()] * scales[exponents.int()].repeat_interleave(32, -1)

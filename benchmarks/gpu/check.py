@@ -73,6 +73,9 @@ def kernel_checks(
         bounded = {"head_dim": 128, "group": 4, "window": 100, "cap": 5.0}
         yield case("decode", cases.decode, lens=long, **bounded)
         yield case("extend", cases.extend, prefix_lens=prefix, extend_lens=new, **bounded)
+        sinking = {"head_dim": 64, "group": 8, "window": 128, "sinks": True}
+        yield case("decode", cases.decode, lens=long, **sinking)
+        yield case("extend", cases.extend, prefix_lens=prefix, extend_lens=new, **sinking)
         short = {"prefix_lens": prefix, "extend_lens": new, "head_dim": 128, "group": 4, "tile_queries": 16}
         yield case("extend", cases.extend, **short)
         yield case("extend", cases.extend, stored_as=torch.float8_e4m3fn, **short)
@@ -86,7 +89,7 @@ def kernel_checks(
         for norm in (False, True):
             yield case("rotate", cases.rotate_and_store, tokens=rows, heads=8, kv_heads=2, head_dim=128, norm=norm)
         yield case("store", cases.store, tokens=rows, kv_heads=2, head_dim=128)
-        for gate in ("silu", "gelu", "gelu_tanh"):
+        for gate in ("silu", "gelu", "gelu_tanh", "clamped_swish"):
             yield case("gate", cases.gate_and_mul, rows=rows, width=1500, gate=gate)
         yield case("gather", cases.gather_rows, rows=rows, width=1500, vocab_size=1000)
         product = {"inputs": 40 if small else 4096, "outputs": 100, "bias": True}

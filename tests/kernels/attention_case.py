@@ -96,6 +96,7 @@ class Case:
     values: np.ndarray
     key_scales: np.ndarray | None
     value_scales: np.ndarray | None
+    sinks: np.ndarray | None = None
 
     @classmethod
     def random(
@@ -107,6 +108,7 @@ class Case:
         head_dim: int,
         dtype: DType,
         window: int = 0,
+        sinks: bool = False,
     ) -> Case:
         num_heads, num_kv_heads = heads
         pool = rng.standard_normal((2, rows.num_slots, num_kv_heads, head_dim)).astype(np.float32)
@@ -133,6 +135,8 @@ class Case:
             values=stored[1].copy(),
             key_scales=None if scales is None else scales[0].copy(),
             value_scales=None if scales is None else scales[1].copy(),
+            # Far below the scores of keys, like them, and far above.
+            sinks=np.linspace(-6.0, 9.0, num_heads, dtype=np.float32) if sinks else None,
         )
 
     def later(self, cuts: np.ndarray) -> tuple[Case, np.ndarray]:
@@ -159,6 +163,7 @@ class Case:
             output=address(output),
             output_stride=output.shape[1],
             output_dtype=output_dtype,
+            sinks=address(self.sinks),
         )
         library = load_library()
         library.bough_attention(threads.handle, ctypes.byref(call), rows.num_tokens, int(rows.lengths.max()))
@@ -190,8 +195,10 @@ class Case:
             visible = (distance >= 0) & ((self.window == 0) | (distance < self.window))
             scores = np.einsum("qhd,khd->hqk", heads, np.repeat(keys, group, axis=1)) * self.scale
             scores = np.where(visible, scores, -np.inf)
-            weights = np.exp(scores - scores.max(-1, keepdims=True))
-            weights /= weights.sum(-1, keepdims=True)
+            sinks = np.full(self.num_heads, -np.inf) if self.sinks is None else self.sinks.astype(np.float64)
+            largest = np.maximum(scores.max(-1, keepdims=True), sinks[:, None, None])
+            weights = np.exp(scores - largest)
+            weights /= weights.sum(-1, keepdims=True) + np.exp(sinks[:, None, None] - largest)
             outputs.append(combine(weights, np.repeat(values, group, axis=1)))
         return np.concatenate(outputs).reshape(self.rows.num_tokens, -1)
 

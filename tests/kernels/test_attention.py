@@ -83,6 +83,7 @@ def random_case(seed: int, dtype: DType, *, window: int = 0) -> Case:
         head_dim=int(rng.choice([64, 80, 96, 128, 37, 8, 1, 33])),
         dtype=dtype,
         window=window,
+        sinks=bool(seed % 2),
     )
 
 
@@ -128,6 +129,15 @@ def test_blocks_of_one_long_row_are_spread_over_threads(isa: Isa, pools: list[Th
     alone, spread = case.run(pools[0]), case.run(pools[1])
     np.testing.assert_array_equal(spread, alone)
     Reference(case).check(alone)
+
+
+def test_sinks_far_above_all_scores_leave_nothing_to_values(isa: Isa, pools: list[ThreadPool]) -> None:
+    case = random_case(1, DType.F32)
+    assert case.sinks is not None
+    case.sinks[:] = 1e38
+    assert np.abs(case.run(pools[1])).max() < 1e-37
+    case.sinks[:] = -1e38
+    np.testing.assert_array_equal(case.run(pools[1]), replace(case, sinks=None).run(pools[1]))
 
 
 def test_output_is_rounded_to_bfloat16(isa: Isa, pools: list[ThreadPool]) -> None:

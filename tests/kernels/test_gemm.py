@@ -17,7 +17,7 @@ from bough.kernels.library import Isa, best_isa, machine_isa, set_isa
 from bough.kernels.packed_weights import PackedWeights
 from bough.kernels.structures import Activation
 from bough.kernels.thread_pool import ThreadPool
-from tests.kernels.test_gemm_int8 import ACTIVATIONS
+from tests.kernels.test_gemm_int8 import ACTIVATIONS, VALUES
 from tests.tables import table
 from tests.thoroughness import examples
 
@@ -94,6 +94,7 @@ def test_gated_product(
     weight[0] *= 40.0  # gates far out of the exponential's range
     product = packed(threads, weight, bias, gated=True).multiply(x, torch.float32, activation)
     gate, value = (x.double() @ weight.double().T + bias.double()).chunk(2, dim=-1)
+    value = VALUES.get(activation, torch.clone)(value)
     expected = ACTIVATIONS[activation](gate) * value
     scale = (bound(x, weight) + 1e-6).chunk(2, dim=-1)
     tolerance = 2 * scale[0] * value.abs() + 2 * scale[1] * gate.abs() + 1e-6 * expected.abs() + 1e-6

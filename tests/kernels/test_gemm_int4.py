@@ -9,6 +9,7 @@ import torch
 from bough.kernels.library import Isa
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.thread_pool import ThreadPool
+from tests.common_formats import from_mxfp4, to_mxfp4
 from tests.kernels.test_gemm_int8 import (
     GROUP,
     SHAPES,
@@ -22,12 +23,22 @@ from tests.kernels.test_gemm_int8 import (
 from tests.tables import table
 
 FORMATS: tuple[WeightFormat, ...] = ("int4", "uint4")
+ALL_FORMATS: tuple[WeightFormat, ...] = (*FORMATS, "mxfp4")
 
 
 def packed(
     threads: ThreadPool, weight: torch.Tensor, stored: WeightFormat = "int4", *, gated: bool = False
 ) -> PackedWeights:
     weights = PackedWeights(threads, *weight.shape, torch.float32, bias=False, gated=gated, stored=stored)
+    if stored == "mxfp4":
+        padded = torch.nn.functional.pad(weight, (0, -weight.shape[1] % GROUP))
+        codes, exponents = to_mxfp4(padded)
+        doubled = (2 * from_mxfp4(codes, torch.full_like(exponents, 127))).to(torch.int8)
+        scales = torch.ldexp(torch.ones(exponents.shape), exponents.int() - 128)
+        weights.write_codes(0, doubled[:, : weight.shape[1]].contiguous(), scales, None)
+        held = from_mxfp4(codes, exponents)[:, : weight.shape[1]]
+        assert torch.equal(weights.read(0, len(weight)).double(), held)
+        return weights
     weights.write(0, weight)
     return weights
 
@@ -46,7 +57,7 @@ def quantized(x: torch.Tensor) -> torch.Tensor:
 
 def tolerance_of(x: torch.Tensor, held: torch.Tensor, stored: WeightFormat) -> torch.Tensor:
     """Largest error of products of quantised ``x`` with ``held``."""
-    if stored == "int4":
+    if stored != "uint4":
         return of_sums(x, held)
     # What a minimum is subtracted from counts for rounding, too.
     return of_sums(x, held) + x.abs().sum(1, keepdim=True) * float(held.abs().max()) * 4e-6
@@ -59,7 +70,7 @@ def inputs_of(rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x, quantized(x)
 
 
-@table("stored", FORMATS)
+@table("stored", ALL_FORMATS)
 @table("threads", [1, 3])
 @table("shape", SHAPES)
 def test_product_is_that_of_the_quantised_numbers(
@@ -82,6 +93,16 @@ def test_extremes_do_not_saturate(isa: Isa, code: int, held: float) -> None:
             weights = PackedWeights(ThreadPool(2), 40, 640, torch.float32, bias=False, gated=False, stored=stored)
             weights.write_codes(0, codes, scales, None)
             assert torch.equal(weights.multiply(x, torch.float32), torch.full((7, 40), held * 127 * 640 * sign))
+
+
+def test_extremes_of_floating_point_do_not_saturate(isa: Isa) -> None:
+    for code in (-12, 12, 0, 8, -1):
+        codes, scales = torch.full((40, 640), code, dtype=torch.int8), torch.ones(40, 20)
+        for sign in (1.0, -1.0):
+            x = torch.full((7, 640), 127.0 * sign)
+            weights = PackedWeights(ThreadPool(2), 40, 640, torch.float32, bias=False, gated=False, stored="mxfp4")
+            weights.write_codes(0, codes, scales, None)
+            assert torch.equal(weights.multiply(x, torch.float32), torch.full((7, 40), code * 127 * 640 * sign))
 
 
 def test_codes_are_held_as_they_are(isa: Isa) -> None:
@@ -167,7 +188,7 @@ def test_groups_of_any_size_next_to_each_other(isa: Isa) -> None:
     assert float((weights.multiply(x, torch.float32) - exact).norm() / exact.norm()) < 0.02
 
 
-@table("stored", FORMATS)
+@table("stored", ALL_FORMATS)
 def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, stored: WeightFormat) -> None:
     weight, x = random_matrix(161, 5000, 1), random_matrix(67, 5000, 2)
     x[::5, 4711] *= 300.0  # an outlier
@@ -179,7 +200,7 @@ def test_an_element_depends_on_its_row_and_column_alone(isa: Isa, stored: Weight
             assert torch.equal(weights.multiply(x[start:end], torch.float32), whole[start:end])
 
 
-@table("stored", FORMATS)
+@table("stored", ALL_FORMATS)
 def test_gated_product(isa: Isa, stored: WeightFormat) -> None:
     weight, x = random_matrix(192, 700, 1) * 0.05, random_matrix(40, 700, 2)
     weights = packed(ThreadPool(2), weight, stored, gated=True)

@@ -15,7 +15,13 @@ from tests.common_formats import q8_0
 from tests.tables import table
 
 GROUP = 32
-ACTIVATIONS = {Activation.SILU: functional.silu, Activation.GELU_TANH: partial(functional.gelu, approximate="tanh")}
+ACTIVATIONS = {
+    Activation.SILU: functional.silu,
+    Activation.GELU_TANH: partial(functional.gelu, approximate="tanh"),
+    Activation.CLAMPED_SWISH: lambda x: x.clamp(max=7) * torch.sigmoid(1.702 * x.clamp(max=7)),
+}
+VALUES = {Activation.CLAMPED_SWISH: lambda x: x.clamp(-7, 7) + 1}
+"""What becomes of the values that are gated, where they do not stay as they are."""
 SHAPES = [
     *((1, 1, 1), (32, 64, 1), (33, 65, 7), (31, 2, 6), (160, 48, 13)),
     *((96, 1301, 25), (300, 1301, 25), (70, 5000, 37), (200, 896, 131)),
@@ -74,7 +80,7 @@ def check_gated(
     """Check ``activation(gate) * value`` of ``products``, gates and values, each within its ``tolerance``."""
     gate, value = products.chunk(2, dim=-1)
     of_gate, of_value = tolerance.chunk(2, dim=-1)
-    activated = ACTIVATIONS[activation](gate)
+    activated, value = ACTIVATIONS[activation](gate), VALUES.get(activation, torch.clone)(value)
     # The slope of either is 1.13 at most; the exponential, the quotient and the products are each rounded.
     most = 1.13 * of_gate * (value.abs() + of_value) + activated.abs() * of_value + 1e-6 * (activated * value).abs()
     assert bool(((output - activated * value).abs() <= most).all())

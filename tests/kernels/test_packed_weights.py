@@ -81,6 +81,12 @@ def test_rows_of_another_width_are_refused(shape: tuple[int, ...]) -> None:
     assert torch.equal(weights.panels, before)
 
 
+def test_floating_point_of_4_bits_is_written_as_codes_alone() -> None:
+    weights = PackedWeights(ThreadPool(1), OUTPUTS, INPUTS, torch.float32, bias=False, gated=False, stored="mxfp4")
+    with pytest.raises(ValueError, match="no other numbers than codes"):
+        weights.write(0, torch.zeros(1, INPUTS))
+
+
 @table(
     "stored, codes, scales, minimums, message",
     [

@@ -141,7 +141,7 @@ void check_codes(ThreadPool& pool) {
     PackedMatrix matrix{};
     matrix.num_outputs = pick({2, 34, 70});
     matrix.num_inputs = pick({1, 33, 128});
-    matrix.dtype = static_cast<DType>(between(2, 4));
+    matrix.dtype = static_cast<DType>(between(2, 5));
     matrix.layout = flip() ? kGated : kPlain;
     Aligned<uint32_t> panels(packed_words(matrix));
     matrix.panels = panels.data();
@@ -152,6 +152,7 @@ void check_codes(ThreadPool& pool) {
     for (int8_t& code : codes) {
         const int64_t largest = bytes ? 127 : shifted ? 15 : 7;
         code = static_cast<int8_t>(between(shifted ? 0 : -largest - 1, largest));
+        if (matrix.dtype == DType::f4) code = kDoubledE2M1[between(0, 15)];
     }
     for (float& scale : scales) scale = static_cast<float>(pick({-3, 0, 1, 7})) / 64;
     for (float& minimum : minimums) minimum = static_cast<float>(pick({-5, 0, 2})) / 32;

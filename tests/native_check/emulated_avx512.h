@@ -223,6 +223,20 @@ static inline __m512i permutex2var_epi16(__m512i a, __m512i index, __m512i b) {
     return bits<__m512i>(result);
 }
 
+static inline __m512i broadcast_i32x4(__m128i x) {
+    Whole<int32_t> result;
+    auto four = bits<Lanes<int32_t, 4>>(x);
+    for (int i = 0; i < 16; ++i) result[i] = four[i % 4];
+    return bits<__m512i>(result);
+}
+// Within each 16 bytes.
+static inline __m512i shuffle_epi8(__m512i table, __m512i indices) {
+    Whole<uint8_t> result;
+    auto entries = bits<Whole<uint8_t>>(table);
+    auto at = bits<Whole<uint8_t>>(indices);
+    for (int i = 0; i < 64; ++i) result[i] = at[i] < 128 ? entries[i / 16 * 16 + at[i] % 16] : 0;
+    return bits<__m512i>(result);
+}
 static inline __m512i dpbusd_epi32(__m512i sum, __m512i unsigned_bytes, __m512i signed_bytes) {
     auto result = bits<Whole<int32_t>>(sum);
     auto a = bits<Whole<uint8_t>>(unsigned_bytes);
@@ -308,6 +322,8 @@ static inline __m256i cvtneps_pbh(__m512 x) {
 #define _mm512_or_si512(a, b) emulated::or_si512(a, b)
 #define _mm512_madd_epi16(a, b) emulated::madd_epi16(a, b)
 #define _mm512_maddubs_epi16(a, b) emulated::maddubs_epi16(a, b)
+#define _mm512_broadcast_i32x4(x) emulated::broadcast_i32x4(x)
+#define _mm512_shuffle_epi8(a, b) emulated::shuffle_epi8(a, b)
 #define _mm512_unpacklo_epi32(a, b) emulated::unpacklo_epi32(a, b)
 #define _mm512_unpackhi_epi32(a, b) emulated::unpackhi_epi32(a, b)
 #define _mm512_unpacklo_ps(a, b) emulated::unpacklo_ps(a, b)

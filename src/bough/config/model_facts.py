@@ -13,6 +13,11 @@ MOST_EXPERTS = 1024
 """Experts of a layer, at most: native kernels have room for so many."""
 
 
+CLAMPED_SWISH = "clamped_swish"
+"""Name of an activation: ``x sigmoid(1.702 x)`` of gates of at most 7, times 1 plus values between -7 and 7."""
+SWISH_SLOPE, SWISH_BOUND = 1.702, 7.0
+
+
 @dataclass(frozen=True, slots=True)
 class EncoderParameters:
     """Facts that only encoders have."""
@@ -47,6 +52,8 @@ class AttentionFacts:
     output_bias: bool = False
     scaling: float | None = None
     """Factor on the scores; ``None``: the inverse root of a head's width."""
+    sinks: bool = False
+    """Each head has learned a score that takes a share of its weight and has no value."""
 
     @property
     def q_size(self) -> int:

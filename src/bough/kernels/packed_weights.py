@@ -16,11 +16,11 @@ from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.structures import Activation, DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
 from bough.kernels.thread_pool import ThreadPool
 
-WeightFormat = Literal["native", "int8", "int4", "uint4"]
+WeightFormat = Literal["native", "int8", "int4", "uint4", "mxfp4"]
 """How a matrix is held: as it is; or with a scale for each 32 inputs of a row, in whole numbers from -128 to 127, from
--8 to 7, or from 0 to 15 with a number to be added to all of them."""
+-8 to 7, or from 0 to 15 with a number to be added to all of them, or in floating point of 4 bits (E2M1)."""
 
-_QUANTIZED: dict[WeightFormat, DType] = {"int8": DType.I8, "int4": DType.I4, "uint4": DType.U4}
+_QUANTIZED: dict[WeightFormat, DType] = {"int8": DType.I8, "int4": DType.I4, "uint4": DType.U4, "mxfp4": DType.F4}
 
 PANEL_COLUMNS = 32
 
@@ -93,9 +93,11 @@ class PackedWeights:
         """Pack rows ``[n, num_inputs]`` of any floating-point dtype; see :meth:`check_rows`.
 
         Raises:
-            ValueError: at rows of another width.
+            ValueError: at rows of another width, or if the matrix takes codes alone: mxfp4 does.
             IndexError: at rows that the matrix does not have.
         """
+        if self.stored == "mxfp4":
+            raise ValueError("an mxfp4 matrix takes no other numbers than codes")
         self._check_width("rows", rows, self.matrix.num_inputs)
         self._check_rows(first_row, len(rows))
         for start in range(0, len(rows), _ROWS_AT_A_TIME):
@@ -129,8 +131,8 @@ class PackedWeights:
         """Pack rows that are quantised already; the matrix must be.
 
         Args:
-            codes: bytes ``[n, num_inputs]``. Signed without minimums: of 4 bits for matrices that are not int8. With
-                them from 0 to 15.
+            codes: bytes ``[n, num_inputs]``. Signed without minimums: of 4 bits for int4 and uint4, for mxfp4 twice
+                the numbers of E2M1. With them from 0 to 15.
             scales: float32 ``[n, groups]``, for each :data:`QUANTIZED_GROUP` inputs; become half precision.
             minimums: like scales; for uint4 only.
 

@@ -42,7 +42,7 @@ from bough.kernels.thread_pool import ThreadPool
 QUANTIZED_GROUP = 32
 """Inputs that share a scale where they are quantised."""
 
-QUANTIZED_DTYPES = frozenset({DType.I8, DType.I4, DType.U4})
+QUANTIZED_DTYPES = frozenset({DType.I8, DType.I4, DType.U4, DType.F4})
 
 
 @dataclass(frozen=True)
@@ -296,11 +296,19 @@ class Program(NativeProgram):
         )
         self._record("rotary_store", ctypes.byref(call))
 
-    def attend(self, heads: Buffer, kv: KVLayer, shape: AttentionShape, outputs: Columns | None = None) -> Buffer:
+    def attend(
+        self,
+        heads: Buffer,
+        kv: KVLayer,
+        shape: AttentionShape,
+        outputs: Columns | None = None,
+        sinks: torch.Tensor | None = None,
+    ) -> Buffer:
         """Attention of the query heads at the front of ``heads`` over what the pool holds, in the model's dtype.
 
         Args:
             outputs: their columns, where other ranks have those of other heads.
+            sinks: float32 ``[num_heads]``, scores that take a share of each head's weight and have no value.
         """
         outputs = outputs or Columns.all_of(shape.num_heads * shape.head_dim)
         whole = self.buffer("attended", outputs.total, self.dtype)
@@ -314,6 +322,7 @@ class Program(NativeProgram):
             output=output.pointer,
             output_stride=output.stride,
             output_dtype=output.dtype,
+            sinks=None if sinks is None else sinks.data_ptr(),
         )
         self._record("attention", ctypes.byref(call))
         return whole

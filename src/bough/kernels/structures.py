@@ -45,6 +45,7 @@ class DType(IntEnum):
     I8 = 2
     I4 = 3
     U4 = 4
+    F4 = 5
 
 
 class PanelLayout(IntEnum):
@@ -68,6 +69,7 @@ class Activation(IntEnum):
 
     SILU = 0
     GELU_TANH = 1
+    CLAMPED_SWISH = 2
 
 
 class PackedMatrix(ctypes.Structure):
@@ -132,7 +134,7 @@ class AttentionCall(ctypes.Structure):
     _fields_ = declared(
         """
         AttentionShape shape; StepRows rows; KVLayer kv; pointer queries; int64 query_stride; pointer output;
-        int64 output_stride; int32 output_dtype; pointer plan, scratch; int64 scratch_stride
+        int64 output_stride; int32 output_dtype; pointer plan, scratch; int64 scratch_stride; pointer sinks
         """
     )
 

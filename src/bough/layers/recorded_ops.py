@@ -67,8 +67,8 @@ class RecordOps(Ops[Buffer]):
     def attend(
         self, attention: RadixAttention, heads: Buffer, rotation: Rotation[Buffer] | None, norms: HeadNorms = NO_NORMS
     ) -> Buffer:
-        if attention.logit_cap is not None or attention.sinks is not None:
-            raise NotRecordable("the native program has no soft-caps and no sinks")
+        if attention.logit_cap is not None:
+            raise NotRecordable("the native program has no soft-caps")
         kv = self._kv_layer(attention.layer_id)
         self._program.rotate_and_store(
             heads,
@@ -82,7 +82,8 @@ class RecordOps(Ops[Buffer]):
             norm_offset=norms.offset,
             query_scale=attention.query_scale or (0.0, 1),
         )
-        return self._program.attend(heads, kv, attention.shape, _columns(attention.queries.times(attention.head_dim)))
+        outputs = _columns(attention.queries.times(attention.head_dim))
+        return self._program.attend(heads, kv, attention.shape, outputs, attention.sinks)
 
     def add_linear(self, stream: Stream[Buffer], layer: MergedLinear, x: Buffer) -> None:
         self._program.linear_add(x, packed_matrix(layer), stream.value, _outputs(layer))

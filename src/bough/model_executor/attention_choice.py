@@ -178,6 +178,8 @@ def why_not_flashinfer(device: torch.device, config: ModelConfig) -> str | None:
         return f"the package flashinfer-python cannot be imported ({error})"
     if any(shape.scaling not in (None, shape.head_dim**-0.5) for shape in config.attention_shapes()):
         return "it has one factor on scores, that of a head's width"
+    if any(shape.sinks for shape in config.attention_shapes()):
+        return "it has no attention sinks"
     if config.dtype == "float32":
         return "it computes in float16 and bfloat16 only"
     if (head_dim := config.kv_layout().head_dim) not in _FLASHINFER_HEADS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,6 +12,7 @@ from torch import nn
 
 from bough.config.model_config import ModelConfig
 from bough.errors import ModelError
+from bough.layers.attention.sinks import Sinks
 from bough.layers.checkpoint_weight import CheckpointWeight, ExpertStack, StackedWeight, TensorWeight, Weight
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import Linear, MergedLinear, QKVLinear
@@ -61,12 +62,19 @@ class Model(nn.Module, ABC):
         """Names under which some checkpoints have several of those weights as one."""
         weights = self.checkpoint_weights
         found: dict[str, StackedWeight] = {
-            stack: StackedWeight({name: weights[name] for name in parts}) for stack, parts in stacks(weights)
+            stack: self.stack({name: weights[name] for name in parts}) for stack, parts in stacks(weights)
         }
         for stack, experts in expert_stacks(weights):
-            parts_of_each = [StackedWeight({name: weights[name] for name in parts}) for parts in experts]
-            found[stack] = ExpertStack(parts_of_each)
+            found[stack] = self.stack_experts([{name: weights[name] for name in parts} for parts in experts])
         return found
+
+    def stack(self, parts: Mapping[str, CheckpointWeight]) -> StackedWeight:
+        """The tensor in which a checkpoint has several projections of one input, given those by name."""
+        return StackedWeight(parts)
+
+    def stack_experts(self, experts: Sequence[Mapping[str, CheckpointWeight]]) -> ExpertStack:
+        """The tensor in which a checkpoint has weights of all experts of a layer, given those of each by name."""
+        return ExpertStack([self.stack(parts) for parts in experts])
 
     def find_weight(self, own_name: str) -> CheckpointWeight | None:
         """Return the weight, or stack of weights, of that name; ``None`` if there is none."""
@@ -311,7 +319,7 @@ def _checkpoint_weights(module: nn.Module, prefix: str) -> Iterator[tuple[str, C
     for name, tensor in module.named_parameters(recurse=False):
         yield prefix + name, TensorWeight(tensor.data)
     for child_name, child in module.named_children():
-        if isinstance(child, (MergedLinear, QKVLinear)):
+        if isinstance(child, (MergedLinear, QKVLinear, Sinks)):
             yield from ((prefix + name, weight) for name, weight in child.checkpoint_weights())
         elif isinstance(child, (VocabEmbedding, LMHead)):
             yield from ((f"{prefix}{child_name}.{name}", weight) for name, weight in child.checkpoint_weights())

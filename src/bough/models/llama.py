@@ -11,6 +11,7 @@ from bough.config.model_config import ModelConfig
 from bough.layers.activation import gate_named
 from bough.layers.attention.base import HeadNorms
 from bough.layers.attention.radix_attention import RadixAttention
+from bough.layers.attention.sinks import Sinks
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, Linear, QKVLinear
 from bough.layers.linear_method import TORCH, MethodChoice
@@ -63,6 +64,7 @@ class LlamaAttention(Block):
         parts = {"q_proj": queries, "k_proj": keys, "v_proj": keys}
         self.qkv_proj = QKVLinear(size, parts, bias=facts.qkv_bias, dtype=dtype, method=method)
         self.o_proj = Linear("o_proj", inputs, outputs, bias=facts.output_bias, dtype=dtype, method=method)
+        self.sinks = Sinks(heads.queries, method.collectives) if facts.sinks else None
         self.attn = RadixAttention(
             self.num_heads,
             self.head_dim,
@@ -70,6 +72,7 @@ class LlamaAttention(Block):
             layer_id,
             scaling=facts.scaling,
             sliding_window=facts.window,
+            sinks=None if self.sinks is None else self.sinks.scores,
             query_scale=None if facts.rope is None else facts.rope.query_scale(config.context_len),
             queries=heads.queries,
         )

@@ -81,8 +81,20 @@ class Paged:
         return (keys, values) if self.scales is None else (keys * KV_SCALES[0], values * KV_SCALES[1])
 
 
+def _sinks(num_heads: int, device: torch.device) -> torch.Tensor:
+    """Scores far below those of keys, like them, and far above."""
+    return torch.linspace(-6.0, 9.0, num_heads, device=device)
+
+
 def naive_attention(
-    q: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, *, scale: float, window: int | None, cap: float
+    q: torch.Tensor,
+    keys: torch.Tensor,
+    values: torch.Tensor,
+    *,
+    scale: float,
+    window: int | None,
+    cap: float,
+    sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """``q`` ``[n, heads, dim]`` are the last tokens of ``keys`` ``[length, kv_heads, dim]``; ``[n, heads * dim]``."""
     group = q.shape[1] // keys.shape[1]
@@ -94,7 +106,10 @@ def naive_attention(
         torch.arange(len(q), device=q.device)[:, None] + len(keys) - len(q) - torch.arange(len(keys), device=q.device)
     )
     hidden = behind < 0 if window is None else (behind < 0) | (behind >= window)
-    weights = scores.masked_fill(hidden, float("-inf")).softmax(-1)
+    scores = scores.masked_fill(hidden, float("-inf"))
+    if sinks is not None:
+        scores = torch.cat((scores, sinks.double()[:, None, None].expand(-1, len(q), 1)), -1)
+    weights = scores.softmax(-1)[..., : len(keys)]
     return torch.einsum("hnl,lhd->nhd", weights, values).flatten(1)
 
 
@@ -109,6 +124,7 @@ def decode(
     head_dim: int = 64,
     window: int | None = None,
     cap: float = 0.0,
+    sinks: bool = False,
     num_programs: int = 3,
     stored_as: torch.dtype | None = None,
 ) -> float:
@@ -123,6 +139,7 @@ def decode(
     q = normal(rng, (len(lens), heads, head_dim), dtype, device)
     on_device = [torch.from_numpy(x).to(device) for x in (plan.pieces, plan.num_pieces, plan.first_piece, req_slots)]
     pieces, num_pieces, first_piece, slots = on_device
+    of_heads = _sinks(heads, device) if sinks else None
     out = attention.decode_attention(
         q,
         paged.keys,
@@ -139,12 +156,14 @@ def decode(
         window=window,
         cap=cap,
         kv_scales=paged.scales,
+        sinks=of_heads,
     )
     expected, own = torch.zeros(out.shape, dtype=torch.float64, device=device), iter(paged.slots)
     for row in np.flatnonzero(seq_lens):
         at = next(own)
         keys, values = paged.of(at)
-        one = naive_attention(q[row : row + 1], keys, values, scale=head_dim**-0.5, window=window, cap=cap)
+        queries = q[row : row + 1]
+        one = naive_attention(queries, keys, values, scale=head_dim**-0.5, window=window, cap=cap, sinks=of_heads)
         expected[row] = one[0]
     return error(out, expected, dtype, 4.0)
 
@@ -161,6 +180,7 @@ def extend(
     head_dim: int = 64,
     window: int | None = None,
     cap: float = 0.0,
+    sinks: bool = False,
     stored_as: torch.dtype | None = None,
     tile_queries: int | None = None,
 ) -> float:
@@ -171,6 +191,7 @@ def extend(
     prefix, new = np.array(prefix_lens, dtype=np.int32), np.array(extend_lens, dtype=np.int32)
     tiles = torch.from_numpy(extend_tiles(paged.req_slots, prefix, new, size)).to(device)
     q = normal(rng, (sum(extend_lens), group * kv_heads, head_dim), dtype, device)
+    of_heads = _sinks(group * kv_heads, device) if sinks else None
     out = attention.extend_attention(
         q,
         paged.keys,
@@ -182,9 +203,10 @@ def extend(
         window=window,
         cap=cap,
         kv_scales=paged.scales,
+        sinks=of_heads,
     )
     expected = [
-        naive_attention(part, *paged.of(at), scale=head_dim**-0.5, window=window, cap=cap)
+        naive_attention(part, *paged.of(at), scale=head_dim**-0.5, window=window, cap=cap, sinks=of_heads)
         for part, at in zip(q.split(extend_lens), paged.slots, strict=True)
     ]
     return error(out, torch.cat(expected), dtype, 4.0)
@@ -282,6 +304,7 @@ _GATES: dict[elementwise.Gate, Callable[[torch.Tensor], torch.Tensor]] = {
     "silu": functional.silu,
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "clamped_swish": lambda x: x.clamp(max=7) * torch.sigmoid(1.702 * x.clamp(max=7)),
 }
 
 
@@ -289,7 +312,9 @@ def gate_and_mul(
     rng: Rng, dtype: torch.dtype, device: torch.device, *, rows: int, width: int, gate: elementwise.Gate
 ) -> float:
     x = normal(rng, (rows, 2 * width), dtype, device, 3.0)
-    expected = _GATES[gate](x[:, :width].double()) * x[:, width:].double()
+    values = x[:, width:].double()
+    values = values.clamp(-7, 7) + 1 if gate == "clamped_swish" else values
+    expected = _GATES[gate](x[:, :width].double()) * values
     return error(elementwise.gate_and_mul(x, gate), expected, dtype, expected.abs().max().item() + 1)
 
 

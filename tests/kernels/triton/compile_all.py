@@ -68,6 +68,9 @@ def compile_tiles(cases: Any, rng: np.random.Generator, dtype: torch.dtype) -> N
     bounded: dict[str, Any] = {"head_dim": 128, "window": 64, "cap": 5.0}
     cases.decode(rng, dtype, cpu, lens=[1, 300], **bounded)
     cases.extend(rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], **bounded)
+    sinking: dict[str, Any] = {"head_dim": 64, "group": 8, "window": 128, "sinks": True}
+    cases.decode(rng, dtype, cpu, lens=[1, 300], **sinking)
+    cases.extend(rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], **sinking)
     # What comes out is arbitrary: that rows differ is no reason to stop.
     cases.linear(rng, dtype, cpu, rows=64, inputs=4096, outputs=128, bias=True)
 
@@ -139,7 +142,7 @@ def main() -> None:
             cases.rotate_and_store(rng, dtype, cpu, tokens=16, heads=32, kv_heads=8, head_dim=128, norm=delta)
         cases.store(rng, dtype, cpu, tokens=16, kv_heads=8, head_dim=128)
         cases.extend(rng, dtype, cpu, prefix_lens=[0], extend_lens=[20], head_dim=128, group=4, tile_queries=16)
-        for gate in ("silu", "gelu", "gelu_tanh"):
+        for gate in ("silu", "gelu", "gelu_tanh", "clamped_swish"):
             cases.gate_and_mul(rng, dtype, cpu, rows=16, width=4096, gate=gate)
         cases.gather_rows(rng, dtype, cpu, rows=16, width=4096, vocab_size=32)
         compile_integers(cases, rng, dtype)

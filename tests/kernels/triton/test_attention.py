@@ -25,6 +25,7 @@ shapes = st.fixed_dictionaries(
         "head_dim": st.sampled_from([64, 80, 128, 256]),
         "window": st.sampled_from([None, None, 1, 50, 300]),
         "cap": st.sampled_from([0.0, 2.0]),
+        "sinks": st.booleans(),
     }
 )
 
@@ -54,6 +55,14 @@ def test_prompts_attend_to_what_is_cached_and_to_themselves(
 def test_a_sequence_of_several_pieces_is_merged(dtype: torch.dtype, device: torch.device) -> None:
     rng = np.random.default_rng(0)
     assert cases.decode(rng, dtype, device, lens=[3 * SPLIT_KEYS + 5, 0, 2 * SPLIT_KEYS]) <= 1
+
+
+def test_sinks_take_a_share_of_the_weight_of_their_heads(dtype: torch.dtype, device: torch.device) -> None:
+    rng = np.random.default_rng(0)
+    for cap in (0.0, 2.0):
+        assert cases.decode(rng, dtype, device, lens=[SPLIT_KEYS + 5, 0, 7], group=4, sinks=True, cap=cap) <= 1
+        rows = {"prefix_lens": [20, 0], "extend_lens": [9, 33]}
+        assert cases.extend(rng, dtype, device, **rows, group=4, sinks=True, window=17, cap=cap) <= 1
 
 
 def test_prompts_may_have_more_tiles_than_there_are_programs_in_any_dimension_but_the_first(

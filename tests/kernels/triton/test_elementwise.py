@@ -39,7 +39,7 @@ def test_keys_and_values_are_stored_as_they_are(dtype: torch.dtype, device: torc
     assert cases.store(np.random.default_rng(0), dtype, device, tokens=5, kv_heads=2, head_dim=48) == 0
 
 
-@pytest.mark.parametrize("gate", ["silu", "gelu", "gelu_tanh"])
+@pytest.mark.parametrize("gate", ["silu", "gelu", "gelu_tanh", "clamped_swish"])
 @given(rows=st.integers(1, 3), width=st.integers(1, 1500), seed=st.integers(0, 99))
 @RANDOM_SHAPES
 def test_gates(

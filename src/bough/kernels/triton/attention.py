@@ -241,10 +241,12 @@ def _merge_pieces(
     partial_ptr,
     log_sum_ptr,
     first_piece_ptr,
+    sinks_ptr,
     out_ptr,
     NUM_HEADS: tl.constexpr,
     HEAD_DIM: tl.constexpr,
     BLOCK_D: tl.constexpr,
+    HAS_SINKS: tl.constexpr,
 ):
     """Program (row, head): the row's pieces in ascending order; zeros for a row that has none."""
     row = tl.program_id(0).to(tl.int64)
@@ -264,6 +266,9 @@ def _merge_pieces(
         acc = acc * shrink + partial * weight
         total = total * shrink + weight
         largest = new_largest
+    if HAS_SINKS:
+        # Without keys, or below a far larger sink, the total becomes infinite, and the output zero.
+        total += tl.exp2(tl.load(sinks_ptr + head) * 1.4426950408889634 - largest)
     acc = acc / tl.where(total > 0.0, total, 1.0)
     out = out_ptr + (row * NUM_HEADS + head) * HEAD_DIM + dims
     tl.store(out, acc.to(out_ptr.dtype.element_ty), mask=in_head)
@@ -278,6 +283,7 @@ def _extend_tiles(
     tiles_ptr,
     out_ptr,
     kv_scales_ptr,
+    sinks_ptr,
     scale,
     cap,
     window,
@@ -293,6 +299,7 @@ def _extend_tiles(
     HAS_CAP: tl.constexpr,
     HAS_WINDOW: tl.constexpr,
     HAS_KV_SCALES: tl.constexpr,
+    HAS_SINKS: tl.constexpr,
     ALL_MASKED: tl.constexpr,
     PRECISION: tl.constexpr,
 ):
@@ -377,6 +384,9 @@ def _extend_tiles(
             HAS_CAP,
             PRECISION,
         )
+    if HAS_SINKS:
+        reference = largest if HAS_CAP else largest * scale
+        total += tl.exp2(tl.load(sinks_ptr + head) * 1.4426950408889634 - reference)
     # Only queries behind the tile's end can have seen nothing.
     acc = acc / tl.where(total > 0.0, total, 1.0)[:, None]
     if HAS_KV_SCALES:
@@ -417,6 +427,7 @@ def decode_attention(
     window: int | None = None,
     cap: float = 0.0,
     kv_scales: torch.Tensor | None = None,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attend from the newest token of each row to all tokens of its sequence.
 
@@ -437,6 +448,7 @@ def decode_attention(
         window: most keys that are seen, the newest ones.
         cap: scores become ``cap * tanh(score / cap)``; 0: they stay.
         kv_scales: float32 ``[2]``, what stored keys and stored values are to be multiplied by; ``None``: they stay.
+        sinks: float32 ``[num_heads]``, scores that take a share of each head's weight and have no value.
 
     Returns:
         ``[R, num_heads * head_dim]``; zeros for a row without pieces.
@@ -483,10 +495,12 @@ def decode_attention(
         scratch.outputs,
         scratch.log_sums,
         first_piece,
+        first_piece if sinks is None else sinks,
         out,
         NUM_HEADS=num_heads,
         HEAD_DIM=head_dim,
         BLOCK_D=block_d,
+        HAS_SINKS=sinks is not None,
         num_warps=1,
     )
     return out
@@ -504,6 +518,7 @@ def extend_attention(
     window: int | None = None,
     cap: float = 0.0,
     kv_scales: torch.Tensor | None = None,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attend causally from runs of new tokens to all tokens of their sequences up to themselves.
 
@@ -519,6 +534,7 @@ def extend_attention(
         window: most keys that are seen, the newest ones.
         cap: as of :func:`decode_attention`.
         kv_scales: likewise.
+        sinks: likewise.
 
     Returns:
         ``[T, num_heads * head_dim]``
@@ -536,6 +552,7 @@ def extend_attention(
         tiles,
         out,
         tiles if kv_scales is None else kv_scales,
+        tiles if sinks is None else sinks,
         scale * _LOG2_E,
         cap * _LOG2_E,
         window or 0,
@@ -551,6 +568,7 @@ def extend_attention(
         HAS_CAP=cap > 0.0,
         HAS_WINDOW=window is not None,
         HAS_KV_SCALES=kv_scales is not None,
+        HAS_SINKS=sinks is not None,
         # Whether a token is before the first query of its tile depends on how prompts are cut. Two loops may round
         # differently, so tiles that promise the same bits however that is have one.
         ALL_MASKED=window is not None or blocks.queries <= SHORT_TILE,

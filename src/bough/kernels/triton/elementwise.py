@@ -14,7 +14,7 @@ import triton.language as tl
 from bough.kernels.triton.float8 import to_float8
 from bough.kernels.triton.launch import next_power_of_2, warps_for
 
-Gate = Literal["silu", "gelu", "gelu_tanh"]
+Gate = Literal["silu", "gelu", "gelu_tanh", "clamped_swish"]
 
 _COLUMNS = 1024
 """Numbers that one program of an activation, or of a look-up, handles."""
@@ -289,6 +289,10 @@ def _gate_and_mul(x_ptr, out_ptr, x_stride, width, GATE: tl.constexpr, BLOCK: tl
         gate = gate * tl.sigmoid(gate)
     elif GATE == "gelu":
         gate = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476))
+    elif GATE == "clamped_swish":
+        gate = tl.minimum(gate, 7.0)
+        gate = gate * tl.sigmoid(1.702 * gate)
+        value = tl.minimum(tl.maximum(value, -7.0), 7.0) + 1.0
     else:
         # 0.5 (1 + tanh z) is the logistic function of 2 z; z = sqrt(2 / pi) (x + 0.044715 x³).
         gate = gate * tl.sigmoid(1.5957691216057308 * (gate + 0.044715 * gate * gate * gate))
@@ -298,7 +302,8 @@ def _gate_and_mul(x_ptr, out_ptr, x_stride, width, GATE: tl.constexpr, BLOCK: tl
 def gate_and_mul(x: torch.Tensor, gate: Gate = "silu") -> torch.Tensor:
     """``act(gate) * value`` of ``[num_rows, 2 * width]`` with the gates first; returns ``[num_rows, width]``.
 
-    ``gelu`` is exact, ``gelu_tanh`` its approximation by the hyperbolic tangent (Hendrycks and Gimpel 2016).
+    ``gelu`` is exact, ``gelu_tanh`` its approximation by the hyperbolic tangent (Hendrycks and Gimpel 2016);
+    ``clamped_swish`` also changes the values (see :data:`bough.config.model_facts.CLAMPED_SWISH`).
     """
     num_rows, width = x.shape[0], x.shape[1] // 2
     out = torch.empty(num_rows, width, dtype=x.dtype, device=x.device)

@@ -19,7 +19,8 @@ class RadixAttention:
         scaling: factor on the scores, by default ``head_dim ** -0.5``.
         sliding_window: positions that a token sees, itself included; ``None``: all.
         logit_cap: bound of the scaled scores, by a hyperbolic tangent (Gemma 2's soft-cap).
-        sinks: ``[num_heads]``, scores that take a share of each head's weight and have no value (gpt-oss).
+        sinks: ``[num_heads]``, scores that take a share of each head's weight and have no value (gpt-oss); float32 in
+            Bough's own families.
         queries: heads of queries that are here.
         query_scale: ``beta`` and ``period`` of queries that are multiplied, as in Llama 4, by
             ``1 + beta * log(1 + position // period)``.

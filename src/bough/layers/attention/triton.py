@@ -158,6 +158,7 @@ class TritonBackend(StoringBackend):
             scale=layer.scaling,
             window=layer.sliding_window,
             kv_scales=self._scales(layer),
+            sinks=layer.sinks,
         )
 
     def forward_extend(
@@ -173,4 +174,5 @@ class TritonBackend(StoringBackend):
             scale=layer.scaling,
             window=layer.sliding_window,
             kv_scales=self._scales(layer),
+            sinks=layer.sinks,
         )
