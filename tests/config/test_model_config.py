@@ -16,7 +16,7 @@ from bough.config.architectures import BACKBONES, ENCODER_MODULES, MODEL_MODULES
 from bough.config.checked_values import CheckedValues
 from bough.config.checkpoint import resolve_model_path
 from bough.config.model_config import ModelConfig
-from bough.config.model_facts import AttentionFacts
+from bough.config.model_facts import CLAMPED_SWISH, AttentionFacts, ExpertFacts
 from bough.config.rope import RopeParameters
 from bough.errors import ConfigError
 from bough.kernels.library import Isa, LibraryMissing
@@ -114,6 +114,46 @@ def test_biases_are_those_of_the_file_where_a_family_goes_by_it(
     assert (layer.feed_forward.bias, layer.feed_forward.activation) == (mlp, "silu")
 
 
+GPT_OSS = {
+    "architectures": ["GptOssForCausalLM"],
+    "num_attention_heads": 8,
+    "num_key_value_heads": 2,
+    "head_dim": 8,
+    "num_hidden_layers": 4,
+    "num_local_experts": 8,
+    "rope_scaling": {
+        "rope_type": "yarn",
+        "factor": 32.0,
+        "beta_fast": 32.0,
+        "beta_slow": 1.0,
+        "truncate": False,
+        "original_max_position_embeddings": 4096,
+    },
+    "rope_theta": 150000,
+    "max_position_embeddings": 131072,
+    "swiglu_limit": 7.0,
+    "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]},
+}
+
+
+def test_a_gpt_oss_has_sinks_alternating_windows_and_experts_with_biases(tmp_path: Path) -> None:
+    config = config_of(tmp_path, GPT_OSS)
+    assert [layer.mixer.window for layer in config.layers] == [128, None, 128, None]
+    assert {(layer.mixer.sinks, layer.mixer.qkv_bias, layer.mixer.output_bias) for layer in config.layers} == {
+        (True, True, True)
+    }
+    experts = config.layers[0].feed_forward
+    assert isinstance(experts, ExpertFacts)
+    assert (experts.activation, experts.bias, experts.routing.bias) == (CLAMPED_SWISH, True, True)
+    assert (experts.routing.num_experts, experts.routing.experts_per_token) == (8, 4)
+    unstated = config_of(tmp_path, {**GPT_OSS, "rope_scaling": None})
+    assert unstated.attention_shapes()[0].rope == config.attention_shapes()[0].rope
+    assert config.stored_quantization is not None
+    assert config.stored_quantization.is_microscaled
+    with pytest.raises(ConfigError, match="swiglu_limit"):
+        config_of(tmp_path, {**GPT_OSS, "swiglu_limit": 10.0})
+
+
 def test_layers_that_need_memory_of_several_shapes_are_refused(tmp_path: Path) -> None:
     class Widening(LlamaReader):
         def mixers(self, attention: AttentionFacts, num_layers: int) -> Sequence[AttentionFacts]:
@@ -146,14 +186,14 @@ def test_end_of_sequence_named_by_the_tokenizer_configuration_alone(tmp_path: Pa
 
 
 @pytest.mark.parametrize("in_configuration", [True, False])
-def test_llamas_end_of_a_message_is_one_of_the_turn(tmp_path: Path, in_configuration: bool) -> None:
-    tokens = [(5, "<|eot_id|>"), (6, "<|eom_id|>"), (7, "<|python_tag|>")]
+def test_ends_of_messages_with_calls_are_ends_of_the_turn(tmp_path: Path, in_configuration: bool) -> None:
+    tokens = [(5, "<|eot_id|>"), (6, "<|eom_id|>"), (7, "<|python_tag|>"), (8, "<|call|>")]
     names: dict[str, Any] = {"eos_token": "<|eot_id|>"}
     if in_configuration:
         names["added_tokens_decoder"] = {str(token): {"content": text} for token, text in tokens}
     write(tmp_path, "tokenizer_config.json", names)
     write(tmp_path, "tokenizer.json", {"added_tokens": [{"id": token, "content": text} for token, text in tokens]})
-    assert config_of(tmp_path, {"eos_token_id": 5}).eos_token_ids == (5, 6)
+    assert config_of(tmp_path, {"eos_token_id": 5}).eos_token_ids == (5, 6, 8)
 
 
 def test_end_of_sequence_ids_outside_the_vocabulary_are_dropped(tmp_path: Path) -> None:

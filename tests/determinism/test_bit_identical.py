@@ -15,6 +15,7 @@ from bough import LLMEngine
 from bough.errors import ConfigError
 from tests.determinism.surroundings import GREEDY, PENALISED, SAMPLED, Answer, Case, Surroundings, random_chunks
 from tests.models.checkpoints import save_checkpoint
+from tests.models.microscaled_checkpoints import save_microscaled_checkpoint
 from tests.models.test_against_transformers import LONGROPE, ROUTED, SCALED
 from tests.models.vector_checkpoints import VectorScheduler, save_vector_checkpoint
 from tests.native import needs_native
@@ -65,6 +66,13 @@ SHAPES: dict[str, tuple[str, dict[str, Any]]] = {
     "shared_experts": (
         "Glm4Moe",
         {**ROUTED, "hidden_size": 176, "n_routed_experts": 8, "n_group": 4, "topk_group": 2, "intermediate_size": 200},
+    ),
+    # Sinks, windows in some layers, biases throughout, values that are gated change as well.
+    "sinks": (
+        "GptOss",
+        {"hidden_size": 176, "intermediate_size": 72, "num_attention_heads": 6, "num_key_value_heads": 2}
+        | {"head_dim": 40, "sliding_window": 200, "num_local_experts": 5, "num_experts_per_tok": 2}
+        | {"vocab_size": 311, "rope_parameters": {**SCALED, "llama_4_scaling_beta": 0.0}},
     ),
     "single": ("Qwen2", {"hidden_size": 192, "num_attention_heads": 3, "num_key_value_heads": 3, "vocab_size": 517}),
 }
@@ -168,6 +176,19 @@ def test_models_that_make_vectors_are_refused(tmp_path: Path, architecture: str,
     save_vector_checkpoint(tmp_path, architecture)
     with pytest.raises(ConfigError, match="it is for models that generate text"):
         VectorScheduler(tmp_path, enable_deterministic_inference=True, **options)
+
+
+@needs_native
+@pytest.mark.parametrize("machine", MACHINES, ids=shown)
+def test_experts_in_mxfp4_give_the_same_bits(
+    machine: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_microscaled_checkpoint(tmp_path)
+    with engine_with(model_path=str(tmp_path), skip_tokenizer_init=True, **machine) as engine:
+        case = Case(Surroundings(engine, seed=2).ids(200), GREEDY, 24)
+        expected = Surroundings(engine).alone(case)
+        in_all_surroundings(engine, case, expected, 8, monkeypatch, seed=1)
+        a_generated_token_is_one_of_a_prompt(engine, case, expected)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ GREEDY = {"temperature": 0, "max_new_tokens": 8, "ignore_eos": True}
 @pytest.mark.one_scheduler
 def test_server_answers_and_says_what_computes(tmp_path: Path) -> None:
     path = tmp_path / "model"
-    model_type, overrides = SERVED["GptOssForCausalLM"]
+    model_type, overrides = SERVED["DeepseekV3ForCausalLM"]
     checkpoint = save_transformers_checkpoint(path, model_type, overrides)
     flags = ["--model-path", str(path), "--dtype", "float32", "--cpu-threads", "1", "--page-size", "16"]
     with running_server(tmp_path, *flags, "--skip-tokenizer-init") as server:

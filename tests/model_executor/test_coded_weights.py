@@ -16,6 +16,7 @@ from tests.model_executor.test_model_runner import prompt
 from tests.model_loader.test_float8_source import make as make_float8
 from tests.model_loader.test_quantized_source import CASES
 from tests.models.checkpoints import Checkpoint, save_checkpoint
+from tests.models.microscaled_checkpoints import save_microscaled_checkpoint
 from tests.models.quantized_checkpoints import quantize
 
 pytest.importorskip("triton", reason="Triton has no package for this machine", exc_type=ImportError)
@@ -39,6 +40,13 @@ def error_of(checkpoint: Checkpoint, runner: RecordingRunner) -> float:
     builder.generate(sequence, 2)
     expected = checkpoint.logits(sequence.tokens[:-1])[11:]
     return float((torch.stack(sequence.logits) - expected).norm() / expected.norm())
+
+
+def test_experts_in_mxfp4_are_held_as_whole_numbers(tmp_path: Path) -> None:
+    checkpoint = save_microscaled_checkpoint(tmp_path)
+    runner = runner_of(checkpoint)
+    assert runner.model.model.layers[0].mlp.experts[0].down_proj.weight.dtype == torch.int8
+    assert error_of(checkpoint, runner) < 1e-5
 
 
 @pytest.mark.parametrize(

@@ -62,7 +62,7 @@ def test_prompts_in_chunks_and_decode_rows_match_transformers(checkpoint: Checkp
 
 
 @pytest.mark.usefixtures("fused")
-@table("case", ["gemma3", "phi3-long", "ministral3", "smollm3-windows"])
+@table("case", ["gemma3", "gpt-oss", "phi3-long", "ministral3", "smollm3-windows"])
 def test_families_with_parts_of_their_own_match_transformers(
     tmp_path_factory: pytest.TempPathFactory, case: str
 ) -> None:

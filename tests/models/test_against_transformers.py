@@ -138,6 +138,31 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
         "Glm4Moe",
         {**ROUTED, "n_shared_experts": 2, "norm_topk_prob": False, "first_k_dense_replace": 0},
     ),
+    "gpt-oss": (
+        "GptOss",
+        {
+            "num_local_experts": 6,
+            "num_experts_per_tok": 3,
+            "intermediate_size": 40,
+            "head_dim": 24,
+            "sliding_window": 9,
+            "rope_parameters": {**YARN, "truncate": False},
+        },
+    ),
+    "gpt-oss-full": (
+        "GptOss",
+        {
+            "num_local_experts": 4,
+            "num_experts_per_tok": 1,
+            "head_dim": 16,
+            "num_hidden_layers": 2,
+            "sliding_window": 200,
+            "layer_types": ["full_attention", "sliding_attention"],
+            "attention_bias": False,
+            "tie_word_embeddings": True,
+            "rope_parameters": THETA,
+        },
+    ),
     "mixtral": ("Mixtral", {"num_local_experts": 4, "num_experts_per_tok": 2}),
     "mixtral-window": ("Mixtral", {"num_local_experts": 3, "num_experts_per_tok": 1, "sliding_window": 9}),
     "gemma3": (

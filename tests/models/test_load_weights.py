@@ -113,6 +113,28 @@ def test_experts_are_written_one_by_one_and_all_at_once(tmp_path: Path) -> None:
         model.load_weights([(stacked, reference[:2])])
 
 
+def test_experts_of_gates_beside_values_are_written_one_by_one_and_all_at_once(tmp_path: Path) -> None:
+    sizes = {"num_local_experts": 3, "num_experts_per_tok": 2, "intermediate_size": 40, "head_dim": 12}
+    checkpoint = save_checkpoint(tmp_path, "GptOss", **sizes)
+    config = ModelConfig.from_path(str(tmp_path), device="cpu")
+    model = load_model(config, source=open_source(config, "auto"), device=torch.device("cpu"), seed=0)
+    reference, experts = checkpoint.reference.state_dict(), "model.layers.1.mlp.experts"
+    for stack in ("gate_up_proj", "gate_up_proj_bias", "down_proj", "down_proj_bias"):
+        own = model.stacked_weights[f"{experts}.{stack}"]
+        torch.testing.assert_close(own.read(), reference[f"{experts}.{stack}"], rtol=0, atol=0)
+        assert own.read(2).shape == (2, *own.shape[1:])
+    changed = reference[f"{experts}.gate_up_proj"] + 1.0
+    assert len(model.load_weights([(f"{experts}.gate_up_proj", changed)])) == 6
+    up = model.checkpoint_weights[f"{experts}.2.up_proj.weight"].read()
+    torch.testing.assert_close(up, changed[2, :, 1::2].T, rtol=0, atol=0)
+    pairs = torch.randn(80, 48)
+    model.load_weights([(f"{experts}.0.gate_up_proj.weight", pairs)])
+    gate = model.checkpoint_weights[f"{experts}.0.gate_proj.weight"].read()
+    torch.testing.assert_close(gate, pairs[::2], rtol=0, atol=0)
+    with pytest.raises(ModelError, match="must have shape"):
+        model.load_weights([(f"{experts}.gate_up_proj", changed.mT)])
+
+
 def test_layers_that_predict_several_tokens_at_once_are_left_out(tmp_path: Path) -> None:
     sizes = {"n_routed_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "head_dim": 12}
     save_checkpoint(tmp_path, "Glm4Moe", num_hidden_layers=2, **sizes)

@@ -60,10 +60,11 @@ def assert_as_reference(checkpoint: Checkpoint, sequence: Sequence) -> None:
     assert sequence.output == reference.argmax(-1).tolist()
 
 
-def write_config(path: Path, model_type: str, overrides: dict[str, Any]) -> None:
+def write_config(path: Path, model_type: str, overrides: dict[str, Any], *architectures: str) -> None:
     path.mkdir(exist_ok=True)
     config = configuration(model_type, overrides)
-    config.architectures = [name for name, (kind, *_) in {**SERVED, **REFUSED}.items() if kind == model_type]
+    known = [name for name, (kind, *_) in {**SERVED, **REFUSED}.items() if kind == model_type]
+    config.architectures = list(architectures) or known
     config.save_pretrained(path)
 
 
@@ -103,9 +104,13 @@ def test_logits_of_further_models(tmp_path: Path, model_type: str) -> None:
 
 def test_facts_are_those_of_the_calls(tmp_path: Path) -> None:
     found: dict[str, ModelConfig] = {}
-    for name in ("GptOssForCausalLM", "Gemma2ForCausalLM", "DeepseekV3ForCausalLM"):
-        write_config(tmp_path / name, *SERVED[name])
-        found[name] = complete_config(ModelConfig.from_path(str(tmp_path / name)))
+    for name, (model_type, overrides) in {
+        "GptOssForCausalLM": ("gpt_oss", FURTHER["gpt_oss"]),
+        **{name: SERVED[name] for name in ("Gemma2ForCausalLM", "DeepseekV3ForCausalLM")},
+    }.items():
+        write_config(tmp_path / name, model_type, overrides, name)
+        config = ModelConfig.from_path(str(tmp_path / name), model_impl="transformers")
+        found[name] = complete_config(config)
     sinks, caps, widths = found.values()
     assert sinks.windows() == (16, None)
     assert [call.sinks for call in sinks.attention_arguments] == [
@@ -169,13 +174,15 @@ def test_missing_and_unknown_tensors_are_named(olmo: Checkpoint, tmp_path: Path)
     assert runner.live_weights.rows("layers.0.mlp.up_proj.weight", 1) == tensor[:1].tolist()
 
 
-@table("architecture", ["DeepseekV3ForCausalLM", "GptOssForCausalLM"])
-def test_half_precision_keeps_what_transformers_keeps(tmp_path: Path, architecture: str) -> None:
-    checkpoint = save_transformers_checkpoint(tmp_path / architecture, *SERVED[architecture])
+@table("model_type, overrides", [SERVED["DeepseekV3ForCausalLM"], ("gpt_oss", FURTHER["gpt_oss"])])
+def test_half_precision_keeps_what_transformers_keeps(
+    tmp_path: Path, model_type: str, overrides: dict[str, Any]
+) -> None:
+    checkpoint = save_transformers_checkpoint(tmp_path / model_type, model_type, overrides)
     reference = transformers.AutoModelForCausalLM.from_pretrained(
         checkpoint.path, dtype=torch.bfloat16, attn_implementation="eager"
     )
-    runner = make_runner(checkpoint.path, dtype="bfloat16")
+    runner = make_runner(checkpoint.path, dtype="bfloat16", model_impl="transformers")
     ours = {name: weight.dtype for name, weight in runner.model.checkpoint_weights.items()}
     theirs = {name: tensor.dtype for name, tensor in reference.state_dict().items()}
     assert {name: ours[name] for name in ours.keys() & theirs.keys()} == {

@@ -44,7 +44,6 @@ SERVED: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "Glm4ForCausalLM": ("glm4", {"head_dim": 16}),
     "GPT2LMHeadModel": ("gpt2", {"n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 256}),
-    "GptOssForCausalLM": ("gpt_oss", {"head_dim": 16, "sliding_window": 16, **_LOCAL_EXPERTS}),
     "GraniteForCausalLM": (
         "granite",
         {
@@ -68,6 +67,7 @@ FURTHER: dict[str, dict[str, Any]] = {
     "deepseek_v2": {**_LATENT, **_ROUTED},
     "flex_olmo": {"num_experts": 4, "num_experts_per_tok": 2},
     "glm": {"head_dim": 16},
+    "gpt_oss": {"head_dim": 16, "sliding_window": 16, **_LOCAL_EXPERTS},
     "granitemoe": {"head_dim": 16, **_LOCAL_EXPERTS},
     "minimax_m2": {"head_dim": 16, **_LOCAL_EXPERTS},
     "ministral": {"head_dim": 16, "sliding_window": 16},

@@ -13,6 +13,7 @@ from bough.errors import ConfigError
 MODEL_MODULES: dict[str, str] = {
     "Gemma3ForCausalLM": "bough.models.gemma3",
     "Glm4MoeForCausalLM": "bough.models.glm4_moe",
+    "GptOssForCausalLM": "bough.models.gpt_oss",
     "LlamaForCausalLM": "bough.models.llama",
     "Ministral3ForCausalLM": "bough.models.ministral3",
     "MistralForCausalLM": "bough.models.mistral",
@@ -46,7 +47,6 @@ TESTED_WITH_TRANSFORMERS: tuple[str, ...] = (
     "Gemma2ForCausalLM",
     "Glm4ForCausalLM",
     "GPT2LMHeadModel",
-    "GptOssForCausalLM",
     "GraniteForCausalLM",
     "Olmo2ForCausalLM",
     "Starcoder2ForCausalLM",
@@ -89,6 +89,7 @@ READERS: dict[str, str] = {
     "bough.models.bert": "BertReader",
     "bough.models.gemma3": "Gemma3Reader",
     "bough.models.glm4_moe": "Glm4MoeReader",
+    "bough.models.gpt_oss": "GptOssReader",
     "bough.models.llama": "LlamaReader",
     "bough.models.ministral3": "Ministral3Reader",
     "bough.models.mistral": "MistralReader",

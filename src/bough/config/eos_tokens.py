@@ -22,8 +22,9 @@ class _TokenizerFile(msgspec.Struct):
     added_tokens: list[_AddedToken] = []
 
 
-_END_OF_MESSAGE = "<|eom_id|>"
-"""Ends a message of Llama 3 that calls one of its own tools, and with it the turn, though some files do not say so."""
+_ENDS_OF_CALLS = ("<|eom_id|>", "<|call|>")
+"""Ends of messages of Llama 3 that call one of its own tools, and of gpt-oss that call a function, and with it of the
+turn, though some files do not say so."""
 
 
 def read_eos_token_ids(
@@ -65,7 +66,7 @@ def read_eos_token_ids(
 
 def _tokenizer_eos(directory: Path) -> set[int]:
     """Ids of the tokens that end a sequence by the tokenizer's files, as far as they are known there: that which
-    tokenizer_config.json names as ``eos_token``, and Llama's end of a message."""
+    tokenizer_config.json names as ``eos_token``, and ends of messages that call something."""
     config_file = directory / "tokenizer_config.json"
     if not config_file.is_file():
         return set()
@@ -73,7 +74,7 @@ def _tokenizer_eos(directory: Path) -> set[int]:
     if not isinstance(config, dict):
         return set()
     named = token_text(config_file, "eos_token", config.get("eos_token"))
-    wanted = (named, _END_OF_MESSAGE)
+    wanted = (named, *_ENDS_OF_CALLS)
     declared = declared_tokens(config_file, config)
     found = {entry["content"]: token_id for token_id, entry in declared.items() if entry["content"] in wanted}
     tokenizer_file = directory / "tokenizer.json"

@@ -24,7 +24,7 @@ ANY_INSTRUCTION_SET = "any"
 
 _MANIFEST_NAME = re.compile(r"bough-packed-(\d{1,6})-of-(\d{1,6})\.json", re.ASCII)
 
-_FORMS = ("int4", "uint4", "int8")
+_FORMS = ("int4", "uint4", "mxfp4", "int8")
 
 Args = TypeVar("Args", bound=EngineArgs)
 

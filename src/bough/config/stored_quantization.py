@@ -9,7 +9,7 @@ from typing import Any, Literal
 from bough.config.checkpoint import read_json
 from bough.errors import CheckpointError, ConfigError
 
-Layout = Literal["gptq", "awq", "packed", "integers", "float8"]
+Layout = Literal["gptq", "awq", "packed", "integers", "float8", "mxfp4"]
 
 _MODELOPT_FILE = "hf_quant_config.json"
 _GPTQ_FILE = "quantize_config.json"
@@ -17,7 +17,7 @@ _AWQ_FILE = "quant_config.json"
 
 _SUPPORTED = (
     "GPTQ, AWQ (gemm) and compressed-tensors (pack-quantized, int-quantized) of 4 or 8 bits, FP8 (e4m3; "
-    "compressed-tensors: float-quantized; ModelOpt: FP8), and GGUF files"
+    "compressed-tensors: float-quantized; ModelOpt: FP8), MXFP4 (experts of gpt-oss), and GGUF files"
 )
 
 
@@ -41,6 +41,11 @@ class StoredQuantization:
     def is_float8(self) -> bool:
         """Whether weights are 8-bit floating point, not whole numbers."""
         return self.layout == "float8"
+
+    @property
+    def is_microscaled(self) -> bool:
+        """True if experts are in 4-bit floating point with a power of two for each 32 numbers."""
+        return self.layout == "mxfp4"
 
 
 def quantization_entry(directory: Path, config: dict[str, Any]) -> Any:
@@ -100,6 +105,8 @@ class _Reader:
                 return self._awq()
             case "fp8" | "fbgemm_fp8":
                 return self._float8()
+            case "mxfp4":
+                return StoredQuantization("mxfp4", 4, 32)
             case "modelopt":
                 return self._modelopt()
             case "compressed-tensors":

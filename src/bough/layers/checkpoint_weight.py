@@ -97,6 +97,18 @@ class StackedWeight(CheckpointWeight):
             start = end
 
 
+class InterleavedWeight(StackedWeight):
+    """Rows of several weights of one shape, which a checkpoint has by turns in one tensor."""
+
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        return torch.stack([part.read() for part in self._parts], 1).flatten(0, 1)[:num_rows]
+
+    def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+        step = len(self._parts)
+        for first, part in enumerate(self._parts):
+            yield part, numbers[first::step] if isinstance(numbers, torch.Tensor) else numbers.every(step, first)
+
+
 class ExpertStack(StackedWeight):
     """Weights of the experts of a layer, one for each, which a checkpoint has in one tensor with another dimension.
 
@@ -104,21 +116,26 @@ class ExpertStack(StackedWeight):
         names: the model's names of all weights that it fills.
     """
 
-    def __init__(self, parts: Sequence[StackedWeight]) -> None:
+    def __init__(self, parts: Sequence[StackedWeight], *, transposed: bool = False) -> None:
+        """Stack ``parts``; in a ``transposed`` stack each matrix has its inputs as rows."""
         self.names = tuple(name for part in parts for name in part.names)
         self._parts: list[CheckpointWeight] = list(parts)
+        self._transposed = transposed
         first = self._parts[0]
-        self.shape = torch.Size((len(parts), *first.shape))
+        self.shape = torch.Size((len(parts), *(reversed(first.shape) if transposed else first.shape)))
         self.dtype = first.dtype
         self.key = tuple(number for part in self._parts for number in part.key)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
-        return torch.stack([part.read() for part in self._parts[:num_rows]])
+        return self._turned(torch.stack([part.read() for part in self._parts[:num_rows]]))
 
     def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:
         if not isinstance(numbers, torch.Tensor):
             raise ModelError("experts that are quantised must be stored one by one")
-        yield from zip(self._parts, numbers, strict=True)
+        yield from zip(self._parts, self._turned(numbers), strict=True)
+
+    def _turned(self, numbers: torch.Tensor) -> torch.Tensor:
+        return numbers.transpose(1, -1) if self._transposed else numbers
 
 
 class TensorWeight(CheckpointWeight):

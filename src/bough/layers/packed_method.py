@@ -103,7 +103,7 @@ def packed_formats(
     # One of each for the whole model: the memory of its matrices lies together.
     int8 = PackedMethod(threads, "int8", arena=arena)
     narrow: dict[StoredForm | None, PackedMethod] = {
-        each: PackedMethod(threads, each, exact=True, arena=arena) for each in ("int4", "uint4")
+        each: PackedMethod(threads, each, exact=True, arena=arena) for each in ("mxfp4", "int4", "uint4")
     }
     return StoredFormats(form, {**narrow, "int8": int8, None: int8}, recodes=True, apart=True)
 
@@ -133,11 +133,13 @@ def _packed(layer: nn.Module) -> PackedWeights:
 
 def _holds(stored: WeightFormat, rows: QuantizedRows) -> bool:
     """True if such codes can stay what they are."""
+    if stored == "mxfp4" and not rows.is_e2m1:
+        return False
     if stored == "native" or rows.is_float8 or (rows.group % QUANTIZED_GROUP != 0 and rows.group < rows.shape[1]):
         return False
     if rows.minimums is not None:
         return stored == "uint4" and rows.bits == 4
-    return stored == "int8" or rows.bits == 4
+    return stored in ("int8", "mxfp4") or rows.bits == 4
 
 
 class _WeightRows(CheckpointWeight):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -30,6 +30,8 @@ class QuantizedRows:
     """float32 ``[rows, groups]``; may be negative."""
     minimums: torch.Tensor | None = None
     """float32 ``[rows, groups]``"""
+    is_e2m1: bool = False
+    """True if codes are twice numbers of 4-bit floating point (E2M1): 0, 1, 2, 3, 4, 6, 8, 12 and their negatives."""
 
     def __post_init__(self) -> None:
         """Raises:
@@ -67,11 +69,15 @@ class QuantizedRows:
     def each(self, change: Callable[[torch.Tensor], torch.Tensor]) -> QuantizedRows:
         """Change codes, scales and minimums alike."""
         minimums = None if self.minimums is None else change(self.minimums)
-        return QuantizedRows(self.bits, self.group, change(self.codes), change(self.scales), minimums)
+        return replace(self, codes=change(self.codes), scales=change(self.scales), minimums=minimums)
 
     def part(self, first_row: int, end_row: int) -> QuantizedRows:
         """Some of the rows, as views."""
         return self.each(lambda tensor: tensor[first_row:end_row])
+
+    def every(self, step: int, first: int) -> QuantizedRows:
+        """Every so many rows, as views."""
+        return self.each(lambda tensor: tensor[first::step])
 
     def columns(self, first: int, end: int) -> QuantizedRows:
         """Some of the inputs, as views.
@@ -83,7 +89,7 @@ class QuantizedRows:
             raise ModelError(f"inputs are quantised in groups of {self.group}, which ranks cannot cut at {first}")
         groups = slice(0, 1) if self.group >= self.shape[1] else slice(first // self.group, -(-end // self.group))
         minimums = None if self.minimums is None else self.minimums[:, groups]
-        return QuantizedRows(self.bits, self.group, self.codes[:, first:end], self.scales[:, groups], minimums)
+        return replace(self, codes=self.codes[:, first:end], scales=self.scales[:, groups], minimums=minimums)
 
     def parts(self, most_rows: int) -> Iterator[tuple[int, QuantizedRows]]:
         """All rows, at most so many at a time, each time with the number of the first."""

@@ -10,9 +10,9 @@ from typing import Generic, Literal, TypeVar
 from bough.errors import ModelError
 from bough.layers.linear_method import LinearMethod, MethodChoice
 
-StoredForm = Literal["int4", "uint4", "int8", "float8"]
-"""Quantised weights by what holds them: signed codes of 4 bits, codes from 0 to 15 with minimums, 8-bit floating
-point, any other whole numbers."""
+StoredForm = Literal["int4", "uint4", "mxfp4", "int8", "float8"]
+"""Quantised weights by what holds them: signed codes of 4 bits, codes from 0 to 15 with minimums, 4-bit floating point
+(E2M1), any other whole numbers, 8-bit floating point."""
 
 Method = TypeVar("Method", bound=LinearMethod)
 
@@ -45,7 +45,8 @@ class StoredFormats(MethodChoice, Generic[Method]):
     ) -> None:
         """Args:
         form: of the weight of that name, ``None`` if it is not quantised.
-        methods: of each form and of what is not quantised. Each can hold what those before it can.
+        methods: of each form and of what is not quantised. Each can hold what those before it can; but mxfp4, which
+            is the first, can be held beside others by int8 only.
         recodes: whether the method of what is not quantised quantises it.
         apart: whether projections are set apart where they need not be one matrix.
         """
@@ -65,7 +66,10 @@ class StoredFormats(MethodChoice, Generic[Method]):
         forms = {path: self._form(f"{path}.weight") for path in paths}
         if self._recodes:
             self.recoded += [path for path, form in forms.items() if form is None]
-        return self._methods[max(forms.values(), key=self._order.index)]
+        found = set(forms.values())
+        if "mxfp4" in found and len(found) > 1:
+            found.add("int8")
+        return self._methods[max(found, key=self._order.index)]
 
     def for_precise(self, names: Collection[str]) -> Method:
         return self._methods[self._order[-1]]

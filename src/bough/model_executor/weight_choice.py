@@ -136,8 +136,10 @@ def _stored(source: WeightSource, plain: TorchMethod) -> StoredFormats[LinearMet
     else:
         # Forms other than int8 have such groups.
         group = largest(_GROUPS) or _GROUPS[-1]
+        eight = IntegerMethod(8, group, plain=plain)
+        methods["mxfp4"] = eight
         methods["int4"] = IntegerMethod(4, group, exact=True, plain=plain)
         methods["uint4"] = IntegerMethod(4, group, minimums=True, exact=True, plain=plain)
-        methods["int8"] = IntegerMethod(8, group, plain=plain)
+        methods["int8"] = eight
     # What is not quantised stays so, and what is stored with it in one matrix becomes like it.
     return StoredFormats(source.form, {**methods, None: plain})

@@ -17,6 +17,7 @@ from bough.errors import ModelError, StartupError
 from bough.layers.checkpoint_weight import Weight
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
+from bough.model_loader.microscaled_source import MicroscaledSource
 from bough.model_loader.packed_state import PackedState
 from bough.model_loader.quantized_source import QuantizedSource
 from bough.model_loader.sharded_state import ShardedState
@@ -61,7 +62,9 @@ def open_source(config: ModelConfig, load_format: str, rank: WeightRank = ALL_WE
     if load_format == "tensorizer":
         return TensorizerState(path)
     quantization = config.stored_quantization
-    return SafetensorsSource(path) if quantization is None else QuantizedSource(path, quantization)
+    if quantization is None:
+        return SafetensorsSource(path)
+    return MicroscaledSource(path) if quantization.is_microscaled else QuantizedSource(path, quantization)
 
 
 def load_model(

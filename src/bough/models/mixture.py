@@ -18,6 +18,8 @@ from bough.models.llama import FeedForward, LlamaMLP
 class MixtureMLP(FeedForward):
     """Experts of which each token is computed by a few, and a network beside them that computes all if there is one."""
 
+    router_name: ClassVar[str] = "gate"
+    """Name of the router in checkpoints"""
     shared_name: ClassVar[str] = "shared_experts"
     """Name of that network in checkpoints"""
 
@@ -26,7 +28,7 @@ class MixtureMLP(FeedForward):
         dtype, size, facts = torch_dtype(config), config.hidden_size, config.layers[layer_id].feed_forward
         assert isinstance(facts, ExpertFacts)
         method = method.below("mlp")
-        self.router = Router(size, facts.routing, dtype, method)
+        self.router = Router(size, facts.routing, dtype, method, self.router_name)
         self.experts = Experts(size, facts, dtype, method)
         if facts.shared_width > 0:
             gate, below = gate_named(facts.activation), method.below(self.shared_name)

@@ -22,9 +22,11 @@ _OTHER_SENSES = ("vision_tower.", "multi_modal_projector.", "audio_tower.", "vis
 """Prefixes of weights that read images and sounds, which text does without."""
 
 
-_EXPERTS = ".mlp.experts."
+EXPERTS = ".mlp.experts."
+"""Part of the names of experts' weights, before the number or the name of a stack."""
 _EXPERT_STACKS = {"gate_up_proj": ("gate_proj", "up_proj"), "down_proj": ("down_proj",)}
 """Tensors with the weights of all experts of a layer, to the parts of the rows of each from top to bottom."""
+_STACK_ENDINGS = {"weight": "", "bias": "_bias"}
 _OTHER_NAMES = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3"}
 _OTHER_MIXTURE, _MIXTURE = ".block_sparse_moe.", ".mlp."
 """Mixtral's names of what others call otherwise."""
@@ -34,14 +36,23 @@ _RENAMED = {f".{other}.": f".{own}." for own, other in _OTHER_NAMES.items()}
 def expert_stacks(names: Collection[str]) -> Iterator[tuple[str, list[tuple[str, ...]]]]:
     """Yield names of tensors with the weights of all experts of a layer, each with the parts of every expert."""
     for name in names:
-        layer, found, part = name.partition(f"{_EXPERTS}0.")
-        if not found or part != "down_proj.weight":
+        layer, found, part = name.partition(f"{EXPERTS}0.")
+        down, _, kind = part.partition(".")
+        if not found or down != "down_proj":
             continue
         for stack, parts in _EXPERT_STACKS.items():
             of_experts: list[tuple[str, ...]] = []
-            while (own := tuple(f"{layer}{_EXPERTS}{len(of_experts)}.{each}.weight" for each in parts))[0] in names:
+            while (own := tuple(f"{layer}{EXPERTS}{len(of_experts)}.{each}.{kind}" for each in parts))[0] in names:
                 of_experts.append(own)
-            yield f"{layer}{_EXPERTS}{stack}", of_experts
+            yield f"{layer}{EXPERTS}{stack}{_STACK_ENDINGS[kind]}", of_experts
+
+
+def expert_stack_of(name: str) -> str | None:
+    """Return the name of the tensor with the matrices of all experts, given that of one; ``None`` for other names."""
+    layer, _, part = name.partition(EXPERTS)
+    projection = part.removesuffix(".weight").partition(".")[2]
+    stack = next((each for each, parts in _EXPERT_STACKS.items() if projection in parts), None)
+    return None if stack is None else f"{layer}{EXPERTS}{stack}"
 
 
 def _own_mixture_name(name: str) -> str:

@@ -44,8 +44,11 @@ class Router(PreciseLinear):
         correction: float32 ``[num_experts]``, or ``None``: what is added to scores where experts are chosen.
     """
 
-    def __init__(self, in_features: int, facts: RoutingFacts, dtype: torch.dtype, method: MethodChoice) -> None:
-        super().__init__(in_features, {"gate": facts.num_experts}, bias=facts.bias, dtype=dtype, method=method)
+    def __init__(
+        self, in_features: int, facts: RoutingFacts, dtype: torch.dtype, method: MethodChoice, name: str = "gate"
+    ) -> None:
+        """Take memory for the checkpoint's projection ``name``."""
+        super().__init__(in_features, {name: facts.num_experts}, bias=facts.bias, dtype=dtype, method=method)
         self.facts = facts
         correction = nn.Parameter(torch.empty(facts.num_experts, dtype=torch.float32), requires_grad=False)
         self.register_parameter("correction", correction if facts.is_corrected else None)

@@ -119,5 +119,5 @@ def quantization_level(config: ModelConfig, quantization: str) -> str:
         return quantization
     stored = config.stored_quantization
     if stored is not None:
-        return "float8" if stored.is_float8 else f"{stored.layout}-int{stored.bits}"
+        return stored.layout if stored.is_float8 or stored.is_microscaled else f"{stored.layout}-int{stored.bits}"
     return str(config.hf_config.get(STORED_AS, config.dtype))
