@@ -169,6 +169,13 @@ def test_tokens_that_end_a_turn_are_found_by_id_and_by_name(tmp_path: Path) -> N
     assert read(write(tmp_path / "m.gguf", **entries)).eos_token_ids == (1, 2, 3, 4, 5)
 
 
+def test_a_token_that_ends_a_message_within_a_turn_ends_nothing_else(tmp_path: Path) -> None:
+    tokens = {"tokenizer.ggml.tokens": ["a", "<|end|>", "<|call|>", "<|return|>"], "tokenizer.ggml.eot_token_id": 1}
+    assert read(write(tmp_path / "m.gguf", **tokens)).eos_token_ids == (2, 3)
+    tokens["tokenizer.ggml.tokens"] = ["a", "<|end|>", "<|call|>", "b"]
+    assert read(write(tmp_path / "n.gguf", **tokens)).eos_token_ids == (1,)
+
+
 @pytest.mark.parametrize("name", ["_<EOT>", "<end_of_utterance>", "<end_of_turn>", "<｜end▁of▁sentence｜>"])
 def test_names_of_ends_need_no_types(tmp_path: Path, name: str) -> None:
     assert read(write(tmp_path / "m.gguf", **{"tokenizer.ggml.tokens": ["a", name]})).eos_token_ids == (1,)

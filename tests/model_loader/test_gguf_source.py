@@ -17,7 +17,8 @@ from bough.observability.progress import Progress
 from tests.model_executor.plan_builder import PlanBuilder, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
 from tests.models.gguf_files import write_gguf
-from tests.models.test_against_transformers import LONGROPE, SCALED
+from tests.models.microscaled_checkpoints import SIZES
+from tests.models.test_against_transformers import LONGROPE, SCALED, YARN
 from tests.native import needs_native
 from tests.tables import table
 
@@ -83,6 +84,19 @@ def test_experts_of_a_file_that_has_them_in_one_are_those_of_the_checkpoint(
     checkpoint = write_gguf(tmp_path / "model.gguf", original, kind, kinds={"ffn_gate_inp.weight": Kind.F32})
     exact = kind is Kind.F32 or not native
     options = {"dtype": "float32", "native": False} if exact and not native else {}
+    assert error_of(checkpoint, **options) < (1e-4 if exact else MOST_ERROR)
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("kind", [Kind.F32, Kind.Q8_0, Kind.MXFP4])
+def test_sinks_and_experts_with_biases_are_those_of_the_checkpoint(tmp_path: Path, kind: Kind, native: bool) -> None:
+    rotation = {**YARN, "truncate": False}
+    original = save_checkpoint(tmp_path / "hf", "GptOss", **SIZES, rope_parameters=rotation)
+    scaling = {"type": "yarn", "factor": 4.0, "original_context_length": 128}
+    metadata = {f"gpt-oss.rope.scaling.{key}": value for key, value in scaling.items()}
+    checkpoint = write_gguf(tmp_path / "model.gguf", original, kinds={"_exps.weight": kind}, metadata=metadata)
+    exact = kind is Kind.F32 or not native
+    options = {} if native else {"dtype": "float32", "native": False}
     assert error_of(checkpoint, **options) < (1e-4 if exact else MOST_ERROR)
 
 
@@ -258,7 +272,11 @@ def test_rotated_rows_of_three_dimensions_are_refused(tmp_path: Path, shape: tup
 
 @needs_native
 @pytest.mark.parametrize(
-    ("kind", "form"), [(Kind.Q8_0, "int8"), (Kind.Q4_0, "int4"), (Kind.Q4_1, "uint4"), (Kind.Q4_K, "uint4")]
+    ("kind", "form"),
+    [
+        *((Kind.Q8_0, "int8"), (Kind.Q4_0, "int4"), (Kind.Q4_1, "uint4"), (Kind.Q4_K, "uint4")),
+        (Kind.MXFP4, "mxfp4"),
+    ],
 )
 def test_codes_stay_what_they_are(tmp_path: Path, kind: Kind, form: str) -> None:
     original = save_checkpoint(tmp_path / "hf", "Llama", tie_word_embeddings=True, **WIDE)

@@ -17,6 +17,7 @@ from tests.models.checkpoints import Checkpoint
 
 ARCHITECTURES = {
     "Gemma3Text": "gemma3",
+    "GptOss": "gpt-oss",
     "Llama": "llama",
     "Ministral3": "mistral3",
     "Mistral": "llama",
@@ -54,10 +55,17 @@ _NAMES = {
 }
 
 
-_GEMMA3_NAMES = {
-    "post_attention_layernorm": "post_attention_norm",
-    "pre_feedforward_layernorm": "ffn_norm",
-    "post_feedforward_layernorm": "post_ffw_norm",
+_NAMES_OF = {
+    "gemma3": {
+        "post_attention_layernorm": "post_attention_norm",
+        "pre_feedforward_layernorm": "ffn_norm",
+        "post_feedforward_layernorm": "post_ffw_norm",
+    },
+    "gpt-oss": {
+        "post_attention_layernorm": "post_attention_norm",
+        "self_attn.sinks": "attn_sinks",
+        "mlp.router": "ffn_gate_inp",
+    },
 }
 
 
@@ -66,16 +74,27 @@ def gguf_name(name: str, architecture: str = "llama") -> str:
     if not stem.startswith("model.layers."):
         return f"{_NAMES[stem]}.{kind}"
     layer, _, module = stem.removeprefix("model.layers.").partition(".")
-    names = {**_NAMES, **_GEMMA3_NAMES} if architecture == "gemma3" else _NAMES
+    names = {**_NAMES, **_NAMES_OF.get(architecture, {})}
     return f"blk.{layer}.{names[module]}.{kind}"
+
+
+_HALVES = ((0, "gate"), (1, "up"))
 
 
 def tensors_of(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
     """Parameters by name, or parts of them that files have apart."""
     for name, tensor in model.state_dict(keep_vars=True).items():
-        if name.endswith("experts.gate_up_proj"):
+        is_oss = type(model).__name__.startswith("GptOss")  # inputs are rows, and gates stand beside their values
+        if is_oss and ".experts." in name:
+            stem, kind = name.removesuffix("_bias"), "bias" if name.endswith("_bias") else "weight"
+            turned = tensor.data.transpose(1, -1)
+            if "gate_up" in name:
+                yield from ((f"{stem.replace('gate_up', part)}.{kind}", turned[:, i::2]) for i, part in _HALVES)
+            else:
+                yield f"{stem}.{kind}", turned
+        elif name.endswith("experts.gate_up_proj"):
             halves = tensor.data.chunk(2, dim=1)
-            yield from ((name.replace("gate_up", part) + ".weight", half) for part, half in zip(("gate", "up"), halves))
+            yield from ((name.replace("gate_up", part) + ".weight", halves[i]) for i, part in _HALVES)
         else:
             yield name if name.endswith((".weight", ".bias")) else f"{name}.weight", tensor.data
 
@@ -136,6 +155,8 @@ def write_gguf(
         writer.add_sliding_window(config.sliding_window)
         writer.add_rope_freq_base_swa(rotations["sliding_attention"]["rope_theta"])
         rotations = rotations["full_attention"]
+    if name == "gpt-oss":
+        writer.add_sliding_window(config.sliding_window)
     writer.add_rope_freq_base(rotations["rope_theta"])
     if getattr(config, "head_dim", None):
         writer.add_key_length(config.head_dim)
@@ -152,7 +173,7 @@ def write_gguf(
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     for index, (hf_name, tensor) in enumerate(state.items()):
-        target, tensor = tensor, tensor.float()
+        target, tensor = tensor, tensor.float().contiguous()
         stored_name = gguf_name(hf_name, name)
         heads = {"q_proj": config.num_attention_heads, "k_proj": config.num_key_value_heads}
         num_heads = next((n for part, n in heads.items() if f".{part}." in hf_name and name in INTERLEAVED), None)
@@ -160,7 +181,7 @@ def write_gguf(
             tensor = interleaved(tensor, num_heads)
         offset = float(name == "gemma3" and hf_name.endswith("norm.weight"))
         tensor = tensor + offset
-        chosen = Kind.F32 if tensor.ndim == 1 else kind
+        chosen = Kind.F32 if tensor.ndim == 1 or hf_name.endswith(".bias") else kind
         chosen = next((k for end, k in (kinds or {}).items() if stored_name.endswith(end)), chosen)
         if chosen in (Kind.Q4_K, Kind.Q5_K, Kind.Q6_K):  # the library reads these only
             data = random_quantized(chosen, tensor.shape, 1000 * seed + index)

@@ -17,6 +17,7 @@ from bough.errors import CheckpointError, ConfigError
 
 ARCHITECTURES = {
     "gemma3": "Gemma3ForCausalLM",
+    "gpt-oss": "GptOssForCausalLM",
     "llama": "LlamaForCausalLM",
     "mistral3": "Ministral3ForCausalLM",
     "phi3": "Phi3ForCausalLM",
@@ -33,7 +34,7 @@ NEIGHBOURS_ROTATE = frozenset({"llama", "mistral3", "smollm3"})
 GATES_ARE_STACKED = frozenset({"phi3"})
 """Architectures with gates and values in ``ffn_up``, one below the other."""
 
-_WITH_WINDOWS = frozenset({"llama", "mistral3", "phi3"})
+_WITH_WINDOWS = frozenset({"gpt-oss", "llama", "mistral3", "phi3"})
 
 _GEMMA3_LARGEST = 62
 """Blocks of Gemma 3 27B, the one with another factor on scores than that of a head's width."""
@@ -41,7 +42,7 @@ _GEMMA3_LARGEST = 62
 TOKEN_TABLE = "token_embd.weight"
 FEED_FORWARD = "blk.0.ffn_up.weight"
 EXPERTS = "blk.0.ffn_up_exps.weight"
-_WITH_EXPERTS = frozenset({"llama", "qwen3moe"})
+_WITH_EXPERTS = frozenset({"gpt-oss", "llama", "qwen3moe"})
 QUERIES = "blk.0.attn_q.weight"
 KEYS = "blk.0.attn_k.weight"
 ROPE_FACTORS = "rope_freqs.weight"
@@ -73,6 +74,10 @@ END_TOKENS = frozenset(
 
 They count whatever type the file gives them: older converters wrote user-defined or normal ones. None can be an
 ordinary word of a vocabulary, since no rule for cutting text leaves letters whole with signs on both sides."""
+
+_END_OF_PART = "<|end|>"
+_ENDS_OF_TURNS = frozenset(("<|return|>", "<|call|>"))
+"""Tokens that end a turn of gpt-oss, which has several messages in one: there ``<|end|>`` ends a message alone."""
 
 CONTROL_TOKEN = 3
 USER_TOKEN = 4
@@ -155,6 +160,9 @@ class _Reader:
         more = self._gemma3(hidden_size, heads, head_dim) if self._name == "gemma3" else {}
         if num_experts:
             more = self._experts(num_experts)
+        rotation = self._rope_scaling()
+        if self._name == "gpt-oss":  # which has a stretched one where nothing is said
+            rotation = {**(rotation or {"rope_type": "default"}), "truncate": False}
         return {
             "architectures": ["MistralForCausalLM" if is_mistral else ARCHITECTURES[self._name]],
             "model_type": "mistral" if is_mistral else self._name,
@@ -173,7 +181,7 @@ class _Reader:
             "sliding_window": window or None,
             "is_causal": file.boolean(self._key("attention.causal")),
             "rope_theta": self._number("rope.freq_base", 10_000.0),
-            "rope_scaling": self._rope_scaling(),
+            "rope_scaling": rotation,
             "rope_parameters": {},
             "original_max_position_embeddings": None,
             "partial_rotary_factor": rotated / max(head_dim, 1),
@@ -210,8 +218,9 @@ class _Reader:
             "moe_intermediate_size": width,
             "norm_topk_prob": True,
         }
-        names = {"architectures": ["MixtralForCausalLM"], "model_type": "mixtral"} if is_mixtral else {}
-        return {**entries, **names}
+        if is_mixtral:
+            return {**entries, "architectures": ["MixtralForCausalLM"], "model_type": "mixtral"}
+        return {**entries, "model_type": "gpt_oss", "intermediate_size": width} if self._name == "gpt-oss" else entries
 
     def _check_sizes(self) -> None:
         """Refuse sizes that are not those of the tensors, before anything is made of such a size."""
@@ -360,8 +369,11 @@ def end_token_ids(file: GGUFFile) -> list[int]:
         ConfigError: if an entry is of another kind.
     """
     tokens = file.strings("tokenizer.ggml.tokens")
-    by_name = set() if tokens is None else {index for index, token in enumerate(tokens) if token in END_TOKENS}
-    return sorted(declared_end_ids(file) | by_name)
+    known = END_TOKENS | _ENDS_OF_TURNS
+    named = {} if tokens is None else {token: index for index, token in enumerate(tokens) if token in known}
+    if named.keys() >= _ENDS_OF_TURNS:
+        return sorted((declared_end_ids(file) | set(named.values())) - {named.get(_END_OF_PART)})
+    return sorted(declared_end_ids(file) | {index for token, index in named.items() if token in END_TOKENS})
 
 
 def special_token_id(file: GGUFFile, key: str) -> int | None:

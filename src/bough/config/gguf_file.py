@@ -100,6 +100,7 @@ BLOCKS = {
     TensorType.Q8_0: Block(32, 34, 8),
     TensorType.IQ4_NL: Block(32, 18, 8),
     TensorType.IQ4_XS: Block(256, 136, 8),
+    TensorType.MXFP4: Block(32, 17, 8),
     TensorType.Q2_K: Block(256, 84, 8),
     TensorType.Q3_K: Block(256, 110, 8),
     TensorType.Q4_K: Block(256, 144, 4),

@@ -12,6 +12,7 @@ import torch
 
 from bough.config.gguf_file import BLOCKS, TensorType
 from bough.layers.quantized_rows import QuantizedRows
+from bough.model_loader.microscaling import microscaled_rows
 
 _FLOATS = {TensorType.F32: torch.float32, TensorType.F16: torch.float16, TensorType.BF16: torch.bfloat16}
 
@@ -119,6 +120,11 @@ def _iq4_xs(blocks: torch.Tensor) -> QuantizedRows:
     return QuantizedRows(8, 32, codes.flatten(1), scales.flatten(1))
 
 
+def _mxfp4(blocks: torch.Tensor) -> QuantizedRows:
+    codes = _nibbles(blocks[..., 1:]).flatten(1)
+    return microscaled_rows(codes[:, ::2] | codes[:, 1::2] << 4, blocks[..., 0])
+
+
 def _q4_k(blocks: torch.Tensor) -> QuantizedRows:
     codes = _nibbles(_split(blocks[..., 16:], 4, 32))
     return QuantizedRows(4, 32, codes.flatten(1), *_sub_scales(blocks))
@@ -161,6 +167,7 @@ _READERS: dict[TensorType, Callable[[torch.Tensor], QuantizedRows]] = {
     TensorType.Q8_0: _q8_0,
     TensorType.IQ4_NL: _iq4_nl,
     TensorType.IQ4_XS: _iq4_xs,
+    TensorType.MXFP4: _mxfp4,
     TensorType.Q2_K: _q2_k,
     TensorType.Q3_K: _q3_k,
     TensorType.Q4_K: _q4_k,

@@ -56,8 +56,15 @@ _LAYER_NAMES_OF = {
         "ffn_norm": "pre_feedforward_layernorm",
         "post_ffw_norm": "post_feedforward_layernorm",
     },
+    "gpt-oss": {
+        "post_attention_norm": "post_attention_layernorm",
+        "attn_sinks": "self_attn.sinks",
+        "ffn_gate_inp": "mlp.router",
+    },
 }
 """By ``general.architecture``, names that differ."""
+_PARAMETERS = frozenset({"self_attn.sinks"})
+"""Names that are those of tensors themselves, not of modules that have them."""
 _NORMS_WITH_ONE = frozenset({"gemma3"})
 """Architectures with the 1 added to the weights of norms that models add themselves."""
 _LAYER_TENSOR = re.compile(r"blk\.(\d+)\.(\w+)\.(weight|bias)", re.ASCII)
@@ -66,6 +73,7 @@ _FORMS: dict[TensorType, StoredForm] = {
     TensorType.Q4_0: "int4",
     TensorType.Q4_1: "uint4",
     TensorType.Q4_K: "uint4",
+    TensorType.MXFP4: "mxfp4",
 }
 
 _CHUNK_BYTES = 2**24
@@ -164,14 +172,15 @@ def _hf_name(name: str, layer_names: Mapping[str, str]) -> str:
     """Return the Hugging Face name of a tensor; a name that is not known stays as it is."""
     match = _LAYER_TENSOR.fullmatch(name)
     if match is not None and match[2] in layer_names:
-        return f"model.layers.{match[1]}.{layer_names[match[2]]}.{match[3]}"
+        module = layer_names[match[2]]
+        return f"model.layers.{match[1]}.{module}{'' if module in _PARAMETERS else f'.{match[3]}'}"
     return _NAMES.get(name, name)
 
 
 def _experts_apart(name: str, info: TensorInfo) -> Iterator[tuple[str, TensorInfo]]:
-    """Yield a tensor under its name, or the parts of one that has the matrices of all experts of a layer."""
+    """Yield a tensor under its name, or the parts of one with the matrices, or the biases, of a layer's experts."""
     match = _LAYER_TENSOR.fullmatch(name)
-    if match is None or match[2] not in _EXPERT_NAMES or len(info.shape) != 3:
+    if match is None or match[2] not in _EXPERT_NAMES or len(info.shape) != (3 if match[3] == "weight" else 2):
         yield name, info
         return
     num_bytes = info.num_bytes // info.shape[0]
