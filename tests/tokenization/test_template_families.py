@@ -59,6 +59,22 @@ LIKE_MISTRAL = """
 {%- elif m.role == 'assistant' %}{{- ' ' + m.content + eos_token }}
 {%- else %}{{- raise_exception('Only user and assistant roles') }}{%- endif %}{%- endfor %}"""
 
+# Shows thoughts beside calls alone, of which a message has one, and takes no text with them.
+LIKE_GPT_OSS = """
+{%- set said = namespace(name=none) %}{%- for m in messages %}
+{%- if m.role == 'assistant' and m.tool_calls %}{%- set f = m.tool_calls[0].function %}
+{%- if m.content and m.thinking %}{{- raise_exception('either thoughts or text') }}{%- endif %}
+{%- set thoughts = m.content or m.thinking %}
+{%- if thoughts %}{{- '<|start|>assistant<|channel|>analysis<|message|>' ~ thoughts ~ '<|end|>' }}{%- endif %}
+{{- '<|start|>assistant to=functions.' ~ f.name ~ '<|channel|>commentary json<|message|>' ~ f.arguments | tojson }}
+{{- '<|call|>' }}{%- set said.name = f.name %}
+{%- elif m.role == 'assistant' %}{{- '<|start|>assistant<|channel|>final<|message|>' ~ m.content ~ '<|end|>' }}
+{%- elif m.role == 'tool' %}{%- if said.name is none %}{{- raise_exception('a result without a call') }}{%- endif %}
+{{- '<|start|>functions.' ~ said.name ~ ' to=assistant<|channel|>commentary<|message|>' ~ m.content | tojson }}
+{{- '<|end|>' }}
+{%- else %}{{- '<|start|>' ~ m.role ~ '<|message|>' ~ m.content ~ '<|end|>' }}{%- endif %}{%- endfor %}
+{%- if add_generation_prompt %}{{- '<|start|>assistant' }}{%- endif %}"""
+
 # Goes through the members of an object.
 LIKE_GLM = """
 {%- for m in messages %}{{- '<|' ~ m.role ~ '|>' }}{%- if m.content is string %}{{- m.content }}{%- else %}
@@ -220,3 +236,23 @@ def test_what_the_system_says_stands_before_the_first_question_where_a_template_
         assert made.render(messages) == expected
         assert expected.startswith("<s><start_of_turn>user\n" + ("" if system is None else "Be brief.\n\nW"))
     assert "Be brief.\nBe polite.\n\nWeather?" in made.render([{"role": "system", "content": parts}, *turns])
+
+
+def test_thoughts_beside_calls_that_may_have_no_text_take_it_in() -> None:
+    template = ChatTemplate({"": LIKE_GPT_OSS}, SPECIAL)
+    assert not template.takes_several_calls, "it shows the first"
+    call = {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": json.dumps(ARGUMENTS)}}
+    told = {"role": "assistant", "tool_calls": [call], "reasoning_content": "Hm."}
+    question, result = {"role": "user", "content": "Hi"}, {"role": "tool", "content": "18", "tool_call_id": "call_1"}
+    for content, thoughts in (("I look.", "Hm.\n\nI look."), ("", "Hm."), (None, "Hm.")):
+        shown = template.render([question, {**told, "content": content}, result])
+        assert shown == (
+            "<|start|>user<|message|>Hi<|end|>"
+            f"<|start|>assistant<|channel|>analysis<|message|>{thoughts}<|end|>"
+            "<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>"
+            '{"city": "Ürün", "days": 2}<|call|>'
+            '<|start|>functions.get_weather to=assistant<|channel|>commentary<|message|>"18"<|end|>'
+            "<|start|>assistant"
+        )
+    answer = {"role": "assistant", "content": "18", "reasoning_content": "Hm."}
+    assert "analysis" not in template.render([question, answer, question])

@@ -49,6 +49,7 @@ _RESERVED = frozenset(
 )
 _ROLES = ("system", "user", "assistant", "tool")
 _PROBE = "probe-7f3a"
+_KEY = "probe_key"
 _QUESTION: Message = {"role": "user", "content": "a"}
 _PARTS = "parts"
 _THOUGHTS = ("reasoning_content", "reasoning", "thinking", _PARTS)
@@ -84,6 +85,7 @@ class ChatTemplate:
         self._variables = special.template_variables()
         self._no_tools: list[Any] | None = None
         self._thoughts_name = _THOUGHTS[0]
+        self._joins_thoughts = False
         if self._try_messages([_QUESTION]) is None and self._try_messages([_QUESTION], tools=[]) is not None:
             self._no_tools = []  # some templates read the tools even if there are none
         # Templates for images take a list of parts, others a string, and many take both, but perhaps not for every
@@ -91,7 +93,9 @@ class ChatTemplate:
         self._takes_text = {role: self._shows(role, _PROBE) for role in _ROLES}
         self._takes_parts = {role: self._shows_parts(role) for role in _ROLES}
         self._call_form = self._find_call_form()
-        self.takes_several_calls = self._try_calls(2) is not None or self._try_calls(1) is None
+        one, two = (self._try_calls(count) for count in (1, 2))
+        shows_both = two is not None and (_KEY not in (one or "") or two.count(_KEY) > (one or "").count(_KEY))
+        self.takes_several_calls = one is None or shows_both
         """True if an assistant's message may have more than one tool call, where it may have any."""
         self._shows_several_systems = self._shows_each("system", "system", "user")
         self._shows_later_systems = self._shows_each("system", "user", "system")
@@ -100,6 +104,7 @@ class ChatTemplate:
         self.tools_place = find_place(lambda told, more: self._try_messages(told, more, more.get("tools")))
         """Place from which the template takes functions; ``None``: it shows none."""
         self._thoughts_name = next((name for name in _THOUGHTS if self._shows_thoughts(name)), _THOUGHTS[0])
+        self._joins_thoughts = self._takes_either()
         self._tool_members: tuple[Member, ...] = ()
         """Members of a tool's description without which the template fails."""
         if self._try_messages([_QUESTION], tools=[WHOLE]) is not None:
@@ -246,21 +251,34 @@ class ChatTemplate:
 
     def _shows_thoughts(self, name: str) -> bool:
         """True if the template shows earlier thoughts that are passed under this name."""
-        told = _with_thoughts({"role": "assistant", "content": "b"}, f"{_PROBE}-thoughts", name)
         if name == _PARTS and not self._takes_parts["assistant"]:
             return False
-        for answer in ([told], [{**told, "tool_calls": [self._fit_call(_call({}), "messages")]}, _RESULT]):
-            shown = self._try_messages([_QUESTION, *answer])
+        calling = {"tool_calls": [self._fit_call(_call({}), "messages")]}
+        for content, calls, results in (("b", {}, []), ("b", calling, [_RESULT]), ("", calling, [_RESULT])):
+            told = {"role": "assistant", "content": content, **calls}
+            shown = self._try_messages([_QUESTION, _with_thoughts(told, f"{_PROBE}-thoughts", name), *results])
             if shown is not None and f"{_PROBE}-thoughts" in shown and "'thinking'" not in shown:
                 return True
         return False
+
+    def _takes_either(self) -> bool:
+        """True if a message with a call may have thoughts or text, and not both."""
+        told = {"role": "assistant", "reasoning_content": "a", "tool_calls": [_call({_KEY: _PROBE})]}
+        answers = [self._fit({**told, "content": content}, "messages") for content in ("b", "")]
+        both, thoughts = (self._try_messages([_QUESTION, answer, _RESULT]) for answer in answers)
+        return both is None and thoughts is not None
 
     def _fit(self, message: Message, where: str) -> dict[str, Any]:
         """Return the message with content, thoughts and tool calls in a form that the template accepts for its role."""
         fitted = self._fit_content(message, where)
         thoughts = fitted.get("reasoning_content")
-        if self._thoughts_name == _THOUGHTS[0] or not isinstance(thoughts, str) or not thoughts:
+        if not isinstance(thoughts, str) or not thoughts:
             return fitted
+        text = fitted["content"]
+        if self._joins_thoughts and isinstance(text, str) and text and fitted.get("tool_calls"):
+            thoughts, fitted = f"{thoughts}\n\n{text}", {**fitted, "content": ""}
+        if self._thoughts_name == _THOUGHTS[0]:
+            return {**fitted, _THOUGHTS[0]: thoughts}
         return _with_thoughts(fitted, thoughts, self._thoughts_name)
 
     def _fit_content(self, message: Message, where: str) -> dict[str, Any]:
@@ -301,7 +319,7 @@ class ChatTemplate:
     def _shows_calls(self, form: _CallForm) -> bool:
         """True if the template shows a call in this form as a model is meant to write it."""
         shown = self._try_call(form, None if form.without_content else "")
-        if shown is None or "probe_name" not in shown or "probe_key" not in shown:
+        if shown is None or "probe_name" not in shown or _KEY not in shown:
             return False
         if form.without_content:
             usual = self._try_call(form, "")
@@ -315,7 +333,7 @@ class ChatTemplate:
         return self._try_call(self._call_form, None if self._call_form.without_content else "", count)
 
     def _try_call(self, form: _CallForm, content: str | None, count: int = 1) -> str | None:
-        arguments = {"probe_key": _PROBE}
+        arguments = {_KEY: _PROBE}
         call = _call(json.dumps(arguments) if form.arguments_as_text else arguments)
         told = {"role": "assistant", "content": content, "tool_calls": [call] * count}
         return self._try_messages([_QUESTION, told, *[_RESULT] * count])

@@ -156,7 +156,10 @@ def _with_call_ids(messages: Sequence[Message]) -> list[Message]:
 
 
 def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
-    """Messages of which none has more than one call; each call has its result behind it, if there is one."""
+    """Messages of which none has more than one call; each call has its result behind it, if there is one.
+
+    Text and thoughts stay with the first.
+    """
     waiting = deque(messages)
     while waiting:
         message = waiting.popleft()
@@ -167,8 +170,9 @@ def _one_call_each(messages: Sequence[Message]) -> Iterator[Message]:
         results: list[Message] = []
         while waiting and waiting[0].get("role") == "tool":
             results.append(waiting.popleft())
-        for index, call in enumerate(calls):
-            yield {**message, "content": message.get("content") if index == 0 else "", "tool_calls": [call]}
+        for call in calls:
+            yield {**message, "tool_calls": [call]}
+            message = {**{key: value for key, value in message.items() if key != "reasoning_content"}, "content": ""}
             result = next((each for each in results if each.get("tool_call_id") == call.get("id")), None)
             if result is not None:
                 results.remove(result)
