@@ -1,8 +1,8 @@
-"""Prefix cache of replicas beside that of one server, and the processor time that the controller takes.
+"""Prefix cache of replicas beside that of one server.
 
 Groups of prompts that start alike go in a mixed order to one server, and to two replicas by several methods of
 ``--load-balance-method``. One server has as much KV cache as the replicas together. Shown are the share of prompt
-tokens that were found in the cache, that share beside one server's, and the controller's time for each request.
+tokens that were found in the cache, and that share beside one server's.
 
     python benchmarks/replicas.py --output results/replicas.json
 """
@@ -14,8 +14,6 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from bough import Engine
 from bough.bench.datasets import BenchRequest, DatasetArgs, make_requests
@@ -49,25 +47,14 @@ async def ask_all(engine: Engine, requests: Sequence[BenchRequest]) -> None:
     await asyncio.gather(*(work() for _ in range(CLIENTS)))
 
 
-def controller_seconds() -> float:
-    """Processor time of the controller; 0.0 if there is none."""
-    for child in psutil.Process().children():
-        if "data_parallel_controller" in " ".join(child.cmdline()):
-            times = child.cpu_times()
-            return float(times.user + times.system)
-    return 0.0
-
-
 def measure(requests: Sequence[BenchRequest], **options: Any) -> dict[str, float]:
     """Figures of one configuration."""
     with Engine(log_level="error", disable_radix_cache=False, **options) as engine:
-        before = controller_seconds()
         asyncio.run(ask_all(engine, requests))
-        seconds = controller_seconds() - before
         states = engine.get_server_info()["internal_states"]
     cached = sum(state["cached_tokens_total"] for state in states)
     computed = sum(state["prefill_tokens_total"] for state in states)
-    return {"hit_rate": cached / (cached + computed), "controller_us": seconds / len(requests) * 1e6}
+    return {"hit_rate": cached / (cached + computed)}
 
 
 def main() -> None:
@@ -84,10 +71,10 @@ def main() -> None:
         results[method] = measure(
             requests, dp_size=REPLICAS, load_balance_method=method, max_total_tokens=share, **model
         )
-    print(f"{'':>16} {'hit rate':>9} {'to one':>7} {'controller, us a request':>25}")
+    print(f"{'':>16} {'hit rate':>9} {'to one':>7}")
     for name, figures in results.items():
         ratio = figures["hit_rate"] / one["hit_rate"]
-        print(f"{name:>16} {figures['hit_rate']:9.3f} {ratio:7.3f} {figures['controller_us']:25.1f}")
+        print(f"{name:>16} {figures['hit_rate']:9.3f} {ratio:7.3f}")
     write_json(args.output, results)
 
 
