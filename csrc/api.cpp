@@ -246,8 +246,8 @@ BOUGH_API int64_t bough_group_bytes() { return Group::bytes(); }
 BOUGH_API int64_t bough_piece_bytes(const ProgramLimits* limits, int32_t world) {
     return PieceMemory::bytes(*limits, world);
 }
-BOUGH_API Status bough_group_create(void* memory, int32_t rank, int32_t world, Group** group) {
-    return guarded([&] { *group = new Group(memory, rank, world); });
+BOUGH_API Status bough_group_create(void* memory, int32_t rank, int32_t world, int32_t crowded, Group** group) {
+    return guarded([&] { *group = new Group(memory, rank, world, crowded != 0); });
 }
 BOUGH_API void bough_group_destroy(Group* group) { delete group; }
 BOUGH_API void bough_group_expect(Group* group) { group->expect(); }

@@ -19,9 +19,13 @@ namespace bough {
 
 namespace {
 
-// Longer than a rank is behind another one where all have their cores, far shorter than a time slice. Where ranks have
-// to share a core, one that spins keeps the other from coming: whenever it was in vain, it is done for half as long.
-constexpr uint64_t kMeetingTicks = 50 * kTicksPerMicrosecond, kLeastMeetingTicks = 2 * kTicksPerMicrosecond;
+// Longer than a rank is behind another one where all have their cores: one may get more of the memory's bandwidth than
+// the other, and sleeping takes tens of microseconds more than is slept for.
+constexpr uint64_t kMeetingTicks = 300 * kTicksPerMicrosecond, kLeastMeetingTicks = 2 * kTicksPerMicrosecond;
+// Where ranks have to share cores, one that spins keeps the other from coming.
+constexpr uint64_t kCrowdedTicks = 50 * kTicksPerMicrosecond;
+// Who comes so late had no core: far less than a time slice, and more than a rank is behind that has one.
+constexpr uint64_t kLateTicks = 1000 * kTicksPerMicrosecond;
 // The same between pieces, and where one is expected.
 constexpr uint64_t kPieceTicks = 50 * kTicksPerMicrosecond, kExpectedTicks = 500 * kTicksPerMicrosecond;
 // After which a rank that waits asks whether the others' processes are there.
@@ -66,8 +70,13 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t
 
 int64_t Group::bytes() { return sizeof(State); }
 
-Group::Group(void* memory, int rank, int world)
-    : state_(*static_cast<State*>(memory)), rank_(rank), world_(world), spinning_(kMeetingTicks) {
+Group::Group(void* memory, int rank, int world, bool crowded)
+    : state_(*static_cast<State*>(memory)),
+      rank_(rank),
+      world_(world),
+      crowded_(crowded),
+      most_spinning_(crowded ? kCrowdedTicks : kMeetingTicks),
+      spinning_(most_spinning_) {
     for (int& each : descriptors_) each = -1;
     state_.words[rank].process.store(getpid(), std::memory_order_release);
 }
@@ -118,14 +127,16 @@ bool Group::wait_for(int rank, uint64_t number) {
     Word& other = state_.words[rank];
     const auto has_come = [&] { return other.number.load(std::memory_order_seq_cst) >= number; };
     if (has_come()) return true;
-    const uint64_t most = spinning_.load(std::memory_order_relaxed);
-    for (const uint64_t begin = ticks(); ticks() - begin < most;) {
+    const uint64_t most = spinning_.load(std::memory_order_relaxed), begin = ticks();
+    const auto spin_longer = [&] {
+        if (most < most_spinning_) spinning_.store(std::min(2 * most, most_spinning_), std::memory_order_relaxed);
+    };
+    while (ticks() - begin < most) {
         pause_core();
         if (!has_come()) continue;
-        if (most < kMeetingTicks) spinning_.store(std::min(2 * most, kMeetingTicks), std::memory_order_relaxed);
+        spin_longer();
         return true;
     }
-    spinning_.store(std::max(most / 2, kLeastMeetingTicks), std::memory_order_relaxed);
     double looked = now();
     while (!has_come()) {
         if (has_failed()) return false;
@@ -138,6 +149,11 @@ bool Group::wait_for(int rank, uint64_t number) {
             look_for_lost();
             looked = now();
         }
+    }
+    if (!crowded_ && ticks() - begin < kLateTicks) {
+        spin_longer();
+    } else {
+        spinning_.store(std::max(most / 2, kLeastMeetingTicks), std::memory_order_relaxed);
     }
     return true;
 }

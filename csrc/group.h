@@ -36,7 +36,8 @@ public:
     // Of the shared memory: zeros when the first rank comes, at a multiple of 128.
     static int64_t bytes();
 
-    Group(void* memory, int rank, int world);
+    // `crowded` if the ranks have fewer cores than threads.
+    Group(void* memory, int rank, int world, bool crowded);
     ~Group();
     Group(const Group&) = delete;
     Group& operator=(const Group&) = delete;
@@ -78,7 +79,9 @@ private:
     const int rank_, world_;
     uint64_t pieces_seen_ = 0;
     uint32_t calls_seen_ = 0;
-    std::atomic<uint64_t> spinning_;  // how long to spin before a meeting, in ticks
+    const bool crowded_;
+    const uint64_t most_spinning_;    // before a meeting, in ticks
+    std::atomic<uint64_t> spinning_;  // the same, now
     std::mutex mutex_;                // of what follows
     int descriptors_[kMaxRanks];      // of the ranks' processes (pidfd_open(2)); -1: not open
 };

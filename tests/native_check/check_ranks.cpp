@@ -87,7 +87,7 @@ public:
           memory_(memory),
           ranks_{rank, memory.world},
           pool_(num_threads),
-          group_(memory.at(memory.group), rank, memory.world),
+          group_(memory.at(memory.group), rank, memory.world, /*crowded=*/true),
           program_(pool_, kLimits, memory.world > 1 ? &group_ : nullptr,
                    memory.world > 1 ? memory.at(memory.pieces) : nullptr) {
         record();

@@ -89,7 +89,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_program_follow": (_Status, (_POINTER, _POINTER, _POINTER)),
     "bough_group_bytes": (_INT64, ()),
     "bough_piece_bytes": (_INT64, (_POINTER, _INT32)),
-    "bough_group_create": (_Status, (_POINTER, _INT32, _INT32, _POINTER)),
+    "bough_group_create": (_Status, (_POINTER, _INT32, _INT32, _INT32, _POINTER)),
     "bough_group_destroy": (None, (_POINTER,)),
     "bough_group_expect": (None, (_POINTER,)),
     "bough_group_call": (None, (_POINTER,)),

@@ -91,11 +91,12 @@ class NativeGroup:
         arena: memory that all ranks map. All of them must ask it for the same pieces.
     """
 
-    def __init__(self, descriptor: int, rank: int, world: int) -> None:
+    def __init__(self, descriptor: int, rank: int, world: int, *, crowded: bool = False) -> None:
         """Join a group.
 
         Args:
             descriptor: of shared memory (memfd_create(2)) that is empty before the first rank comes.
+            crowded: true if the ranks have fewer cores than threads; they spin for a shorter time then.
         """
         if not 0 <= rank < world:
             raise ValueError(f"rank {rank} of {world}")
@@ -105,7 +106,7 @@ class NativeGroup:
         self._fingerprints = self.arena.tensor(world, dtype=torch.int64)
         memory = self.arena.zeros(self._library.bough_group_bytes())
         self.handle = ctypes.c_void_p()
-        self._library.bough_group_create(memory.data_ptr(), rank, world, ctypes.byref(self.handle))
+        self._library.bough_group_create(memory.data_ptr(), rank, world, crowded, ctypes.byref(self.handle))
         weakref.finalize(self, self._library.bough_group_destroy, self.handle).atexit = False
 
     def settle(self) -> None:

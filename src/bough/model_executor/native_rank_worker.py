@@ -16,6 +16,7 @@ from bough.distributed.rank_group import ProcessRanks
 from bough.ipc.rank_channels import FollowerChannel, LeaderChannel
 from bough.kernels.native_group import FollowEnd, NativeGroup, RankLost
 from bough.model_executor.cpu_graph_runner import CpuGraphRunner
+from bough.model_executor.machine import Machine
 from bough.model_executor.rank_memory import LeaderMemory, memory_calls
 from bough.model_executor.tp_worker import TpModelWorker
 from bough.model_executor.worker_calls import LeaderCalls, follower_calls
@@ -100,5 +101,6 @@ def join_natively(place: RankPlace, server_args: ServerArgs, share: MachineShare
     assert share.group is not None, "it was asked for before"
     file = place.port_args.meeting_place(place.leader)
     spec = place.spec("gather")
-    native = NativeGroup(share.group, spec.rank, spec.world)
+    crowded = share.count * (server_args.cpu_threads or 1) > Machine().usable_threads()
+    native = NativeGroup(share.group, spec.rank, spec.world, crowded=crowded)
     return ProcessRanks(spec, file, _CPU, server_args.startup_timeout, native=native)
