@@ -54,7 +54,7 @@ class Child:
     def port_args(self) -> PortArgs:
         """Endpoints of the channels; only for children that have channels."""
         assert self.config.port_args is not None
-        return PortArgs.from_dict(self.config.port_args)
+        return PortArgs.from_dict(self.config.port_args, self.config.network)
 
     def ready(self, info: dict[str, Any] | None = None) -> None:
         """Tell the parent that the work can begin, and what it must know."""
@@ -98,7 +98,7 @@ def run_child(work: Callable[[Child], int], argv: list[str]) -> int:
     if message is None:
         return FAILURE_STATUS  # the parent died before it could say anything
     child = Child(msgspec.msgpack.decode(message, type=ChildConfig), status_fd)
-    for descriptor in child.config.share.descriptors:
+    for descriptor in child.config.descriptors:
         os.set_inheritable(descriptor, False)
     _die_with_parent(child.config, config_fd)
     args = child.server_args

@@ -11,11 +11,12 @@ import stat
 import tempfile
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from msgspec.structs import replace
 
-from bough.config.ranks import ProcessKey
+from bough.config.network import Network
+from bough.config.ranks import ParallelLayout, ProcessKey
 from bough.config.user_paths import shown_path
 from bough.errors import StartupError
 
@@ -34,6 +35,17 @@ server is killed. A process id would not do: containers may share the directory 
 _FALLBACK_DIRECTORIES = ("/tmp", "/var/tmp", "/dev/shm")
 
 
+class MeetingAddress(NamedTuple):
+    """Where the ranks of a replica meet that are on several machines."""
+
+    host: str
+    port: int
+    listener: int | None
+    """Descriptor of the socket, in the process of the first rank."""
+    own_host: str
+    """Numeric address of this machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class PortArgs:
     """ZeroMQ endpoints of the channels between the processes of one server.
@@ -49,6 +61,8 @@ class PortArgs:
     """Token ids, Scheduler to DetokenizerManager."""
     tokenizer_ipc_name: str
     """Text and replies, back to the TokenizerManager."""
+    network: Network | None = field(default=None, kw_only=True)
+    """Sockets that stand for the endpoints if processes are on other machines; ``None`` if all are on this one."""
     owner: BinaryIO | None = field(default=None, kw_only=True, compare=False, repr=False)
     """Lock that keeps other servers from removing the directory; set only in the process that created it."""
 
@@ -95,10 +109,28 @@ class PortArgs:
         """Return the endpoint where the first rank of a replica gets the replies of the others."""
         return f"{self.scheduler_input(leader)}.replies"
 
-    def meeting_place(self, leader: ProcessKey) -> Path:
-        """Return the file in which the ranks of a replica meet; raises as :meth:`check_private`."""
+    def meeting_place(self, leader: ProcessKey) -> Path | MeetingAddress:
+        """Return the file in which the ranks of a replica meet, or the address; raises as :meth:`check_private`."""
+        if self.network is not None:
+            name = self._meeting(leader)
+            address = self.network.addresses[name]
+            return MeetingAddress(address.host, address.port, self.network.listeners.get(name), self.network.host)
         self.check_private()
-        return Path(self.directory) / ".".join(("ranks", *([] if leader.dp is None else [f"DP{leader.dp}"])))
+        return Path(self._meeting(leader))
+
+    def _meeting(self, leader: ProcessKey) -> str:
+        return str(Path(self.directory) / ".".join(("ranks", *([] if leader.dp is None else [f"DP{leader.dp}"]))))
+
+    def endpoints_of(self, key: ProcessKey, layout: ParallelLayout) -> list[str]:
+        """Return the endpoints on which a process listens."""
+        if key.kind == "server":
+            return [self.tokenizer_ipc_name]
+        if key.kind == "detokenizer":
+            return [self.detokenizer_ipc_name]
+        if key.kind == "controller":
+            return [self.scheduler_input_ipc_name]
+        shared = [self.rank_replies(key), self._meeting(key)] if key in layout.leaders and layout.tp_size > 1 else []
+        return [self.scheduler_input(key), *shared]
 
     def check_private(self) -> None:
         """Make sure, before a socket is opened, that nobody else could have put one there.
@@ -122,13 +154,13 @@ class PortArgs:
             self.owner.close()
 
     def to_dict(self) -> dict[str, str]:
-        """Return all fields except the lock, for MessagePack or JSON."""
-        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "owner"}
+        """Return the directory and the names, for MessagePack or JSON."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name not in ("owner", "network")}
 
     @classmethod
-    def from_dict(cls, values: dict[str, str]) -> PortArgs:
+    def from_dict(cls, values: dict[str, str], network: Network | None = None) -> PortArgs:
         """Inverse of :meth:`to_dict`."""
-        return cls(**values, owner=None)
+        return cls(**values, network=network, owner=None)
 
 
 def _own(directory: str) -> BinaryIO | None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import socket
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
@@ -13,6 +15,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
+from bough.config.port_args import MeetingAddress
 from bough.config.sharding import WHOLE, ShardSpec
 from bough.distributed.place import Backend
 from bough.distributed.rendezvous import meet
@@ -28,6 +31,10 @@ _dist: Any = dist
 """Stores have no types there."""
 
 _INTERFACE = "GLOO_SOCKET_IFNAME"
+_LOOPBACK = "lo"
+"""Interface that only this machine can reach."""
+
+_SIOCGIFADDR = 0x8915
 
 
 class RankGroup:
@@ -74,11 +81,11 @@ ALONE_IN_GROUP = RankGroup()
 
 
 class ProcessRanks(RankGroup):
-    """A group of processes on one machine, by torch's collectives. A process can be in one at a time.
+    """A group of processes, by torch's collectives. A process can be in one at a time.
 
     Args:
         spec: place of this rank.
-        file: where they meet; see :func:`meet`.
+        place: where they meet; see :func:`meet`.
         device: of the tensors.
         timeout_s: seconds that the others may take to come.
         backend: by default NCCL for CUDA devices, of which each rank then has one of its own, and else gloo.
@@ -91,7 +98,7 @@ class ProcessRanks(RankGroup):
     def __init__(
         self,
         spec: ShardSpec,
-        file: Path,
+        place: Path | MeetingAddress,
         device: torch.device,
         timeout_s: float,
         backend: Backend | None = None,
@@ -100,8 +107,8 @@ class ProcessRanks(RankGroup):
     ) -> None:
         self.spec, self._device, self.native = spec, device, native
         backend = backend or ("nccl" if device.type == "cuda" else "gloo")
-        store = meet(file, spec.rank, spec.world, timeout_s)
-        with _on_this_machine():
+        store = meet(place, spec.rank, spec.world, timeout_s)
+        with _gloo_uses(_LOOPBACK if isinstance(place, Path) else _interface_of(place.own_host)):
             dist.init_process_group(
                 backend,
                 store=store,
@@ -170,16 +177,28 @@ def join_group_of_one(device: torch.device) -> None:
 
 
 @contextlib.contextmanager
-def _on_this_machine() -> Iterator[None]:
-    """Have what gloo makes meanwhile listen where only this machine can reach it, unless the environment says more.
+def _gloo_uses(interface: str | None) -> Iterator[None]:
+    """Have what gloo makes meanwhile listen on an interface, unless the environment names one.
 
     NCCL looks at its environment once in a process, which may be in a trainer's group later: it is left alone.
     """
-    if sys.platform != "linux" or _INTERFACE in os.environ:
+    if sys.platform != "linux" or _INTERFACE in os.environ or interface is None:
         yield
         return
-    os.environ[_INTERFACE] = "lo"
+    os.environ[_INTERFACE] = interface
     try:
         yield
     finally:
         del os.environ[_INTERFACE]  # a trainer's group, made later, goes by the network
+
+
+def _interface_of(host: str) -> str | None:
+    """Name of the interface that has an IPv4 address (netdevice(7)); ``None`` if none has it, or of an IPv6 address."""
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        wanted = socket.inet_aton(host)
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):  # an interface without such an address
+                found = fcntl.ioctl(probe, _SIOCGIFADDR, name.encode().ljust(256, b"\0"))
+                if found[20:24] == wanted:
+                    return name
+    return None

@@ -119,9 +119,7 @@ class ChildProcess(StartedProcess):
         self.status_fd, status_write = os.pipe()
         self._config_open = True
         self._config_lock = threading.Lock()
-        inherited = [config_read, status_write, *config.share.descriptors]
-        if config.listener_fd is not None:
-            inherited.append(config.listener_fd)
+        inherited = [config_read, status_write, *config.descriptors]
         # A Ctrl-C while the child imports, before it can say that it ignores them, would print tracebacks.
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
@@ -154,6 +152,10 @@ class ChildProcess(StartedProcess):
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
             return None
+
+    def wait_for_end(self) -> int:
+        """Wait for its end; returns the exit status as ``subprocess`` gives it."""
+        return self._popen.wait()
 
     def hang_up(self) -> None:
         """Close the pipe that tells the child that its parent lives; it then ends at once."""

@@ -203,9 +203,12 @@ class RunningEngine:
 
     def _configuration(self, key: ProcessKey, share: MachineShare, *, is_last: bool) -> ChildConfig:
         args = self.plan.local_args
-        config = child_config(key, args.without_secrets())  # nobody calls a child over HTTP
+        config = child_config(key, args.without_secrets())  # a child serves no HTTP
         config.port_args = self._port_args.to_dict()
         config.layout, config.share = self.plan.layout, share
+        if (network := self._port_args.network) is not None:
+            endpoints = self._port_args.endpoints_of(key, config.layout) if key.kind != "scheduler" else ()
+            config.network = network.of_process(endpoints)
         # One child is enough for both, and the one that tidies up survives this process.
         config.tidies_up = is_last
         if is_last and self._watch_parent:

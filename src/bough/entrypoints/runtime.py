@@ -401,7 +401,6 @@ def run_runtime_process(child: Child) -> int:
 
     listener_fd = child.config.listener_fd
     assert listener_fd is not None
-    os.set_inheritable(listener_fd, False)
     return launch_server(child.server_args, listener=socket.socket(fileno=listener_fd), on_ready=child.ready)
 
 

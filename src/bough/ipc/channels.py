@@ -28,6 +28,7 @@ from bough.config.port_args import PortArgs
 from bough.config.ranks import ONE_SCHEDULER, SCHEDULER, ParallelLayout, ProcessKey
 from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc.codec import MessageDecoder, encode
+from bough.ipc.context import ChannelContext
 from bough.ipc.messages import (
     BatchEmbeddingOutput,
     BatchStrOutput,
@@ -50,8 +51,6 @@ from bough.ipc.sockets import (
     ResultsSender,
     readable,
     receive_all,
-    receiver,
-    sender,
     try_send,
 )
 from bough.process_usage import resident_bytes
@@ -69,6 +68,9 @@ MAX_MESSAGES = 64
 
 _RETRY_INTERVAL_S = 0.02
 
+REQUESTS = (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput)
+"""Messages that are requests."""
+
 
 class ChildChannels(Generic[M]):
     """Frame of what connects a child with the others. Belongs to one thread.
@@ -82,11 +84,10 @@ class ChildChannels(Generic[M]):
     def __init__(
         self, port_args: PortArgs, endpoint: str, hwm: int, message_type: Any, batch: Callable[..., ResultsBatch]
     ) -> None:
-        port_args.check_private()
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._input = receiver(self._context, endpoint, hwm)
+        self._context = ChannelContext(port_args)
+        self._input = self._context.receiver(endpoint, hwm)
         self._decoder: MessageDecoder[M] = MessageDecoder(message_type, endpoint.rpartition("/")[2].rpartition("-")[0])
-        to_tokenizer = sender(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
+        to_tokenizer = self._context.sender(port_args.tokenizer_ipc_name, RESULTS_HWM)
         self._to_tokenizer = ResultsSender(to_tokenizer, batch)
         self._outputs = [self._to_tokenizer]
         self._results = self._to_tokenizer
@@ -151,12 +152,13 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
         super().__init__(port_args, port_args.scheduler_input(key), REQUESTS_HWM, ToScheduler, batch)
         self._has_detokenizer = has_detokenizer and not has_embeddings
         if self._has_detokenizer:
-            to_detokenizer = sender(self._context, port_args.detokenizer_ipc_name, RESULTS_HWM)
+            to_detokenizer = self._context.sender(port_args.detokenizer_ipc_name, RESULTS_HWM)
             self._results = ResultsSender(to_detokenizer, BatchTokenIDOutput)
             self._outputs.append(self._results)
+        self._clock_offset = 0.0 if port_args.network is None else port_args.network.clock_offset
         self._to_controller: zmq.Socket[bytes] | None = None
         if key.dp is not None:
-            self._to_controller = sender(self._context, port_args.scheduler_input_ipc_name, RESULTS_HWM)
+            self._to_controller = self._context.sender(port_args.scheduler_input_ipc_name, RESULTS_HWM)
 
     def send_to_tokenizer(self, message: ControlReply | Heartbeat) -> None:
         """Send anything but results; heartbeats also to the controller, where there is one."""
@@ -192,7 +194,12 @@ class SchedulerChannels(ChildChannels[ToScheduler]):
     def _drain(self) -> list[ToScheduler]:
         if not readable(self._input):
             return []
-        return self._decoder.decode_all(receive_all(self._input, MAX_MESSAGES))
+        messages = self._decoder.decode_all(receive_all(self._input, MAX_MESSAGES))
+        if self._clock_offset:
+            for each in messages:
+                if isinstance(each, REQUESTS) and each.arrival_time is not None:
+                    each.arrival_time += self._clock_offset
+        return messages
 
     def _wait(self, timeout_s: float) -> None:
         poller = zmq.Poller()
@@ -234,11 +241,10 @@ class TokenizerChannels:
     """
 
     def __init__(self, port_args: PortArgs, layout: ParallelLayout = ONE_SCHEDULER) -> None:
-        port_args.check_private()
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._input = receiver(self._context, port_args.tokenizer_ipc_name, RESULTS_HWM)
+        self._context = ChannelContext(port_args)
+        self._input = self._context.receiver(port_args.tokenizer_ipc_name, RESULTS_HWM)
         self._decoder: MessageDecoder[ToTokenizer] = MessageDecoder(ToTokenizer, "tokenizer input")
-        self._to_scheduler = sender(self._context, port_args.scheduler_input_ipc_name, REQUESTS_HWM)
+        self._to_scheduler = self._context.sender(port_args.scheduler_input_ipc_name, REQUESTS_HWM)
         self._has_controller = bool(layout.controllers)
         self._inbox: deque[ToTokenizer] = deque()
         self._unsent: deque[list[bytes]] = deque()
@@ -289,7 +295,7 @@ class TokenizerChannels:
             raise BadRequest("a string in the request holds a lone surrogate, which is not valid Unicode") from None
         except (TypeError, ValueError, OverflowError) as error:
             raise BadRequest(f"a value in the request cannot be sent: {error}") from None
-        request = message if isinstance(message, (TokenizedGenerateReqInput, TokenizedEmbeddingReqInput)) else None
+        request = message if isinstance(message, REQUESTS) else None
         frames = [frame]
         if self._has_controller:
             frames.insert(0, b"" if request is None else encode(RequestShape.of(request)))

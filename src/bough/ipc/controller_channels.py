@@ -16,7 +16,7 @@ from bough.ipc.channels import FINISH_TIMEOUT_S, MAX_MESSAGES, ChildChannels
 from bough.ipc.codec import MessageDecoder
 from bough.ipc.messages import BatchTokenIDOutput, Heartbeat
 from bough.ipc.routing import RequestShape
-from bough.ipc.sockets import REQUESTS_HWM, receive_all, sender, try_send
+from bough.ipc.sockets import REQUESTS_HWM, receive_all, try_send
 
 
 class Routed(NamedTuple):
@@ -37,7 +37,7 @@ class ControllerChannels(ChildChannels[Heartbeat]):
     def __init__(self, port_args: PortArgs, replicas: Sequence[ProcessKey]) -> None:
         super().__init__(port_args, port_args.scheduler_input_ipc_name, REQUESTS_HWM, Heartbeat, BatchTokenIDOutput)
         self._shapes: MessageDecoder[RequestShape] = MessageDecoder(RequestShape, "controller")
-        self._to_replicas = [sender(self._context, port_args.scheduler_input(key), REQUESTS_HWM) for key in replicas]
+        self._to_replicas = [self._context.sender(port_args.scheduler_input(key), REQUESTS_HWM) for key in replicas]
         self._unsent: deque[tuple[zmq.Socket[bytes], bytes]] = deque()
 
     @property

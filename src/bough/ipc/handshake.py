@@ -15,6 +15,7 @@ from typing import Any, Union
 
 import msgspec
 
+from bough.config.network import Network
 from bough.config.ranks import ONE_SCHEDULER, WHOLE_MACHINE, MachineShare, ParallelLayout, ProcessKey
 
 _LENGTH_BYTES = 4
@@ -32,6 +33,8 @@ class ChildConfig(msgspec.Struct):
     server_args: dict[str, Any]
     port_args: dict[str, str] | None = None
     """Endpoints of the channels; ``None`` for a child that has none."""
+    network: Network | None = None
+    """Sockets that stand for the endpoints; ``None`` if all processes are on one machine."""
     tidies_up: bool = False
     """True if this child removes the directory of the endpoints when the parent dies. The kernel may then not kill it
     together with the parent, as it does with the others."""
@@ -44,6 +47,13 @@ class ChildConfig(msgspec.Struct):
     """Cores, memory and device that it may use."""
     listener_fd: int | None = None
     """An inherited listening socket, for a child that is a server."""
+
+    @property
+    def descriptors(self) -> tuple[int, ...]:
+        """Descriptors that the child inherits."""
+        listeners = () if self.network is None else self.network.listeners.values()
+        extra = () if self.listener_fd is None else (self.listener_fd,)
+        return (*self.share.descriptors, *listeners, *extra)
 
 
 class ChildReady(msgspec.Struct, tag_field="status", tag="ready"):
@@ -67,7 +77,11 @@ ChildStatus = Union[ChildReady, ChildFailed]  # noqa: UP007 (evaluated by msgspe
 def encode_message(message: msgspec.Struct) -> bytes:
     """One message as it is written to a pipe. Raises :class:`OverflowError` or :class:`UnicodeEncodeError` if it holds
     a number or a text that MessagePack cannot."""
-    body = msgspec.msgpack.encode(message)
+    return framed(msgspec.msgpack.encode(message))
+
+
+def framed(body: bytes) -> bytes:
+    """Return an encoded message as it is written to a pipe."""
     return len(body).to_bytes(_LENGTH_BYTES, "little") + body
 
 

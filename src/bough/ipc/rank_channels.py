@@ -14,8 +14,9 @@ from bough.config.port_args import PortArgs
 from bough.config.ranks import ProcessKey
 from bough.ipc.channels import HEARTBEAT_INTERVAL_S
 from bough.ipc.codec import encode
+from bough.ipc.context import ChannelContext
 from bough.ipc.messages import Heartbeat, Message
-from bough.ipc.sockets import RESULTS_HWM, receiver, sender, try_send
+from bough.ipc.sockets import RESULTS_HWM, try_send
 from bough.process_usage import resident_bytes
 
 Frame = bytes | memoryview
@@ -53,10 +54,9 @@ class LeaderChannel:
     """
 
     def __init__(self, port_args: PortArgs, key: ProcessKey, followers: Sequence[ProcessKey]) -> None:
-        port_args.check_private()
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._replies = receiver(self._context, port_args.rank_replies(key), RESULTS_HWM)
-        self._followers = [sender(self._context, port_args.scheduler_input(each), RESULTS_HWM) for each in followers]
+        self._context = ChannelContext(port_args)
+        self._replies = self._context.receiver(port_args.rank_replies(key), RESULTS_HWM)
+        self._followers = [self._context.sender(port_args.scheduler_input(each), RESULTS_HWM) for each in followers]
 
     def send_plan(self, frames: Sequence[Frame]) -> None:
         """Send a plan; waits for followers that are far behind."""
@@ -95,11 +95,10 @@ class FollowerChannel:
     """
 
     def __init__(self, port_args: PortArgs, key: ProcessKey, leader: ProcessKey) -> None:
-        port_args.check_private()
         self._key = key
-        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
-        self._input = receiver(self._context, port_args.scheduler_input(key), RESULTS_HWM)
-        self._to_leader = sender(self._context, port_args.rank_replies(leader), RESULTS_HWM)
+        self._context = ChannelContext(port_args)
+        self._input = self._context.receiver(port_args.scheduler_input(key), RESULTS_HWM)
+        self._to_leader = self._context.sender(port_args.rank_replies(leader), RESULTS_HWM)
         self._ends = threading.Event()
         self._heart = threading.Thread(
             target=self._beat, args=(port_args.tokenizer_ipc_name,), name="heartbeats", daemon=True
@@ -132,7 +131,7 @@ class FollowerChannel:
         self._context.term()
 
     def _beat(self, endpoint: str) -> None:
-        socket = sender(self._context, endpoint, RESULTS_HWM)
+        socket = self._context.sender(endpoint, RESULTS_HWM)
         while not self._ends.wait(HEARTBEAT_INTERVAL_S):
             beat = Heartbeat(self._key, cpu_seconds=time.process_time(), resident_bytes=resident_bytes())
             try_send(socket, encode(beat))

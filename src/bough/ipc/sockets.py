@@ -31,9 +31,16 @@ MAX_MESSAGE_BYTES = 2**30
 """A sender that announces more than this is disconnected; no message comes near it."""
 
 
-def receiver(context: zmq.Context[Any], endpoint: str, hwm: int) -> zmq.Socket[bytes]:
-    """A PULL socket bound to ``endpoint``."""
+def _as_it_is(socket: zmq.Socket[bytes]) -> None:
+    pass
+
+
+def receiver(
+    context: zmq.Context[Any], endpoint: str, hwm: int, configure: Callable[[zmq.Socket[bytes]], None] = _as_it_is
+) -> zmq.Socket[bytes]:
+    """A PULL socket bound to ``endpoint``, after ``configure`` has set further options."""
     socket: zmq.Socket[bytes] = context.socket(zmq.PULL)
+    configure(socket)
     socket.setsockopt(zmq.RCVHWM, hwm)
     socket.setsockopt(zmq.MAXMSGSIZE, MAX_MESSAGE_BYTES)
     socket.setsockopt(zmq.LINGER, 0)
@@ -41,9 +48,12 @@ def receiver(context: zmq.Context[Any], endpoint: str, hwm: int) -> zmq.Socket[b
     return socket
 
 
-def sender(context: zmq.Context[Any], endpoint: str, hwm: int) -> zmq.Socket[bytes]:
-    """A PUSH socket connected to ``endpoint``."""
+def sender(
+    context: zmq.Context[Any], endpoint: str, hwm: int, configure: Callable[[zmq.Socket[bytes]], None] = _as_it_is
+) -> zmq.Socket[bytes]:
+    """A PUSH socket connected to ``endpoint``, after ``configure`` has set further options."""
     socket: zmq.Socket[bytes] = context.socket(zmq.PUSH)
+    configure(socket)
     socket.setsockopt(zmq.SNDHWM, hwm)
     socket.setsockopt(zmq.LINGER, 0)
     socket.connect(endpoint)

@@ -99,8 +99,8 @@ class NativeFollowingWorker(TpModelWorker):
 def join_natively(place: RankPlace, server_args: ServerArgs, share: MachineShare) -> ProcessRanks:
     """Meet the other ranks, and map the memory that all of them compute in."""
     assert share.group is not None, "it was asked for before"
-    file = place.port_args.meeting_place(place.leader)
+    meeting_place = place.port_args.meeting_place(place.leader)
     spec = place.spec("gather")
     crowded = share.count * (server_args.cpu_threads or 1) > Machine().usable_threads()
     native = NativeGroup(share.group, spec.rank, spec.world, crowded=crowded)
-    return ProcessRanks(spec, file, _CPU, server_args.startup_timeout, native=native)
+    return ProcessRanks(spec, meeting_place, _CPU, server_args.startup_timeout, native=native)

@@ -128,8 +128,8 @@ class FollowingWorker(TpModelWorker):
 
 
 def _join(place: RankPlace, server_args: ServerArgs, share: MachineShare) -> ProcessRanks:
-    device, file = resolve_device(server_args.device, share), place.port_args.meeting_place(place.leader)
-    return ProcessRanks(place.spec("reduce"), file, device, server_args.startup_timeout, place.backend)
+    device, meeting_place = resolve_device(server_args.device, share), place.port_args.meeting_place(place.leader)
+    return ProcessRanks(place.spec("reduce"), meeting_place, device, server_args.startup_timeout, place.backend)
 
 
 def plan_of_followers(plan: StepPlan) -> StepPlan:
