@@ -30,6 +30,7 @@ BASE_STAMP := $(VENV)/.bough-base
 DEV_STAMP := $(VENV)/.bough-dev
 CLIENTS_STAMP := $(VENV)-clients/.bough-clients
 FUZZ_STAMP := $(VENV)-fuzz/.bough-fuzz
+RAY_STAMP := $(VENV)-ray/.bough-ray
 BROWSER_STAMP := $(VENV)-browser/.bough-browser
 VLLM_STAMP := $(VENV)-vllm/.bough-vllm
 NATIVE_SOURCES := setup.py $(wildcard csrc/*)
@@ -50,7 +51,7 @@ TORCH_SIZE := 2.7 GB with CUDA, 0.2 GB where there is no GPU
 endif
 
 .DELETE_ON_ERROR:
-.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-properties fuzz-code conformance conformance-vllm browser package native-check sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
+.PHONY: help serve test lint style format typecheck unit unit-side-by-side unit-openapi slow determinism faults soak fuzz fuzz-properties fuzz-code conformance conformance-vllm ray browser package native-check sanitize tsan emulated arm64 bench bench-peers gpu-check gpu-bench docs site clean
 
 help: ## Show this list
 	@echo "make TARGET, where TARGET is one of"
@@ -122,6 +123,9 @@ conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's
 conformance-vllm: $(DEV_STAMP) $(VLLM_STAMP) ## Compare bough-vllm with vLLM itself, in an environment of its own
 	$(BIN)/python -m pytest -m slow tests/vllm_names $(ARGS)
 
+ray: $(DEV_STAMP) $(RAY_STAMP) ## Test ranks that are actors of Ray, on several raylets, in an environment of their own
+	$(VENV)-ray/bin/python -m pytest tests/on_ray $(ARGS)
+
 browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
 	$(VENV)-browser/bin/python -m pytest tests/browser --server-python $(BIN)/python $(ARGS)
 
@@ -167,7 +171,7 @@ site: $(DEV_STAMP) ## Build the documentation as a site in build/site; fails at 
 	$(BIN)/mkdocs build --strict
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers $(VENV)-fuzz build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers $(VENV)-fuzz $(VENV)-ray build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -228,10 +232,19 @@ $(BROWSER_STAMP): tests/browser/requirements.txt
 	  || $(VENV)-browser/bin/playwright install chromium
 	@touch $@
 
+# An environment beside the project's own, whose packages it sees as well.
+define BESIDE
+$(BIN)/python -m venv $(1)
+$(1)/bin/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --requirement $<
+$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
+  > "$$($(1)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/bough-base.pth"
+endef
+
 # The fuzzer has no wheels for some systems; what it fuzzes comes from the project's own environment.
 $(FUZZ_STAMP): tests/fuzz/requirements.txt $(DEV_STAMP)
-	$(BIN)/python -m venv $(VENV)-fuzz
-	$(VENV)-fuzz/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
-	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' \
-	  > "$$($(VENV)-fuzz/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/bough-base.pth"
+	$(call BESIDE,$(VENV)-fuzz)
+	@touch $@
+
+$(RAY_STAMP): tests/on_ray/requirements.txt $(DEV_STAMP)
+	$(call BESIDE,$(VENV)-ray)
 	@touch $@

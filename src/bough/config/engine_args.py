@@ -21,6 +21,7 @@ AttentionBackendName = Literal["triton", "flashinfer", "torch_native"]
 SchedulePolicy = Literal["lpm", "fcfs", "dfs-weight", "lof", "random", "priority"]
 EvictionPolicy = Literal["lru", "lfu", "fifo", "mru", "priority"]
 LoadBalanceMethod = Literal["auto", "round_robin", "total_requests", "shortest_queue", "total_tokens", "cache_aware"]
+ExecutorBackend = Literal["mp", "uni", "ray"]
 PoolingChoice = Literal["auto", "cls", "mean", "max", "last"]
 ModelImpl = Literal["auto", "bough", "transformers"]
 
@@ -347,6 +348,13 @@ class EngineArgs(OptionTable):
         maximum=LARGEST_WORLD,
         aliases=("tp", "tensor-parallel-size"),
     )
+    distributed_executor_backend: ExecutorBackend = device_option(
+        "mp",
+        help="What starts the schedulers. `mp`: this server does, as processes on its machine; `uni` is the same for "
+        "one. `ray`: an actor of Ray for each, in a placement group, so that they may be on several machines; it takes "
+        "`pip install 'bough-llm[ray]'`.",
+    )
+    use_ray: bool = device_option(False, help="The same as --distributed-executor-backend ray.")
     load_balance_method: LoadBalanceMethod = device_option(
         "auto",
         help="Choice of the replica that computes a request. `cache_aware`: the one that probably holds most of the "
@@ -372,6 +380,12 @@ class EngineArgs(OptionTable):
 
     def check_together(self) -> None:
         """Refuse combinations that cannot work."""
+        num_schedulers = self.dp_size * self.tp_size
+        if self.distributed_executor_backend == "uni" and num_schedulers > 1:
+            raise ConfigError(
+                f"--distributed-executor-backend uni is for one scheduler, and there are {num_schedulers}; use mp",
+                param="distributed_executor_backend",
+            )
         if self.page_size is not None and self.max_total_tokens is not None and self.max_total_tokens < self.page_size:
             raise ConfigError(
                 f"--max-total-tokens ({self.max_total_tokens}) must be at least --page-size ({self.page_size})",

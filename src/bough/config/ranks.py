@@ -36,6 +36,8 @@ class ProcessKey(msgspec.Struct, frozen=True, order=True, array_like=True, gc=Fa
         return f"{self.kind} {self.ranks}".rstrip()
 
 
+SERVER = ProcessKey("server")
+"""The main process."""
 SCHEDULER = ProcessKey("scheduler")
 """The scheduler of an engine that has one."""
 DETOKENIZER = ProcessKey("detokenizer")
@@ -46,7 +48,7 @@ CONTROLLER = ProcessKey("controller")
 class MachineShare(msgspec.Struct, frozen=True):
     """Part of a machine that one of its schedulers may use, the ``index``-th of ``count``.
 
-    The index is also that of its device, where it computes on one of several.
+    The index is also that of its device, where it computes on one of several, unless it has a ``device``.
     """
 
     index: int = 0
@@ -58,6 +60,9 @@ class MachineShare(msgspec.Struct, frozen=True):
     own."""
     group: int | None = None
     """Descriptor of memory that the ranks of its replica compute in together; ``None``: they share none."""
+
+    device: int | None = None
+    """Number of its CUDA device, of those that it sees."""
 
     @property
     def descriptors(self) -> tuple[int, ...]:

@@ -482,5 +482,6 @@ def resolve(args: ServerArgs, *, seed_source: Callable[[], int] = draw_seed) -> 
         tokenizer_path=args.tokenizer_path if args.tokenizer_path is not None else args.model_path,
         served_model_name=args.served_model_name or shown_path(_name_of(args.model_path)),
         random_seed=seed,
+        distributed_executor_backend="ray" if args.use_ray else args.distributed_executor_backend,
         enable_priority_scheduling=args.enable_priority_scheduling or args.schedule_policy == "priority",
     )

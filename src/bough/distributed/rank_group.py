@@ -172,7 +172,7 @@ def join_group_of_one(device: torch.device) -> None:
     if dist.is_initialized():
         return
     backend = "cpu:gloo,cuda:nccl" if device.type == "cuda" else "gloo"
-    with _on_this_machine():
+    with _gloo_uses(_LOOPBACK):
         dist.init_process_group(backend, store=_dist.HashStore(), rank=0, world_size=1)
 
 

@@ -64,8 +64,16 @@ class LaunchPlan:
         return plan
 
     def launcher(self) -> Launcher:
-        """Make what starts the schedulers."""
-        return ProcessLauncher(self.layout)
+        """Make what starts the schedulers.
+
+        Raises:
+            ConfigError: if it is Ray, which is not installed.
+        """
+        if self.server_args.distributed_executor_backend != "ray":
+            return ProcessLauncher(self.layout)
+        from bough.entrypoints.ray_launcher import RayLauncher
+
+        return RayLauncher(self.layout, self.server_args)
 
     def load_text(self) -> tuple[Tokenizer | None, ChatTemplate | None]:
         """Load the tokenizer and the chat template, unless prompts and outputs are ids."""

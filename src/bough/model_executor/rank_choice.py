@@ -46,7 +46,7 @@ def _why_not_native(
     config = complete_config(model_config.for_device("cuda" if device.type == "cuda" else "cpu"))
     problem = why_not_native(config, device)
     if problem is None and share.group is None:
-        problem = "this system has no memory that processes can share"
+        problem = "there is no memory that all ranks share"
     if problem is not None:
         return problem
     try:

@@ -120,8 +120,8 @@ def resolve_device(name: str, share: MachineShare = WHOLE_MACHINE) -> torch.devi
         raise ConfigError("--device cuda: torch finds no CUDA device; use --device cpu", param="device")
     if name != "cuda":
         return torch.device(name)
-    if (found := torch.cuda.device_count()) < share.count:
+    if share.device is None and (found := torch.cuda.device_count()) < share.count:
         raise ConfigError(f"--device cuda: {share.count} schedulers need as many devices, and torch finds {found}")
-    device = torch.device("cuda", share.index)
+    device = torch.device("cuda", share.index if share.device is None else share.device)
     torch.cuda.set_device(device)
     return device

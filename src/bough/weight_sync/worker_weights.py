@@ -73,6 +73,8 @@ class WorkerWeights:
             return self._prepare_update(weights)
         except SafetensorError as error:
             message = f"the tensors are not in safetensors format: {error}"
+        except FileNotFoundError:
+            message = "tensors come in a file of the server's machine, and a rank is on another: send them in a group"
         except BadRequest as error:
             message = error.message
         raise BadRequest(message, param="serialized_named_tensors[0]")

@@ -58,16 +58,6 @@ def _quantization(value: str | None) -> dict[str, Any]:
     return {"quantization": value} if value in ("int8", "int4", "fp8") else {}
 
 
-def _executor(value: Any) -> dict[str, Any]:
-    if value in (None, "uni", "mp"):
-        return {}
-    if value == "ray" and "distributed_executor_backend" in {each.name for each in dataclasses.fields(ServerArgs)}:
-        return {"distributed_executor_backend": value}
-    raise ConfigError(
-        f"distributed_executor_backend must be None, 'uni' or 'mp', got {value!r}", param="distributed_executor_backend"
-    )
-
-
 @dataclass
 class EngineArgs:
     """Arguments of an engine. Each says how it is translated; there are no others.
@@ -99,7 +89,7 @@ class EngineArgs:
     tensor_parallel_size: int = _same("tp_size", 1)
     data_parallel_size: int = _same("dp_size", 1)
     pipeline_parallel_size: int = _only("pipeline_parallel_size", 1)
-    distributed_executor_backend: str | None = _argument(None, _executor)
+    distributed_executor_backend: str | None = _same("distributed_executor_backend")
     worker_extension_cls: str = _argument("", lambda value: {"worker_extension_cls": value} if value else {})
     worker_cls: str = _argument("auto", lambda value: {} if value == "auto" else {"worker_cls": value})
     scheduling_policy: str = _argument(
