@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.random_checkpoint import write_checkpoint
-from benchmarks.peers.shapes import SHAPES
+from benchmarks.peers.random_checkpoint import add_model_options, chosen_checkpoint
 
 from bough import Engine
 from bough.bench.options import write_json
@@ -47,17 +45,14 @@ def measure(path: Path, turns: int, **options: Any) -> tuple[dict[str, float], A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model-path", type=Path, help="by default a random checkpoint")
-    parser.add_argument("--shape", default="llama", choices=sorted(SHAPES), help="of the random checkpoint")
+    add_model_options(parser, "llama")
     parser.add_argument("--quantization", default="int4", choices=("none", "int8", "int4"))
     parser.add_argument("--pairs", type=int, default=5)
     parser.add_argument("--turns", type=int, default=5, help="measured answers of each engine")
     parser.add_argument("--output", type=Path, default=Path("results/packed_start.json"))
     args = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bough-packed-start-") as directory:
-        source, packed = args.model_path or Path(directory, "checkpoint"), Path(directory, "packed")
-        if args.model_path is None:
-            write_checkpoint(source, SHAPES[args.shape])
+    with chosen_checkpoint(args) as (source, directory):
+        packed = directory / "packed"
         options = {"quantization": args.quantization}
         with Engine(
             model_path=str(source), skip_tokenizer_init=True, max_total_tokens=CACHE_TOKENS, **options

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-from benchmarks.peers.random_checkpoint import write_checkpoint
-from benchmarks.peers.shapes import SHAPES
+from benchmarks.peers.random_checkpoint import add_model_options, chosen_checkpoint
 
 from bough import Engine
 from bough.bench.options import write_json
@@ -60,18 +58,14 @@ def measure(engine: Engine, replicas: int) -> dict[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model-path", type=Path, help="by default a random checkpoint")
-    parser.add_argument("--shape", default="llama", choices=sorted(SHAPES), help="of the random checkpoint")
+    add_model_options(parser, "llama")
     parser.add_argument("--quantization", default="none", choices=("none", "int8", "int4"))
     parser.add_argument("--max-total-tokens", type=int, default=32_768)
     parser.add_argument("--cycles", type=int, default=50)
     parser.add_argument("--output", type=Path, default=Path("results/sleep.json"))
     args = parser.parse_args()
     results: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory(prefix="bough-sleep-") as directory:
-        source = args.model_path or Path(directory, "checkpoint")
-        if args.model_path is None:
-            write_checkpoint(source, SHAPES[args.shape])
+    with chosen_checkpoint(args) as (source, _):
         for replicas in (1, 2):
             options: dict[str, Any] = {"quantization": args.quantization, "dp_size": replicas}
             tokens = args.max_total_tokens // replicas

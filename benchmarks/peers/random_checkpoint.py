@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
+import tempfile
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
 import torch
-from benchmarks.peers.shapes import norm_offset, tensor_shapes
+from benchmarks.peers.shapes import SHAPES, norm_offset, tensor_shapes
 from safetensors.torch import save_file
 
 END = "<|endoftext|>"
+
+
+def add_model_options(parser: ArgumentParser, shape: str) -> None:
+    """Add the options that :func:`chosen_checkpoint` reads; ``shape`` is the default."""
+    parser.add_argument("--model-path", type=Path, help="by default a random checkpoint")
+    parser.add_argument("--shape", default=shape, choices=sorted(SHAPES), help="of the random checkpoint")
+
+
+@contextlib.contextmanager
+def chosen_checkpoint(options: Namespace) -> Iterator[tuple[Path, Path]]:
+    """Yield the checkpoint that the options name, or a random one, and a directory for what is made of it."""
+    with tempfile.TemporaryDirectory(prefix="bough-benchmark-") as directory:
+        source = options.model_path or Path(directory, "checkpoint")
+        if options.model_path is None:
+            write_checkpoint(source, SHAPES[options.shape])
+        yield source, Path(directory)
 
 
 def write_checkpoint(directory: Path, config: dict[str, Any]) -> None:
