@@ -257,3 +257,17 @@ def test_ollama_clients_get_the_same_vectors(server: Server, reference: np.ndarr
         client.embed(model="minilm", input=too_long, truncate=False)
     assert refused.value.status_code == 400
     assert client.show("minilm").capabilities == ["embedding"]
+
+
+def test_the_weights_go_back_to_the_machine_while_it_sleeps(server: Server, reference: np.ndarray) -> None:
+    def pss() -> int:
+        return sum(process.memory_full_info().pss for process in server.processes())
+
+    weight_bytes = server.client.get("/server_info").json()["weight_bytes"]
+    assert server.post("/encode", text=TEXTS[0]).status_code == 200
+    before = pss()
+    assert server.client.post("/sleep").status_code == 200
+    assert before - pss() >= 0.95 * weight_bytes
+    assert server.post("/encode", text=TEXTS[0]).status_code == 503
+    assert server.client.post("/wake_up").status_code == 200
+    assert_close([each["embedding"] for each in server.post("/encode", text=TEXTS).json()], reference)

@@ -23,11 +23,13 @@ from bough.model_executor.pooling import finish
 from bough.model_executor.tp_worker import resolve_device
 from bough.model_executor.weight_memory import available_memory, check_weights_fit, weight_bytes
 from bough.model_executor.worker_info import Worker, WorkerInfo
+from bough.model_executor.worker_memory import WorkerMemory
 from bough.model_loader.loader import load_model, open_source
 from bough.models.base import torch_dtype
 from bough.models.encoder import Encoder, EncoderBatch
 from bough.step_plan import RowEmbedding, StepPlan, StepResult
 from bough.weight_sync.live_weights import LiveWeights, state_of
+from bough.weight_sync.weight_memory import WeightMemory
 from bough.weight_sync.worker_weights import WorkerWeights
 
 logger = logging.getLogger(__name__)
@@ -93,6 +95,7 @@ class EncoderWorker(Worker):
         self.model = model
         live = LiveWeights(model, self.config, server_args.load_format, files=files, seed=server_args.random_seed or 0)
         self.weights = WorkerWeights(server_args, live, self.device)
+        self.memory = WorkerMemory(WeightMemory(live, None, server_args), self.device)
         self.num_parameters = sum(parameter.numel() for parameter in model.parameters())
         self.weight_bytes = sum(parameter.nbytes for parameter in model.parameters())
         self._loaded_seconds = time.perf_counter() - begin

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection
 
 from bough.ipc.messages import MemoryTag, WeightsAsleep
 from bough.model_executor.model_runner import ModelRunner
-from bough.model_executor.worker_memory import WorkerMemory
+from bough.model_executor.worker_memory import RunnerMemory
 from bough.weight_sync.rank_weights import AllRanks
 
 _RELEASE, _RESUME = "release_memory", "resume_memory"
 
 
-class LeaderMemory(WorkerMemory):
+class LeaderMemory(RunnerMemory):
     """The memory of all ranks, as the first one has them give it back.
 
     Where one fails the others may have succeeded; the reverse call, which does nothing to what is as it should be,
@@ -32,6 +32,6 @@ class LeaderMemory(WorkerMemory):
         self._ranks.call(_RESUME, {"tags": list(tags)}, lambda: own(tags))
 
 
-def memory_calls(memory: WorkerMemory) -> dict[str, Callable[..., object]]:
+def memory_calls(memory: RunnerMemory) -> dict[str, Callable[..., object]]:
     """Return what the first rank calls on another one, by name."""
     return {_RELEASE: memory.release, _RESUME: memory.resume}

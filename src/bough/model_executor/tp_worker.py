@@ -20,7 +20,7 @@ from bough.model_executor.weight_memory import available_memory
 from bough.model_executor.worker_calls import WorkerCalls
 from bough.model_executor.worker_face import make_face
 from bough.model_executor.worker_info import KernelCounts, Worker, WorkerInfo
-from bough.model_executor.worker_memory import WorkerMemory
+from bough.model_executor.worker_memory import RunnerMemory
 from bough.weight_sync.worker_weights import WorkerWeights
 
 
@@ -63,7 +63,7 @@ class TpModelWorker(ModelRunner, Worker):
             server_args, self.live_weights, device, available=lambda: available_memory(device)[0]
         )
         self._bytes_of_all = ranks.total(self.weight_bytes), ranks.total(self.kv_pool.num_bytes)
-        self.memory: WorkerMemory = WorkerMemory(self)
+        self.memory: RunnerMemory = RunnerMemory(self)
         self.calls: WorkerCalls = WorkerCalls(make_face(self, share.index if index is None else index, server_args))
         self.timings["other"] = time.perf_counter() - begin - sum(self.timings.values())
 

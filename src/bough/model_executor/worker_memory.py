@@ -14,41 +14,28 @@ from bough.model_executor.weight_memory import available_memory
 
 if TYPE_CHECKING:
     from bough.model_executor.model_runner import ModelRunner
+    from bough.weight_sync.weight_memory import WeightMemory
 
 
 class WorkerMemory:
-    """The memory of a runner, by tags; to be used while no step is in flight and no request has KV.
+    """The memory of a worker, by tags; to be used while no step is in flight and no request has KV. Here it is that of
+    the weights alone.
 
-    On the host addresses stay, so that what is recorded stays valid. On a CUDA device they do not: there the KV pool
-    goes with all that is recorded over it, which is made anew, and weights go only while it is gone.
+    On the host addresses stay, so that what is recorded stays valid.
 
     Attributes:
         asleep: what is given back now.
     """
 
-    def __init__(self, runner: ModelRunner) -> None:
+    def __init__(self, weights: WeightMemory, device: torch.device) -> None:
         self.asleep: set[MemoryTag] = set()
-        self._runner = runner
-        self._weights = runner.weight_memory
-        self._make_tables: Callable[[], None] | None = None
-
-    @property
-    def _is_on_gpu(self) -> bool:
-        return self._runner.device.type == "cuda"
+        self._weights, self._device = weights, device
 
     def check_release(self, tags: Collection[MemoryTag]) -> None:
         """Raise :class:`BadRequest` at tags that :meth:`release` cannot give back now."""
-        if self._is_on_gpu and "weights" in tags and "kv_cache" not in {*tags, *self.asleep}:
-            raise BadRequest(
-                "tags: on a CUDA device weights are given back together with kv_cache, or after it: what is recorded "
-                "over both holds their addresses",
-                param="tags",
-            )
 
     def check_resume(self, tags: Collection[MemoryTag]) -> None:
         """Raise :class:`BadRequest` at tags that :meth:`resume` cannot take now."""
-        if self._is_on_gpu and "kv_cache" in tags and "weights" in self.asleep - set(tags):
-            raise BadRequest("tags: on a CUDA device weights are to be taken before kv_cache", param="tags")
 
     def release(self, tags: Collection[MemoryTag], what: WeightsAsleep) -> None:
         """Give memory back; what is asleep already stays so.
@@ -63,11 +50,7 @@ class WorkerMemory:
         """
         self.check_release(tags)
         if "kv_cache" in tags and "kv_cache" not in self.asleep:
-            if self._is_on_gpu:
-                self._make_tables = self._runner.drop_tables()
-                torch.cuda.empty_cache()
-            else:
-                self._runner.kv_pool.give_back()
+            self._give_pool()
             self.asleep.add("kv_cache")
         if "weights" in tags and "weights" not in self.asleep:
             self._weights.release(what)
@@ -75,7 +58,7 @@ class WorkerMemory:
         self.asleep.update(set(tags) - {"weights"})
 
     def resume(self, tags: Collection[MemoryTag]) -> None:
-        """Take memory again; what is awake already stays so.
+        """Take memory again; what is awake already stays so, and ``cuda_graph`` comes with ``kv_cache``.
 
         Raises:
             BadRequest: as :meth:`check_resume`.
@@ -83,13 +66,64 @@ class WorkerMemory:
                 before then.
         """
         self.check_resume(tags)
-        for tag in (each for each in MEMORY_TAGS if each in tags and each in self.asleep):
+        wanted = {*tags, "cuda_graph"} if "kv_cache" in tags else set(tags)
+        for tag in (each for each in MEMORY_TAGS if each in wanted and each in self.asleep):
             if tag == "weights":
                 self._check_room(self._weights.num_bytes)
                 self._weights.resume()
             elif tag == "kv_cache":
                 self._take_pool()
             self.asleep.discard(tag)
+
+    def _give_pool(self) -> None:
+        """Give the KV cache back, if there is one."""
+
+    def _take_pool(self) -> None:
+        """Take its memory again."""
+
+    def _check_room(self, needed: int) -> None:
+        """Refuse to take what the system would end this process for."""
+        available, bound = available_memory(self._device)
+        if needed > available:
+            raise RequestFailed(
+                f"waking needs {gib(needed)}, and {gib(available)} are available {bound}", status_code=503
+            )
+
+
+class RunnerMemory(WorkerMemory):
+    """The memory of a runner: weights and KV cache.
+
+    On a CUDA device addresses do not stay: there the KV pool goes with all that is recorded over it, which is made
+    anew, and weights go only while it is gone.
+    """
+
+    def __init__(self, runner: ModelRunner) -> None:
+        super().__init__(runner.weight_memory, runner.device)
+        self._runner = runner
+        self._make_tables: Callable[[], None] | None = None
+
+    @property
+    def _is_on_gpu(self) -> bool:
+        return self._device.type == "cuda"
+
+    def check_release(self, tags: Collection[MemoryTag]) -> None:
+        if self._is_on_gpu and "weights" in tags and "kv_cache" not in {*tags, *self.asleep}:
+            raise BadRequest(
+                "tags: on a CUDA device weights are given back together with kv_cache, or after it: what is recorded "
+                "over both holds their addresses",
+                param="tags",
+            )
+
+    def check_resume(self, tags: Collection[MemoryTag]) -> None:
+        if self._is_on_gpu and "kv_cache" in tags and "weights" in self.asleep - set(tags):
+            raise BadRequest("tags: on a CUDA device weights are to be taken before kv_cache", param="tags")
+
+    def _give_pool(self) -> None:
+        if self._is_on_gpu:
+            self._make_tables = self._runner.drop_tables()
+            torch.cuda.empty_cache()
+        else:
+            self._runner.kv_pool.give_back()
 
     def _take_pool(self) -> None:
         if self._make_tables is None:
@@ -101,11 +135,3 @@ class WorkerMemory:
         except BoughError as error:
             raise RequestFailed(f"the KV cache cannot be had again: {error.message}") from None
         self._make_tables = None
-
-    def _check_room(self, needed: int) -> None:
-        """Refuse to take what the system would end this process for."""
-        available, bound = available_memory(self._runner.device)
-        if needed > available:
-            raise RequestFailed(
-                f"waking needs {gib(needed)}, and {gib(available)} are available {bound}", status_code=503
-            )
