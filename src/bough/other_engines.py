@@ -132,7 +132,7 @@ ROUTES = {
             "/init_weights_send_group_for_remote_instance /send_weights_to_remote_instance "
             "/remote_instance_transfer_engine_info"
         ),
-        "reading weights of a running server": "/weights_checker",
+        "pulling deltas of weights; use /update_weights_from_disk": "/pull_weights",
         "LoRA adapters": (
             "/v1/load_lora_adapter /v1/unload_lora_adapter /load_lora_adapter /load_lora_adapter_from_tensors "
             "/unload_lora_adapter"
@@ -243,6 +243,9 @@ _FIELDS: tuple[tuple[str, tuple[Any, ...], str], ...] = (
     ("ollama", (0,), "width height steps"),
     ("tensors", ("all", "target"), "selector"),
     ("tensors", (), "load_format"),
+    ("check", ("all", "target"), "selector"),
+    ("check", (False,), "allow_quant_error"),
+    ("check", ([],), "skip_tensor_list"),
     ("disk", (False,), "is_async"),
     ("disk", (), "manifest"),
     ("profile", (False,), "profile_by_stage merge_profiles detailed_annotations"),

@@ -106,11 +106,32 @@ def test_all_ranks_are_in_the_group(other: Path, tensors: dict[str, torch.Tensor
             assert engine.get_weights_by_name(NORM, 256) == tensors[NORM].float().tolist()
             head = engine.get_weights_by_name("model.embed_tokens.weight", 3000)
             assert head == tensors["model.embed_tokens.weight"][:3000].float().tolist()
+            check_updates(engine, other)
             assert engine.update_weights_from_tensor([(NORM, torch.zeros(256))]).success
             assert said(engine) != wanted
             assert engine.destroy_weights_update_group(GROUP).success
     finally:
         trainer.close()
+
+
+def check_updates(engine: Engine, other: Path) -> None:
+    """Weights that are overwritten and sent again are those that were noted, on every rank."""
+    before = said(engine)
+    assert engine.check_weights("snapshot").success
+    assert engine.check_weights("compare").success
+    assert engine.update_weights_from_tensor([(NORM, torch.zeros(256))]).success
+    assert not engine.check_weights("compare").success
+    assert engine.check_weights("reset_tensors").success
+    assert said(engine) != before
+    assert engine.update_weights_from_disk(str(other)).success
+    assert engine.check_weights("compare").success
+    assert said(engine) == before
+
+
+@pytest.mark.slow
+def test_updates_that_reach_every_replica_are_known_by_the_weights(other: Path) -> None:
+    with Engine(model_path=str(other), dp_size=2, cpu_threads=1, max_total_tokens=8192) as engine:
+        check_updates(engine, other)
 
 
 def test_weights_come_one_at_a_time(engine: Engine, other: Path, tensors: dict[str, torch.Tensor]) -> None:

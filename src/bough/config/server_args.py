@@ -134,8 +134,8 @@ class ServerArgs(EngineArgs):
     )
     api_key_file: str | None = _file("File with such keys, one a line; each of them will do.", basic=True)
     admin_api_key: str | None = _key(
-        "Key of the control routes (/flush_cache, /abort_request, /pause_generation, /continue_generation, "
-        "/start_profile, /stop_profile, and all that change or show weights), "
+        "Key of the control routes (/flush_cache, /abort_request, /start_profile, /stop_profile, pauses and sleep, "
+        "and all that change or show weights), "
         "which then take no other; it opens all other routes, too. Without one "
         "they are closed, but on a loopback address, where they take the other keys, or none where there is none."
     )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
+import contextlib
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bough.config.engine_args import LoadFormat
 from bough.entrypoints.engine_state import StateMethods
 from bough.errors import BadRequest, RequestFailed
-from bough.ipc.messages import ControlReply, PauseMode
+from bough.ipc.messages import CheckAction, ControlReply
 from bough.managers.served_weights import (
     DEFAULT_GROUP,
     GroupBackend,
@@ -17,6 +18,7 @@ from bough.managers.served_weights import (
     UpdateOutcome,
     passing_file,
 )
+from bough.managers.tokenizer_manager import PauseRequest
 
 if TYPE_CHECKING:
     import torch
@@ -53,7 +55,7 @@ class TrainerMethods(StateMethods):
 
     abort = abort_request
 
-    def pause_generation(self, mode: PauseMode = "abort") -> None:
+    def pause_generation(self, mode: PauseRequest = "abort") -> None:
         """Compute nothing until :meth:`continue_generation`; see :meth:`TokenizerManager.pause_generation`."""
         self._parts.loop.call(self._parts.manager.pause_generation(mode))
 
@@ -105,21 +107,8 @@ class TrainerMethods(StateMethods):
         """
         if load_format is not None:
             raise BadRequest(f"load_format must be None, got {load_format!r}", param="load_format")
-        from safetensors import SafetensorError
-        from safetensors.torch import save_file
-
-        tensors: dict[str, torch.Tensor] = {}
-        for name, tensor in named_tensors:
-            if name in tensors:
-                raise BadRequest(f"named_tensors: weight {name} is there twice", param="named_tensors")
-            tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
         options = UpdateOptions(weight_version=weight_version, flush_cache=flush_cache)
-        with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
-            try:
-                save_file(tensors, path)
-            except SafetensorError as error:
-                raise RequestFailed(f"the weights could not be handed over: {error}") from error
-            del tensors
+        with written_tensors(named_tensors) as path:
             return self._done(self._parts.manager.weights.update_from_file(path, options))
 
     def begin_weight_update(self) -> WeightUpdate:
@@ -208,6 +197,10 @@ class TrainerMethods(StateMethods):
         weights = self._parts.manager.weights
         self._parts.loop.call(weights.set_version(new_version, abort_all_requests=abort_all_requests))
 
+    def check_weights(self, action: CheckAction) -> WeightUpdate:
+        """Do one step of a check that updates reach every weight; see :meth:`ServedWeights.check`."""
+        return self._done(self._parts.manager.weights.check(action))
+
     def get_weights_by_name(self, name: str, truncate_size: int = 100) -> Any:
         """The first rows of a weight, or numbers of a vector, as lists.
 
@@ -219,3 +212,28 @@ class TrainerMethods(StateMethods):
     def _done(self, update: Coroutine[Any, Any, UpdateOutcome]) -> WeightUpdate:
         outcome = self._parts.loop.call(update)
         return WeightUpdate(outcome.success, outcome.message)
+
+
+@contextlib.contextmanager
+def written_tensors(named_tensors: Iterable[tuple[str, torch.Tensor]]) -> Iterator[str]:
+    """Yield the path of a file that has these tensors, for as long as it is needed; in memory where that has room.
+
+    Raises:
+        BadRequest: if a name comes twice.
+        RequestFailed: if it cannot be written.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import save_file
+
+    tensors: dict[str, torch.Tensor] = {}
+    for name, tensor in named_tensors:
+        if name in tensors:
+            raise BadRequest(f"named_tensors: weight {name} is there twice", param="named_tensors")
+        tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
+    with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
+        try:
+            save_file(tensors, path)
+        except SafetensorError as error:
+            raise RequestFailed(f"the weights could not be handed over: {error}") from error
+        del tensors
+        yield path

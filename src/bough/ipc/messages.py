@@ -140,6 +140,11 @@ WeightsAsleep = Literal["keep", "reread", "drop"]
 are discarded."""
 
 
+CheckAction = Literal["snapshot", "reset_tensors", "compare"]
+"""Step of a check that updates reach every weight: note what all are; overwrite them with random numbers; compare them
+with what was noted."""
+
+
 class ControlReq(Message):
     """Call a named control handler of the scheduler, which answers with a :class:`ControlReply`."""
 

@@ -26,6 +26,7 @@ class EngineMemory:
 
     Attributes:
         asleep: what is given back now.
+        num_missing: weights that were discarded and have not been sent since.
     """
 
     def __init__(
@@ -33,7 +34,7 @@ class EngineMemory:
     ) -> None:
         self.asleep: frozenset[MemoryTag] = frozenset()
         self._control, self._outputs, self._changes, self._health = control, outputs, changes, health
-        self._num_missing = 0
+        self.num_missing = 0
 
     @property
     def is_sleeping(self) -> bool:
@@ -48,9 +49,7 @@ class EngineMemory:
             BadRequest: if requests are running, or there is no such level.
             BoughError: if it cannot be done. All is as before then.
         """
-        if level not in _LEVELS:
-            raise BadRequest(f"level must be 1 or 2, got {level!r}", param="level")
-        await self._release(MEMORY_TAGS, _LEVELS[level])
+        await self._release(MEMORY_TAGS, weights_asleep(level))
 
     async def release(self, tags: Sequence[str] | None = None) -> None:
         """Give some memory back, by default all. Weights of a checkpoint are read from it again later; those that a
@@ -113,11 +112,19 @@ class EngineMemory:
 
     def set_missing(self, count: int) -> None:
         """So many weights that were discarded have not been sent yet."""
-        self._num_missing = count
+        self.num_missing = count
         self._set_health()
 
     def _set_health(self) -> None:
-        self._health.set_sleeping(self.is_sleeping or self._num_missing > 0)
+        self._health.set_sleeping(self.is_sleeping or self.num_missing > 0)
+
+
+def weights_asleep(level: int) -> WeightsAsleep:
+    """Return what becomes of the weights in a sleep of this level; raises :class:`BadRequest` at another than 1 and
+    2."""
+    if level not in _LEVELS:
+        raise BadRequest(f"level must be 1 or 2, got {level!r}", param="level")
+    return _LEVELS[level]
 
 
 def checked_tags(tags: Sequence[str] | None) -> list[MemoryTag]:

@@ -34,7 +34,7 @@ class ServerState(Enum):
 
 _CLOSED = {
     ServerState.STARTING: "the server is starting",
-    ServerState.SLEEPING: "the server is asleep, and its memory is given back",
+    ServerState.SLEEPING: "the server is asleep: its memory is given back, or weights that it needs were not sent yet",
     ServerState.DRAINING: "the server is shutting down",
 }
 _CODES = {ServerState.SLEEPING: "asleep", ServerState.DRAINING: "shutting_down"}

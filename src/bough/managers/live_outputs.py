@@ -128,6 +128,17 @@ class LiveOutputs:
         if any_sent:
             self._send(AbortReq(rid, abort_all=abort_all))
 
+    def abort_request(self, rid: str) -> None:
+        """End the outputs of the request with exactly this id, all of its samples, also while it waits for its id."""
+
+        def is_its_own(each: str) -> bool:
+            return each == rid or (each.startswith(f"{rid}_") and each[len(rid) + 1 :].isdecimal())
+
+        for coming in self._coming.values():
+            coming.update((each, True) for each in coming if is_its_own(each))
+        for each in filter(is_its_own, list(self.by_id)):
+            self.abort_one(each)
+
     def abort_one(self, rid: str) -> None:
         """End the output with this id, if there is one; it still gets its last delta."""
         state = self.by_id.get(rid)

@@ -23,7 +23,7 @@ from bough.config.engine_args import LoadFormat
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import shown_path
 from bough.errors import BadRequest, BoughError
-from bough.ipc.messages import ControlReply
+from bough.ipc.messages import CheckAction, ControlReply
 from bough.managers.exclusive_changes import ExclusiveChanges
 from bough.managers.health import HealthMonitor
 from bough.managers.live_outputs import LiveOutputs
@@ -285,6 +285,23 @@ class ServedWeights:
             await self._changes.make(change, abort_all_requests=True)
         else:
             await change(while_paused=False)
+
+    async def check(self, action: CheckAction) -> UpdateOutcome:
+        """Do one step of a check that updates reach every weight; raises as :meth:`update_from_disk`.
+
+        Args:
+            action: ``snapshot`` notes what all weights are, ``reset_tensors`` overwrites them with random numbers, and
+                ``compare`` fails, naming some, unless they are again what was noted.
+        """
+        self._health.check_serving()
+
+        async def change(while_paused: bool) -> UpdateOutcome:
+            is_written = action == "reset_tensors"
+            params = {"action": action, "flush_cache": is_written, "while_paused": while_paused}
+            replies = await self._control.load("check_weights", {**params, "timeout": WAITING_TIMEOUT}, LOADING_TIMEOUT)
+            return _outcome(merged(replies), f"{action} is done")
+
+        return await self._changes.make(change)
 
     async def rows(self, name: str, truncate_size: int) -> Any:
         """The first rows of a weight, as lists of numbers.

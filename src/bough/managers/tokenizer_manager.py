@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import DETOKENIZER, ONE_SCHEDULER, ParallelLayout
@@ -59,6 +59,9 @@ from bough.tokenization.chat_template import ChatTemplate, load_chat_template
 from bough.tokenization.tokenizer import Tokenizer
 
 logger = logging.getLogger(__name__)
+
+PauseRequest = Literal[PauseMode, "wait"]
+"""Mode of a pause, as clients ask for it: that of the schedulers, or a wait for the requests that are there."""
 
 TICK = 1.0
 """Seconds between two looks at whether the other processes still show signs of life."""
@@ -358,13 +361,14 @@ class TokenizerManager:
                 return reply
             await asyncio.sleep(min(FLUSH_POLL_SECONDS, left))
 
-    async def pause_generation(self, mode: PauseMode = "abort") -> None:
+    async def pause_generation(self, mode: PauseRequest = "abort") -> None:
         """Compute nothing until :meth:`continue_generation`; requests that come meanwhile wait.
 
         Args:
             mode: what becomes of requests that are there: ``abort`` ends them, with what they have so far, before this
                 returns; ``retract`` has them give their memory back and compute it again later, as far as it is not in
-                the prefix cache; ``in_place`` has them go on where they were.
+                the prefix cache; ``in_place`` has them go on where they were; ``wait`` lets them finish first, unless
+                nothing is computed already.
 
         Raises:
             Overloaded: if the server is shutting down, for which requests have to end.
@@ -373,7 +377,9 @@ class TokenizerManager:
         self.health.check_serving()
 
         async def pause() -> None:
-            data_of(await self.control.call("pause_generation", {"mode": mode}))
+            waits = mode == "wait" and not self.health.computes_nothing
+            async with self.model_update_lock.writer_lock() if waits else contextlib.nullcontext():
+                data_of(await self.control.call("pause_generation", {"mode": "in_place" if mode == "wait" else mode}))
             if mode == "abort":
                 self.abort_request(abort_all=True)  # includes those that the scheduler has not received yet
                 async with self.model_update_lock.writer_lock():

@@ -82,6 +82,7 @@ class Weights:
             "stage_weights_from_file": self._stage(_from_file),
             "end_weight_update": self._update(lambda weights, p: weights.prepare_end()(), on_failure=self._abandon),
             "abandon_weight_update": ControlHandler(self._end_without, self._is_between_steps, drains=True),
+            "check_weights": self._update(lambda weights, p: weights.checks.run(p["action"])),
             "init_weights_update_group": ControlHandler(
                 self._finish_joining,
                 lambda p: not self._of_worker.groups.is_joining(p["group_name"]),
@@ -243,7 +244,8 @@ class Weights:
         if flush_cache:
             self._requests.kv.prefix_cache.reset()
         self._pause.lacks_weights = weights.num_missing > 0
-        logger.info("The weights have changed, in %.2f s", time.perf_counter() - begin)
+        if num_changed:
+            logger.info("The weights have changed, in %.2f s", time.perf_counter() - begin)
         output_lens = self._output_lens()
         return {
             "num_changed": num_changed,

@@ -15,8 +15,10 @@ from bough.config.packed_manifest import SavedForm
 from bough.config.ranks import ProcessKey
 from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, BoughError, EngineDead, RequestFailed
+from bough.ipc.messages import CheckAction
 from bough.ipc.rank_channels import LeaderChannel, RankCall, RankReply
 from bough.weight_sync.live_weights import Change, LiveWeights
+from bough.weight_sync.weight_check import WeightCheck
 from bough.weight_sync.weight_groups import WeightGroups
 from bough.weight_sync.worker_weights import WorkerWeights
 
@@ -83,6 +85,7 @@ class LeaderWeights(WorkerWeights):
         super().__init__(server_args, live, device, available=available)
         self._ranks = ranks
         self.groups = LeaderGroups(device, ranks)
+        self.checks = LeaderChecks(live, ranks)
 
     def prepare_disk(self, model_path: str, load_format: LoadFormat) -> Change:
         params = {"model_path": model_path, "load_format": load_format}
@@ -151,6 +154,18 @@ class LeaderWeights(WorkerWeights):
                 raise EngineDead(f"new weights did not reach all ranks: {error}") from error
 
         return commit
+
+
+class LeaderChecks(WeightCheck):
+    """A check of the weights of all ranks, each by itself."""
+
+    def __init__(self, live: LiveWeights, ranks: AllRanks) -> None:
+        super().__init__(live)
+        self._ranks = ranks
+
+    def run(self, action: CheckAction) -> int:
+        own = super().run
+        return self._ranks.call("check", {"action": action}, lambda: own(action))
 
 
 class LeaderGroups(WeightGroups):
@@ -229,12 +244,10 @@ class FollowerCalls:
         return {
             **self._others,
             **{name: self._preparing(method) for name, method in prepare.items()},
-            **{
-                each.__name__: each
-                for each in (groups.finish_joining, groups.forget, groups.leave, groups.spoil, weights.rows)
-            },
-            **{each.__name__: each for each in (weights.drop_loaded, weights.begin_update)},
-            **{each.__name__: each for each in (weights.undo_staged, weights.abandon_update)},
+            **{each.__name__: each for each in (groups.finish_joining, groups.forget, groups.leave, groups.spoil)},
+            **{each.__name__: each for each in (weights.rows, weights.drop_loaded)},
+            **{each.__name__: each for each in (weights.begin_update, weights.undo_staged, weights.abandon_update)},
+            "check": weights.checks.run,
             "begin_to_join": self._begin_to_join,
             _COMMIT: self._commit,
             _DROP: self._drop,

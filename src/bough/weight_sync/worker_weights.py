@@ -23,6 +23,7 @@ from bough.model_loader.tensorizer_state import save_tensorizer_state
 from bough.models.registry import complete_config
 from bough.weight_sync.live_weights import Change, LiveWeights
 from bough.weight_sync.staged_weights import StagedWeights
+from bough.weight_sync.weight_check import WeightCheck
 from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
 
 
@@ -47,6 +48,7 @@ class WorkerWeights:
         self._live = live
         self._rank = rank
         self.available = available
+        self.checks = WeightCheck(live)
         self.groups = WeightGroups(device)
         self.loaded = StagedWeights(live, available)
         self.staged: StagedWeights | None = None

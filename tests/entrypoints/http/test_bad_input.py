@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.native.control import ABORT
+from bough.entrypoints.http.native.pauses import ABORT
 from bough.entrypoints.http.native.protocol import GENERATE
 from bough.entrypoints.http.openai.protocol import CHAT, COMPLETIONS
 from bough.entrypoints.http.openapi import openapi_schema

@@ -44,6 +44,7 @@ INEFFECTIVE_TYPES: dict[str, Any] = {
         (
             *("store", "no_logs", "verbose", "stream", "parallel_tool_calls", "is_cross_encoder_request"),
             *("cache_prompt", "torch_empty_cache", "keep_pause", "recapture_cuda_graph"),
+            "restore_weights_before_load",
         ),
         bool,
     ),

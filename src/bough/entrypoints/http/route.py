@@ -28,6 +28,7 @@ from bough.errors import BadRequest
 
 if TYPE_CHECKING:
     from bough.entrypoints.chat.core import ChatCore
+    from bough.entrypoints.http.asgi import Call
     from bough.managers.tokenizer_manager import TokenizerManager
 
 JSON = "application/json"
@@ -173,6 +174,19 @@ class Route:
     def needs_json(self) -> bool:
         """Refuse a body whose declared type is not JSON."""
         return self.api.needs_json and bool(self.bodies)
+
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def flag(call: Call, name: str, *, default: bool) -> bool:
+    """Return the value of a parameter of the query string that is true or false; raise :class:`BadRequest` at
+    another."""
+    word = call.query.get(name, str(default))
+    value = _FLAGS.get(word.lower())
+    if value is None:
+        raise BadRequest(f"{name} must be true or false, got {word[:64]!r}", param=name)
+    return value
 
 
 class Handlers:

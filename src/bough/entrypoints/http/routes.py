@@ -12,6 +12,7 @@ from bough.entrypoints.http.native.invocations import InvocationsHandler
 from bough.entrypoints.http.native.loads import LoadsHandler
 from bough.entrypoints.http.native.memory import MemoryHandlers
 from bough.entrypoints.http.native.parse_text import ParseTextHandlers
+from bough.entrypoints.http.native.pauses import PauseHandlers
 from bough.entrypoints.http.native.profile import ProfileHandlers
 from bough.entrypoints.http.native.sessions import SessionHandlers
 from bough.entrypoints.http.native.tokenize import TokenizeHandlers
@@ -34,7 +35,7 @@ HANDLERS: tuple[type[Handlers], ...] = (
     *(ChatHandler, CompletionHandler, GenerateHandler, ModelsHandler, ResponsesHandlers, MessagesHandlers),
     *(OllamaHandlers, OllamaEmbedHandlers, VectorHandlers, DecisionsHandler, EncodeHandler, TokenizeHandlers),
     *(SessionHandlers, LoadsHandler, InvocationsHandler, ParseTextHandlers, WeightHandlers, ProfileHandlers),
-    *(MemoryHandlers, WorkerCallHandlers, ControlHandlers, Probes, Playground),
+    *(MemoryHandlers, PauseHandlers, WorkerCallHandlers, ControlHandlers, Probes, Playground),
 )
 """Every class of handlers, in the order of the documentation."""
 

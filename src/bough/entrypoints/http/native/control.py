@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -10,60 +10,14 @@ from msgspec import Meta
 from bough.entrypoints.chat.sampling import describe_defaults
 from bough.entrypoints.http.access import Access
 from bough.entrypoints.http.asgi import TEXT_TYPE, Call, Response
-from bough.entrypoints.http.fields import BodySpec
-from bough.entrypoints.http.route import NATIVE, Handlers, Model, Path, QueryParameter, Route
+from bough.entrypoints.http.route import NATIVE, Handlers, Model, Path, QueryParameter, Route, flag
 from bough.errors import BadRequest
-from bough.ipc.messages import PauseMode
-from bough.managers.io_struct import MAX_RID_CHARS
 from bough.managers.server_info import model_info, server_info
 
 METRICS_TYPE = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 MAX_FLUSH_TIMEOUT = 3600.0
 """Longest time, in seconds, that flushing the cache may wait for running requests."""
-
-
-class AbortRequest(msgspec.Struct, kw_only=True):
-    """Body of ``/abort_request``."""
-
-    rid: Annotated[
-        Annotated[str, Meta(max_length=MAX_RID_CHARS)],
-        Meta(description="Every request whose id begins like this is ended; an empty string ends nothing."),
-    ] = ""
-    abort_all: Annotated[bool, Meta(description="End all requests.")] = False
-
-
-class PauseRequest(msgspec.Struct, kw_only=True):
-    """Body of ``/pause_generation``."""
-
-    mode: Annotated[
-        PauseMode,
-        Meta(
-            description="What becomes of requests that are there: `abort` ends them, `retract` has them give their "
-            "memory back and compute again later, `in_place` has them go on where they were."
-        ),
-    ] = "abort"
-
-
-class ContinueRequest(msgspec.Struct, kw_only=True):
-    """Body of ``/continue_generation``."""
-
-
-ABORT = BodySpec(AbortRequest, is_strict=True, example={"rid": "e95e21146e0e4e6ebcc69289fb7a986e"})
-PAUSE = BodySpec(PauseRequest, is_strict=True, may_be_empty=True, example={"mode": "in_place"})
-CONTINUE = BodySpec(
-    ContinueRequest,
-    is_strict=True,
-    may_be_empty=True,
-    no_effect={"torch_empty_cache": "Give unused device memory back: it is set aside at the start."},
-)
-
-
-class DoneAnswer(msgspec.Struct):
-    """Confirmation that something was done."""
-
-    message: Annotated[str, Meta(description="What was done.", examples=["generation goes on"])]
-    status: Literal["ok"]
 
 
 class ModelInfo(msgspec.Struct):
@@ -90,6 +44,12 @@ class ServerInfo(msgspec.Struct):
     frontend: Annotated[str, Meta(description="Program that serves HTTP.", examples=["python"])]
 
 
+class WorldSize(msgspec.Struct):
+    """Processes that trainers count."""
+
+    world_size: Annotated[int, Meta(ge=1, description="Ranks of all replicas, or of one.", examples=[1])]
+
+
 _FLUSH_QUERY = (
     QueryParameter(
         "timeout",
@@ -97,6 +57,9 @@ _FLUSH_QUERY = (
         "Seconds to wait for running requests.",
     ),
 )
+
+
+_WORLD_QUERY = (QueryParameter("include_dp", {"type": "boolean", "default": True}, "Count the ranks of all replicas."),)
 
 
 class ControlHandlers(Handlers):
@@ -112,6 +75,13 @@ class ControlHandlers(Handlers):
         """Options, capacity and state of the server."""
         info = await server_info(self._manager)
         return Response(msgspec.json.encode({**info, **self._sampling()}))
+
+    @Route("GET /get_world_size", NATIVE, answer=WorldSize, query=_WORLD_QUERY)
+    async def world_size(self, call: Call) -> Response:
+        """Number of ranks, which is how many members of a trainer's group this server is."""
+        args = self._manager.server_args
+        replicas = args.dp_size if flag(call, "include_dp", default=True) else 1
+        return Response(msgspec.json.encode(WorldSize(args.tp_size * replicas)))
 
     def _sampling(self) -> dict[str, Any]:
         return {"default_sampling_params": describe_defaults(self._manager.server_args, self._manager.model_config)}
@@ -144,31 +114,3 @@ class ControlHandlers(Handlers):
         if reply.success:
             return Response(b"Cache flushed.\n", content_type=TEXT_TYPE)
         return Response(f"Cache not flushed: {reply.message}\n".encode(), 400, TEXT_TYPE)
-
-    @Route("POST /abort_request", NATIVE, ABORT, access=Access.CONTROL)
-    async def abort_request(self, call: Call) -> Response:
-        """End requests by id, by prefix of ids, or all.
-
-        Unknown ids are ignored.
-        """
-        body = await call.parse(ABORT)
-        self._manager.abort_request(body.rid, body.abort_all)
-        return Response(content_type=TEXT_TYPE)
-
-    @Route("POST /pause_generation", NATIVE, PAUSE, DoneAnswer, access=Access.CONTROL)
-    async def pause(self, call: Call) -> Response:
-        """Compute nothing for the time being; requests that come meanwhile wait."""
-        body = await call.parse(PAUSE)
-        await self._manager.pause_generation(body.mode)
-        return _done(f"generation is paused ({body.mode})")
-
-    @Route("POST /continue_generation", NATIVE, CONTINUE, DoneAnswer, access=Access.CONTROL)
-    async def go_on(self, call: Call) -> Response:
-        """Go on after `/pause_generation`."""
-        await call.parse(CONTINUE)
-        await self._manager.continue_generation()
-        return _done("generation goes on")
-
-
-def _done(message: str) -> Response:
-    return Response(msgspec.json.encode(DoneAnswer(message, "ok")))

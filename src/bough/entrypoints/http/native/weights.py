@@ -18,6 +18,7 @@ from bough.entrypoints.http.asgi import Call, Response
 from bough.entrypoints.http.fields import BodySpec
 from bough.entrypoints.http.route import NATIVE, Count, Handlers, Route
 from bough.errors import BadRequest, Overloaded, RequestFailed
+from bough.ipc.messages import CheckAction
 from bough.managers.served_weights import (
     DEFAULT_GROUP,
     GroupName,
@@ -109,6 +110,30 @@ class GetWeightsByName(msgspec.Struct, kw_only=True):
     ] = 100
 
 
+class CheckWeights(msgspec.Struct, kw_only=True):
+    """Body of ``/weights_checker``."""
+
+    action: Annotated[
+        CheckAction,
+        Meta(
+            description="`snapshot` notes what all weights are, `reset_tensors` overwrites them with random numbers, "
+            "`compare` answers 400 unless they are again what was noted, byte for byte."
+        ),
+    ]
+
+
+class PostProcessWeights(msgspec.Struct, kw_only=True):
+    """Body of ``/post_process_weights``."""
+
+    post_process_quantization: Annotated[
+        bool,
+        Meta(
+            description="All weights were sent: 400 if some are missing. Packing and quantising them was part of each "
+            "update."
+        ),
+    ] = False
+
+
 _NO_EFFECT = {
     "torch_empty_cache": "Give unused device memory back: it is set aside at the start.",
 }
@@ -160,6 +185,19 @@ INIT_GROUP = BodySpec(
 )
 DESTROY_GROUP = BodySpec(DestroyWeightsUpdateGroup, is_strict=True, example={"group_name": "weight_update_group"})
 UPDATE_VERSION = BodySpec(UpdateWeightVersion, is_strict=True, example={"new_version": "step-2"})
+CHECK = BodySpec(
+    CheckWeights,
+    is_strict=True,
+    example={"action": "snapshot"},
+    refused=fields_of("check"),
+)
+POST_PROCESS = BodySpec(
+    PostProcessWeights,
+    is_strict=True,
+    may_be_empty=True,
+    example={"post_process_quantization": True},
+    no_effect={"restore_weights_before_load": "Take weights as checkpoints have them: that is so at any time."},
+)
 GET_BY_NAME = BodySpec(GetWeightsByName, is_strict=True, example={"name": "model.norm.weight", "truncate_size": 4})
 
 
@@ -171,6 +209,19 @@ class WeightUpdateAnswer(msgspec.Struct):
     num_paused_requests: Annotated[
         Count, Meta(description="Requests that were paused meanwhile, and go on with the new weights.")
     ]
+
+
+class WeightVersion(msgspec.Struct):
+    """Name of the weights."""
+
+    weight_version: Annotated[str, Meta(description="Name of the weights.", examples=["default"])]
+
+
+class WeightCheckAnswer(msgspec.Struct):
+    """Outcome of a check of the weights."""
+
+    success: Annotated[bool, Meta(description="It was done, and nothing is wrong.", examples=[True])]
+    message: Annotated[str, Meta(description="What was done, or what is wrong.", examples=["compare is done"])]
 
 
 class WeightVersionAnswer(msgspec.Struct):
@@ -262,6 +313,29 @@ class WeightHandlers(Handlers):
         done = WeightVersionAnswer(True, f"the weights are called {body.new_version}", body.new_version)
         return Response(msgspec.json.encode(done))
 
+    @Route("GET /weight_version /get_weight_version", NATIVE, answer=WeightVersion)
+    async def version(self, call: Call) -> Response:
+        """Name of the weights, as answers tell it."""
+        return Response(msgspec.json.encode(WeightVersion(self._weights.version)))
+
+    @Route("POST /weights_checker", NATIVE, CHECK, WeightCheckAnswer, access=Access.CONTROL)
+    async def check(self, call: Call) -> Response:
+        """Check, in three calls, that updates reach every weight."""
+        body = await call.parse(CHECK)
+        return _checked(await self._weights.check(body.action))
+
+    @Route("POST /post_process_weights", NATIVE, POST_PROCESS, WeightCheckAnswer, access=Access.CONTROL)
+    async def post_process(self, call: Call) -> Response:
+        """Say that updates may come, or that all have come: each of them packs and quantises what it brings."""
+        body, memory = await call.parse(POST_PROCESS), self._manager.memory
+        if "weights" in memory.asleep:
+            return _checked(UpdateOutcome.failed(BadRequest("the weights are asleep; wake them first", code="asleep")))
+        if not body.post_process_quantization:
+            return _checked(UpdateOutcome("weights may be sent"))
+        if memory.num_missing:
+            return _checked(UpdateOutcome.failed(BadRequest(f"{memory.num_missing} weights were not sent")))
+        return _checked(UpdateOutcome("all weights are there, as they are used"))
+
     @Route("GET,POST /get_weights_by_name", NATIVE, GET_BY_NAME, Any, access=Access.CONTROL)
     async def get_by_name(self, call: Call) -> Response:
         """The first rows of a weight, as the model has it."""
@@ -271,7 +345,15 @@ class WeightHandlers(Handlers):
 
 def _told(outcome: UpdateOutcome) -> Response:
     """What became of an update; of one that failed also as what all routes say of an error."""
-    told = WeightUpdateAnswer(outcome.success, outcome.message, outcome.num_paused_requests)
+    return _rendered(WeightUpdateAnswer(outcome.success, outcome.message, outcome.num_paused_requests), outcome)
+
+
+def _checked(outcome: UpdateOutcome) -> Response:
+    """Render the outcome of a check."""
+    return _rendered(WeightCheckAnswer(outcome.success, outcome.message), outcome)
+
+
+def _rendered(told: WeightUpdateAnswer | WeightCheckAnswer, outcome: UpdateOutcome) -> Response:
     body = msgspec.json.encode(told)
     if outcome.error is None:
         return Response(body)
