@@ -11,11 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from bough import LLMEngine, SamplingParams
+from bough.config.engine_args import bundled_model_path
 from bough.entrypoints.llm_engine import RequestOutput
-from bough.errors import BadRequest, EngineDead
+from bough.errors import BadRequest, BoughError, EngineDead, Overloaded
 from tests.entrypoints.leftovers import children
+from tests.native import needs_native
 
 GREEDY = {"temperature": 0.0, "max_new_tokens": 6, "ignore_eos": True}
 
@@ -239,3 +243,39 @@ def test_ids_only_engine_needs_no_tokenizer():
     engine.add_request("r", input_ids=[1, 2, 3], sampling_params=GREEDY)
     output = run(engine)["r"].outputs[0]
     assert (len(output.token_ids), output.text) == (6, "")
+
+
+@needs_native
+def test_it_sleeps_between_requests_and_gets_other_weights(engine):
+    def answer() -> list[int]:
+        engine.add_request("r", "A tree", GREEDY)
+        return run(engine)["r"].outputs[0].token_ids
+
+    expected = answer()
+    engine.add_request("unfinished", "A tree", GREEDY)
+    with pytest.raises(BadRequest, match="unfinished"):
+        engine.sleep()
+    run(engine)
+    engine.sleep()
+    assert engine.is_sleeping()
+    with pytest.raises(Overloaded):
+        engine.add_request("r", "A tree", GREEDY)
+    engine.wake_up(["weights"])
+    assert engine.is_sleeping()
+    engine.wake_up()
+    assert not engine.is_sleeping()
+    assert answer() == expected
+
+    engine.sleep(level=2)
+    engine.wake_up()
+    with pytest.raises(Overloaded):
+        engine.add_request("r", "A tree", GREEDY)
+    tensors = load_file(bundled_model_path() / "model.safetensors")
+    engine.update_weights_from_tensor(tensors.items())
+    assert answer() == expected
+    for wrong in (lambda: engine.sleep(3), lambda: engine.wake_up(["everything"])):
+        with pytest.raises(BadRequest):
+            wrong()
+    with pytest.raises(BoughError):
+        engine.update_weights_from_tensor([("model.norm.weight", torch.zeros(3))])
+    assert answer() == expected

@@ -4,30 +4,38 @@ from __future__ import annotations
 
 import weakref
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bough.config.server_args import ServerArgs
 from bough.entrypoints.engine_arguments import generate
+from bough.entrypoints.engine_trainer import written_tensors
 from bough.entrypoints.launch_plan import LaunchPlan
-from bough.errors import BadRequest, ConfigError, EngineDead
+from bough.errors import BadRequest, ConfigError, EngineDead, Overloaded
 from bough.ipc.messages import (
+    MEMORY_TAGS,
     AbortReq,
     BatchTokenIDOutput,
+    ControlReq,
     OutputDelta,
     PositionLogprobs,
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
+from bough.managers.engine_memory import checked_tags, weights_asleep
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.reasoning_span import reasoning_markers
 from bough.managers.request_limits import RequestLimits
 from bough.managers.request_preparer import bound_thoughts
+from bough.managers.scheduler_control import error_of
 from bough.model_executor.create_worker import worker_factory
 from bough.observability.stats import SchedulerStats
 from bough.sampling.bad_words import sequences_of
 from bough.sampling.sampling_params import SamplingParams
 from bough.scheduler.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    import torch
 
 
 @dataclass
@@ -160,9 +168,12 @@ class LLMEngine:
 
         Raises:
             BadRequest: naming the argument that is wrong.
+            Overloaded: while the engine sleeps.
             EngineDead: after :meth:`close`.
         """
         scheduler = self.scheduler
+        if scheduler.pause.holds_steps:
+            raise Overloaded("the engine is asleep, or weights that were discarded have not been sent", code="asleep")
         if request_id in self._requests:
             raise BadRequest(f"request id {request_id!r} is in use", param="request_id")
         given = generate(
@@ -235,6 +246,54 @@ class LLMEngine:
     def has_unfinished_requests(self) -> bool:
         """True if :meth:`step` has anything to do or to report; no longer after :meth:`close`."""
         return self._scheduler is not None and (bool(self._deltas) or self._scheduler.has_unfinished_requests())
+
+    def sleep(self, level: int = 1) -> None:
+        """Give the memory of weights and KV cache back to the machine until :meth:`wake_up`. The prefix cache is
+        forgotten, and :meth:`add_request` refuses meanwhile.
+
+        Args:
+            level: 1: weights of a checkpoint are read again, and those of a trainer stay, or go to
+                ``sleep_directory``; 2: all weights are discarded, and have to be sent
+                (:meth:`update_weights_from_tensor`) after :meth:`wake_up`.
+
+        Raises:
+            BadRequest: if requests are unfinished, or there is no such level.
+            RequestFailed: if it cannot be done. All is as before then.
+            EngineDead: after :meth:`close`.
+        """
+        self._control("release_memory_occupation", tags=list(MEMORY_TAGS), what=weights_asleep(level))
+
+    def wake_up(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again, by default all that is given back.
+
+        Args:
+            tags: of ``weights``, ``kv_cache`` and ``cuda_graph``.
+
+        Raises:
+            RequestFailed: if there is none, or the weights cannot be read. It stays given back then.
+        """
+        self._control("resume_memory_occupation", tags=checked_tags(tags))
+
+    def is_sleeping(self) -> bool:
+        """Return whether any memory is given back."""
+        return self.scheduler.pause.is_asleep
+
+    def update_weights_from_tensor(self, named_tensors: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Take some weights: names as in the checkpoint, and tensors on any device. The prefix cache is forgotten.
+
+        Raises:
+            BadRequest: if requests are unfinished, or a weight does not fit. The old ones are there then.
+        """
+        with written_tensors(named_tensors) as path:
+            self._control("update_weights_from_file", path=path, flush_cache=True, while_paused=False)
+
+    def _control(self, method: str, **params: Any) -> None:
+        """Call a control handler of the scheduler, while no request is there."""
+        if self.has_unfinished_requests():
+            raise BadRequest("requests are unfinished; call step() until there are none", code="not_idle")
+        (reply,) = self.scheduler.process_input_requests([ControlReq(method, method, params)])
+        if not reply.success:
+            raise error_of(reply)
 
     def get_stats(self) -> SchedulerStats:
         """Load and counters of the scheduler.
