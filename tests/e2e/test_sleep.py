@@ -56,7 +56,7 @@ def test_memory_goes_back_and_answers_stay_the_same(replicas: int, ranks: int) -
                 engine.generate(input_ids=IDS, sampling_params=GREEDY)
             engine.wake_up(["weights"])
             assert engine.is_sleeping()
-            engine.wake_up(["kv_cache", "cuda_graph"])
+            engine.wake_up(["kv_cache"])
             assert not engine.is_sleeping()
             assert [answer(engine) for _ in range(replicas)] == expected
         engine.release_memory_occupation(["kv_cache"])

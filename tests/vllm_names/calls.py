@@ -72,7 +72,7 @@ async def drive(model: str) -> dict[str, Any]:
     args = vllm.AsyncEngineArgs(
         model=model,
         enforce_eager=True,
-        worker_extension_cls=f"{Extension.__module__}.Extension",
+        worker_extension_cls="tests.vllm_names.calls.Extension",
         tensor_parallel_size=1,
         seed=1,
         distributed_executor_backend="uni",

@@ -45,9 +45,16 @@ async def last_of(outputs: AsyncIterator[Any]) -> Any:
     return found
 
 
-def answer_of(path: str, **options: Any) -> list[int]:
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_other_checkpoint(tmp_path_factory.mktemp("model") / "other")
+
+
+@pytest.fixture(scope="module")
+def expected(other: Path) -> list[int]:
+    """The answer with the weights of the other checkpoint, the same with any number of ranks."""
     params = {"temperature": 0.0, "max_new_tokens": 16, "ignore_eos": True}
-    with Engine(model_path=path, max_total_tokens=4096, **options) as engine:
+    with Engine(model_path=str(other), max_total_tokens=4096) as engine:
         ids: list[int] = engine.generate(input_ids=IDS, sampling_params=params)["output_ids"]
         return ids
 
@@ -68,9 +75,7 @@ def free_port() -> int:
 
 
 @pytest.mark.parametrize("ranks", [1, 2])
-def test_a_trainer_drives_the_engine_as_it_drives_vllm(tmp_path: Path, ranks: int) -> None:
-    other = write_other_checkpoint(tmp_path / "other")
-    expected = answer_of(str(other), tp_size=ranks)
+def test_a_trainer_drives_the_engine_as_it_drives_vllm(other: Path, expected: list[int], ranks: int) -> None:
     weights = load_file(other / "model.safetensors")
     port = free_port()
 

@@ -44,8 +44,8 @@ class StateMethods:
         self._parts.loop.call(self._parts.manager.memory.sleep(level))
 
     def wake_up(self, tags: Sequence[str] | None = None) -> None:
-        """Take memory again, by vLLM's name; see :meth:`resume_memory_occupation`."""
-        self.resume_memory_occupation(tags)
+        """Take memory again, by vLLM's name and tags; see :meth:`EngineMemory.wake_up`."""
+        self._parts.loop.call(self._parts.manager.memory.wake_up(tags))
 
     def is_sleeping(self) -> bool:
         """Return whether any memory is given back."""

@@ -80,6 +80,14 @@ class EngineMemory:
 
         await self._changes.make(change)
 
+    async def wake_up(self, tags: Sequence[str] | None = None) -> None:
+        """Take memory again by vLLM's tags: ``kv_cache`` includes what is recorded over it.
+
+        Raises as :meth:`resume`.
+        """
+        asked = [] if tags is None else [*tags, *(["cuda_graph"] if "kv_cache" in tags else [])]
+        await self.resume(asked)
+
     async def _release(self, tags: Sequence[MemoryTag], what: WeightsAsleep) -> None:
         self._health.check_serving()
         if self._outputs.by_id and not self._health.computes_nothing:

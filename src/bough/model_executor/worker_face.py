@@ -189,6 +189,18 @@ def make_face(runner: TpModelWorker, rank: int, args: ServerArgs) -> WorkerFace:
     the model.
 
     Raises:
+        ConfigError: as :func:`worker_class`.
+    """
+    kind = worker_class(args)
+    if kind is not WorkerFace:
+        join_group_of_one(runner.device)
+    return kind(runner, rank, args)
+
+
+def worker_class(args: ServerArgs) -> type[WorkerFace]:
+    """Import the class of workers that the options ask for.
+
+    Raises:
         ConfigError: if there are no such classes, or their names clash.
     """
     kind = WorkerFace if args.worker_cls is None else _load("worker_cls", args.worker_cls)
@@ -197,11 +209,7 @@ def make_face(runner: TpModelWorker, rank: int, args: ServerArgs) -> WorkerFace:
         raise ConfigError(message, param="worker_cls")
     if args.worker_extension_cls is not None:
         kind = extended(kind, _load("worker_extension_cls", args.worker_extension_cls))
-    if kind is not WorkerFace:
-        join_group_of_one(runner.device)
-    face = kind(runner, rank, args)
-    assert isinstance(face, WorkerFace)
-    return face
+    return kind
 
 
 def extended(kind: type[WorkerFace], extension: type[Any]) -> type[WorkerFace]:

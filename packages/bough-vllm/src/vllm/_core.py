@@ -27,9 +27,6 @@ HEALTH_SECONDS = 30.0
 
 _POLL_SECONDS = 0.01
 
-_KV_TAGS = ["kv_cache", "cuda_graph"]
-"""Memory that vLLM calls ``kv_cache``: what is recorded over it belongs to it."""
-
 
 @dataclass(frozen=True)
 class RequestState:
@@ -161,11 +158,6 @@ class Core:
         """Go on after :meth:`pause`."""
         self.engine.continue_generation()
         self.is_paused = False
-
-    def wake_up(self, tags: Sequence[str] | None = None) -> None:
-        """Take memory again: ``weights``, ``kv_cache``, or all."""
-        asked = None if tags is None else [each for tag in tags for each in (_KV_TAGS if tag == "kv_cache" else [tag])]
-        self.engine.wake_up(asked)
 
     def check_health(self) -> None:
         """Raise :class:`~bough.errors.BoughError` unless all workers answer within :data:`HEALTH_SECONDS`."""

@@ -93,7 +93,7 @@ class AsyncLLMEngine:
 
     async def wake_up(self, tags: Sequence[str] | None = None) -> None:
         """Take memory again: ``weights``, ``kv_cache``, or all."""
-        await asyncio.to_thread(self._core.wake_up, tags)
+        await asyncio.to_thread(self._core.engine.wake_up, tags)
 
     async def is_sleeping(self) -> bool:
         """Return whether any memory is given back."""

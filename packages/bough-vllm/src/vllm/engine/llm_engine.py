@@ -114,7 +114,7 @@ class LLMEngine:
 
     def wake_up(self, tags: Sequence[str] | None = None) -> None:
         """Take memory again: ``weights``, ``kv_cache``, or all."""
-        self._core.wake_up(tags)
+        self._core.engine.wake_up(tags)
 
     def is_sleeping(self) -> bool:
         """Return whether any memory is given back."""

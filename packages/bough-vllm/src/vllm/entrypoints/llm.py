@@ -118,7 +118,7 @@ class LLM:
 
     def wake_up(self, tags: Sequence[str] | None = None) -> None:
         """Take memory again: ``weights``, ``kv_cache``, or all."""
-        self._core.wake_up(tags)
+        self._core.engine.wake_up(tags)
 
     def shutdown(self) -> None:
         """End the engine, and wait for that; the end of the program does so, too."""

@@ -69,7 +69,7 @@ class ExecutorBase:
 
     def wake_up(self, tags: Sequence[str] | None = None) -> None:
         """Take memory again: ``weights``, ``kv_cache``, or all."""
-        self._core.wake_up(tags)
+        self._core.engine.wake_up(tags)
 
     @property
     def is_sleeping(self) -> bool:

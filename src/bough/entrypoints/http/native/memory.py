@@ -106,9 +106,9 @@ class MemoryHandlers(Handlers):
 
     @Route("POST /wake_up", NATIVE, WAKE, MemoryAnswer, access=Access.CONTROL, query=(_TAGS,))
     async def wake_up(self, call: Call) -> Response:
-        """Take memory again, by vLLM's name."""
+        """Take memory again, by vLLM's name; the tag `kv_cache` stands for `cuda_graph`, too."""
         await call.parse(WAKE)
-        await self._manager.memory.resume([value for name, value in call.query_items if name == "tags"])
+        await self._manager.memory.wake_up([value for name, value in call.query_items if name == "tags"])
         return self._told()
 
     @Route("GET /is_sleeping", NATIVE, answer=SleepingAnswer, access=Access.CONTROL)
