@@ -97,7 +97,7 @@ async def drive(model: str) -> dict[str, Any]:
     await run("greedy")
     await run("logprobs", logprobs=1)
     await run("prompt_logprobs", prompt_logprobs=0, max_tokens=2)
-    await run("several", n=2)
+    await run("several", n=2, temperature=1.0, top_k=1)
     await run("whole", output_kind=RequestOutputKind.FINAL_ONLY)
     await run("text", "Once upon a time", max_tokens=8)
     await run("stop", "Once upon a time", max_tokens=100, stop=["e"])
