@@ -20,6 +20,7 @@ from bough.models.registry import complete_config
 from bough.models.transformers_code import Halves
 from tests.model_executor.plan_builder import PlanBuilder, RecordingRunner, Sequence, make_runner
 from tests.models.checkpoints import VOCAB_SIZE, Checkpoint, save_checkpoint
+from tests.models.microscaled_checkpoints import save_microscaled_checkpoint
 from tests.models.quantized_checkpoints import float8, gptq, quantize
 from tests.models.transformers_checkpoints import FURTHER, REFUSED, SERVED, configuration, save_transformers_checkpoint
 from tests.tables import table
@@ -132,6 +133,14 @@ def test_models_that_cannot_be_served_are_refused_by_name(tmp_path: Path, archit
         complete_config(config)
     assert refusal.value.code == UNSUPPORTED_MODEL
     assert reason in refusal.value.message
+
+
+def test_experts_in_mxfp4_are_refused_by_name(tmp_path: Path) -> None:
+    save_microscaled_checkpoint(tmp_path)
+    config = ModelConfig.from_path(str(tmp_path), model_impl="transformers")
+    with pytest.raises(ConfigError, match=r"GptOssForCausalLM.*MXFP4") as refusal:
+        complete_config(config)
+    assert refusal.value.code == UNSUPPORTED_MODEL
 
 
 def test_a_soft_cap_that_bounds_to_nothing_is_refused_by_name(tmp_path: Path) -> None:

@@ -63,6 +63,8 @@ void check_attention(ThreadPool& threads) {
     Stored output = zeros(static_cast<int64_t>(queries.size()), output_dtype);
     const int count = threads.num_threads();
     AttentionCall call{};
+    const std::vector<float> sinks = normal(heads, 3.0F);
+    call.sinks = flip() ? sinks.data() : nullptr;
     call.shape = {heads, kv_heads, dim, window, 1.0F / std::sqrt(static_cast<float>(dim))};
     call.rows = {static_cast<int32_t>(num_rows),
                  req_slots.data(),
@@ -106,6 +108,10 @@ void check_attention(ThreadPool& threads) {
                     for (int64_t d = 0; d < dim; ++d) score += double{queries[at + d]} * keys.values[place(key) + d];
                     scores.push_back(score * call.shape.scale);
                     largest = std::max(largest, scores.back());
+                }
+                if (call.sinks != nullptr) {
+                    largest = std::max(largest, double{sinks[head]});
+                    total = std::exp(sinks[head] - largest);
                 }
                 for (int64_t key = begin; key <= position; ++key) {
                     const double weight = std::exp(scores[key - begin] - largest);

@@ -24,7 +24,7 @@ class Layers {
 public:
     Layers(ThreadPool& pool, int64_t rows)
         : rows_(rows),
-          dtype_(static_cast<DType>(between(0, 4))),
+          dtype_(static_cast<DType>(between(0, 5))),
           up_(pool, kInner, kSize, dtype_, kGated, true, 0.1F),
           down_(pool, kSize, kInner / 2, dtype_, kPlain, true, 0.1F),
           head_(pool, kVocab, kSize, dtype_, kPlain, false, 0.1F),

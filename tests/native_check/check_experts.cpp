@@ -14,7 +14,7 @@ constexpr int64_t kSize = 70, kWidth = 44;
 class Mixture {
 public:
     Mixture(ThreadPool& pool, int64_t rows)
-        : rows_(rows), dtype_(static_cast<DType>(between(0, 4))), start_(normal(rows * kSize)) {
+        : rows_(rows), dtype_(static_cast<DType>(between(0, 5))), start_(normal(rows * kSize)) {
         routing_.num_experts = static_cast<int32_t>(pick({4, 6, 12}));
         routing_.experts_per_row = static_cast<int32_t>(between(1, 4));
         routing_.scores = flip() ? kSigmoidScores : kSoftmaxScores;

@@ -23,6 +23,17 @@ std::vector<float> with_zeros(std::vector<float> rows, int64_t columns) {
     return rows;
 }
 
+// Numbers of up to 12 times half of `scale` in magnitude, groups of zeros among them.
+void pack_random_codes(ThreadPool& pool, const PackedMatrix& matrix, float scale, bool extremes) {
+    std::vector<int8_t> codes(static_cast<size_t>(matrix.num_outputs * matrix.num_inputs));
+    std::vector<float> scales(static_cast<size_t>(matrix.num_outputs * num_groups(matrix)));
+    for (int8_t& code : codes) code = extremes ? (flip() ? 12 : -12) : kDoubledE2M1[between(0, 15)];
+    for (float& each : scales) each = scale * static_cast<float>(pick({0, 1, 2, 4, 4})) / 8;
+    pool.run([&](int thread, int count) {
+        pack_codes(matrix, 0, matrix.num_outputs, codes.data(), scales.data(), nullptr, thread, count);
+    });
+}
+
 }  // namespace
 
 Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype, PanelLayout layout, bool with_bias,
@@ -37,11 +48,15 @@ Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype,
           return packed_words(matrix);
       }()) {
     matrix.panels = panels.data();
-    pool.run([&](int thread, int count) { pack_rows(matrix, 0, outputs, plain.data(), thread, count); });
+    if (dtype == DType::f4) {
+        pack_random_codes(pool, matrix, scale, extremes);
+    } else {
+        pool.run([&](int thread, int count) { pack_rows(matrix, 0, outputs, plain.data(), thread, count); });
+    }
     if (is_quantized(dtype)) {
         std::vector<float> held(plain.values.size());
         pool.run([&](int thread, int count) { unpack_rows(matrix, 0, outputs, held.data(), thread, count); });
-        for (size_t i = 0; i < held.size(); ++i) {
+        for (size_t i = 0; dtype != DType::f4 && i < held.size(); ++i) {
             // Half a step of the largest weight that normal() makes; four bits may cut off two steps at the end.
             expect_near(held[i], plain.values[i], (dtype == DType::i8 ? 0.025 : 1.5) * scale, "quantised weight");
         }
@@ -263,7 +278,7 @@ void check_row_alone(const GemmCall& among, const Stored& output, int64_t row) {
 }  // namespace
 
 void check_gemm(ThreadPool& pool) {
-    const DType dtype = static_cast<DType>(between(0, 4));
+    const DType dtype = static_cast<DType>(between(0, 5));
     const bool gated = between(0, 3) == 0;
     // A quantised block has at most 2432 inputs.
     const int64_t inputs = is_quantized(dtype) ? pick({1, 3, 48, 130, 1301, 5000}) : pick({1, 3, 48, 130, 1301});

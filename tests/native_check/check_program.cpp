@@ -533,8 +533,8 @@ struct Batch {
 }  // namespace
 
 void check_program(ThreadPool& pool) {
-    const DType dtype = static_cast<DType>(between(0, 4));
-    const DType of_values = is_quantized(dtype) ? static_cast<DType>(between(2, 4)) : dtype;
+    const DType dtype = static_cast<DType>(between(0, 5));
+    const DType of_values = is_quantized(dtype) ? static_cast<DType>(between(2, 5)) : dtype;
     const Types types{dtype, of_values, static_cast<DType>(between(0, 2))};
     Model model(pool, types, static_cast<int32_t>(pick({0, 3})));
     Batch batch;

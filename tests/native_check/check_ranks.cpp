@@ -299,7 +299,7 @@ void check_failure(Model& model) {
 
 void check_ranks() {
     ThreadPool one(1);
-    for (const DType dtype : {DType::f32, DType::bf16, DType::i8, DType::i4, DType::u4}) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::i8, DType::i4, DType::u4, DType::f4}) {
         Model model(one, dtype);
         const std::vector<uint32_t> alone = run_ranks(model, 1, 1, 1);
         for (const int world : {2, 3}) {

@@ -44,6 +44,8 @@ def complete(config: ModelConfig) -> ModelConfig:
         ConfigError: naming what of the model cannot be served.
         StartupError: if the installed transformers is of another generation than those that are known.
     """
+    if config.stored_quantization is not None and config.stored_quantization.is_microscaled:
+        raise refusal(config, "experts in MXFP4 are read for Bough's own families alone")
     with _META:
         model = make_transformers_model(config, _DRY_RUN, experts="eager")  # others depend on device and dtype
     _check_modules(config, model)
