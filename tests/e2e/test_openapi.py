@@ -67,7 +67,10 @@ SLEEPS = ("/sleep", "/release_memory_occupation", "/resume_memory_occupation", "
 JOINING = "/init_weights_update_group"
 """Which waits for a trainer."""
 
-OF_TRAINERS = ("/update_weights_from_tensor", "/update_weights_from_distributed", "/destroy_weights_update_group")
+OF_TRAINERS = (
+    *("/update_weights_from_tensor", "/update_weights_from_distributed", "/destroy_weights_update_group"),
+    "/end_weight_update",
+)
 """Whose examples need the weights of a model, or a trainer, to do more than to be refused."""
 
 # Not from a fixture: schemathesis reads an attribute of pytest's there that pytest 9 does not have.
