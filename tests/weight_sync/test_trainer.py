@@ -134,6 +134,14 @@ def test_updates_that_reach_every_replica_are_known_by_the_weights(other: Path) 
         check_updates(engine, other)
 
 
+def test_tensors_may_share_memory(engine: Engine) -> None:
+    both = torch.arange(512, dtype=torch.float32).view(2, 256)
+    first, second = NORM, "model.layers.0.input_layernorm.weight"
+    assert engine.update_weights_from_tensor([(first, both[0]), (second, both[1])]).success
+    for name, row in ((first, both[0]), (second, both[1])):
+        assert engine.get_weights_by_name(name, 256) == row.tolist()
+
+
 def test_weights_come_one_at_a_time(engine: Engine, other: Path, tensors: dict[str, torch.Tensor]) -> None:
     trainer = RunningTrainer(other, NORM)
     try:

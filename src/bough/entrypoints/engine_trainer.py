@@ -226,10 +226,16 @@ def written_tensors(named_tensors: Iterable[tuple[str, torch.Tensor]]) -> Iterat
     from safetensors.torch import save_file
 
     tensors: dict[str, torch.Tensor] = {}
+    storages: set[int] = set()
     for name, tensor in named_tensors:
         if name in tensors:
             raise BadRequest(f"named_tensors: weight {name} is there twice", param="named_tensors")
-        tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
+        whole = tensor.detach().cpu().contiguous()
+        # Files cannot have tensors that share memory. A copy takes twice as long as the file does.
+        if whole.untyped_storage().data_ptr() in storages:
+            whole = whole.clone()
+        storages.add(whole.untyped_storage().data_ptr())
+        tensors[name] = whole
     with passing_file(sum(tensor.nbytes for tensor in tensors.values())) as path:
         try:
             save_file(tensors, path)
