@@ -67,6 +67,9 @@ SLEEPS = ("/sleep", "/release_memory_occupation", "/resume_memory_occupation", "
 JOINING = "/init_weights_update_group"
 """Which waits for a trainer."""
 
+CLOSED = "/collective_rpc"
+"""Which an operator has to open."""
+
 OF_TRAINERS = (
     *("/update_weights_from_tensor", "/update_weights_from_distributed", "/destroy_weights_update_group"),
     "/end_weight_update",
@@ -147,6 +150,9 @@ def test_examples_work(servers: dict[str, Server]) -> None:
             if "model_path" in body:
                 body["model_path"] = servers[kind].client.get("/model_info").json()["model_path"]
             answer = servers[kind].post(info.path, **body)
+            if info.path == CLOSED:
+                assert answer.status_code == 404, answer.text
+                continue
             if info.path in OF_TRAINERS:
                 assert answer.json()["success"] is False, (info.path, answer.text)
                 continue

@@ -262,7 +262,7 @@ def test_it_sleeps_between_requests_and_gets_other_weights(engine):
         engine.add_request("r", "A tree", GREEDY)
     engine.wake_up(["weights"])
     assert engine.is_sleeping()
-    engine.wake_up()
+    engine.wake_up(["kv_cache"])
     assert not engine.is_sleeping()
     assert answer() == expected
 

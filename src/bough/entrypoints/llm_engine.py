@@ -22,7 +22,7 @@ from bough.ipc.messages import (
     PositionLogprobs,
 )
 from bough.managers.detokenizer_manager import DetokenizerManager
-from bough.managers.engine_memory import checked_tags, weights_asleep
+from bough.managers.engine_memory import weights_asleep, woken_tags
 from bough.managers.io_struct import GenerateRequest
 from bough.managers.reasoning_span import reasoning_markers
 from bough.managers.request_limits import RequestLimits
@@ -267,12 +267,12 @@ class LLMEngine:
         """Take memory again, by default all that is given back.
 
         Args:
-            tags: of ``weights``, ``kv_cache`` and ``cuda_graph``.
+            tags: of ``weights``, ``kv_cache`` (with what is recorded over it) and ``cuda_graph``.
 
         Raises:
             RequestFailed: if there is none, or the weights cannot be read. It stays given back then.
         """
-        self._control("resume_memory_occupation", tags=checked_tags(tags))
+        self._control("resume_memory_occupation", tags=woken_tags(tags))
 
     def is_sleeping(self) -> bool:
         """Return whether any memory is given back."""

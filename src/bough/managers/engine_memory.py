@@ -85,8 +85,7 @@ class EngineMemory:
 
         Raises as :meth:`resume`.
         """
-        asked = [] if tags is None else [*tags, *(["cuda_graph"] if "kv_cache" in tags else [])]
-        await self.resume(asked)
+        await self.resume(woken_tags(tags))
 
     async def _release(self, tags: Sequence[MemoryTag], what: WeightsAsleep) -> None:
         self._health.check_serving()
@@ -133,6 +132,12 @@ def weights_asleep(level: int) -> WeightsAsleep:
     if level not in _LEVELS:
         raise BadRequest(f"level must be 1 or 2, got {level!r}", param="level")
     return _LEVELS[level]
+
+
+def woken_tags(tags: Sequence[str] | None) -> list[MemoryTag]:
+    """Return the tags that vLLM's stand for: ``kv_cache`` includes what is recorded over it. Raises as
+    :func:`checked_tags`."""
+    return checked_tags([*tags, "cuda_graph"] if tags and "kv_cache" in tags else tags)
 
 
 def checked_tags(tags: Sequence[str] | None) -> list[MemoryTag]:

@@ -58,7 +58,7 @@ class WorkerMemory:
         self.asleep.update(set(tags) - {"weights"})
 
     def resume(self, tags: Collection[MemoryTag]) -> None:
-        """Take memory again; what is awake already stays so, and ``cuda_graph`` comes with ``kv_cache``.
+        """Take memory again; what is awake already stays so.
 
         Raises:
             BadRequest: as :meth:`check_resume`.
@@ -66,8 +66,7 @@ class WorkerMemory:
                 before then.
         """
         self.check_resume(tags)
-        wanted = {*tags, "cuda_graph"} if "kv_cache" in tags else set(tags)
-        for tag in (each for each in MEMORY_TAGS if each in wanted and each in self.asleep):
+        for tag in (each for each in MEMORY_TAGS if each in tags and each in self.asleep):
             if tag == "weights":
                 self._check_room(self._weights.num_bytes)
                 self._weights.resume()
