@@ -144,7 +144,7 @@ def test_weights_reach_all_ranks_or_none(two: Followers, tmp_path: Path, biased:
     )
     with two.leader(biased) as leader:
         before = [sequence.output for sequence in sequences_of(leader)]
-        assert leader.weights.from_disk(str(tmp_path), "auto") > 0
+        assert leader.weights.prepare_disk(str(tmp_path), "auto").write() > 0
         reference = make_runner(tmp_path, native=False)
         assert_equal(leader, reference)
         names = (
@@ -164,7 +164,7 @@ def test_weights_reach_all_ranks_or_none(two: Followers, tmp_path: Path, biased:
         file = tmp_path / "wrong.safetensors"
         save_file({"model.norm.weight": torch.zeros(48), "model.embed_tokens.weight": wrong}, file)
         with pytest.raises(BadRequest, match="not finite"):
-            leader.weights.from_file(str(file))
+            leader.weights.prepare_file(str(file)).write()
         assert_equal(leader, reference)
-        assert leader.weights.from_disk(str(biased), "auto") > 0
+        assert leader.weights.prepare_disk(str(biased), "auto").write() > 0
         assert [sequence.output for sequence in sequences_of(leader)] == before

@@ -35,8 +35,8 @@ def memory_of(engine: Engine) -> int:
 
 def given(engine: Engine, *names: str) -> int:
     """Bytes of the engine's weights, which replicas share, and KV caches."""
-    info, shared_by = engine.get_server_info(), {"weight_bytes": engine.server_args.dp_size}
-    return sum(info[name] // shared_by.get(name, 1) for name in names)
+    info = engine.get_server_info()
+    return sum(info[name] for name in names)
 
 
 @needs_native

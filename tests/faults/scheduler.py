@@ -30,14 +30,14 @@ def compute() -> None:
         raise RuntimeError("injected: the device does not answer")
 
 
-def write(self: FakeWeights, *args: str, original: Callable[..., int] = FakeWeights.from_disk) -> int:
+def write(self: FakeWeights, shift: int, original: Callable[..., int] = FakeWeights.write) -> int:
     if self.is_writer:
         hold_writing()
-    return original(self, *args)
+    return original(self, shift)
 
 
 if __name__ == "__main__":
-    FakeWeights.from_disk = write  # type: ignore[method-assign]
+    FakeWeights.write = write  # type: ignore[method-assign]
     before(Scheduler, "__init__", lambda: hold_start("scheduler"))
     before(Scheduler, "recv_requests", lambda: strike("scheduler"))
     before(FakeWorker, "forward_batch_generation", compute)

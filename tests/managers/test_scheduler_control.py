@@ -10,7 +10,7 @@ import pytest
 from bough.config.ranks import SCHEDULER, ParallelLayout, ProcessKey
 from bough.errors import EngineDead, RequestFailed
 from bough.ipc.messages import ControlReply, ControlReq
-from bough.managers.scheduler_control import SchedulerControl, merged
+from bough.managers.scheduler_control import OutcomeUnknown, SchedulerControl, merged
 from tests.tables import table
 
 ONE, TWO = ParallelLayout(dp_size=2).leaders
@@ -67,6 +67,30 @@ def test_all_schedulers_carry_out_a_call_or_none() -> None:
         stages.clear()
         assert asyncio.run(control.call_all_or_none("m")).success == (not fails_at)
         assert stages == expected
+
+
+def test_what_is_loaded_is_prepared_on_all_schedulers_before_any_runs() -> None:
+    sent: list[str] = []
+    answered = True
+
+    def send(request: ControlReq) -> None:
+        sent.append(request.stage)
+        for key in (ONE, TWO):
+            if request.stage != "run" or key == ONE or answered:
+                control.on_reply(ControlReply(request.call_id, key, key == ONE or request.stage != fails_at))
+
+    control = SchedulerControl(send, (ONE, TWO))
+    for fails_at, expected in (
+        ("", ["promise", "prepare", "run", "release"]),
+        ("prepare", ["promise", "prepare", "withdraw"]),
+    ):
+        sent.clear()
+        replies = asyncio.run(control.load("m", {}, 60.0))
+        assert all(reply.success for reply in replies) == (not fails_at)
+        assert sent == expected
+    answered, fails_at = False, ""
+    with pytest.raises(OutcomeUnknown, match="scheduler DP1 did not answer m"):
+        asyncio.run(control.load("m", {}, 0.01))
 
 
 def test_promises_are_withdrawn_if_one_of_them_does_not_come() -> None:

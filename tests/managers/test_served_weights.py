@@ -8,12 +8,13 @@ import pytest
 
 from bough.config.ranks import ParallelLayout
 from bough.config.server_args import ServerArgs
+from bough.errors import RequestFailed
 from bough.ipc.messages import ControlReply, ControlReq
 from bough.managers.exclusive_changes import ExclusiveChanges
 from bough.managers.health import HealthMonitor
 from bough.managers.rw_lock import ReaderWriterLock
 from bough.managers.scheduler_control import SchedulerControl
-from bough.managers.served_weights import ServedWeights
+from bough.managers.served_weights import ServedWeights, UpdateOutcome
 
 ONE, TWO = ParallelLayout(dp_size=2).leaders
 CHANGED = {"num_paused_requests": 0, "output_lens": {}}
@@ -24,27 +25,56 @@ CHANGED = {"num_paused_requests": 0, "output_lens": {}}
 )
 def test_replicas_with_different_weights_end_the_engine(num_changed: int, ends: bool) -> None:
     """The first replica could not make the update, and the second one could."""
-    methods: list[str] = []
+    control = Control(fails_at="run", num_changed=num_changed)
+    outcome = asyncio.run(update_from_file(control))
+    assert outcome.error is not None
+    assert "cut short" in outcome.message
+    assert control.methods == ["update_weights_from_file", *(["give_up"] if ends else [])]
 
-    def send(request: ControlReq) -> None:
+
+def test_weights_that_one_replica_refuses_are_written_by_none() -> None:
+    control = Control(fails_at="prepare", num_changed=3)
+    outcome = asyncio.run(update_from_file(control))
+    assert outcome.error is not None
+    assert "cut short" in outcome.message
+    assert control.methods == []
+
+
+def test_an_update_of_which_a_replica_says_nothing_ends_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bough.managers.served_weights.LOADING_TIMEOUT", 0.01)
+    control = Control(fails_at="", num_changed=3, is_silent=True)
+    with pytest.raises(RequestFailed, match="did not answer update_weights_from_file"):
+        asyncio.run(update_from_file(control))
+    assert control.methods == ["update_weights_from_file", "give_up"]
+
+
+class Control(SchedulerControl):
+    """Control of two schedulers; ``methods`` are those that both were to run.
+
+    The first fails at one stage, or neither says what has become of an update that they were to run.
+    """
+
+    def __init__(self, *, fails_at: str, num_changed: int, is_silent: bool = False) -> None:
+        super().__init__(self._answer, (ONE, TWO))
+        self.methods: list[str] = []
+        self._fails_at, self._num_changed, self._is_silent = fails_at, num_changed, is_silent
+
+    def _answer(self, request: ControlReq) -> None:
+        gives_up = request.method == "give_up"
         if request.stage == "run":
-            methods.append(request.method)
+            self.methods.append(request.method)
+            if self._is_silent and not gives_up:
+                return
         for key in (ONE, TWO):
-            fails = request.stage == "run" and (key == ONE or request.method == "give_up")
-            data = {"status_code": 500} if fails else {"num_changed": num_changed, **CHANGED}
-            control.on_reply(ControlReply(request.call_id, key, not fails, "cut short" if fails else "", data))
+            fails = gives_up or (request.stage == self._fails_at and key == ONE)
+            done = {"num_changed": self._num_changed, **CHANGED} if request.stage == "run" else {}
+            data = {"status_code": 500} if fails else done
+            self.on_reply(ControlReply(request.call_id, key, not fails, "cut short" if fails else "", data))
 
-    async def run() -> None:
-        nonlocal control
-        control = SchedulerControl(send, (ONE, TWO))
-        health = HealthMonitor(max_silence=60.0)
-        health.set_ready()
-        changes = ExclusiveChanges(ReaderWriterLock(), health, None)  # type: ignore[arg-type]
-        weights = ServedWeights(ServerArgs(), control, None, changes, health, lambda missing: None)
-        outcome = await weights.update_from_file("/weights")
-        assert outcome.error is not None
-        assert "cut short" in outcome.message
 
-    control: SchedulerControl
-    asyncio.run(run())
-    assert methods == ["update_weights_from_file", *(["give_up"] if ends else [])]
+async def update_from_file(control: SchedulerControl) -> UpdateOutcome:
+    health = HealthMonitor(max_silence=60.0)
+    health.set_ready()
+    changes = ExclusiveChanges(ReaderWriterLock(), health, None)  # type: ignore[arg-type]
+    weights = ServedWeights(ServerArgs(), control, None, changes, health, lambda missing: None)
+    return await weights.update_from_file("/weights")

@@ -140,11 +140,11 @@ def test_a_packed_state_takes_the_place_of_running_weights(checkpoint: Path, tmp
     other = save_checkpoint(tmp_path / "other", "Qwen2", dtype=torch.bfloat16, seed=1, tie_word_embeddings=True).path
     packed = Loaded(other, quantization="int8").save("packed", tmp_path / "packed")
     live = Loaded(checkpoint, quantization="int8")
-    live.weights.from_disk(str(packed), "packed")
+    live.weights.prepare_disk(str(packed), "packed").write()
     assert same(live.model, Loaded(packed).model)
     wrong = Loaded(other).save("packed", tmp_path / "wrong")
     with pytest.raises(BoughError, match="does not fit"):
-        live.weights.from_disk(str(wrong), "packed")
+        live.weights.prepare_disk(str(wrong), "packed").write()
     assert same(live.model, Loaded(packed).model)
 
 
@@ -224,7 +224,7 @@ def test_weights_that_are_of_no_checkpoint_have_no_source(checkpoint: Path, tmp_
     live = Loaded(checkpoint, quantization="int8")
     path = tmp_path / "sent.safetensors"
     save_file({"model.norm.weight": torch.full((48,), 2.0)}, path)
-    live.weights.from_file(str(path))
+    live.weights.prepare_file(str(path)).write()
     packed = live.save("packed", tmp_path / "packed")
     manifest = PackedState(packed).manifest
     assert manifest.source.files == []

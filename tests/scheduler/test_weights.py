@@ -8,6 +8,7 @@ import pytest
 
 from bough.errors import BadRequest, EngineDead
 from bough.ipc.messages import ControlReply, ControlReq, ControlStage, Heartbeat, ToScheduler
+from bough.weight_sync.change import Change
 from bough_fake.worker import FakeWorker
 from tests.scheduler.harness import Harness, prompt_of
 
@@ -21,28 +22,34 @@ UPDATE = {
 
 
 class Updatable:
-    """A worker and its weights; remembers what it was told."""
+    """A worker and its weights; remembers what it was told, and raises ``error`` at a check, or when it writes."""
 
     num_missing = 0
 
-    def __init__(self, error: Exception | None = None) -> None:
-        self.error = error
+    def __init__(self, error: Exception | None = None, *, breaks: Exception | None = None) -> None:
+        self.error, self.breaks = error, breaks
+        self.dropped: list[str] = []
         self.paths: list[str] = []
         self.weights = self.groups = self
         self.joining = False
         self.spoiled: list[str] = []
         self.joined: list[str] = []
 
-    def from_disk(self, model_path: str, load_format: str) -> int:
+    def prepare_disk(self, model_path: str, load_format: str) -> Change:
         if self.error is not None:
             raise self.error
+        return Change(lambda: self.write(model_path), lambda: self.dropped.append(model_path))
+
+    def write(self, model_path: str) -> int:
+        if self.breaks is not None:
+            raise self.breaks
         self.paths.append(model_path)
         return 3
 
-    def from_group(self, group: str, names: Any, *_: Any) -> int:
+    def prepare_group(self, group: str, names: Any, *_: Any) -> Change:
         if not isinstance(names, list):
             raise TypeError("names")
-        return self.from_disk(group, "auto")
+        return self.prepare_disk(group, "auto")
 
     def spoil(self, name: str) -> None:
         assert isinstance(name, str)
@@ -157,6 +164,31 @@ def test_a_scheduler_that_has_promised_an_update_computes_nothing_until_it_is_re
     assert staged(harness, update, "release", UPDATE) == []
     harness.run()
     assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 3)
+
+
+def test_what_others_refuse_is_not_written_though_it_was_prepared() -> None:
+    worker = Updatable()
+    harness = harness_of(worker)
+    update = "update_weights_from_disk"
+    for last in ("withdraw", "run"):
+        for stage in ("promise", "prepare"):
+            (reply,) = staged(harness, update, stage, UPDATE)
+            assert reply.success, reply.message
+            assert worker.paths == []
+        worker.error = BadRequest("nothing is looked at a second time")
+        replies = staged(harness, update, last, UPDATE)
+        assert [reply.success for reply in replies] == ([True] if last == "run" else [])
+        assert staged(harness, update, "release", UPDATE) == []
+        worker.error = None
+    assert (worker.dropped, worker.paths) == (["/models/new"], ["/models/new"])
+    worker.error = BadRequest("it is another model")
+    replies = [reply for stage in ("promise", "prepare") for reply in staged(harness, update, stage, UPDATE)]
+    assert [(reply.success, reply.message) for reply in replies] == [(True, ""), (False, "it is another model")]
+    assert staged(harness, update, "withdraw", UPDATE) == []
+    harness.submit(prompt_of(30), rid="a", max_new_tokens=3)
+    harness.run()
+    assert harness.outputs["a"].token_ids == harness.expected(prompt_of(30), 3)
+    harness.close()
 
 
 def test_a_promise_that_others_did_not_make_is_withdrawn() -> None:
@@ -294,6 +326,21 @@ def test_neither_old_nor_new_weights_end_the_scheduler_once_it_has_said_so() -> 
     assert max(beats) > 60, "nobody takes it for dead while it reads"
     assert beats[-1] == 0.0
     harness.close()
+
+
+@pytest.mark.parametrize("where", ["writing", "after"])
+def test_a_failure_since_writing_began_ends_the_scheduler(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = Updatable(breaks=OSError("cut short") if where == "writing" else None)
+    harness = harness_of(worker)
+    if where == "after":
+        cache = harness.scheduler.requests.kv.prefix_cache
+
+        def fail() -> None:
+            raise RuntimeError("cut short")
+
+        monkeypatch.setattr(cache, "reset", fail)
+    with pytest.raises(EngineDead, match="cut short"):
+        harness.scheduler.run_event_loop(Messages(ControlReq("1", "update_weights_from_disk", UPDATE)))
 
 
 def test_a_scheduler_whose_replicas_have_other_weights_is_told_to_end() -> None:

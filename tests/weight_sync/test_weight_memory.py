@@ -47,7 +47,7 @@ class Slept:
 
     def send(self, tmp_path: Path, **tensors: torch.Tensor) -> None:
         save_file({name.replace("__", "."): each for name, each in tensors.items()}, tmp_path / "sent.safetensors")
-        self.weights.from_file(str(tmp_path / "sent.safetensors"))
+        self.weights.prepare_file(str(tmp_path / "sent.safetensors")).write()
         self.before = self.numbers()
 
 
@@ -78,14 +78,14 @@ def test_weights_of_a_checkpoint_are_read_again(checkpoint: Path, options: dict[
         slept.memory.release(what)
         assert slept.zeros() > 0.95
         with pytest.raises(BadRequest, match="asleep"):
-            slept.weights.from_disk(str(checkpoint), "auto")
+            slept.weights.prepare_disk(str(checkpoint), "auto").write()
         with pytest.raises(BadRequest, match="asleep"):
             slept.weights.rows("model.norm.weight", 1)
         slept.memory.resume()
         slept.memory.resume()
         assert slept.is_as_before()
     assert [each.data_ptr() for each in slept.model.parameters()] == addresses
-    slept.weights.from_disk(str(checkpoint), slept.args.load_format)
+    slept.weights.prepare_disk(str(checkpoint), slept.args.load_format).write()
 
 
 @pytest.mark.parametrize("options", [{"dtype": "float16"}, pytest.param({"quantization": "int8"}, marks=needs_native)])
@@ -117,7 +117,7 @@ def test_discarded_weights_are_missing_until_they_are_sent(checkpoint: Path, tmp
     assert everything == len(slept.model.required_names)
     slept.send(tmp_path, **norm(1.0))
     assert slept.weights.num_missing == everything - 1
-    slept.weights.from_disk(str(checkpoint), "auto")
+    slept.weights.prepare_disk(str(checkpoint), "auto").write()
     assert slept.weights.num_missing == 0
     slept.send(tmp_path, **norm(2.0))
     slept.memory.release("reread")  # of no checkpoint any more, and nothing keeps them

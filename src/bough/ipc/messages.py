@@ -126,10 +126,11 @@ PauseMode = Literal["abort", "retract", "in_place"]
 """Fate of the requests of a scheduler that is paused."""
 
 
-ControlStage = Literal["run", "promise", "release", "withdraw"]
-"""Stage of a control call. Most calls have one, ``run``. One that all schedulers carry out, or none, has three with the
-same id: ``promise`` asks each of them whether it can, and a scheduler that says so launches no step; after ``run``,
-``release`` lets all go on together, and so does ``withdraw`` after a failure. The last two get no reply."""
+ControlStage = Literal["run", "promise", "prepare", "release", "withdraw"]
+"""Stage of a control call. Most calls have one, ``run``. One that all schedulers carry out, or none, has several with
+the same id: ``promise`` asks each of them for its consent, after which it launches no step; ``prepare``, where a call
+has it, does all that can fail without changing anything; after ``run``, ``release`` lets all go on together, and so
+does ``withdraw`` after a failure. The last two get no reply."""
 
 MemoryTag = Literal["weights", "kv_cache", "cuda_graph"]
 """Memory of an engine that can be given back."""

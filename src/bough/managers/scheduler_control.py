@@ -43,6 +43,10 @@ class _Call:
                 self.done.set_result(None)
 
 
+class OutcomeUnknown(RequestFailed):
+    """A scheduler did not say what has become of a call that all were to carry out, or none; others may have."""
+
+
 class SchedulerControl:
     """Calls named handlers of the ``schedulers``, which answer no call while they load weights.
 
@@ -119,16 +123,22 @@ class SchedulerControl:
         """Call a handler as :meth:`call`, but run it on no scheduler unless all have promised that they can.
 
         None of them launches a step between its promise and the last reply.
+
+        Raises:
+            OutcomeUnknown: if a reply did not come in time after they had promised.
         """
         await self.wait_until_loaded()
-        return merged(await self._exchange_promises(method, params, timeout))
+        return merged(await self._exchange_stages(method, params, timeout, ("promise", "run")))
 
     async def load(self, method: str, params: dict[str, Any], timeout: float) -> list[ControlReply]:
-        """Call a handler that loads weights as :meth:`call_all_or_none`, while other calls wait for its end; return the
-        reply of each scheduler."""
+        """Call a handler that loads weights as :meth:`call_all_or_none`, once all schedulers have prepared it as well,
+        while other calls wait for its end; return the reply of each scheduler.
+
+        ``timeout`` is that of each stage.
+        """
         self._loaded.clear()
         try:
-            return await self._exchange_promises(method, params, timeout)
+            return await self._exchange_stages(method, params, timeout, ("promise", "prepare", "run"))
         finally:
             self.last_loaded = time.monotonic()
             self._loaded.set()
@@ -138,17 +148,24 @@ class SchedulerControl:
         if self._dead is None:
             self._send(ControlReq(uuid.uuid4().hex, method, params or {}))
 
-    async def _exchange_promises(
-        self, method: str, params: dict[str, Any] | None, timeout: float
+    async def _exchange_stages(
+        self, method: str, params: dict[str, Any] | None, timeout: float, stages: Sequence[ControlStage]
     ) -> list[ControlReply]:
+        """Go through the stages of a call until one of them fails on a scheduler; return the replies to the last."""
         call_id = uuid.uuid4().hex
         last: ControlStage = "withdraw"
+        replies: list[ControlReply] = []
         try:
-            replies = await self._exchange(method, params, timeout, call_id, "promise")
-            if all(reply.success for reply in replies):
-                replies = await self._exchange(method, params, timeout, call_id)
-                if all(reply.success for reply in replies):
-                    last = "release"
+            for stage in stages:
+                try:
+                    replies = await self._exchange(method, params, timeout, call_id, stage)
+                except RequestFailed as error:
+                    if stage != "run":
+                        raise
+                    raise OutcomeUnknown(error.message, status_code=error.status_code) from None
+                if not all(reply.success for reply in replies):
+                    return replies
+            last = "release"
             return replies
         finally:
             if self._dead is None:

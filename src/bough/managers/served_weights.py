@@ -27,7 +27,7 @@ from bough.ipc.messages import CheckAction, ControlReply
 from bough.managers.exclusive_changes import ExclusiveChanges
 from bough.managers.health import HealthMonitor
 from bough.managers.live_outputs import LiveOutputs
-from bough.managers.scheduler_control import SchedulerControl, data_of, error_of, merged
+from bough.managers.scheduler_control import OutcomeUnknown, SchedulerControl, data_of, error_of, merged
 
 logger = logging.getLogger(__name__)
 
@@ -327,11 +327,14 @@ class ServedWeights:
             asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
             asked["timeout"] = WAITING_TIMEOUT
             # Schedulers may share weights: none is written before all of them have stopped.
-            replies = await self._control.load(method, asked, LOADING_TIMEOUT)
+            try:
+                replies = await self._control.load(method, asked, LOADING_TIMEOUT)
+            except OutcomeUnknown as error:
+                await self._give_up(error.message)
+                raise
             reply = merged(replies)
             if not reply.success and any(each.success and each.data.get("num_changed") for each in replies):
-                cause = f"the schedulers have different weights: {reply.message}"
-                await self._control.call("give_up", {"cause": cause})
+                await self._give_up(reply.message)
             if not reply.success:
                 return UpdateOutcome.failed(error_of(reply))
             self._on_changed(reply.data["num_missing"])
@@ -341,6 +344,10 @@ class ServedWeights:
             return UpdateOutcome(message, num_paused_requests=reply.data["num_paused_requests"])
 
         return await self._changes.make(change, abort_all_requests=options.abort_all_requests)
+
+    async def _give_up(self, cause: str) -> None:
+        """End the engine, whose schedulers may have different weights; raises :class:`EngineDead` as soon as it has."""
+        await self._control.call("give_up", {"cause": f"the schedulers have different weights: {cause}"})
 
     def _rename(self, version: str, output_lens: dict[str, int], begun: float) -> None:
         """Call the weights ``version`` from now on; requests that are being ended have no tokens of them.

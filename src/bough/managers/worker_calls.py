@@ -6,12 +6,12 @@ import asyncio
 import math
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from bough.errors import BadRequest, EngineDead, RequestFailed
 from bough.ipc.call_values import WorkerResult, decode_result, decode_values, encode_arguments
 from bough.managers.health import HealthMonitor
-from bough.managers.scheduler_control import SchedulerControl, data_of, error_of, merged
+from bough.managers.scheduler_control import OutcomeUnknown, SchedulerControl, data_of, error_of, merged
 
 CALL_TIMEOUT = 600.0
 """Seconds that a call may take unless it says otherwise; saving a large model takes minutes."""
@@ -89,15 +89,22 @@ class WorkerCalls:
 
     async def _write(self) -> None:
         params = {"silence": _WRITING_SECONDS, "call": uuid.uuid4().hex}
-        replies = await self._control.load("write_loaded_weights", params, _WRITING_SECONDS + _SPARE_SECONDS)
+        try:
+            replies = await self._control.load("write_loaded_weights", params, _WRITING_SECONDS + _SPARE_SECONDS)
+        except OutcomeUnknown as error:
+            await self._give_up(error.message)
         reply = merged(replies)
         if not reply.success:
             if any(each.success and each.data.get("num_changed") for each in replies):
-                cause = f"the schedulers have different weights: {reply.message}"
-                await self._control.call("give_up", {"cause": cause})
-                raise EngineDead(cause)
+                await self._give_up(reply.message)
             raise error_of(reply)
         self._on_changed(reply.data["num_missing"])
+
+    async def _give_up(self, cause: str) -> NoReturn:
+        """End the engine."""
+        cause = f"the schedulers have different weights: {cause}"
+        await self._control.call("give_up", {"cause": cause})
+        raise EngineDead(cause)
 
 
 def _check_equal(method: str, num_loaded: Sequence[int]) -> None:

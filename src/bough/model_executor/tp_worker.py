@@ -96,6 +96,7 @@ class TpModelWorker(ModelRunner, Worker):
             timings=dict(self.timings),
             num_parameters=self.num_parameters,
             weight_bytes=weight_bytes,
+            maps_weights=self.live_weights.is_mapped,
             kv_bytes=kv_bytes,
             embedding_dim=None if pooling is None else pooling.dim,
             padding_id=None if pooling is None else pooling.padding_id,

@@ -42,6 +42,8 @@ class WorkerInfo:
     """Which of several devices of its kind."""
     num_parameters: int = 0
     weight_bytes: int = 0
+    maps_weights: bool = False
+    """True if the weights lie in memory of another scheduler, which counts them."""
     kv_bytes: int = 0
     embedding_dim: int | None = None
     """Length of the vectors that the model makes of prompts; ``None`` if it generates text."""

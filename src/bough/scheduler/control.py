@@ -20,6 +20,19 @@ Params = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Work:
+    """Work that a call has prepared; one of the two functions is called, once.
+
+    Attributes:
+        run: does it and returns the reply's data.
+        drop: forgets it.
+    """
+
+    run: Callable[[], Params]
+    drop: Callable[[], None]
+
+
+@dataclass(frozen=True)
 class ControlHandler:
     """A handler and its condition; all of its functions get the call's parameters.
 
@@ -32,6 +45,8 @@ class ControlHandler:
         drains: true if a waiting call lets no step stay in flight beyond the next one.
         promise: refuses what ``run`` could not do in this state, by a :class:`BoughError`; comes before ``run``, and
             in its stead where a call only asks for a promise.
+        prepare: does all of ``run`` that can fail, without changing anything, on each scheduler before any of them
+            runs; what it returns takes the place of ``run``. ``None``: there is nothing to prepare.
         on_arrival: runs immediately, even if ``run`` has to wait; a :class:`BoughError` refuses the call.
         on_failure: runs when the call has failed, be it on another scheduler, and even if ``run`` has not begun.
         merge: rules that make one reply of those of several schedulers, by field of the data; the first one's value
@@ -43,6 +58,7 @@ class ControlHandler:
     needs: str | None = None
     drains: bool = False
     promise: Callable[[Params], None] = lambda params: None
+    prepare: Callable[[Params], Work] | None = None
     on_arrival: Callable[[Params], None] = lambda params: None
     on_failure: Callable[[Params], None] = lambda params: None
     merge: Mapping[str, Merge] = field(default_factory=dict)
@@ -67,6 +83,8 @@ class ControlCalls:
         self._waiting: list[_Waiting] = []
         self._promised: set[str] = set()
         """Ids of calls that this scheduler has promised to carry out."""
+        self._prepared: dict[str, Work] = {}
+        """Work of promised calls, by id."""
         self.fatal: EngineDead | None = None
 
     def submit(self, request: ControlReq) -> list[ControlReply]:
@@ -137,7 +155,12 @@ class ControlCalls:
             if request.stage == "promise":
                 self._promised.add(request.call_id)
                 return ControlReply(request.call_id, self._key, True)
-            data = handler.run(request.params)
+            if request.stage == "prepare":
+                if handler.prepare is not None:
+                    self._prepared[request.call_id] = handler.prepare(request.params)
+                return ControlReply(request.call_id, self._key, True)
+            work = self._prepared.pop(request.call_id, None)
+            data = handler.run(request.params) if work is None else work.run()
             return ControlReply(request.call_id, self._key, True, "", data, dict(handler.merge))
 
         return self._guarded(request, run)
@@ -145,6 +168,9 @@ class ControlCalls:
     def _release(self, handler: ControlHandler, request: ControlReq) -> None:
         """Forget a promise, be it one that was not made yet."""
         self._promised.discard(request.call_id)
+        work = self._prepared.pop(request.call_id, None)
+        if work is not None:
+            _log_failure(request, work.drop)
         self._waiting = [each for each in self._waiting if each.request.call_id != request.call_id]
         if request.stage == "withdraw":
             self._on_failure(handler, request)
@@ -169,7 +195,11 @@ class ControlCalls:
         return ControlReply(request.call_id, self._key, False, message, data or {})
 
     def _on_failure(self, handler: ControlHandler, request: ControlReq) -> None:
-        try:
-            handler.on_failure(request.params)
-        except Exception:
-            logger.exception("After control call %s had failed", request.method)
+        _log_failure(request, lambda: handler.on_failure(request.params))
+
+
+def _log_failure(request: ControlReq, tidy_up: Callable[[], None]) -> None:
+    try:
+        tidy_up()
+    except Exception:
+        logger.exception("After control call %s", request.method)

@@ -61,6 +61,8 @@ _INIT_FIELDS = (
 def init_info(info: WorkerInfo, max_steps: int, timings: dict[str, float]) -> dict[str, Any]:
     """Return what the front end must know, once."""
     fields = {name: getattr(info, name) for name in _INIT_FIELDS}
+    if info.maps_weights:
+        fields["weight_bytes"] = 0
     merge = {name: rule for name, rule in _MERGES.items() if name in fields}
     further = {"num_continuous_decode_steps": max_steps, "timings": timings, "merge": merge}
     return {"status": "ready", **fields, **further}

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bough.errors import BadRequest, EngineDead
+from bough.errors import BadRequest, BoughError, EngineDead
 from bough.model_executor.worker_info import Worker
-from bough.scheduler.control import ControlHandler, Params
+from bough.scheduler.control import ControlHandler, Params, Work
 from bough.scheduler.pause import Pause
 from bough.scheduler.requests import Requests
+from bough.weight_sync.change import Change
 
 if TYPE_CHECKING:
     from bough.weight_sync.worker_weights import WorkerWeights
@@ -25,18 +27,18 @@ _LEAST_SILENCE = 400.0
 _SLOWEST_LOADING = 25e6
 """Bytes per second of a slow disk, from which a checkpoint is read, and may have to be read a second time."""
 
-Load = Callable[["WorkerWeights", Params], int]
-"""Loads weights for a call; returns how many pieces of memory it has filled, or will."""
+Check = Callable[["WorkerWeights", Params], Change]
+"""Takes the weights of a call, and returns what writes them, or keeps them for the end of an update."""
 
 _NEEDS = "an engine without requests, or a pause"
 
 
-def _from_group(weights: WorkerWeights, params: Params) -> int:
-    return weights.from_group(params["group_name"], params["names"], params["dtypes"], params["shapes"])
+def _from_group(weights: WorkerWeights, params: Params) -> Change:
+    return weights.prepare_group(params["group_name"], params["names"], params["dtypes"], params["shapes"])
 
 
-def _from_file(weights: WorkerWeights, params: Params) -> int:
-    return weights.from_file(params["path"])
+def _from_file(weights: WorkerWeights, params: Params) -> Change:
+    return weights.prepare_file(params["path"])
 
 
 def _mark_staged(weights: WorkerWeights, call: str) -> None:
@@ -71,7 +73,7 @@ class Weights:
         """Return the handlers of all calls about weights."""
         return {
             "update_weights_from_disk": self._update(
-                lambda weights, p: weights.from_disk(p["model_path"], p["load_format"])
+                lambda weights, p: weights.prepare_disk(p["model_path"], p["load_format"])
             ),
             "update_weights_from_distributed": self._update(_from_group, on_failure=self._spoil_group),
             "update_weights_from_file": self._update(_from_file),
@@ -80,9 +82,9 @@ class Weights:
             ),
             "stage_weights_from_distributed": self._stage(_from_group, on_failure=self._spoil_group),
             "stage_weights_from_file": self._stage(_from_file),
-            "end_weight_update": self._update(lambda weights, p: weights.prepare_end()(), on_failure=self._abandon),
+            "end_weight_update": self._update(lambda weights, p: weights.prepare_end(), on_failure=self._abandon),
             "abandon_weight_update": ControlHandler(self._end_without, self._is_between_steps, drains=True),
-            "check_weights": self._update(lambda weights, p: weights.checks.run(p["action"])),
+            "check_weights": self._update(lambda weights, p: Change(lambda: weights.checks.run(p["action"]))),
             "init_weights_update_group": ControlHandler(
                 self._finish_joining,
                 lambda p: not self._of_worker.groups.is_joining(p["group_name"]),
@@ -124,7 +126,7 @@ class Weights:
         if self._worker.weights is not None:
             self._worker.weights.abandon_update()
 
-    def _stage(self, load: Load, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
+    def _stage(self, check: Check, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
         """Return a handler that takes weights while requests go on; they are written at the end of the update."""
 
         def fail(params: Params) -> None:
@@ -133,31 +135,28 @@ class Weights:
             on_failure(params)
 
         def run(params: Params) -> Params:
-            self._announce(self._expected_silence)
-            try:
-                num_staged = load(self._of_worker, params)
-            finally:
-                self._announce(0.0)
+            with self._silence():
+                num_staged = check(self._of_worker, params).write()
             _mark_staged(self._of_worker, params["call"])
             return {"num_changed": num_staged}
 
         return ControlHandler(run, self._is_between_steps, drains=True, on_failure=fail)
 
-    def _update(self, load: Load, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
-        """Return a handler that loads other weights; ``load`` returns how many pieces of memory it has filled."""
+    def _update(self, check: Check, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
+        """Return a handler that loads other weights, once ``check`` has found that they fit."""
 
-        def run(params: Params) -> Params:
-            self._announce(self._expected_silence)
-            try:
-                return self._change(lambda weights: load(weights, params), flush_cache=params["flush_cache"])
-            finally:
-                self._announce(0.0)  # whatever happens while others still write is no longer excused
+        def prepare(params: Params) -> Work:
+            flush_cache: bool = params["flush_cache"]
+            with self._silence():
+                change = check(self._of_worker, params)
+            return Work(lambda: self._change(change, flush_cache=flush_cache), change.drop)
 
         return ControlHandler(
-            run,
+            lambda params: prepare(params).run(),
             self._may_update,
             needs=_NEEDS,
             promise=self._promise_update,
+            prepare=prepare,
             on_failure=on_failure,
             merge={"num_changed": "max", "num_missing": "max", "num_paused_requests": "sum", "output_lens": "union"},
         )
@@ -229,23 +228,45 @@ class Weights:
         """Number of output tokens of each request so far, by id."""
         return {req.rid: len(self._requests.table.output_ids(req)) for req in self._requests}
 
-    def _change(self, load: Callable[[WorkerWeights], int], *, flush_cache: bool) -> Params:
-        """Load other weights while no step is in flight; ``load`` returns how many pieces of memory it has filled.
+    @contextlib.contextmanager
+    def _silence(self) -> Iterator[None]:
+        """Announce that the scheduler says nothing for as long as reading all weights takes."""
+        self._announce(self._expected_silence)
+        try:
+            yield
+        finally:
+            self._announce(0.0)  # a hang is excused no longer, even while others still write
+
+    def _change(self, change: Change, *, flush_cache: bool) -> Params:
+        """Write other weights while no step is in flight.
 
         What the old weights have computed stays in use unless ``flush_cache``.
 
         Raises:
-            BadRequest: if requests hold memory that is to be flushed.
-            BoughError: from ``load``.
+            BoughError: if they could not be written, and the old ones are there still.
+            EngineDead: if anything else has failed since writing began.
         """
-        weights = self._of_worker
         begin = time.perf_counter()
-        num_changed = load(weights)
-        if flush_cache:
-            self._requests.kv.prefix_cache.reset()
+        with self._silence():
+            try:
+                num_changed = change.write()
+            except BoughError:
+                raise
+            except Exception as error:
+                raise EngineDead(f"new weights could be loaded in part only: {error}") from error
+        try:
+            if flush_cache:
+                self._requests.kv.prefix_cache.reset()
+            return self._changed(num_changed, time.perf_counter() - begin)
+        except Exception as error:
+            raise EngineDead(f"the scheduler has failed after new weights were written: {error}") from error
+
+    def _changed(self, num_changed: int, seconds: float) -> Params:
+        """Take note that so many pieces of memory are new; return a reply's data."""
+        weights = self._of_worker
         self._pause.lacks_weights = weights.num_missing > 0
         if num_changed:
-            logger.info("The weights have changed, in %.2f s", time.perf_counter() - begin)
+            logger.info("The weights have changed, in %.2f s", seconds)
         output_lens = self._output_lens()
         return {
             "num_changed": num_changed,

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from bough.errors import BadRequest
 from bough.model_executor.worker_info import Worker
-from bough.scheduler.control import ControlHandler, Params
+from bough.scheduler.control import ControlHandler, Params, Work
 from bough.scheduler.pause import Pause
 from bough.scheduler.requests import Requests
 
 if TYPE_CHECKING:
+    from bough.weight_sync.change import Change
     from bough.weight_sync.worker_weights import WorkerWeights
 
 logger = logging.getLogger(__name__)
@@ -44,9 +46,10 @@ class WorkerMethods:
                 merge={"results": "union"},
             ),
             "write_loaded_weights": ControlHandler(
-                self._write,
+                lambda params: self._prepare(params).run(),
                 self._is_between_steps,
                 drains=True,
+                prepare=self._prepare,
                 on_failure=self._take_back,
                 merge={"num_changed": "max", "num_missing": "max"},
             ),
@@ -60,20 +63,28 @@ class WorkerMethods:
         calls = self._worker.calls
         if calls is None:
             raise BadRequest("the workers of this model have no methods", code="unsupported_by_model")
+        with self._silence(params):
+            return {"results": calls.call_all(params["method"], params["arguments"])}
+
+    def _prepare(self, params: Params) -> Work:
+        """Look at what was loaded; the work writes it."""
+        with self._silence(params):
+            change = self._weights.prepare_loaded()
+        return Work(lambda: self._write(change, params), change.drop)
+
+    @contextlib.contextmanager
+    def _silence(self, params: Params) -> Iterator[None]:
         self._announce(params["silence"])
         try:
-            return {"results": calls.call_all(params["method"], params["arguments"])}
+            yield
         finally:
             self._announce(0.0)
 
-    def _write(self, params: Params) -> Params:
+    def _write(self, change: Change, params: Params) -> Params:
         weights = self._weights
         begin = time.perf_counter()
-        self._announce(params["silence"])
-        try:
-            num_changed = weights.prepare_loaded()()
-        finally:
-            self._announce(0.0)
+        with self._silence(params):
+            num_changed = change.write()
         if weights.staged is None:
             self._requests.kv.namespace.leave()
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields, is_dataclass
 from typing import Any
 
@@ -13,11 +13,12 @@ from bough.config.model_config import ModelConfig
 from bough.config.model_facts import ModelFacts
 from bough.config.packed_manifest import PackedSource
 from bough.config.rope import RopeParameters
-from bough.errors import BadRequest, EngineDead, StartupError
+from bough.errors import BadRequest, BoughError, EngineDead, RequestFailed, StartupError
 from bough.model_loader.loader import check_checkpoint, fill_with_random_weights, load_checkpoint, open_source
 from bough.model_loader.packed_state import digest_of
 from bough.model_loader.sources import WeightSource
 from bough.models.base import Model
+from bough.weight_sync.change import Change
 
 logger = logging.getLogger(__name__)
 
@@ -41,10 +42,6 @@ KVScales = Mapping[int, tuple[float, float]]
 
 FileStates = list[tuple[str, int, int, int]]
 """Of each file its path, inode, bytes, and nanoseconds at which it was written."""
-
-
-Change = Callable[[], int]
-"""Loads weights that have been looked at; returns how many pieces of memory it has filled. To be called at once."""
 
 
 @dataclass(eq=False)
@@ -88,7 +85,7 @@ class LiveWeights:
         if source is not None:
             self._check_kv_scales(source)
             check_checkpoint(self.model, source)
-        return lambda: self._replace(config, load_format, source, files)
+        return Change(lambda: self._replace(config, load_format, source, files))
 
     def replace(self, config: ModelConfig, load_format: str) -> int:
         """Load another checkpoint in place of the one that is there; nothing may be computed meanwhile.
@@ -100,10 +97,10 @@ class LiveWeights:
             How many pieces of memory were filled; 0 if another scheduler fills them.
 
         Raises:
-            BoughError: as :meth:`prepare_replacement`. The old weights are there then.
+            BoughError: as :meth:`prepare_replacement`, or what has shown later. The old weights are there then.
             EngineDead: if the old ones could not be loaded again, so that the model has neither.
         """
-        return self.prepare_replacement(config, load_format)()
+        return self.prepare_replacement(config, load_format).write()
 
     def _replace(self, config: ModelConfig, load_format: str, source: WeightSource | None, files: FileStates) -> int:
         try:
@@ -113,7 +110,9 @@ class LiveWeights:
                 self.discard()  # there are no old ones
             else:
                 self._restore(error)
-            raise
+            if isinstance(error, BoughError):
+                raise
+            raise RequestFailed(f"new weights could not be loaded: {error}") from error
         self.config, self.load_format, self._differ = config, load_format, False
         self.files = files
         self.missing.clear()
@@ -144,12 +143,12 @@ class LiveWeights:
             ModelError: if one does not fit. The old weights are there then.
             EngineDead: if something broke on the way, so that some weights are the new ones.
         """
-        return self.prepare_update(weights)()
+        return self.prepare_update(weights).write()
 
     def prepare_update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> Change:
         """Look at some weights as :meth:`update_weights` does; return what loads them."""
         checked = self._checked(weights)
-        return lambda: self._write(checked)
+        return Change(lambda: self._write(checked))
 
     def _write(self, checked: list[tuple[str, torch.Tensor]]) -> int:
         self._differ = True
@@ -157,9 +156,9 @@ class LiveWeights:
             return 0
         try:
             filled = self.model.load_weights(checked)
+            _wait_for_copies(self.model)
         except Exception as error:
             raise EngineDead(f"new weights could be loaded in part only: {error}") from error
-        _wait_for_copies(self.model)
         self.missing -= filled
         return len(filled)
 

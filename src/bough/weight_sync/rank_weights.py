@@ -17,7 +17,8 @@ from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, BoughError, EngineDead, RequestFailed
 from bough.ipc.messages import CheckAction
 from bough.ipc.rank_channels import LeaderChannel, RankCall, RankReply
-from bough.weight_sync.live_weights import Change, LiveWeights
+from bough.weight_sync.change import Change
+from bough.weight_sync.live_weights import LiveWeights
 from bough.weight_sync.weight_check import WeightCheck
 from bough.weight_sync.weight_groups import WeightGroups
 from bough.weight_sync.worker_weights import WorkerWeights
@@ -149,11 +150,11 @@ class LeaderWeights(WorkerWeights):
 
         def commit() -> int:
             try:
-                return self._ranks.call(_COMMIT, {}, change)
+                return self._ranks.call(_COMMIT, {}, change.write)
             except Exception as error:
                 raise EngineDead(f"new weights did not reach all ranks: {error}") from error
 
-        return commit
+        return Change(commit, lambda: self._ranks.call(_DROP, {}, change.drop))
 
 
 class LeaderChecks(WeightCheck):
@@ -262,7 +263,7 @@ class FollowerCalls:
     def _commit(self) -> None:
         prepared, self._prepared = self._prepared, None
         assert prepared is not None, "it was prepared"
-        prepared()
+        prepared.write()
 
     def _drop(self) -> None:
         self._prepared = None

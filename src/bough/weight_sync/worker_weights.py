@@ -21,7 +21,8 @@ from bough.model_loader.packed_state import save_packed_state
 from bough.model_loader.sharded_state import save_sharded_state
 from bough.model_loader.tensorizer_state import save_tensorizer_state
 from bough.models.registry import complete_config
-from bough.weight_sync.live_weights import Change, LiveWeights
+from bough.weight_sync.change import Change
+from bough.weight_sync.live_weights import LiveWeights
 from bough.weight_sync.staged_weights import StagedWeights
 from bough.weight_sync.weight_check import WeightCheck
 from bough.weight_sync.weight_groups import WeightGroups, empty_tensors
@@ -53,22 +54,16 @@ class WorkerWeights:
         self.loaded = StagedWeights(live, available)
         self.staged: StagedWeights | None = None
 
-    def from_disk(self, model_path: str, load_format: LoadFormat) -> int:
-        """Load another checkpoint of the same model, from a local directory or file; as :meth:`LiveWeights.replace`."""
-        return self.prepare_disk(model_path, load_format)()
-
     def prepare_disk(self, model_path: str, load_format: LoadFormat) -> Change:
-        """Look at such a checkpoint as :meth:`LiveWeights.prepare_replacement` does."""
+        """Check another checkpoint of the same model, a local directory or file, as
+        :meth:`LiveWeights.prepare_replacement` does.
+        """
         self.check_not_begun()
         options = dataclasses.replace(self._server_args, model_path=model_path, load_format=load_format)
         return self._live.prepare_replacement(complete_config(ModelConfig.from_args(options)), load_format)
 
-    def from_file(self, path: str) -> int:
-        """Load some weights, those of a safetensors file; returns and raises as :meth:`LiveWeights.update_weights`."""
-        return self.prepare_file(path)()
-
     def prepare_file(self, path: str) -> Change:
-        """Look at the weights of such a file as :meth:`LiveWeights.prepare_update` does."""
+        """Check some weights, those of a safetensors file, as :meth:`LiveWeights.prepare_update` does."""
         try:
             with safe_open(Path(path), "pt") as file:
                 weights = [(name, file.get_tensor(name)) for name in file.keys()]  # noqa: SIM118 (not a mapping)
@@ -81,21 +76,15 @@ class WorkerWeights:
             message = error.message
         raise BadRequest(message, param="serialized_named_tensors[0]")
 
-    def from_group(
+    def prepare_group(
         self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
-    ) -> int:
-        """Load some weights that a trainer broadcasts (:meth:`WeightGroups.receive`) as
-        :meth:`LiveWeights.update_weights`.
+    ) -> Change:
+        """Receive some weights that a trainer broadcasts (:meth:`WeightGroups.receive`), and check them as
+        :meth:`LiveWeights.prepare_update` does.
 
         Raises:
             BoughError: also if names, types or shapes do not fit, before anything is received.
         """
-        return self.prepare_group(group, names, dtypes, shapes)()
-
-    def prepare_group(
-        self, group: str, names: Sequence[str], dtypes: Sequence[str], shapes: Sequence[Sequence[int]]
-    ) -> Change:
-        """Receive such weights, and look at them as :meth:`LiveWeights.prepare_update` does."""
         for param, given in (("dtypes", dtypes), ("shapes", shapes)):
             if len(given) != len(names):
                 raise BadRequest(
@@ -176,7 +165,7 @@ class WorkerWeights:
         if staged is None:
             return self._live.prepare_update(weights)
         staged.check(weights)
-        return lambda: staged.add(weights)
+        return Change(lambda: staged.add(weights))
 
     @property
     def num_missing(self) -> int:

@@ -18,6 +18,7 @@ from bough.config.server_args import ServerArgs
 from bough.errors import ConfigError
 from bough.model_executor.worker_info import Worker, WorkerInfo
 from bough.step_plan import StepPlan, StepResult
+from bough.weight_sync.change import Change
 from bough_fake.model import FakeModel
 from bough_fake.runner import FakeModelRunner, StepDuration
 
@@ -110,13 +111,17 @@ class FakeWeights:
         self._lock = os.open(Path(checkpoint) / "config.json", os.O_RDONLY)
         self.is_writer = share.index == 0
 
-    def from_disk(self, model_path: str, load_format: str) -> int:
-        """Take the ``shift`` of another checkpoint."""
+    def prepare_disk(self, model_path: str, load_format: str) -> Change:
+        """Read the ``shift`` of another checkpoint."""
         config = json.loads(Path(model_path, "config.json").read_text())
+        return Change(lambda: self.write(int(config[_CONFIG_KEY]["shift"])))
+
+    def write(self, shift: int) -> int:
+        """Take another ``shift``."""
         if self.is_writer:
             self.hold(fcntl.LOCK_EX)
             time.sleep(_WRITING_SECONDS)
-        self._runner.model = dataclasses.replace(self._runner.model, shift=int(config[_CONFIG_KEY]["shift"]))
+        self._runner.model = dataclasses.replace(self._runner.model, shift=shift)
         if self.is_writer:
             self.release()
         return int(self.is_writer)
