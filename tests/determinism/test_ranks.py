@@ -53,6 +53,9 @@ def answers(path: Path | str, **options: Any) -> list[Any]:
         found: Any = engine.generate(
             input_ids=prompts, sampling_params=params, return_logprob=True, top_logprobs_num=2, logprob_start_len=0
         )
+        assert engine.get_server_info()["internal_states"][0]["num_retracted_total"] > 0, (
+            "the pool was meant to run out"
+        )
     told = ("input_token_logprobs", "output_token_logprobs", "output_top_logprobs")
     return [(each["output_ids"], *(each["meta_info"][name] for name in told)) for each in found]
 

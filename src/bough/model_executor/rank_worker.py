@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
+from collections.abc import Callable
 
 import torch
 from msgspec.structs import replace
@@ -36,8 +37,8 @@ _UNSAMPLED = SamplingParams(temperature=0.0)
 """Parameters of requests on ranks that do not choose tokens."""
 
 
-class LeadingWorker(TpModelWorker):
-    """The first rank. A step that fails here alone leaves the ranks apart, and none can be computed any more."""
+class RankWorker(TpModelWorker):
+    """The worker of one of several ranks, which meet before they load their parts."""
 
     def __init__(
         self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare, place: RankPlace
@@ -47,13 +48,65 @@ class LeadingWorker(TpModelWorker):
         Raises:
             BoughError: as :class:`TpModelWorker`, and if a rank does not come in time.
         """
-        super().__init__(server_args, model_config, share, _join(place, server_args, share), place.index)
+        super().__init__(server_args, model_config, share, self._meet(place, server_args, share), place.index)
+
+    @staticmethod
+    def _meet(place: RankPlace, server_args: ServerArgs, share: MachineShare) -> ProcessRanks:
+        """Meet the other ranks, to add up what each computes."""
+        device, meeting_place = resolve_device(server_args.device, share), place.port_args.meeting_place(place.leader)
+        return ProcessRanks(place.spec("reduce"), meeting_place, device, server_args.startup_timeout, place.backend)
+
+
+class FirstRank(RankWorker):
+    """The first rank, with its channel to the others."""
+
+    def __init__(
+        self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare, place: RankPlace
+    ) -> None:
+        """Load this rank's part; raises as :class:`RankWorker`."""
+        super().__init__(server_args, model_config, share, place)
         self._channel = LeaderChannel(place.port_args, place.key, place.followers)
-        ranks = AllRanks(self._channel)
-        self.weights = LeaderWeights(server_args, self.live_weights, self.device, ranks, self.weights.available)
-        self.memory = LeaderMemory(self, ranks)
-        self.calls = LeaderCalls(self.calls, ranks)
-        self._is_apart = False
+        self._all = AllRanks(self._channel, self._interrupt)
+        self.weights = LeaderWeights(server_args, self.live_weights, self.device, self._all, self.weights.available)
+        self.memory = LeaderMemory(self, self._all)
+        self.calls = LeaderCalls(self.calls, self._all)
+
+    def _interrupt(self) -> None:
+        """Have the other ranks look for a message, which those that wait for plans do anyway."""
+
+    def close(self) -> None:
+        """Let the followers end."""
+        self._interrupt()
+        self._channel.close()
+        self.ranks.close()
+
+
+class OtherRank(RankWorker):
+    """Any other rank, with its channel to the first."""
+
+    def __init__(
+        self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare, place: RankPlace
+    ) -> None:
+        """Load this rank's part; raises as :class:`RankWorker`."""
+        super().__init__(server_args, model_config, share, place)
+        self._channel = FollowerChannel(place.port_args, place.key, place.leader)
+        others = {**self._own_calls(), **memory_calls(self.memory), **follower_calls(self.calls)}
+        self._calls = FollowerCalls(self.weights, place.key, others)
+
+    def _own_calls(self) -> dict[str, Callable[..., object]]:
+        """Return what the first rank of this kind calls beside weights, memory and workers' methods, by name."""
+        return {}
+
+    def _end(self) -> None:
+        """Leave the group, since the first rank has no more to do."""
+        self._channel.close()
+        self.ranks.close()
+
+
+class LeadingWorker(FirstRank):
+    """The first rank. A step that fails here alone leaves the ranks apart, and none can be computed any more."""
+
+    _is_apart = False
 
     def forward(self, plan: StepPlan) -> StepOutcome:
         """Have all ranks compute a step, and choose its tokens."""
@@ -80,23 +133,9 @@ class LeadingWorker(TpModelWorker):
         self.ranks.take_from_first(output.next_token_ids)
         return output
 
-    def close(self) -> None:
-        """Let the followers end."""
-        self._channel.close()
-        self.ranks.close()
 
-
-class FollowingWorker(TpModelWorker):
+class FollowingWorker(OtherRank):
     """Any other rank."""
-
-    def __init__(
-        self, server_args: ServerArgs, model_config: ModelConfig, share: MachineShare, place: RankPlace
-    ) -> None:
-        """Load this rank's part of the model; raises as :class:`LeadingWorker`."""
-        super().__init__(server_args, model_config, share, _join(place, server_args, share), place.index)
-        self._channel = FollowerChannel(place.port_args, place.key, place.leader)
-        others = {**memory_calls(self.memory), **follower_calls(self.calls)}
-        self._calls = FollowerCalls(self.weights, place.key, others)
 
     def follow(self) -> None:
         """Run the plans of the first rank until it has no more."""
@@ -110,8 +149,7 @@ class FollowingWorker(TpModelWorker):
             launched.append(self.launch(decode_plan(received)))
             while len(launched) > depth:
                 launched.popleft().result()
-        self._channel.close()
-        self.ranks.close()
+        self._end()
 
     def forward(self, plan: StepPlan) -> StepOutcome:
         """Compute this rank's part of a step, of which it reports nothing."""
@@ -125,11 +163,6 @@ class FollowingWorker(TpModelWorker):
         self.ranks.take_from_first(tokens)
         self.sampling_state.record(self.sampling_state.rows(plan.req_slots[rows]), tokens)
         return SampleOutput(tokens, logits.amax(-1).abs() < math.inf)
-
-
-def _join(place: RankPlace, server_args: ServerArgs, share: MachineShare) -> ProcessRanks:
-    device, meeting_place = resolve_device(server_args.device, share), place.port_args.meeting_place(place.leader)
-    return ProcessRanks(place.spec("reduce"), meeting_place, device, server_args.startup_timeout, place.backend)
 
 
 def plan_of_followers(plan: StepPlan) -> StepPlan:
