@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from bough.config.architectures import MODEL_MODULES
-from bough.errors import BadRequest
+from bough.errors import BadRequest, BoughError
 from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import RowLogprobs
 from tests.distributed.ranks import Followers
@@ -138,6 +139,34 @@ def test_sampling_that_fails_leaves_the_ranks_in_step(
         assert [sequence.output for sequence in sequences_of(leader)] == wanted
 
 
+@table("options", [{}, {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True, "num_hidden_layers": 2}])
+def test_each_rank_saves_its_part_and_loads_it(
+    two: Followers, tmp_path_factory: pytest.TempPathFactory, options: dict[str, Any]
+) -> None:
+    path, state = tmp_path_factory.mktemp("checkpoint"), tmp_path_factory.mktemp("state")
+    save_checkpoint(path, "Llama", seed=5, **options)
+    with two.leader(path) as leader:
+        wanted = [sequence.output for sequence in sequences_of(leader)]
+        leader.weights.save("sharded_state", str(state), pattern=None, max_bytes=20_000)
+    ranks: list[dict[str, torch.Tensor]] = [{}, {}]
+    for rank, weights in enumerate(ranks):
+        for file in state.glob(f"model-rank-{rank}-part-*.safetensors"):
+            weights |= load_file(file)
+    name = "model.layers.0.mlp.down_proj.weight"
+    assert torch.equal(torch.cat([each[name] for each in ranks], 1), load_file(path / "model.safetensors")[name])
+    shutil.copy(path / "config.json", state)
+    with two.leader(state, load_format="sharded_state") as leader:
+        assert [sequence.output for sequence in sequences_of(leader)] == wanted
+        assert leader.weights.prepare_disk(str(path), "auto").write() > 0
+        assert leader.weights.prepare_disk(str(state), "sharded_state").write() > 0
+        assert [sequence.output for sequence in sequences_of(leader)] == wanted
+    next(state.glob("model-rank-1-part-0.safetensors")).unlink()
+    with two.leader(path) as leader:
+        with pytest.raises(BoughError, match="lacks"):
+            leader.weights.prepare_disk(str(state), "sharded_state")
+        assert [sequence.output for sequence in sequences_of(leader)] == wanted
+
+
 def test_weights_reach_all_ranks_or_none(two: Followers, tmp_path: Path, biased: Path) -> None:
     save_checkpoint(
         tmp_path, "Llama", seed=3, attention_bias=True, mlp_bias=True, tie_word_embeddings=True, num_hidden_layers=2
@@ -154,8 +183,6 @@ def test_weights_reach_all_ranks_or_none(two: Followers, tmp_path: Path, biased:
         )
         for name in names:
             assert leader.weights.rows(name, 40) == reference.live_weights.rows(name, 40)
-        with pytest.raises(BadRequest, match="--tp-size 1"):
-            leader.weights.save("sharded_state", tmp_path, pattern=None, max_bytes=None)
         with pytest.raises(BadRequest, match="no weight"):
             leader.weights.rows("nothing", 1)
         # Only the last rank has the numbers that are not finite.

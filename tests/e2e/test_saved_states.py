@@ -53,6 +53,32 @@ def test_engines_start_from_what_an_engine_has_saved(tmp_path: Path) -> None:
 
 
 @needs_native
+def test_ranks_start_from_what_as_many_ranks_have_saved(tmp_path: Path) -> None:
+    packed, sharded = tmp_path / "packed", tmp_path / "sharded"
+    options: dict[str, Any] = {"max_total_tokens": 2048, "cpu_threads": 1, "skip_tokenizer_init": True}
+    with Engine(tp_size=2, **options) as engine:
+        expected = answer(engine)
+        engine.save_packed_state(str(packed))
+        engine.save_sharded_state(str(sharded))
+    assert {each.name for each in packed.glob("*.bin")} == {f"bough-packed-{rank}-of-2.bin" for rank in range(2)}
+    with Engine(model_path=str(packed), tp_size=2, **options) as engine:
+        assert engine.get_server_info()["load_format"] == "packed"
+        assert answer(engine) == expected
+        for path, load_format in ((bundled_model_path(), None), (sharded, "sharded_state"), (packed, "packed")):
+            updated = engine.update_weights_from_disk(str(path), load_format)
+            assert updated.success, updated.message
+            assert answer(engine) == expected
+    with Engine(model_path=str(sharded), load_format="sharded_state", tp_size=2, **options) as engine:
+        assert answer(engine) == expected
+    with pytest.raises(BoughError, match="for 2 ranks, and this is rank 0 of 1; pack") as refused:
+        Engine(model_path=str(packed), **options)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(BoughError, match="for 2 ranks") as refused:
+        Engine(model_path=str(sharded), load_format="sharded_state", **options)
+    assert "\n" not in str(refused.value)
+
+
+@needs_native
 def test_the_command_packs_what_servers_start_from(tmp_path: Path) -> None:
     packed = tmp_path / "packed"
     command = [sys.executable, "-m", "bough", "pack", "sapling", str(packed), "--quantization", "int4"]
@@ -74,7 +100,7 @@ KILLED_WHILE_SAVING = """
 import os, sys
 from bough import Engine
 
-with Engine(max_total_tokens=2048) as engine:
+with Engine(max_total_tokens=2048, tp_size=int(sys.argv[2])) as engine:
     print(os.getpid(), *engine.get_all_child_pids(), flush=True)
     engine.save_packed_state(sys.argv[1])
     print("saved", flush=True)
@@ -82,17 +108,23 @@ with Engine(max_total_tokens=2048) as engine:
 
 
 @needs_native
-@pytest.mark.parametrize("who", ["engine", "scheduler"])
-def test_a_process_that_is_killed_while_it_saves_leaves_nothing_that_loads(tmp_path: Path, who: str) -> None:
+@pytest.mark.parametrize(
+    ("number", "ranks"),
+    [(0, 1), (1, 1), pytest.param(2, 2, marks=pytest.mark.slow)],
+    ids=["engine", "scheduler", "rank"],
+)
+def test_a_process_that_is_killed_while_it_saves_leaves_nothing_that_loads(
+    tmp_path: Path, number: int, ranks: int
+) -> None:
     path = tmp_path / "packed"
-    command = [sys.executable, "-c", KILLED_WHILE_SAVING, str(path)]
+    command = [sys.executable, "-c", KILLED_WHILE_SAVING, str(path), str(ranks)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as engine:
         assert engine.stdout is not None
-        own, scheduler, *_ = map(int, engine.stdout.readline().split())
+        pids = [int(pid) for pid in engine.stdout.readline().split()]
         deadline = time.monotonic() + 60
         while not list(tmp_path.glob(".packed.*.partial")):
             assert time.monotonic() < deadline
-        os.kill(own if who == "engine" else scheduler, signal.SIGKILL)
+        os.kill(pids[number], signal.SIGKILL)
         assert "saved" not in engine.stdout.read()
     assert not path.exists()
     for partial in tmp_path.iterdir():

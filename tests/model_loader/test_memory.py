@@ -33,7 +33,10 @@ MEASURE = """
 import sys, threading, torch
 torch.set_num_threads(1)
 from bough.config.model_config import ModelConfig
+from bough.config.sharding import ShardSpec
 from bough.kernels.thread_pool import ThreadPool
+from bough.layers.collectives import ALONE
+from bough.layers.sharding import ShardedChoice
 from bough.model_executor.weight_choice import WeightChoice
 from bough.model_executor.machine import peak_resident_bytes, reset_peak_resident_bytes
 from bough.model_loader.loader import load_model, open_source
@@ -43,17 +46,19 @@ threads = ThreadPool(1)
 torch.zeros(100, 100) @ torch.zeros(100, 100)
 cpu = torch.device("cpu")
 method = WeightChoice(threads, cpu).method(source, sys.argv[2])
+rank, world = int(sys.argv[3]), int(sys.argv[4])
+method = method if world == 1 else ShardedChoice(method, ShardSpec(rank, world), ALONE)
 before = reset_peak_resident_bytes()
 model = load_model(config, source=source, device=cpu, seed=0, method=method)
 print(peak_resident_bytes() - before, sum(parameter.nbytes for parameter in model.parameters()))
 """
 
 
-def measure(path: Path, quantization: Quantization = "none") -> tuple[int, int]:
-    """Most memory while loading, and memory of the loaded weights, in bytes."""
+def measure(path: Path, quantization: Quantization = "none", *, rank: int = 0, num_ranks: int = 1) -> tuple[int, int]:
+    """Most memory while one of several ranks loads its part, and memory of its loaded weights, in bytes."""
     # Left to itself, glibc keeps some of the freed blocks of a few megabytes, now more of them and now less.
     settings = {**os.environ, "MALLOC_MMAP_THRESHOLD_": str(2**17)}
-    command = [sys.executable, "-c", MEASURE, str(path), quantization]
+    command = [sys.executable, "-c", MEASURE, str(path), quantization, str(rank), str(num_ranks)]
     output = subprocess.run(command, env=settings, capture_output=True, text=True, timeout=120, check=False)
     assert output.returncode == 0, output.stderr
     peak, loaded = map(int, output.stdout.split())
@@ -117,3 +122,14 @@ def test_quantising_safetensors_takes_one_file_beside_what_becomes_of_it(
     peak, loaded = measure(tmp_path, quantization)
     # And 4096 rows in float32.
     assert peak < loaded + largest_file + 4096 * SHAPE["hidden_size"] * 4 + 2**24
+
+
+@needs_native
+def test_a_rank_reads_no_more_of_a_file_than_its_part(tmp_path: Path) -> None:
+    save_checkpoint(tmp_path, "Llama", dtype=torch.bfloat16, **{**SHAPE, "vocab_size": 32768})
+    file = (tmp_path / "model.safetensors").stat().st_size
+    for rank in (0, 2):
+        peak, loaded = measure(tmp_path, rank=rank, num_ranks=4)
+        assert loaded < file / 4 + 2**20
+        # Pages of the file that it maps count.
+        assert peak < loaded + file / 4 + 2**25

@@ -39,12 +39,14 @@ class Loaded:
         self.config = ModelConfig.from_args(args)
         loaded = LoadedModel.load(self.config, CPU, args, choose_execution(self.config, CPU, args))
         self.model: Model = loaded.model
-        self.weights = WorkerWeights(args, loaded.memory.live, CPU, rank or WeightRank())
+        self.live = loaded.memory.live
+        self.live.rank = rank or WeightRank()
+        self.weights = WorkerWeights(args, self.live, CPU)
         self.path = path
 
     def save(self, form: Any, directory: Path, *, max_bytes: int | None = None, pattern: str | None = None) -> Path:
         directory.mkdir()
-        self.weights.save(form, directory, pattern=pattern, max_bytes=max_bytes)
+        self.weights.save(form, str(directory), pattern=pattern, max_bytes=max_bytes)
         for each in self.path.glob("*.json"):
             shutil.copy(each, directory)
         return directory

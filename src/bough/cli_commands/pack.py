@@ -7,7 +7,6 @@ import dataclasses
 from bough.config.command_line import CommandParser, add_config_option, add_options, given_options
 from bough.config.server_args import ServerArgs
 from bough.config.user_paths import user_path
-from bough.errors import ConfigError
 
 _CACHE_TOKENS = 1024
 """KV cache of the engine that packs, in tokens: nothing is generated."""
@@ -20,7 +19,8 @@ def main(argv: list[str]) -> int:
         usage="bough pack MODEL DIRECTORY [flags]",
         description="Write a model as it lies in memory, packed and quantised, into a new directory. Serve that like "
         "any model; it starts without packing and quantising.",
-        epilog="--help-all shows all flags. Those that say how weights are held count: --quantization, --dtype.",
+        epilog="--help-all shows all flags. Those that say how weights are held count: --quantization, --dtype, "
+        "--tp-size.",
     )
     parser.add_argument("model", metavar="MODEL", help="Same as --model-path of bough serve.")
     parser.add_argument("directory", metavar="DIRECTORY", help="Where to write; it must not exist, or be empty.")
@@ -33,8 +33,6 @@ def main(argv: list[str]) -> int:
     from bough.managers.saved_weights import check_place
 
     check_place(user_path(namespace.directory).absolute())  # before the model is loaded
-    if args.tp_size > 1:
-        raise ConfigError("the weights of several ranks cannot be packed yet; leave out --tp-size", param="tp_size")
     args = dataclasses.replace(args, max_total_tokens=args.max_total_tokens or _CACHE_TOKENS, dp_size=1)
     with Engine(server_args=args) as engine:
         engine.save_packed_state(namespace.directory)

@@ -36,6 +36,11 @@ class CheckpointWeight(ABC):
     key: tuple[int, ...]
     form: StoredForm | None = None
 
+    @property
+    def share(self) -> CheckpointWeight | None:
+        """Return what this process has of the weight, as a weight of its own; ``None`` if it has nothing of it."""
+        return self
+
     def check(self, numbers: Weight) -> None:  # noqa: B027 (most hold any numbers)
         """Raise :class:`ModelError` if :meth:`write` would; nothing is changed."""
 
@@ -72,6 +77,12 @@ class StackedWeight(CheckpointWeight):
         self.shape = torch.Size((sum(part.shape[0] for part in self._parts), *first.shape[1:]))
         self.dtype = first.dtype
         self.key = tuple(number for part in self._parts for number in part.key)
+
+    @property
+    def share(self) -> CheckpointWeight | None:
+        shares = [part.share for part in self._parts]
+        found = {name: share for name, share in zip(self.names, shares, strict=True) if share is not None}
+        return StackedWeight(found) if len(found) == len(shares) else None
 
     def check(self, numbers: Weight) -> None:
         for part, rows in self._rows_of(numbers):
@@ -125,6 +136,12 @@ class ExpertStack(StackedWeight):
         self.shape = torch.Size((len(parts), *(reversed(first.shape) if transposed else first.shape)))
         self.dtype = first.dtype
         self.key = tuple(number for part in self._parts for number in part.key)
+
+    @property
+    def share(self) -> CheckpointWeight | None:
+        shares = [part.share for part in self._parts]
+        found = [share for share in shares if isinstance(share, StackedWeight)]
+        return ExpertStack(found) if len(found) == len(shares) else None
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return self._turned(torch.stack([part.read() for part in self._parts[:num_rows]]))

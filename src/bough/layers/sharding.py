@@ -27,6 +27,11 @@ class ShardedWeight(CheckpointWeight):
         self.shape = torch.Size([rows.total] if columns is None else [rows.total, columns.total])
         self.dtype = held.dtype
         self.key = held.key
+        self.form = held.form
+
+    @property
+    def share(self) -> CheckpointWeight:
+        return self._held
 
     def own(self, numbers: Weight) -> Iterator[Weight]:
         yield self._part_of(numbers)
@@ -70,6 +75,10 @@ class AbsentVector(CheckpointWeight):
 
     def __init__(self, size: int, dtype: torch.dtype, key: tuple[int, ...]) -> None:
         self.shape, self.dtype, self.key = torch.Size((size,)), dtype, key
+
+    @property
+    def share(self) -> None:
+        return None
 
     def own(self, numbers: Weight) -> Iterator[Weight]:
         return iter(())

@@ -61,7 +61,8 @@ class SavedWeights:
         try:
             params = {"form": form, "directory": str(partial), "pattern": pattern, "max_size": max_size}
             replies = await self._control.load("save_weights", params, SAVING_TIMEOUT)
-            num_bytes = data_of(merged(replies))["num_bytes"]
+            data_of(merged(replies))
+            num_bytes = sum(file.stat().st_size for file in partial.iterdir())
             await asyncio.to_thread(self._complete, partial, target)
         finally:
             await asyncio.to_thread(shutil.rmtree, partial, ignore_errors=True)

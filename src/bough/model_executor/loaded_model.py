@@ -65,7 +65,8 @@ class LoadedModel:
         Raises:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
         """
-        source = _checked_source(config, args, choice, ranks)
+        rank = WeightRank(ranks.spec.rank, ranks.spec.world)
+        source = _checked_source(config, args, choice, rank)
         files = state_of(source)
         kv_scales = source.kv_scales() if source is not None and choice.kv_dtype in FLOAT8_DTYPES else None
         is_stored = source is not None and source.quantized
@@ -104,6 +105,7 @@ class LoadedModel:
             seed=seed,
             kv_scales=kv_scales,
             holds_codes=holds_codes,
+            rank=rank,
             is_mapped=arena is not None and not arena.is_writable,
         )
         return cls(
@@ -118,10 +120,10 @@ class LoadedModel:
 
 
 def _checked_source(
-    config: ModelConfig, args: EngineArgs, choice: ExecutionChoice, ranks: RankGroup
+    config: ModelConfig, args: EngineArgs, choice: ExecutionChoice, rank: WeightRank
 ) -> WeightSource | None:
     """Open the weights of a model; ``None``: random ones. Raises :class:`StartupError` if they cannot be used."""
-    source = open_source(config, args.load_format, WeightRank(ranks.spec.rank, ranks.spec.world))
+    source = open_source(config, args.load_format, rank)
     if source is None:
         return None
     source.check_use(config.architecture, args.quantization, config.dtype, native=choice.threads is not None)

@@ -26,10 +26,6 @@ from bough.weight_sync.staged_weights import StagedWeights
 if TYPE_CHECKING:
     from bough.model_executor.tp_worker import TpModelWorker
 
-_SIZE_OF_PART = 5 * 2**30
-"""Bytes of weights in a file of a sharded state, unless the caller says otherwise."""
-
-
 class ModelFace:
     """The model of a worker: takes weights."""
 
@@ -140,15 +136,10 @@ class WorkerFace:
                 raise BadRequest(f"{name} is {wanted}, and the cache has {found}; see max_total_tokens", param=name)
 
     def save_sharded_state(self, path: str, pattern: str | None = None, max_size: int | None = None) -> int:
-        """Write this rank's weights as :meth:`WorkerWeights.save`; return their bytes."""
-        if self._bough_runner.ranks.spec.world > 1:
-            raise BadRequest(
-                "weights that ranks share cannot be saved; start with --tp-size 1", code="unsupported_by_model"
-            )
-        directory = Path(path)
-        directory.mkdir(parents=True, exist_ok=True)
+        """Write this rank's weights as :meth:`WorkerWeights.save_part`; return their bytes."""
+        Path(path).mkdir(parents=True, exist_ok=True)
         weights = self._bough_runner.weights
-        return weights.save("sharded_state", directory, pattern=pattern, max_bytes=max_size or _SIZE_OF_PART)
+        return weights.save_part("sharded_state", path, pattern=pattern, max_bytes=max_size)
 
     def start_profile(self) -> None:
         """Record the operations of torch in this rank's process, until :meth:`stop_profile`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -44,8 +45,8 @@ def open_source(config: ModelConfig, load_format: str, rank: WeightRank = ALL_WE
     Args:
         load_format: ``dummy`` for random weights; the files of ``auto``, ``safetensors`` and ``gguf`` are recognised by
             what they are.
-        rank: part of the weights, for packed states, which have it as it lies in memory; all other files have all of
-            the weights, whatever the number of ranks.
+        rank: part of the weights, for states that are written by rank; other files have all of the weights, whatever
+            the number of ranks.
 
     Raises:
         StartupError: if files are missing or damaged.
@@ -58,9 +59,9 @@ def open_source(config: ModelConfig, load_format: str, rank: WeightRank = ALL_WE
     if load_format == "packed" or (load_format == "auto" and is_packed(path)):
         return PackedState(path, rank)
     if load_format == "sharded_state":
-        return ShardedState(path)
+        return ShardedState(path, rank)
     if load_format == "tensorizer":
-        return TensorizerState(path)
+        return TensorizerState(path, rank)
     quantization = config.stored_quantization
     if quantization is None:
         return SafetensorsSource(path)
@@ -110,7 +111,8 @@ def load_checkpoint(model: Model, source: WeightSource) -> None:
     if isinstance(source, PackedState):
         num_loaded = source.fill(model)
     else:
-        num_loaded = len(_go_through(source, model, model.load_weights, "Loading weights"))
+        load = partial(model.load_weights, shares=source.has_shares)
+        num_loaded = len(_go_through(source, model, load, "Loading weights"))
     seconds = time.perf_counter() - begin
     logger.info("loaded %d weights, %.2f GB, in %.1f s", num_loaded, source.total_bytes / 1e9, seconds)
 
@@ -124,7 +126,7 @@ def check_checkpoint(model: Model, source: WeightSource) -> None:
     if isinstance(source, PackedState):
         source.check(model)
         return
-    _go_through(source, model, model.check_weights, "Checking weights")
+    _go_through(source, model, partial(model.check_weights, shares=source.has_shares), "Checking weights")
 
 
 def _go_through(source: WeightSource, model: Model, take: TakeWeights, what: str) -> set[str]:
@@ -142,10 +144,11 @@ def _go_through(source: WeightSource, model: Model, take: TakeWeights, what: str
             except (ModelError, OSError) as error:
                 raise StartupError(f"cannot load {file}: {error}") from error
     found |= _taken_by_second_names(model, source, found, take)
-    missing = sorted(model.required_names - found)
+    required = model.required_shares.keys() if source.has_shares else model.required_names
+    missing = sorted(required - found)
     if missing:
         shown = ", ".join(missing[:NAMES_SHOWN]) + (", …" if len(missing) > NAMES_SHOWN else "")
-        where, needed = source.files[0].parent, len(model.required_names)
+        where, needed = source.files[0].parent, len(required)
         raise StartupError(f"the checkpoint in {where} lacks {len(missing)} of {needed} weights: {shown}")
     return found
 

@@ -10,7 +10,6 @@ import math
 import os
 import re
 import string
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,6 +34,8 @@ _TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
 
 class ShardedState(SafetensorsSource):
     """The files of one rank."""
+
+    has_shares = True
 
     def __init__(self, directory: Path, rank: WeightRank = ALL_WEIGHTS) -> None:
         """Raises:
@@ -70,9 +71,7 @@ def save_sharded_state(
     parts: list[dict[str, CheckpointWeight]] = []
     limit = max_bytes or DEFAULT_MAX_BYTES
     total = room = 0
-    for name, weight in model.checkpoint_weights.items():
-        if name not in model.required_names:
-            continue
+    for name, weight in model.required_shares.items():
         num_bytes = _num_bytes(weight)
         if not parts or num_bytes > room:
             parts.append({})
@@ -136,10 +135,3 @@ def _rank_of(path: Path) -> WeightRank | None:
     except (KeyError, ValueError):
         named = _OF_A_RANK.fullmatch(path.name)
         return None if named is None else WeightRank(int(named[1]), 1)
-
-
-def all_weights(model: Model) -> Iterator[tuple[str, torch.Tensor]]:
-    """Name and numbers of each weight, as a checkpoint has them, those of a second name left out."""
-    for name, weight in model.checkpoint_weights.items():
-        if name in model.required_names:
-            yield name, weight.read()

@@ -47,10 +47,12 @@ class WeightSource(ABC):
     Attributes:
         files: in which they are.
         group: inputs of a quantised weight that share a scale; ``None``: all of a row.
+        has_shares: True if it has what one rank has of each weight, instead of the whole.
     """
 
     files: list[Path]
     group: int | None = 32
+    has_shares: bool = False
 
     @property
     def total_bytes(self) -> int:

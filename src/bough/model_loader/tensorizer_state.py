@@ -12,7 +12,6 @@ import torch
 from bough.config.ranks import ALL_WEIGHTS, WeightRank
 from bough.errors import BadRequest, ConfigError, StartupError
 from bough.layers.checkpoint_weight import Weight
-from bough.model_loader.sharded_state import all_weights
 from bough.model_loader.sources import WeightSource, is_of_attention
 from bough.models.base import Model
 from bough.observability.progress import Progress
@@ -27,6 +26,8 @@ def tensorizer_name(rank: WeightRank) -> str:
 
 class TensorizerState(WeightSource):
     """The file of one rank."""
+
+    has_shares = True
 
     def __init__(self, directory: Path, rank: WeightRank = ALL_WEIGHTS) -> None:
         """Raises:
@@ -67,7 +68,7 @@ def save_tensorizer_state(model: Model, directory: Path, *, rank: WeightRank) ->
     except ImportError:
         raise BadRequest(f"saving in this format {_INSTALL}") from None
     path = directory / tensorizer_name(rank)
-    weights = {name: tensor.detach().to("cpu") for name, tensor in all_weights(model)}
+    weights = {name: weight.read().detach().to("cpu") for name, weight in model.required_shares.items()}
     serializer = TensorSerializer(str(path))
     serializer.write_state_dict(weights)
     serializer.close()

@@ -93,13 +93,21 @@ class Model(nn.Module, ABC):
             first_names.setdefault(weight.key, name)
         return frozenset(first_names.values())
 
+    @cached_property
+    def required_shares(self) -> Mapping[str, CheckpointWeight]:
+        """What this rank has of each weight that a checkpoint needs, by name, without those of which it has nothing."""
+        weights = self.checkpoint_weights
+        shares = {name: weights[name].share for name in weights if name in self.required_names}
+        return {name: share for name, share in shares.items() if share is not None}
+
     @torch.no_grad()
-    def load_weights(self, weights: Iterable[tuple[str, Weight]]) -> set[str]:
+    def load_weights(self, weights: Iterable[tuple[str, Weight]], *, shares: bool = False) -> set[str]:
         """Copy weights into the model, casting to its dtype. Addresses stay; the model may be in use between steps.
 
         Args:
             weights: names as in the checkpoint and tensors on any device, or what is quantised already; any subset, in
                 any order.
+            shares: the tensors are what this rank has of the weights, instead of the whole.
 
         Returns:
             The model's own names of what was copied. Derived tensors are skipped, and second names of tied weights
@@ -111,13 +119,14 @@ class Model(nn.Module, ABC):
                 anything is changed for it; what came before it has been copied.
         """
 
-        return self._go_through(weights, lambda target, numbers: target.write(numbers))
+        return self._go_through(weights, lambda target, numbers: target.write(numbers), shares=shares)
 
-    def check_weights(self, weights: Iterable[tuple[str, Weight]]) -> set[str]:
+    def check_weights(self, weights: Iterable[tuple[str, Weight]], *, shares: bool = False) -> set[str]:
         """Return the names that :meth:`load_weights` would copy of the same weights; nothing is changed.
 
         Args:
             weights: as there; tensors may be on the device ``meta``, without numbers.
+            shares: as there.
 
         Raises:
             ModelError: as there.
@@ -127,17 +136,19 @@ class Model(nn.Module, ABC):
             if isinstance(numbers, QuantizedRows) or not numbers.is_meta:
                 target.check(numbers)
 
-        return self._go_through(weights, check)
+        return self._go_through(weights, check, shares=shares)
 
     def _go_through(
         self,
         weights: Iterable[tuple[str, Weight]],
         use: Callable[[CheckpointWeight, Weight], None],
+        *,
+        shares: bool,
     ) -> set[str]:
         """Use each weight that has a place of its own; the model's own names of them."""
         used: set[str] = set()
         for name, tensor in weights:
-            place = self._place_of(name, tensor)
+            place = self._place_of(name, tensor, shares)
             if place is None:
                 continue
             own_names, target = place
@@ -161,7 +172,7 @@ class Model(nn.Module, ABC):
     def _first_names(self) -> dict[tuple[int, ...], str]:
         return {self.checkpoint_weights[name].key: name for name in self.required_names}
 
-    def _place_of(self, name: str, tensor: Weight) -> tuple[tuple[str, ...], CheckpointWeight] | None:
+    def _place_of(self, name: str, tensor: Weight, shares: bool) -> tuple[tuple[str, ...], CheckpointWeight] | None:
         """Own names of what a weight fills, and where it goes; ``None`` for one that is not to be copied.
 
         Raises:
@@ -170,9 +181,12 @@ class Model(nn.Module, ABC):
         own_name = None if name.endswith(_IGNORED_SUFFIXES) else self.own_name(name)
         if own_name is None:
             return None
-        target = self.find_weight(own_name)
-        if target is None:
+        found = self.find_weight(own_name)
+        if found is None:
             raise ModelError(f"{type(self).__name__} has no weight named {name}", param=name)
+        target = found.share if shares else found
+        if target is None:
+            return None
         if tensor.shape != target.shape:
             raise ModelError(
                 f"weight {name} must have shape {list(target.shape)}, got {list(tensor.shape)}", param=name
@@ -181,7 +195,7 @@ class Model(nn.Module, ABC):
             raise ModelError(f"weight {name} must be floating point, got {tensor.dtype}", param=name)
         if isinstance(tensor, torch.Tensor) and tensor.element_size() == 1:
             raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
-        own_names = target.names if isinstance(target, StackedWeight) else (own_name,)
+        own_names = found.names if isinstance(found, StackedWeight) else (own_name,)
         return (own_names, target) if self.required_names.issuperset(own_names) else None
 
 

@@ -6,7 +6,6 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bough.errors import BadRequest, BoughError, EngineDead
@@ -95,7 +94,7 @@ class Weights:
                 lambda p: {"output_lens": self._output_lens()}, merge={"output_lens": "union"}
             ),
             "give_up": ControlHandler(self._give_up),
-            "save_weights": ControlHandler(self._save, self._is_between_steps, drains=True, merge={"num_bytes": "max"}),
+            "save_weights": ControlHandler(self._save, self._is_between_steps, drains=True),
             "get_weights_by_name": ControlHandler(
                 lambda p: {"rows": self._of_worker.rows(p["name"], p["truncate_size"])},
                 self._is_between_steps,
@@ -190,12 +189,11 @@ class Weights:
 
     def _save(self, params: Params) -> Params:
         """Write the weights; of replicas, which have the same, the first does."""
-        num_bytes = 0
         if self._rank == 0:
             self._announce(self._expected_silence)
-            form, directory = params["form"], Path(params["directory"])
-            num_bytes = self._of_worker.save(form, directory, pattern=params["pattern"], max_bytes=params["max_size"])
-        return {"num_bytes": num_bytes}
+            form, directory = params["form"], params["directory"]
+            self._of_worker.save(form, directory, pattern=params["pattern"], max_bytes=params["max_size"])
+        return {}
 
     def _begin_to_join(self, params: Params) -> None:
         self._of_worker.groups.begin_to_join(

@@ -12,6 +12,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.model_facts import ModelFacts
 from bough.config.packed_manifest import PackedSource
+from bough.config.ranks import ALL_WEIGHTS, WeightRank
 from bough.config.rope import RopeParameters
 from bough.errors import BadRequest, BoughError, EngineDead, RequestFailed, StartupError
 from bough.model_loader.loader import check_checkpoint, fill_with_random_weights, load_checkpoint, open_source
@@ -59,6 +60,8 @@ class LiveWeights:
     """Those that the KV pool was made with; ``None`` if it divides by none"""
     holds_codes: bool = False
     """True if the model has the codes of a quantised checkpoint as they are"""
+    rank: WeightRank = ALL_WEIGHTS
+    """Part of the weights that is here"""
     is_mapped: bool = False
     """True if they lie in memory that another scheduler writes: it gets the same updates, and here they are checked"""
 
@@ -80,7 +83,7 @@ class LiveWeights:
         """
         self.check_awake()
         self._check_model(config)
-        source = open_source(config, load_format)
+        source = open_source(config, load_format, self.rank)
         files = state_of(source)
         if source is not None:
             self._check_kv_scales(source)
@@ -201,7 +204,7 @@ class LiveWeights:
     def are_of_checkpoint(self) -> bool:
         """Return whether these are the weights of a checkpoint with files that are still as they were."""
         try:
-            return not self._differ and state_of(open_source(self.config, self.load_format)) == self.files
+            return not self._differ and state_of(self._open_again()) == self.files
         except (StartupError, OSError):
             return False
 
@@ -211,7 +214,7 @@ class LiveWeights:
         Raises:
             StartupError: if its files have changed or cannot be read.
         """
-        source = open_source(self.config, self.load_format)
+        source = self._open_again()
         if state_of(source) != self.files:
             raise StartupError("its files have changed since")
         self._fill(source)
@@ -222,7 +225,7 @@ class LiveWeights:
         if self._differ or not self.files:
             return PackedSource(files=[], digest="")
         try:
-            source = open_source(self.config, self.load_format)
+            source = self._open_again()
             return digest_of([] if source is None or state_of(source) != self.files else source.files)
         except (StartupError, OSError):
             return PackedSource(files=[], digest="")
@@ -247,6 +250,9 @@ class LiveWeights:
                 param="truncate_size",
             )
         return weight.read(count).float().tolist()
+
+    def _open_again(self) -> WeightSource | None:
+        return open_source(self.config, self.load_format, self.rank)
 
     def _fill(self, source: WeightSource | None) -> None:
         if self.is_mapped:

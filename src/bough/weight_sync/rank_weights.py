@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -135,11 +134,11 @@ class LeaderWeights(WorkerWeights):
             "rows", {"name": name, "count": count}, lambda: super(LeaderWeights, self).rows(name, count)
         )
 
-    def save(self, form: SavedForm, directory: Path, *, pattern: str | None, max_bytes: int | None) -> int:
-        """Refuse: no rank has the weights that the files would have."""
-        raise BadRequest(
-            "weights that ranks share cannot be saved; start with --tp-size 1", code="unsupported_by_model"
-        )
+    def save(self, form: SavedForm, directory: str, *, pattern: str | None, max_bytes: int | None) -> None:
+        """Have each rank write its own files; raises as :meth:`save_part`."""
+        params = {"form": form, "directory": directory, "pattern": pattern, "max_bytes": max_bytes}
+        own = self.save_part
+        self._ranks.call("save_part", params, lambda: own(form, directory, pattern=pattern, max_bytes=max_bytes))
 
     def _prepare(self, method: str, params: dict[str, Any], own: Callable[..., Change]) -> Change:
         try:
@@ -246,7 +245,7 @@ class FollowerCalls:
             **self._others,
             **{name: self._preparing(method) for name, method in prepare.items()},
             **{each.__name__: each for each in (groups.finish_joining, groups.forget, groups.leave, groups.spoil)},
-            **{each.__name__: each for each in (weights.rows, weights.drop_loaded)},
+            **{each.__name__: each for each in (weights.rows, weights.save_part, weights.drop_loaded)},
             **{each.__name__: each for each in (weights.begin_update, weights.undo_staged, weights.abandon_update)},
             "check": weights.checks.run,
             "begin_to_join": self._begin_to_join,

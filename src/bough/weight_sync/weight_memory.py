@@ -13,7 +13,6 @@ import torch
 
 from bough.config.engine_args import EngineArgs, Quantization
 from bough.config.packed_manifest import PackedSource
-from bough.config.ranks import ALL_WEIGHTS
 from bough.config.user_paths import user_path
 from bough.errors import BoughError, RequestFailed
 from bough.ipc.messages import WeightsAsleep
@@ -126,17 +125,17 @@ class _KeptOnDisk:
         """
         parent = user_path(directory)
         parent.mkdir(parents=True, exist_ok=True)
-        self._model = live.model
+        self._model, self._rank = live.model, live.rank
         self._path = Path(tempfile.mkdtemp(prefix="bough-asleep-", dir=parent))
         weakref.finalize(self, shutil.rmtree, self._path, ignore_errors=True)
         self._is_packed = any(hasattr(module, "packed") for module in live.model.modules())
         if not self._is_packed:
-            save_sharded_state(self._model, self._path, rank=ALL_WEIGHTS, pattern=None, max_bytes=None)
+            save_sharded_state(self._model, self._path, rank=self._rank, pattern=None, max_bytes=None)
             return
         save_packed_state(
             self._model,
             self._path,
-            rank=ALL_WEIGHTS,
+            rank=self._rank,
             architecture=live.config.architecture,
             dtype=live.config.dtype,
             quantization=quantization,
@@ -146,7 +145,8 @@ class _KeptOnDisk:
 
     def restore(self) -> None:
         """Read them again; raises :class:`StartupError`."""
-        load_checkpoint(self._model, PackedState(self._path) if self._is_packed else ShardedState(self._path))
+        path, rank = self._path, self._rank
+        load_checkpoint(self._model, PackedState(path, rank) if self._is_packed else ShardedState(path, rank))
 
 
 class _HostCopies:

@@ -14,7 +14,6 @@ from safetensors import SafetensorError, safe_open
 from bough.config.engine_args import LoadFormat
 from bough.config.model_config import ModelConfig
 from bough.config.packed_manifest import SavedForm
-from bough.config.ranks import ALL_WEIGHTS, WeightRank
 from bough.config.server_args import ServerArgs
 from bough.errors import BadRequest, RequestFailed
 from bough.model_loader.packed_state import save_packed_state
@@ -42,12 +41,10 @@ class WorkerWeights:
         server_args: ServerArgs,
         live: LiveWeights,
         device: torch.device,
-        rank: WeightRank = ALL_WEIGHTS,
         available: Callable[[], int] = lambda: sys.maxsize,
     ) -> None:
         self._server_args = server_args
         self._live = live
-        self._rank = rank
         self.available = available
         self.checks = WeightCheck(live)
         self.groups = WeightGroups(device)
@@ -172,21 +169,25 @@ class WorkerWeights:
         """Weights that were discarded and have not been sent since."""
         return len(self._live.missing)
 
-    def save(self, form: SavedForm, directory: Path, *, pattern: str | None, max_bytes: int | None) -> int:
-        """Write this rank's files of a saved state into a directory; returns the bytes of the weights.
+    def save(self, form: SavedForm, directory: str, *, pattern: str | None, max_bytes: int | None) -> None:
+        """Write the files of all ranks of a saved state into a directory; raises as :meth:`save_part`."""
+        self.save_part(form, directory, pattern=pattern, max_bytes=max_bytes)
+
+    def save_part(self, form: SavedForm, directory: str, *, pattern: str | None, max_bytes: int | None) -> int:
+        """Write this rank's files of a saved state into a directory; returns the bytes of its weights.
 
         Raises:
             BadRequest: if the weights cannot be had in this form.
             RequestFailed: if they cannot be written.
         """
-        live, quantization = self._live, self._server_args.quantization
+        live, quantization, path = self._live, self._server_args.quantization, Path(directory)
         live.check_awake()
         try:
             if form == "packed":
                 return save_packed_state(
                     live.model,
-                    directory,
-                    rank=self._rank,
+                    path,
+                    rank=live.rank,
                     architecture=live.config.architecture,
                     dtype=live.config.dtype,
                     quantization=quantization,
@@ -199,8 +200,8 @@ class WorkerWeights:
                     code="unsupported_by_model",
                 )
             if form == "tensorizer":
-                return save_tensorizer_state(live.model, directory, rank=self._rank)
-            return save_sharded_state(live.model, directory, rank=self._rank, pattern=pattern, max_bytes=max_bytes)
+                return save_tensorizer_state(live.model, path, rank=live.rank)
+            return save_sharded_state(live.model, path, rank=live.rank, pattern=pattern, max_bytes=max_bytes)
         except OSError as error:
             raise RequestFailed(f"the weights cannot be written: {error.strerror or error}") from None
 
