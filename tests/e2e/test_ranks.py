@@ -1,15 +1,13 @@
-"""A server whose model is computed by two ranks, and what becomes of it when one of them dies or hangs."""
+"""A server whose model is computed by two ranks; what becomes of it when one dies or hangs is in the fault matrix."""
 
 from __future__ import annotations
 
 import concurrent.futures
-import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 import psutil
 import pytest
@@ -18,14 +16,11 @@ from bough.config.engine_args import bundled_model_path
 from bough.entrypoints.engine import Engine
 from bough.errors import ConfigError
 from tests.e2e.server import MAX_TOTAL_TOKENS, Server, running_server
-from tests.entrypoints.leftovers import eventually
 from tests.in_process import output_of
 
 FLAGS = ("--tp-size=2", "--dtype=float32", "--cpu-threads=1", "--watchdog-timeout=3")
 PROMPT = "<|im_start|>user\nTell me about the oak.<|im_end|>\n<|im_start|>assistant\n"
 GREEDY: dict[str, Any] = {"temperature": 0, "max_new_tokens": 24}
-END_SECONDS = 8.0
-"""The watchdog's and those of docs/reliability.md."""
 
 
 @pytest.fixture(scope="module")
@@ -72,27 +67,6 @@ def test_an_idle_follower_takes_no_time(server: Server) -> None:
     before = sum(follower_of(server).cpu_times()[:2])
     time.sleep(6.0)
     assert sum(follower_of(server).cpu_times()[:2]) - before <= 0.03
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-@pytest.mark.parametrize("state", ["idle", "decoding"])
-def test_a_follower_that_is_gone_ends_the_server(tmp_path: Path, number: signal.Signals, state: str) -> None:
-    with running_server(tmp_path, *FLAGS) as server, concurrent.futures.ThreadPoolExecutor(1) as clients:
-        processes = server.processes()
-        asked = None
-        if state == "decoding":
-            endless = {"temperature": 0, "max_new_tokens": 3000, "ignore_eos": True}
-            asked = clients.submit(server.post, "/generate", text=PROMPT, sampling_params=endless)
-            assert eventually(lambda: server.state()["num_running_reqs"] == 1)
-        follower_of(server).send_signal(number)
-        assert server.process.wait(END_SECONDS) == 1, server.log.read_text()
-        if asked is not None:
-            try:
-                status = asked.result().status_code
-            except httpx.TransportError:
-                status = 0
-            assert status == 0 or status >= 500
-        assert not psutil.wait_procs(processes, timeout=5)[1]
 
 
 @pytest.mark.slow

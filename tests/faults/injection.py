@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 DIRECTORY_VARIABLE = "FAULTS_OF_TEST"
+SCHEDULER_VARIABLE = "SCHEDULER_OF_TEST"
+"""Module of the schedulers, where it is another one than that of the fake model."""
 STEP_SECONDS = 0.02
 """How long a step takes, so that a test can catch a request in the middle of its prompt."""
 

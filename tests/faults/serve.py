@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 
 from bough.cli import run_reporting_errors
@@ -11,7 +12,7 @@ from bough.entrypoints import launch, running_engine
 from bough.entrypoints.server_run import ServerRun
 from bough.ipc.channels import TokenizerChannels
 from bough.managers.output_handler import OutputHandler
-from tests.faults.injection import armed, before, directory, run_out_of_memory, strike
+from tests.faults.injection import SCHEDULER_VARIABLE, armed, before, directory, run_out_of_memory, strike
 
 POLL_SECONDS = 0.02
 
@@ -40,7 +41,8 @@ def main(argv: list[str]) -> int:
     ServerRun._start = start
     before(TokenizerChannels, "recv", lambda: strike("main"))
     before(OutputHandler, "_handle_delta", lambda: run_out_of_memory("main"))
-    return launch.launch_server(parse_server_args(argv, prog="serve"), scheduler_module="tests.faults.scheduler")
+    scheduler = os.environ.get(SCHEDULER_VARIABLE, "tests.faults.scheduler")
+    return launch.launch_server(parse_server_args(argv, prog="serve"), scheduler_module=scheduler)
 
 
 if __name__ == "__main__":
