@@ -208,6 +208,9 @@ def test_a_request_may_name_its_replica(tmp_path: Path) -> None:
         for rank in (1, 0, 1):
             for name in ("routed_dp_rank", "data_parallel_rank"):
                 assert server.generate(**body, **{name: rank})["meta_info"]["dp_rank"] == rank
+            lines = server.post("/generate", **body, routed_dp_rank=rank, stream=True).text.splitlines()
+            events = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+            assert [event["meta_info"]["dp_rank"] for event in events] == [rank] * len(events) != []
         header = {"X-Data-Parallel-Rank": "1"}
         answer = server.client.post("/generate", json={**body, "routed_dp_rank": 0}, headers=header)
         assert answer.json()["meta_info"]["dp_rank"] == 1

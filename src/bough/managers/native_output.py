@@ -164,6 +164,8 @@ class NativeOutput:
         info["cached_tokens"] = delta.cached_tokens
         info["num_retractions"] = delta.num_retractions
         info["weight_version"] = self._state.weight_versions[-1][0]
+        if self._state.dp_rank is not None:  # known with the first delta
+            info["dp_rank"] = self._state.dp_rank
         if self._reasoning is not None:
             info["reasoning_tokens"] = self._reasoning.total
         if delta.finish_reason is not None:

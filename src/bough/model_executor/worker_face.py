@@ -26,6 +26,7 @@ from bough.weight_sync.staged_weights import StagedWeights
 if TYPE_CHECKING:
     from bough.model_executor.tp_worker import TpModelWorker
 
+
 class ModelFace:
     """The model of a worker: takes weights."""
 
