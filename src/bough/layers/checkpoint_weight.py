@@ -82,7 +82,7 @@ class StackedWeight(CheckpointWeight):
     def share(self) -> CheckpointWeight | None:
         shares = [part.share for part in self._parts]
         found = {name: share for name, share in zip(self.names, shares, strict=True) if share is not None}
-        return StackedWeight(found) if len(found) == len(shares) else None
+        return type(self)(found) if len(found) == len(shares) else None
 
     def check(self, numbers: Weight) -> None:
         for part, rows in self._rows_of(numbers):
@@ -141,7 +141,7 @@ class ExpertStack(StackedWeight):
     def share(self) -> CheckpointWeight | None:
         shares = [part.share for part in self._parts]
         found = [share for share in shares if isinstance(share, StackedWeight)]
-        return ExpertStack(found) if len(found) == len(shares) else None
+        return ExpertStack(found, transposed=self._transposed) if len(found) == len(shares) else None
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return self._turned(torch.stack([part.read() for part in self._parts[:num_rows]]))
