@@ -87,8 +87,7 @@ class LoadedModel:
             arena = shared.open(sizes.outline(args.quantization), lambda size: sizes.available >= share.count * size)
         method = choice.weights.method(source, args.quantization, arena)
         seed = args.random_seed or 0
-        part = ranks.part_of(method)
-        model = load_model(config, source=source, device=device, seed=seed, method=part, arena=arena)
+        model = load_model(config, source=source, device=device, seed=seed, method=ranks.part_of(method), arena=arena)
         if shared is not None and arena is not None and arena.is_writable:
             shared.complete()
         assert isinstance(model, CausalLM), "encoders have a runner of their own"
@@ -96,7 +95,6 @@ class LoadedModel:
             raise refusal(config, "its results depend on how prompts are cut into steps, or on each other")
         holds_codes = isinstance(method, StoredFormats)
         _tell_of_recoded(method)
-        kept = "the checkpoint's codes" if holds_codes else config.dtype
         live = LiveWeights(
             model,
             config,
@@ -113,10 +111,16 @@ class LoadedModel:
             kv_scales,
             # The inputs of products with quantised weights are made from float32.
             torch.float32 if quantized else choice.dtype,
-            kept if args.quantization == "none" else args.quantization,
+            _form_of(config, args, holds_codes=holds_codes),
             0 if arena is None else arena.num_bytes,
             WeightMemory(live, None if arena is None else arena.mapping, args),
         )
+
+
+def _form_of(config: ModelConfig, args: EngineArgs, *, holds_codes: bool) -> str:
+    """Return the form of the weights in memory, for the log."""
+    kept = "the checkpoint's codes" if holds_codes else config.dtype
+    return kept if args.quantization == "none" else args.quantization
 
 
 def _checked_source(

@@ -95,7 +95,7 @@ class Model(nn.Module, ABC):
 
     @cached_property
     def required_shares(self) -> Mapping[str, CheckpointWeight]:
-        """What this rank has of each weight that a checkpoint needs, by name, without those of which it has nothing."""
+        """This rank's shares of the weights that a checkpoint must have, by name, as far as there are any."""
         weights = self.checkpoint_weights
         shares = {name: weights[name].share for name in weights if name in self.required_names}
         return {name: share for name, share in shares.items() if share is not None}

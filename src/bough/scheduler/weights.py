@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bough.errors import BadRequest, BoughError, EngineDead
@@ -13,6 +12,7 @@ from bough.model_executor.worker_info import Worker
 from bough.scheduler.control import ControlHandler, Params, Work
 from bough.scheduler.pause import Pause
 from bough.scheduler.requests import Requests
+from bough.scheduler.silence import announced_silence
 from bough.weight_sync.change import Change
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ class Weights:
             on_failure(params)
 
         def run(params: Params) -> Params:
-            with self._silence():
+            with announced_silence(self._announce, self._expected_silence):
                 num_staged = check(self._of_worker, params).write()
             _mark_staged(self._of_worker, params["call"])
             return {"num_changed": num_staged}
@@ -146,7 +146,7 @@ class Weights:
 
         def prepare(params: Params) -> Work:
             flush_cache: bool = params["flush_cache"]
-            with self._silence():
+            with announced_silence(self._announce, self._expected_silence):
                 change = check(self._of_worker, params)
             return Work(lambda: self._change(change, flush_cache=flush_cache), change.drop)
 
@@ -226,15 +226,6 @@ class Weights:
         """Number of output tokens of each request so far, by id."""
         return {req.rid: len(self._requests.table.output_ids(req)) for req in self._requests}
 
-    @contextlib.contextmanager
-    def _silence(self) -> Iterator[None]:
-        """Announce that the scheduler says nothing for as long as reading all weights takes."""
-        self._announce(self._expected_silence)
-        try:
-            yield
-        finally:
-            self._announce(0.0)  # a hang is excused no longer, even while others still write
-
     def _change(self, change: Change, *, flush_cache: bool) -> Params:
         """Write other weights while no step is in flight.
 
@@ -244,8 +235,8 @@ class Weights:
             BoughError: if they could not be written, and the old ones are there still.
             EngineDead: if anything else has failed since writing began.
         """
-        begin = time.perf_counter()
-        with self._silence():
+        weights, begin = self._of_worker, time.perf_counter()
+        with announced_silence(self._announce, self._expected_silence):
             try:
                 num_changed = change.write()
             except BoughError:
@@ -255,17 +246,12 @@ class Weights:
         try:
             if flush_cache:
                 self._requests.kv.prefix_cache.reset()
-            return self._changed(num_changed, time.perf_counter() - begin)
+            self._pause.lacks_weights = weights.num_missing > 0
+            output_lens = self._output_lens()
         except Exception as error:
             raise EngineDead(f"the scheduler has failed after new weights were written: {error}") from error
-
-    def _changed(self, num_changed: int, seconds: float) -> Params:
-        """Take note that so many pieces of memory are new; return a reply's data."""
-        weights = self._of_worker
-        self._pause.lacks_weights = weights.num_missing > 0
         if num_changed:
-            logger.info("The weights have changed, in %.2f s", seconds)
-        output_lens = self._output_lens()
+            logger.info("The weights have changed, in %.2f s", time.perf_counter() - begin)
         return {
             "num_changed": num_changed,
             "num_missing": weights.num_missing,

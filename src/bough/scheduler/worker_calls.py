@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bough.errors import BadRequest
@@ -13,6 +12,7 @@ from bough.model_executor.worker_info import Worker
 from bough.scheduler.control import ControlHandler, Params, Work
 from bough.scheduler.pause import Pause
 from bough.scheduler.requests import Requests
+from bough.scheduler.silence import announced_silence
 
 if TYPE_CHECKING:
     from bough.weight_sync.change import Change
@@ -63,27 +63,19 @@ class WorkerMethods:
         calls = self._worker.calls
         if calls is None:
             raise BadRequest("the workers of this model have no methods", code="unsupported_by_model")
-        with self._silence(params):
+        with announced_silence(self._announce, params["silence"]):
             return {"results": calls.call_all(params["method"], params["arguments"])}
 
     def _prepare(self, params: Params) -> Work:
         """Look at what was loaded; the work writes it."""
-        with self._silence(params):
+        with announced_silence(self._announce, params["silence"]):
             change = self._weights.prepare_loaded()
         return Work(lambda: self._write(change, params), change.drop)
-
-    @contextlib.contextmanager
-    def _silence(self, params: Params) -> Iterator[None]:
-        self._announce(params["silence"])
-        try:
-            yield
-        finally:
-            self._announce(0.0)
 
     def _write(self, change: Change, params: Params) -> Params:
         weights = self._weights
         begin = time.perf_counter()
-        with self._silence(params):
+        with announced_silence(self._announce, params["silence"]):
             num_changed = change.write()
         if weights.staged is None:
             self._requests.kv.namespace.leave()

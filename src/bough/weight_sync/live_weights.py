@@ -204,7 +204,7 @@ class LiveWeights:
     def are_of_checkpoint(self) -> bool:
         """Return whether these are the weights of a checkpoint with files that are still as they were."""
         try:
-            return not self._differ and state_of(self._open_again()) == self.files
+            return not self._differ and state_of(_source_of(self)) == self.files
         except (StartupError, OSError):
             return False
 
@@ -214,7 +214,7 @@ class LiveWeights:
         Raises:
             StartupError: if its files have changed or cannot be read.
         """
-        source = self._open_again()
+        source = _source_of(self)
         if state_of(source) != self.files:
             raise StartupError("its files have changed since")
         self._fill(source)
@@ -225,7 +225,7 @@ class LiveWeights:
         if self._differ or not self.files:
             return PackedSource(files=[], digest="")
         try:
-            source = self._open_again()
+            source = _source_of(self)
             return digest_of([] if source is None or state_of(source) != self.files else source.files)
         except (StartupError, OSError):
             return PackedSource(files=[], digest="")
@@ -250,9 +250,6 @@ class LiveWeights:
                 param="truncate_size",
             )
         return weight.read(count).float().tolist()
-
-    def _open_again(self) -> WeightSource | None:
-        return open_source(self.config, self.load_format, self.rank)
 
     def _fill(self, source: WeightSource | None) -> None:
         if self.is_mapped:
@@ -309,6 +306,11 @@ class LiveWeights:
                 "with; start anew, or with --kv-cache-dtype auto",
                 param="model_path",
             )
+
+
+def _source_of(live: LiveWeights) -> WeightSource | None:
+    """Open the checkpoint that weights are of once more."""
+    return open_source(live.config, live.load_format, live.rank)
 
 
 def _other_model(name: str, there: object, here: object) -> BadRequest:
