@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 GROUP_TIMEOUT = 300.0
-"""Seconds that a group waits for whoever is missing: while it is made, and for all tensors of a call together."""
+"""Seconds that a group waits for missing members: while it is made, and for all tensors of a call together."""
 
 _NCCL_PATIENCE = 4
 """How many times longer NCCL waits for a tensor: when it runs out of time, it ends the process."""
@@ -121,7 +121,7 @@ class WeightGroups:
         logger.info("In the group %r of %d as rank %d", name, joining.membership.world_size, joining.membership.rank)
 
     def leave(self, name: str) -> None:
-        """Leave a group. Nobody waits for its end, before which gloo waits for a tensor that was given up.
+        """Leave a group. Nothing waits for its end, before which gloo waits for a tensor that was given up.
 
         Raises:
             BadRequest: if there is none of this name.
@@ -129,7 +129,7 @@ class WeightGroups:
         self._find(name)
         self._spoiled.discard(name)
         self._leaving = {other: thread for other, thread in self._leaving.items() if thread.is_alive()}
-        # No reference stays here: whoever gives up the last one waits for gloo.
+        # No reference stays here: giving up the last one waits for gloo.
         arguments = (self._groups.pop(name)[0], name)
         leaving = threading.Thread(target=_leave, args=arguments, name=f"leave {name}", daemon=True)
         del arguments
