@@ -123,7 +123,7 @@ conformance: $(DEV_STAMP) $(CLIENTS_STAMP) ## Drive a server with other people's
 conformance-vllm: $(DEV_STAMP) $(VLLM_STAMP) ## Compare bough-vllm with vLLM itself, in an environment of its own
 	$(BIN)/python -m pytest -m slow tests/vllm_names $(ARGS)
 
-ray: $(DEV_STAMP) $(RAY_STAMP) ## Test ranks that are actors of Ray, on several raylets, in an environment of their own
+ray: $(DEV_STAMP) $(RAY_STAMP) ## Test ranks that are actors of Ray, and OpenRLHF, in an environment of their own
 	$(VENV)-ray/bin/python -m pytest tests/on_ray $(ARGS)
 
 browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
@@ -245,6 +245,7 @@ $(FUZZ_STAMP): tests/fuzz/requirements.txt $(DEV_STAMP)
 	$(call BESIDE,$(VENV)-fuzz)
 	@touch $@
 
-$(RAY_STAMP): tests/on_ray/requirements.txt $(DEV_STAMP)
+$(RAY_STAMP): tests/on_ray/requirements.txt tests/on_ray/openrlhf.txt $(DEV_STAMP)
 	$(call BESIDE,$(VENV)-ray)
+	$(VENV)-ray/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/on_ray/openrlhf.txt
 	@touch $@

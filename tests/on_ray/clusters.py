@@ -38,7 +38,7 @@ def cluster_of(*cpus: int, gpus: int = 0) -> Iterator[Cluster]:
     try:
         for each in cpus[1:]:
             cluster.add_node(num_cpus=each, object_store_memory=STORE_BYTES)
-        ray.init(address=cluster.address, log_to_driver=True)
+        ray.init(address=cluster.address, log_to_driver=False)
         yield cluster
     finally:
         ray.shutdown()
