@@ -74,7 +74,7 @@ def free_port() -> int:
         return port
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_trainer_drives_the_engine_as_it_drives_vllm(other: Path, expected: list[int], ranks: int) -> None:
     weights = load_file(other / "model.safetensors")
     port = free_port()
@@ -266,6 +266,7 @@ def test_requests_are_added_and_stepped() -> None:
         engine.shutdown()
 
 
+@pytest.mark.slow
 def test_executors_call_all_workers_and_know_of_their_health() -> None:
     args = EngineArgs(**SMALL, tensor_parallel_size=2)
     kind = ExecutorBase.get_class(args)

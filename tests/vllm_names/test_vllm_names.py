@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import bough
 
 ROOT = Path(__file__).parents[2]
@@ -21,9 +23,10 @@ def run(*arguments: str, first: Path | None = None) -> subprocess.CompletedProce
     )
 
 
-def test_programs_for_vllm_run() -> None:
+@pytest.mark.parametrize("kind", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_programs_for_vllm_run(kind: str) -> None:
     cases = str(Path(__file__).with_name("cases.py"))
-    done = run("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", cases)
+    done = run("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", kind, cases)
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
