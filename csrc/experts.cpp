@@ -211,7 +211,9 @@ private:
     const bool routes_;
 };
 
-// One of the two products of all experts.
+}  // namespace
+
+// One of the two products of all experts. Not in the unnamed namespace, since late_readers.supp names it.
 class ExpertsWork : public Work {
 public:
     ExpertsWork(int num_threads, const ExpertsCall& call, Product product)
@@ -285,6 +287,8 @@ private:
     const Parts parts_;
     const Product product_;
 };
+
+namespace {
 
 // Copies of rows whose expert has others as well; alone, they are read where they are.
 void copy_rows(const ExpertsCall& call, int part, int num_parts) {
