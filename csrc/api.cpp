@@ -206,11 +206,11 @@ BOUGH_API Status bough_program_rotary_store(Program* program, const RotaryStoreC
 BOUGH_API Status bough_program_attention(Program* program, const AttentionCall* call) {
     return guarded([&] { program->add(*call); });
 }
-BOUGH_API Status bough_program_experts(Program* program, const ExpertsCall* call) {
-    return guarded([&] { program->add(*call); });
+BOUGH_API Status bough_program_experts(Program* program, const ExpertsCall* call, int32_t stage) {
+    return guarded([&] { program->add(*call, static_cast<ExpertsStage>(stage)); });
 }
-BOUGH_API int64_t bough_experts_plan_bytes(const ExpertsCall* call, int64_t max_rows) {
-    return static_cast<int64_t>(experts_plan_bytes(call->routing, max_rows));
+BOUGH_API int64_t bough_experts_plan_bytes(const RoutingKind* routing, int64_t max_rows) {
+    return static_cast<int64_t>(experts_plan_bytes(*routing, max_rows));
 }
 BOUGH_API Status bough_program_quantize(Program* program, const QuantizeCall* calls, int64_t count) {
     return guarded([&] { program->add(calls, count); });

@@ -34,9 +34,11 @@ struct Active {
 }  // namespace
 
 struct ExpertsPlan {
+    // Of the experts that are here.
     int64_t num_active;
     int64_t num_chunks[2];
-    int64_t num_copied;  // rows of experts that have several
+    int64_t first_copy, end_copy;  // their rows, sorted by expert
+    int64_t num_copied;            // rows of experts that have several
 };
 
 namespace {
@@ -174,7 +176,7 @@ void plan(const ExpertsCall& call) {
         parts.rows[place] = static_cast<int32_t>(i / call.routing.experts_per_row);
         parts.is_alone[place] = of_expert.num_rows == 1 ? 1 : 0;
     }
-    made.num_active = made.num_copied = 0;
+    made.num_active = made.num_copied = made.first_copy = made.end_copy = 0;
     made.num_chunks[kGateUp] = made.num_chunks[kDown] = 0;
     for (int32_t expert = 0; expert < call.routing.num_experts; ++expert) {
         Active active = by_expert[expert];
@@ -182,6 +184,9 @@ void plan(const ExpertsCall& call) {
         active.expert = expert;
         active.first -= active.num_rows;
         if (call.loads != nullptr) __atomic_fetch_add(call.loads + expert, active.num_rows, __ATOMIC_RELAXED);
+        if (expert < call.first_expert || expert >= call.end_expert) continue;
+        if (made.num_active == 0) made.first_copy = active.first;
+        made.end_copy = active.first + active.num_rows;
         if (active.num_rows > 1) made.num_copied += active.num_rows;
         for (const Product product : {kGateUp, kDown}) {
             GemmCall gemm{};
@@ -293,8 +298,8 @@ namespace {
 // Copies of rows whose expert has others as well; alone, they are read where they are.
 void copy_rows(const ExpertsCall& call, int part, int num_parts) {
     const Parts parts(call);
-    const int64_t copies = copies_of(call), bytes = input_bytes(call);
-    for (int64_t place = copies * part / num_parts; place < copies * (part + 1) / num_parts; ++place) {
+    const int64_t first = call.plan->first_copy, copies = call.plan->end_copy - first, bytes = input_bytes(call);
+    for (int64_t place = first + copies * part / num_parts; place < first + copies * (part + 1) / num_parts; ++place) {
         if (parts.is_alone[place] != 0) continue;
         std::memcpy(static_cast<char*>(call.copies) + place * bytes,
                     static_cast<const char*>(call.input) + parts.rows[place] * bytes, static_cast<size_t>(bytes));
@@ -320,11 +325,8 @@ void combine(const ExpertsCall& call, int64_t row, int64_t first, int64_t end) {
     for (int64_t column = 0; column < end - first; ++column) output[column] += sums[column];
 }
 
-}  // namespace
-
-void share_experts(Participant& participant, const ExpertsCall& call) {
-    const int threads = participant.num_threads();
-    const int64_t num_experts = call.routing.num_experts, copies = copies_of(call);
+void route_and_gate(Participant& participant, const ExpertsCall& call) {
+    const int64_t num_experts = call.routing.num_experts;
     const bool routes_at_once = call.num_rows * num_experts <= kRoutedAtOnce;
     if (!routes_at_once) {
         constexpr int64_t kElementsPerScore = 16;
@@ -336,31 +338,54 @@ void share_experts(Participant& participant, const ExpertsCall& call) {
     }
     participant.share(PlanWork(call, routes_at_once));
     if (call.plan->num_copied > 0) {
-        share_rows(participant, copies, input_bytes(call) / 4,
+        share_rows(participant, call.plan->end_copy - call.plan->first_copy, input_bytes(call) / 4,
                    [&](int part, int parts, int) { copy_rows(call, part, parts); });
     }
-    participant.share(ExpertsWork(threads, call, kGateUp));
-    if (call.quantized != nullptr) {
-        const QuantizeCall quantize{static_cast<const float*>(call.gated),
-                                    call.gated_stride,
-                                    copies,
-                                    call.downs->num_inputs,
-                                    call.quantized,
-                                    call.quantized_stride,
-                                    call.downs->dtype};
-        share_rows(participant, copies, quantize.size,
-                   [&](int part, int parts, int) { kernels().gemm.quantize(quantize, part, parts); });
+    participant.share(ExpertsWork(participant.num_threads(), call, kGateUp));
+}
+
+void quantize_gates(Participant& participant, const ExpertsCall& call, RankShare ranks) {
+    const int64_t first = call.plan->first_copy, copies = call.plan->end_copy - first;
+    const QuantizeCall quantize{static_cast<const float*>(call.gated) + first * call.gated_stride,
+                                call.gated_stride,
+                                copies,
+                                call.downs->num_inputs,
+                                call.quantized + first * call.quantized_stride,
+                                call.quantized_stride,
+                                call.downs->dtype};
+    // Gates of experts that one rank has are with it alone.
+    const bool has_all = call.end_expert - call.first_expert == call.routing.num_experts;
+    share_rows(
+        participant, copies, quantize.size,
+        [&](int part, int parts, int) { kernels().gemm.quantize(quantize, part, parts); },
+        has_all ? ranks : RankShare{});
+}
+
+void combine_rows(Participant& participant, const ExpertsCall& call, RankShare ranks) {
+    const int64_t first_row = call.num_rows * ranks.rank / ranks.world;
+    const int64_t num_rows = call.num_rows * (ranks.rank + 1) / ranks.world - first_row;
+    const int64_t blocks = (call.size + kCombinedColumns - 1) / kCombinedColumns, all = num_rows * blocks;
+    share_rows(participant, all, kCombinedColumns * (call.routing.experts_per_row + 1), [&](int part, int parts, int) {
+        for (int64_t i = all * part / parts; i < all * (part + 1) / parts; ++i) {
+            const int64_t first = i % blocks * kCombinedColumns;
+            combine(call, first_row + i / blocks, first, std::min(first + kCombinedColumns, call.size));
+        }
+    });
+}
+
+}  // namespace
+
+void share_experts(Participant& participant, const ExpertsCall& call, ExpertsStage stage, RankShare ranks) {
+    switch (stage) {
+        case kRouteAndGate:
+            return route_and_gate(participant, call);
+        case kQuantizeGates:
+            return quantize_gates(participant, call, ranks);
+        case kMultiplyDown:
+            return participant.share(ExpertsWork(participant.num_threads(), call, kDown));
+        case kCombine:
+            return combine_rows(participant, call, ranks);
     }
-    participant.share(ExpertsWork(threads, call, kDown));
-    const int64_t width = call.downs->num_outputs, blocks = (width + kCombinedColumns - 1) / kCombinedColumns;
-    share_rows(participant, call.num_rows * blocks, kCombinedColumns * (call.routing.experts_per_row + 1),
-               [&](int part, int parts, int) {
-                   const int64_t all = call.num_rows * blocks;
-                   for (int64_t i = all * part / parts; i < all * (part + 1) / parts; ++i) {
-                       const int64_t first = i % blocks * kCombinedColumns;
-                       combine(call, i / blocks, first, std::min(first + kCombinedColumns, width));
-                   }
-               });
 }
 
 }  // namespace bough

@@ -6,6 +6,11 @@
 // single row keeps all threads busy; and each row adds up its experts' results in ascending order of their numbers. An
 // element depends neither on the other rows nor on how many threads there are, and weights are read of experts that
 // have rows only.
+//
+// Ranks (see group.h) share the experts of a layer, each of which one of them has whole, or the outputs of every
+// expert's matrices. All of them route all rows. Where experts are shared, what one computes stays with its rank but
+// for the results; else gates are shared as well, of which a rank computes some columns. Either way a rank sums up the
+// results of its share of the rows.
 #pragma once
 
 #include <cstddef>
@@ -13,6 +18,7 @@
 
 #include "claims.h"
 #include "gemm.h"
+#include "works.h"
 
 namespace bough {
 
@@ -49,12 +55,15 @@ struct ExpertsCall {
     int64_t num_rows;
     const void* input;  // [num_rows, input_stride] as GemmCall takes it for `gate_ups`
     int64_t input_stride;
-    const PackedMatrix* gate_ups;  // [num_experts], all of one shape and type
+    // The experts that are here: [first_expert, end_expert).
+    int32_t first_expert, end_expert;
+    const PackedMatrix* gate_ups;  // [num_experts], all of one shape and type; of experts elsewhere without panels
     const PackedMatrix* downs;     // alike
     Activation activation;
     DType gated_dtype;
-    float* output;  // [num_rows, output_stride]; results are added
+    float* output;  // [num_rows, output_stride]; results are added, of `size` columns
     int64_t output_stride;
+    int64_t size;
     // Memory for num_rows * experts_per_row rows each, strides in elements; of inputs as `input`, of quantised gates as
     // GemmCall takes them for `downs`, null if these are not quantised.
     void* copies;
@@ -83,7 +92,15 @@ int64_t experts_max_chunks(const ExpertsCall& call, int64_t max_rows);
 void choose_experts(const RoutingKind& routing, const float* products, const float* correction, int32_t* experts,
                     float* weights);
 
-// All of it, with all threads.
-void share_experts(Participant& participant, const ExpertsCall& call);
+// What ranks do between two meetings.
+enum ExpertsStage : int32_t {
+    kRouteAndGate = 0,   // plans, and writes `gated`, from the first column of this rank on
+    kQuantizeGates = 1,  // if `quantized` is not null; reads `gated` from the first column of all on
+    kMultiplyDown = 2,   // writes `results`, from the first column of this rank on
+    kCombine = 3,        // adds to `output`; reads `results` from the first column of all on
+};
+
+// A stage, with all threads; `ranks` share what works row by row.
+void share_experts(Participant& participant, const ExpertsCall& call, ExpertsStage stage, RankShare ranks = {});
 
 }  // namespace bough

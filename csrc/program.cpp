@@ -131,11 +131,11 @@ void Program::add(const AttentionCall& call) {
     operations_.emplace_back(RecordedAttention{call, index});
 }
 
-void Program::add(const ExpertsCall& call) {
+void Program::add(const ExpertsCall& call, ExpertsStage stage) {
     const int64_t count = call.routing.num_experts;
     pool_.reserve(experts_max_chunks(call, limits_.max_tokens) / pool_.num_threads() + 1);
     operations_.emplace_back(
-        RecordedExperts{call, {call.gate_ups, call.gate_ups + count}, {call.downs, call.downs + count}});
+        RecordedExperts{call, stage, {call.gate_ups, call.gate_ups + count}, {call.downs, call.downs + count}});
 }
 
 void Program::finish(const NormCall& norm, const QuantizeCall& quantize, const PackedMatrix& head, int64_t first_id) {
@@ -519,7 +519,7 @@ void Program::share(Participant& participant, const RecordedExperts& recorded) {
     call.gate_ups = recorded.gate_ups.data();
     call.downs = recorded.downs.data();
     call.scratch = aligned(gemm_scratch_);
-    share_experts(participant, call);
+    share_experts(participant, call, recorded.stage, ranks());
 }
 
 bool Program::finish_piece(const Step& step, Participant& participant, Meetings& meetings) {

@@ -125,7 +125,7 @@ public:
     void add(const QuantizeCall* calls, int64_t count);
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
-    void add(const ExpertsCall& call);
+    void add(const ExpertsCall& call, ExpertsStage stage);
     // Where an operation reads what other ranks have written before it, or writes what they have read.
     void add_meeting() { operations_.emplace_back(Meeting{}); }
     // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
@@ -156,6 +156,7 @@ private:
     };
     struct RecordedExperts {
         ExpertsCall call;
+        ExpertsStage stage;
         std::vector<PackedMatrix> gate_ups, downs;
     };
     // What is done to rows one after the other, before the next rows.

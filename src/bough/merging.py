@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Literal
 
-Merge = Literal["first", "sum", "min", "max", "union"]
+Merge = Literal["first", "sum", "min", "max", "union", "sums"]
 """Rule that makes one value of those that several schedulers reply: the first one's, their sum, the smallest, the
-largest, or one list or object that has the elements of all."""
+largest, one list or object that has the elements of all, or nested lists with the sum of each number."""
 
 
 def merge(rule: Merge, values: Sequence[Any]) -> Any:
@@ -33,10 +33,17 @@ def _union(values: Sequence[Any]) -> Any:
     return list(chain.from_iterable(values))
 
 
+def _sums(values: Sequence[Any]) -> Any:
+    if isinstance(values[0], Sequence):
+        return [_sums(elements) for elements in zip(*values, strict=True)]
+    return sum(values)
+
+
 _MERGES: dict[Merge, Callable[[Sequence[Any]], Any]] = {
     "first": lambda values: values[0],
     "sum": sum,
     "min": min,
     "max": max,
     "union": _union,
+    "sums": _sums,
 }

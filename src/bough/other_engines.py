@@ -16,7 +16,7 @@ from bough.errors import BadRequest
 FLAG_FEATURES = {
     "LoRA adapters": "lora loras",
     "speculative decoding": "speculative spec eagle",
-    "expert parallelism": "moe expert experts eplb ep deepep",
+    "other ways of expert parallelism": "moe expert experts eplb ep deepep",
     "pipeline or context parallelism": "pp cp dcp dwdp parallel mscclpp nccl p2p allreduce",
     "several machines": "nnodes node rank dist",
     "separate servers for prefill and decode": "disaggregation encoder pd",
@@ -31,7 +31,7 @@ FLAG_FEATURES = {
 """Features, and words that stand in names of flags about them."""
 
 _ONE = (
-    *("pp", "ep", "pipeline-parallel", "expert-parallel"),
+    *("pp", "pipeline-parallel"),
     *("attn-dp", "attention-data-parallel", "attn-cp", "attention-context-parallel", "moe-dp", "moe-data-parallel"),
     *("dcp", "decode-context-parallel", "dwdp"),
 )
@@ -100,6 +100,7 @@ FLAGS_HERE = {
     **dict.fromkeys(("threads", "t"), "cpu-threads"),
     **dict.fromkeys(("enforce-eager", "disable-decode-cuda-graph"), "disable-cuda-graph"),
     "max-num-batched-tokens": "max-prefill-tokens",
+    "enable-expert-parallel": "ep-size",
     "cuda-graph-max-bs-decode": "cuda-graph-max-bs",
     **dict.fromkeys(("prefill-attention-backend", "decode-attention-backend"), "attention-backend"),
     "enable-trace": "otlp-traces-endpoint",

@@ -225,7 +225,7 @@ def test_flags_of_others_that_ask_for_more_are_refused_in_words() -> None:
         (("--disaggregation-mode", "decode"), "--disaggregation-mode is not supported"),
         (("--lora-backend=triton",), "--lora-backend is not supported (LoRA adapters)"),
         (("--speculative_num_draft_tokens", "4"), "--speculative_num_draft_tokens is not supported"),
-        (("--moe-a2a-backend", "deepep"), "is not supported (expert parallelism)"),
+        (("--moe-a2a-backend", "deepep"), "is not supported (other ways of expert parallelism)"),
         (("--kv-events-config", "x"), "unknown flag '--kv-events-config'"),
         (("--cuda-graph-max-bs-decode", "8"), "the nearest here is '--cuda-graph-max-bs'"),
         (("--enable-response-store", "--max-stored-responses", "0"), "so unless --max-stored-responses 0 is given"),

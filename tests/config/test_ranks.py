@@ -60,7 +60,8 @@ def test_memory_is_shared_before_any_scheduler_takes_it() -> None:
     [
         ({"dp_size": 0}, "dp_size"),
         ({"tp_size": -1}, "tp_size"),
-        ({"tp_size": 3, "ep_size": 2}, "ep_size"),
+        ({"tp_size": 4, "ep_size": 2}, "ep_size"),
+        ({"ep_size": 2}, "ep_size"),
         ({"dp_size": 3, "nnodes": 2}, "nnodes"),
         ({"nnodes": 2, "dp_size": 2, "node_rank": 2}, "node_rank"),
     ],

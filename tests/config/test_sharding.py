@@ -68,3 +68,19 @@ def test_a_model_says_how_many_ranks_can_share_it() -> None:
     with pytest.raises(ConfigError, match=r"it can be 1, 2, 3, 4, 5, 6, 7, 8$") as caught:
         config.shard_layers(ShardSpec(0, 16))
     assert caught.value.param == "tp_size"
+
+
+def test_experts_are_divided_whole_or_each_of_them() -> None:
+    assert ShardSpec(1, 2).experts(5) == Span.whole(5)
+    spans = [ShardSpec(rank, 3, splits_experts=False).experts(7) for rank in range(3)]
+    assert [(span.start, span.size) for span in spans] == [(0, 2), (2, 2), (4, 3)]
+    with pytest.raises(ConfigError) as caught:
+        ShardSpec(0, 3, splits_experts=False).experts(2)
+    assert caught.value.param == "ep_size"
+
+
+def test_dense_models_have_no_experts_to_divide() -> None:
+    config = ModelConfig.from_path(str(bundled_model_path()))
+    with pytest.raises(ConfigError) as caught:
+        config.shard_layers(ShardSpec(0, 2, splits_experts=False))
+    assert caught.value.param == "ep_size"

@@ -25,6 +25,14 @@ UNEVEN: dict[str, Any] = {
 }
 """No width is a multiple of 96."""
 
+MIXTURES: dict[str, dict[str, Any]] = {
+    "Qwen3Moe": {"hidden_size": 208, "num_experts": 7, "num_experts_per_tok": 3, "moe_intermediate_size": 72}
+    | {"head_dim": 40, "vocab_size": 301, "norm_topk_prob": True, "max_position_embeddings": 2048},
+    "Glm4Moe": {"hidden_size": 176, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_group": 4, "topk_group": 2}
+    | {"moe_intermediate_size": 96, "n_shared_experts": 1, "first_k_dense_replace": 1, "intermediate_size": 200}
+    | {"head_dim": 24, "vocab_size": 313, "max_position_embeddings": 2048},
+}
+
 NUMERICS: list[dict[str, Any]] = [
     {"dtype": "float32"},
     {"dtype": "bfloat16"},
@@ -66,6 +74,16 @@ def test_two_and_four_ranks_of_the_bundled_model(numerics: dict[str, Any]) -> No
     assert answers(bundled_model_path(), tp_size=2, **numerics) == expected
     if numerics in NUMERICS[1:3]:
         assert answers(bundled_model_path(), tp_size=4, **numerics) == expected
+
+
+@pytest.mark.parametrize("numerics", NUMERICS[:4], ids=str)
+@pytest.mark.parametrize("family", MIXTURES)
+def test_two_ranks_of_a_mixture(tmp_path: Path, family: str, numerics: dict[str, Any]) -> None:
+    path = save_checkpoint(tmp_path, family, seed=3, **MIXTURES[family]).path
+    options = {"skip_tokenizer_init": True, **numerics}
+    expected = answers(path, **options)
+    for ep_size in (1, 2):
+        assert answers(path, tp_size=2, ep_size=ep_size, **options) == expected
 
 
 @pytest.mark.parametrize("numerics", NUMERICS[:4], ids=str)

@@ -13,8 +13,8 @@ from bough.distributed.place import RankPlace
 from bough.model_executor.rank_worker import FollowingWorker
 
 
-def main(rank: int, world: int) -> None:
-    layout = ParallelLayout(tp_size=world)
+def main(ep_size: int, world: int, rank: int) -> None:
+    layout = ParallelLayout(tp_size=world, ep_size=ep_size)
     key = layout.schedulers[rank]
     for line in sys.stdin:
         request = json.loads(line)
@@ -25,4 +25,4 @@ def main(rank: int, world: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    main(*map(int, sys.argv[1:]))

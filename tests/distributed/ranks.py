@@ -31,14 +31,15 @@ class RecordingLeader(RecordingRunner, LeadingWorker):
 class Followers:
     """Processes that follow, one model after the other."""
 
-    def __init__(self, world: int) -> None:
-        self.layout = ParallelLayout(tp_size=world)
+    def __init__(self, world: int, *, ep_size: int = 1) -> None:
+        self.layout = ParallelLayout(tp_size=world, ep_size=ep_size)
         self._processes: list[subprocess.Popen[str]] = []
 
     def _start(self) -> None:
         command, world = [sys.executable, "-m", "tests.distributed.following"], self.layout.tp_size
+        command.append(str(self.layout.ep_size))
         self._processes = [
-            subprocess.Popen([*command, str(rank), str(world)], stdin=subprocess.PIPE, text=True)
+            subprocess.Popen([*command, str(world), str(rank)], stdin=subprocess.PIPE, text=True)
             for rank in range(1, world)
         ]
 
@@ -57,6 +58,7 @@ class Followers:
             "max_total_tokens": 4096,
             "max_prefill_tokens": 1024,
             "tp_size": self.layout.tp_size,
+            "ep_size": self.layout.ep_size,
             **options,
         }
         if not self._processes:

@@ -66,6 +66,26 @@ def test_every_family(two: Followers, tmp_path_factory: pytest.TempPathFactory, 
         assert_equal(leader, make_runner(path, native=False))
 
 
+def test_ranks_with_whole_experts_compute_and_take_weights(tmp_path_factory: pytest.TempPathFactory) -> None:
+    sharing = Followers(2, ep_size=2)
+    try:
+        for case in ("qwen2-moe", "glm4-moe", "mixtral-window"):
+            family, overrides = CASES[case]
+            path, other = tmp_path_factory.mktemp(case), tmp_path_factory.mktemp(f"{case}-other")
+            save_checkpoint(path, family, seed=len(case), **overrides)
+            save_checkpoint(other, family, seed=1, **overrides)
+            with sharing.leader(path) as leader:
+                assert_equal(leader, make_runner(path, native=False))
+                assert leader.weights.from_disk(str(other), "auto") > 0
+                reference = make_runner(other, native=False)
+                assert_equal(leader, reference)
+                for expert in (0, 2):  # of either rank
+                    name = f"model.layers.1.mlp.experts.{expert}.down_proj.weight"
+                    assert leader.weights.rows(name, 7) == reference.live_weights.rows(name, 7)
+    finally:
+        sharing.close()
+
+
 def test_every_family_is_compared() -> None:
     assert {f"{family}ForCausalLM" for family, _ in CASES.values()} == MODEL_MODULES.keys()
 

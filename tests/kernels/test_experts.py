@@ -47,7 +47,7 @@ class Layer:
             parameter.data.normal_(0.0, 0.3)
         of_layer = ExpertFacts(width=WIDTH, activation="silu", routing=facts, bias=True)
         self.experts, self.reference = (Experts(HIDDEN, of_layer, dtype, each) for each in (method, TORCH))
-        for packed, plain in zip(self.experts.each(), self.reference.each(), strict=True):
+        for (_, packed), (_, plain) in zip(self.experts.each(), self.reference.each(), strict=True):
             for part in ("gate_up_proj", "down_proj"):
                 ours, theirs = getattr(packed, part), getattr(plain, part)
                 for (_, weight), (_, other) in zip(ours.checkpoint_weights(), theirs.checkpoint_weights(), strict=True):

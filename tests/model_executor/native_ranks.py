@@ -29,11 +29,14 @@ class ThreadRanks(RankGroup):
 
 
 @contextlib.contextmanager
-def first_of_ranks(path: Path | str, world: int, **options: Any) -> Iterator[RecordingRunner]:
+def first_of_ranks(
+    path: Path | str, world: int, *, splits_experts: bool = True, **options: Any
+) -> Iterator[RecordingRunner]:
     """The first rank of a checkpoint, while the others follow it."""
     descriptor = os.memfd_create("ranks")
     try:
-        groups = [ThreadRanks(ShardSpec(rank, world), descriptor) for rank in range(world)]
+        specs = (ShardSpec(rank, world, splits_experts=splits_experts) for rank in range(world))
+        groups = [ThreadRanks(spec, descriptor) for spec in specs]
         first, *others = (make_runner(path, ranks=group, **options) for group in groups)
     finally:
         os.close(descriptor)

@@ -124,6 +124,36 @@ def test_heads_and_widths_need_not_be_equal(tmp_path: Path, family: str, world: 
             expect_equal(observed(runner), expected)
 
 
+MIXTURES: dict[str, tuple[str, dict[str, Any]]] = {
+    "alone": ("Qwen3Moe", {"num_experts": 5, "num_experts_per_tok": 3, "moe_intermediate_size": 72, "head_dim": 24}),
+    "gated": (
+        "Qwen2Moe",
+        {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 80}
+        | {"shared_expert_intermediate_size": 104, "decoder_sparse_step": 1},
+    ),
+    "beside": (
+        "Glm4Moe",
+        {"n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 72, "n_shared_experts": 1}
+        | {"first_k_dense_replace": 1, "n_group": 3, "topk_group": 2, "head_dim": 24},
+    ),
+}
+
+
+@pytest.mark.usefixtures("small_pieces")
+@table("mixture, world", [("alone", 3), ("gated", 2), ("beside", 2)])
+def test_experts_whole_or_in_parts(tmp_path: Path, mixture: str, world: int) -> None:
+    family, changes = MIXTURES[mixture]
+    sizes = {"hidden_size": 120, "intermediate_size": 200, "num_attention_heads": 6, "num_key_value_heads": 3}
+    sizes |= {"num_hidden_layers": 2, "vocab_size": 157}
+    path = save_checkpoint(tmp_path / mixture, family, seed=6, **{**sizes, **changes}).path
+    for options in NUMERICS[1:]:
+        expected = observed(make_runner(path, **options))
+        for splits_experts in (True, False):
+            with first_of_ranks(path, world, splits_experts=splits_experts, **options) as runner:
+                assert runner.threads is not None
+                expect_equal(observed(runner), expected)
+
+
 def test_a_step_that_does_not_fit_is_refused_before_another_rank_knows_of_it() -> None:
     with first_of_ranks(bundled_model_path(), 2) as runner:
         builder = PlanBuilder(runner)

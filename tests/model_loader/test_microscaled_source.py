@@ -74,7 +74,7 @@ def test_logits_are_those_of_the_decoded_model(checkpoint: Checkpoint) -> None:
 def test_native_kernels_hold_the_codes_and_lose_what_rounding_of_inputs_loses(checkpoint: Checkpoint) -> None:
     runner = make_runner(checkpoint.path, dtype="float32")
     layer = runner.model.model.layers[1]
-    for number, expert in enumerate(layer.mlp.experts):
+    for number, expert in layer.mlp.experts.each():
         assert (expert.gate_up_proj.packed.stored, expert.down_proj.packed.stored) == ("mxfp4", "mxfp4")
         theirs = checkpoint.reference.model.layers[1].mlp.experts
         pairs = theirs.gate_up_proj[number].T

@@ -64,7 +64,8 @@ public:
         call.downs = downs_.data();
         call.gated_dtype = activations;
         call.output = stream_.data();
-        call.output_stride = kSize;
+        call.output_stride = call.size = kSize;
+        call.end_expert = routing_.num_experts;
         call.copies = copied.data();
         call.gated = gated.data();
         call.gated_stride = kGatedStride;
@@ -79,7 +80,9 @@ public:
                 prepare(participant, rows, words);
                 ExpertsCall of_layer = call;
                 of_layer.plan = reinterpret_cast<ExpertsPlan*>(plans.data() + layer * plan_words);
-                share_experts(participant, of_layer);
+                for (const ExpertsStage stage : {kRouteAndGate, kQuantizeGates, kMultiplyDown, kCombine}) {
+                    if (stage != kQuantizeGates || quantized) share_experts(participant, of_layer, stage);
+                }
             }
         });
         std::vector<uint32_t> bits(stream_.size());

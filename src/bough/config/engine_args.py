@@ -355,6 +355,16 @@ class EngineArgs(OptionTable):
         "`pip install 'bough-llm[ray]'`.",
     )
     use_ray: bool = device_option(False, help="The same as --distributed-executor-backend ray.")
+    ep_size: int = device_option(
+        1,
+        help="Processes among which the experts of a mixture are divided (expert parallelism): `1`, or as many as "
+        "`--tp-size`. With `1` each process has a part of every expert, so that all have the same to do; else each has "
+        "some experts whole, so that they meet less often.",
+        unit="processes",
+        minimum=1,
+        maximum=LARGEST_WORLD,
+        aliases=("ep", "expert-parallel-size"),
+    )
     load_balance_method: LoadBalanceMethod = device_option(
         "auto",
         help="Choice of the replica that computes a request. `cache_aware`: the one that probably holds most of the "

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from bough.config.rope import RopeParameters
-from bough.config.sharding import LARGEST_WORLD, ShardSpec, ShardStyle, Span
+from bough.config.sharding import LARGEST_WORLD, ShardSpec, Span
 from bough.errors import ConfigError
 
 MOST_EXPERTS = 1024
@@ -170,15 +170,14 @@ class ExpertFacts:
         return 2 * self.routing.num_experts + chosen * (3 * self.width + 3 * hidden_size) + 3 * self.shared_width
 
     def shard(self, spec: ShardSpec) -> ExpertFacts:
-        """Return what one rank has of each expert.
+        """Return what one rank has of each expert that is there; raises :class:`ConfigError` if that would be nothing.
 
-        Raises:
-            ConfigError: if that would be nothing, or if ranks would have to share outputs.
+        The experts of the layer stay as many as they are.
         """
-        if spec.world > 1 and spec.style == "gather":
-            raise ConfigError("native kernels compute mixtures of experts in one rank alone", param="tp_size")
+        spec.experts(self.routing.num_experts)
+        width = spec.rows(self.width).size if spec.splits_experts else self.width
         shared_width = spec.rows(self.shared_width).size if self.shared_width else 0
-        return replace(self, width=spec.rows(self.width).size, shared_width=shared_width)
+        return replace(self, width=width, shared_width=shared_width)
 
 
 FeedForwardFacts = DenseFacts | ExpertFacts
@@ -265,14 +264,7 @@ class ModelFacts:
     @property
     def expert_share(self) -> float:
         """Share of a layer's experts that a token chooses; 0 without experts."""
-        routings = [each.feed_forward.routing for each in self.layers if isinstance(each.feed_forward, ExpertFacts)]
-        return max((each.experts_per_token / each.num_experts for each in routings), default=0.0)
-
-    @property
-    def chosen_experts(self) -> int:
-        """Experts that compute a token, in all layers together."""
-        networks = [layer.feed_forward for layer in self.layers]
-        return sum(each.routing.experts_per_token for each in networks if isinstance(each, ExpertFacts))
+        return max((each.experts_per_token / each.num_experts for each in self.routings()), default=0.0)
 
     @property
     def longest_context_len(self) -> int:
@@ -284,28 +276,35 @@ class ModelFacts:
         """Return what one of several ranks has of each layer.
 
         Raises:
-            ConfigError: if some rank would have nothing of a layer, with the numbers of ranks that can share the model.
+            ConfigError: if some rank would have nothing of a layer, with the numbers of ranks that can share the model,
+                or if ranks are to have experts of a model without any.
         """
         if spec.world == 1:
             return self.layers
-        problem = self._why_not_shared(spec.world, spec.style)
+        if not (spec.splits_experts or self.has_experts):
+            raise ConfigError(f"--ep-size {spec.world} is for mixtures of experts; leave it out", param="ep_size")
+        problem = self._why_not_shared(spec)
         if problem is not None:
             worlds = range(1, LARGEST_WORLD + 1)
-            possible = [str(each) for each in worlds if self._why_not_shared(each, spec.style) is None]
-            raise ConfigError(f"{problem}; it can be {', '.join(possible)}", param="tp_size")
+            possible = [str(each) for each in worlds if self._why_not_shared(replace(spec, world=each)) is None]
+            raise ConfigError(f"{problem.message}; it can be {', '.join(possible)}", param=problem.param)
         return tuple(layer.shard(spec) for layer in self.layers)
 
-    def _why_not_shared(self, world: int, style: ShardStyle) -> str | None:
+    def _why_not_shared(self, wanted: ShardSpec) -> ConfigError | None:
         try:
-            for rank in range(world):
-                spec = ShardSpec(rank, world, style)
+            for rank in range(wanted.world):
+                spec = replace(wanted, rank=rank)
                 spec.rows(self.vocab_size)
                 spec.to_stream(Span.whole(self.hidden_size), self.hidden_size)
                 for layer in set(self.layers):
                     layer.shard(spec)
         except ConfigError as error:
-            return error.message
+            return error
         return None
+
+    def routings(self) -> tuple[RoutingFacts, ...]:
+        """Return the choice of experts of each layer that has some."""
+        return tuple(each.feed_forward.routing for each in self.layers if isinstance(each.feed_forward, ExpertFacts))
 
     def attention_shapes(self) -> tuple[AttentionFacts, ...]:
         """Return the different kinds of attention, by the first layer of each."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from bough.config.sharding import ShardSpec, ShardStyle
 from bough.errors import ConfigError
 
 ProcessKind = Literal["scheduler", "controller", "detokenizer", "server"]
@@ -110,7 +111,7 @@ class ParallelLayout(msgspec.Struct, frozen=True):
     tp_size: int = 1
     """Processes that share each layer."""
     ep_size: int = 1
-    """Groups of experts, each of which some of the processes of a layer hold."""
+    """Processes of a layer that have different experts: one, so that each has a part of all experts, or all of them."""
     nnodes: int = 1
     """Machines."""
     node_rank: int = 0
@@ -128,11 +129,15 @@ class ParallelLayout(msgspec.Struct, frozen=True):
                 raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}", param=name)
         if not 0 <= self.node_rank < self.nnodes:
             raise ConfigError(f"node_rank must be in [0, {self.nnodes}), got {self.node_rank}", param="node_rank")
-        if self.tp_size % self.ep_size:
-            raise ConfigError(f"ep_size {self.ep_size} does not divide tp_size {self.tp_size}", param="ep_size")
+        if self.ep_size not in (1, self.tp_size):
+            raise ConfigError(f"ep_size {self.ep_size} must be 1 or tp_size {self.tp_size}", param="ep_size")
         if self.num_schedulers % self.nnodes:
             counts = f"{self.num_schedulers} schedulers (dp_size x pp_size x tp_size)"
             raise ConfigError(f"nnodes {self.nnodes} does not divide {counts}", param="nnodes")
+
+    def shard_spec(self, style: ShardStyle, rank: int = 0) -> ShardSpec:
+        """Return the share of each layer that one of its processes has."""
+        return ShardSpec(rank, self.tp_size, style, splits_experts=self.ep_size == 1)
 
     @property
     def num_schedulers(self) -> int:

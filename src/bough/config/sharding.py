@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from bough.errors import ConfigError
@@ -72,6 +72,21 @@ class ShardSpec:
     rank: int = 0
     world: int = 1
     style: ShardStyle = "gather"
+    splits_experts: bool = True
+    """Of a mixture each rank has a part of every expert; ``False``: some experts whole (expert parallelism)."""
+
+    def experts(self, total: int) -> Span:
+        """Return the experts of a layer that this rank has, in whole or in part.
+
+        Raises:
+            ConfigError: if a rank would have none.
+        """
+        if self.splits_experts:
+            return Span.whole(total)
+        if total < self.world:
+            raise ConfigError(f"--ep-size {self.world} cannot divide {total} experts", param="ep_size")
+        start, stop = (rank * total // self.world for rank in (self.rank, self.rank + 1))
+        return Span(start, stop - start, total)
 
     def rows(self, total: int) -> Span:
         """Return this rank's share of ``total`` rows, which is cut at multiples of one of the units.
@@ -98,7 +113,7 @@ class ShardSpec:
 
     def rows_of_all(self, total: int) -> tuple[Span, ...]:
         """Return the shares of all ranks; raises as :meth:`rows`."""
-        return tuple(ShardSpec(rank, self.world, self.style).rows(total) for rank in range(self.world))
+        return tuple(replace(self, rank=rank).rows(total) for rank in range(self.world))
 
     def heads(self, num_heads: int, num_kv_heads: int) -> HeadShare:
         """Return this rank's heads: whole groups of queries with their keys, or some queries of one group.

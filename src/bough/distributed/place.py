@@ -49,4 +49,4 @@ class RankPlace:
 
     def spec(self, style: ShardStyle) -> ShardSpec:
         """Return the share of each layer, which depends on what computes it."""
-        return ShardSpec(self.key.tp or 0, self.layout.tp_size, style)
+        return self.layout.shard_spec(style, self.key.tp or 0)

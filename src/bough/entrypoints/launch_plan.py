@@ -11,7 +11,6 @@ from bough.config.local_files import with_local_files
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import ONE_SCHEDULER, ParallelLayout
 from bough.config.server_args import ServerArgs, resolve
-from bough.config.sharding import ShardSpec
 from bough.entrypoints.launcher import Launcher, ProcessLauncher
 from bough.tokenization.text_trial import TextTrial
 
@@ -56,9 +55,10 @@ class LaunchPlan:
             trial = TextTrial(local_args.tokenizer_path or local_args.model_path, resolved.chat_template)
         with trial or contextlib.nullcontext():
             model_config = ModelConfig.from_args(local_args)
+            layout = ParallelLayout.of(resolved)
             if not model_config.is_encoder:  # which its worker refuses to share
-                model_config.shard_layers(ShardSpec(0, resolved.tp_size, "reduce"))
-            plan = cls(resolved, local_args, model_config, scheduler_module, ParallelLayout.of(resolved))
+                model_config.shard_layers(layout.shard_spec("reduce"))
+            plan = cls(resolved, local_args, model_config, scheduler_module, layout)
             if trial is not None:
                 trial.finish()
         return plan

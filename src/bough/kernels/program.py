@@ -8,7 +8,7 @@ model's dtype.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,6 +26,7 @@ from bough.kernels.structures import (
     EmbeddingCall,
     Epilogue,
     ExpertsCall,
+    ExpertsStage,
     GemmCall,
     KVLayer,
     NormCall,
@@ -82,40 +83,62 @@ class ExpertMatrices:
     loads: torch.Tensor
     """int64 ``[num_experts]``, to which kernels add the rows of each."""
 
+    held: range
+    """Numbers of the experts that this rank has; the matrices of others have a shape and no panels."""
+    gates: Columns | None = None
+    """The gates that this rank computes of each expert, where it has a part of the outputs; ``None``: all."""
+    outputs: Columns | None = None
+    """The same of results"""
+
     @classmethod
     def of(
         cls,
         routing: RoutingKind,
         correction: torch.Tensor | None,
-        gate_ups: Sequence[PackedMatrix],
-        downs: Sequence[PackedMatrix],
+        pairs: Mapping[int, tuple[PackedMatrix, PackedMatrix]],
         loads: torch.Tensor,
+        *,
+        gates: Columns | None = None,
+        outputs: Columns | None = None,
     ) -> ExpertMatrices:
-        """Experts of these matrices.
+        """Experts of the matrices of gates and values, and of results, by ascending number.
 
         Raises:
             ModelError: if they differ in what their kernels need.
         """
-        for matrices in (gate_ups, downs):
+        arrays = []
+        for matrices in zip(*pairs.values(), strict=True):
             if len({(each.dtype, each.num_outputs, each.num_inputs) for each in matrices}) > 1:
                 raise ModelError("experts of one layer are held in several types, which native kernels cannot multiply")
-        array = PackedMatrix * len(gate_ups)
-        return cls(routing, correction, array(*gate_ups), array(*downs), loads)
+            elsewhere = PackedMatrix.from_buffer_copy(matrices[0])
+            elsewhere.panels = elsewhere.bias = None
+            of_all = dict.fromkeys(range(routing.num_experts), elsewhere) | dict(zip(pairs, matrices, strict=True))
+            arrays.append((PackedMatrix * routing.num_experts)(*of_all.values()))
+        held = range(min(pairs), max(pairs) + 1)
+        return cls(routing, correction, *arrays, loads, held, gates, outputs)
+
+    @property
+    def are_shared(self) -> bool:
+        """True if each rank has some of the experts, whole."""
+        return len(self.held) < self.routing.num_experts
 
 
-def scratch_bytes(limits: ProgramLimits, shapes: Collection[AttentionShape], num_threads: int) -> int:
+def scratch_bytes(
+    limits: ProgramLimits, shapes: Collection[AttentionShape], routings: Sequence[RoutingKind], num_threads: int
+) -> int:
     """Memory that a program takes beside its buffers, in bytes.
 
     Args:
         limits: of the program.
         shapes: of the attention of its layers, each once.
+        routings: of its layers with experts, each of which has a plan of its own.
         num_threads: that run it.
     """
     library = load_library()
     total: int = library.bough_program_bytes(ctypes.byref(limits), num_threads)
     for shape in shapes:
         total += library.bough_attention_bytes(ctypes.byref(limits), ctypes.byref(shape), num_threads)
-    return total
+    return total + sum(library.bough_experts_plan_bytes(ctypes.byref(each), limits.max_tokens) for each in routings)
 
 
 class Program(NativeProgram):
@@ -208,16 +231,23 @@ class Program(NativeProgram):
         self._record("norm", ctypes.byref(call))
 
     def linear(
-        self, x: Buffer, matrices: Sequence[PackedMatrix], outputs: Columns | None = None, *, is_local: bool = False
+        self,
+        x: Buffer,
+        matrices: Sequence[PackedMatrix],
+        outputs: Columns | None = None,
+        *,
+        is_local: bool = False,
+        role: str = "projected",
     ) -> Buffer:
         """``x Wᵀ + b`` of each of ``matrices``, side by side, in float32.
 
         Args:
             outputs: those of the matrices, where other ranks have the rest; by default all.
             is_local: whether no other rank needs them.
+            role: what the buffer of the result holds.
         """
         outputs = outputs or Columns.all_of(sum(weights.num_outputs for weights in matrices))
-        whole = self.buffer("projected", outputs.total, torch.float32, is_local=is_local)
+        whole = self.buffer(role, outputs.total, torch.float32, is_local=is_local)
         places, start = [], outputs.start
         for weights in matrices:
             places.append(whole.part(Columns(start, weights.num_outputs, outputs.total)))
@@ -340,7 +370,7 @@ class Program(NativeProgram):
 
         Args:
             x: the rows, in the model's dtype.
-            products: of the router, float32, one for each expert.
+            products: of the router, float32, one for each expert; each rank has computed all of them.
             experts: matrices and routing.
             onto: gets the sums.
             activation: of gates.
@@ -349,13 +379,13 @@ class Program(NativeProgram):
         """
         up, down = experts.gate_ups[0], experts.downs[0]
         rows = self.limits.max_tokens * experts.routing.experts_per_row
+        gates = experts.gates or Columns.all_of(up.num_outputs // 2)
+        outputs = experts.outputs or Columns.all_of(down.num_outputs)
         source = self._inputs(x, [up])[0][up.dtype]
-        copies = self.buffer(f"experts_copies_{rows}", source.stride, source.memory.dtype, rows)
-        gated = self.buffer(f"experts_gated_{rows}", up.num_outputs // 2, self.dtype, rows)
-        results = self.buffer(f"experts_results_{rows}", down.num_outputs, torch.float32, rows)
-        quantized = (
-            self._quantize_call(gated, down, f"experts_{rows}", rows) if down.dtype in QUANTIZED_DTYPES else None
-        )
+        copies = self.buffer(f"experts_copies_{rows}", source.stride, source.memory.dtype, rows, is_local=True)
+        is_local = experts.are_shared
+        gated = self.buffer(f"experts_gated_{rows}", gates.total, self.dtype, rows, is_local=is_local)
+        results = self.buffer(f"experts_results_{rows}", outputs.total, torch.float32, rows)
         call = ExpertsCall(
             routing=experts.routing,
             products=products.pointer,
@@ -363,29 +393,50 @@ class Program(NativeProgram):
             correction=None if experts.correction is None else experts.correction.data_ptr(),
             input=source.pointer,
             input_stride=source.stride,
+            first_expert=experts.held.start,
+            end_expert=experts.held.stop,
             gate_ups=ctypes.addressof(experts.gate_ups),
             downs=ctypes.addressof(experts.downs),
             activation=activation,
             gated_dtype=gated.dtype,
             output=onto.pointer,
             output_stride=onto.stride,
+            size=onto.columns,
             copies=copies.pointer,
-            gated=gated.pointer,
+            gated=gated.part(gates).pointer,
             gated_stride=gated.stride,
-            quantized=None if quantized is None else quantized.output,
-            quantized_stride=0 if quantized is None else quantized.output_stride,
-            results=results.pointer,
+            results=results.part(outputs).pointer,
             results_stride=results.stride,
             loads=experts.loads.data_ptr(),
         )
+        beside = list(shared or ())
         if shared is not None:
-            beside, gate = shared
-            call.shared, call.shared_stride = beside.pointer, beside.stride
-            call.shared_products, call.shared_products_stride = gate.pointer, gate.stride
+            call.shared, call.shared_stride = shared[0].pointer, shared[0].stride
+            call.shared_products, call.shared_products_stride = shared[1].pointer, shared[1].stride
         self._num_plans += 1
-        words = -(-self._library.bough_experts_plan_bytes(ctypes.byref(call), self.limits.max_tokens) // 4)
-        call.plan = self.buffer(f"experts_plan_{self._num_plans}", words, torch.int32, 1).pointer
-        self._record("experts", ctypes.byref(call))
+        words = -(-self._library.bough_experts_plan_bytes(ctypes.byref(call.routing), self.limits.max_tokens) // 4)
+        call.plan = self.buffer(f"experts_plan_{self._num_plans}", words, torch.int32, 1, is_local=True).pointer
+        self._record_experts(call, ExpertsStage.ROUTE_AND_GATE, [source, products], [gated])
+        call.gated, made = gated.pointer, gated
+        if down.dtype in QUANTIZED_DTYPES:
+            made = self._quantized(down, f"experts_{rows}", rows, is_local=is_local)
+            call.quantized, call.quantized_stride = made.pointer, made.stride
+            self._record_experts(call, ExpertsStage.QUANTIZE_GATES, [gated], [made], by_rows=True)
+        self._record_experts(call, ExpertsStage.MULTIPLY_DOWN, [made], [results])
+        call.results = results.pointer
+        self._record_experts(call, ExpertsStage.COMBINE, [results, onto, *beside], [onto], by_rows=True)
+
+    def _record_experts(
+        self,
+        call: ExpertsCall,
+        stage: ExpertsStage,
+        reads: Sequence[Buffer],
+        writes: Sequence[Buffer],
+        *,
+        by_rows: bool = False,
+    ) -> None:
+        self._before(reads, writes, by_rows=by_rows)
+        self._record("experts", ctypes.byref(call), stage)
 
     def finish(self, x: Buffer, weight: NormWeight, head: PackedMatrix | None, first_token: int = 0) -> Buffer:
         """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it.
@@ -421,10 +472,12 @@ class Program(NativeProgram):
             weights=weights.dtype,
         )
 
-    def _quantized(self, weights: PackedMatrix, name: str, rows: int | None = None) -> Buffer:
+    def _quantized(
+        self, weights: PackedMatrix, name: str, rows: int | None = None, *, is_local: bool = False
+    ) -> Buffer:
         """The buffer of inputs that are quantised for such weights."""
         words = self._library.bough_quantized_row_words(ctypes.byref(weights))
-        return self.buffer(f"{name}_{DType(weights.dtype).name}_{words}", words, torch.int32, rows)
+        return self.buffer(f"{name}_{DType(weights.dtype).name}_{words}", words, torch.int32, rows, is_local=is_local)
 
     def _inputs(self, x: Buffer, matrices: Sequence[PackedMatrix]) -> tuple[dict[int, Buffer], dict[int, QuantizeCall]]:
         """Make what the matrices take of ``x``, by their type, and the calls that quantise it for some of them."""

@@ -197,6 +197,15 @@ class ExpertScores(IntEnum):
     SIGMOID = 1
 
 
+class ExpertsStage(IntEnum):
+    """Part of the computation of experts, between two meetings of ranks."""
+
+    ROUTE_AND_GATE = 0
+    QUANTIZE_GATES = 1
+    MULTIPLY_DOWN = 2
+    COMBINE = 3
+
+
 class RoutingKind(ctypes.Structure):
     """``experts.h``"""
 
@@ -214,10 +223,11 @@ class ExpertsCall(ctypes.Structure):
     _fields_ = declared(
         """
         RoutingKind routing; pointer products; int64 products_stride; pointer correction; int64 num_rows;
-        pointer input; int64 input_stride; pointer gate_ups, downs; int32 activation, gated_dtype; pointer output;
-        int64 output_stride; pointer copies, gated; int64 gated_stride; pointer quantized; int64 quantized_stride;
-        pointer results; int64 results_stride; pointer shared; int64 shared_stride; pointer shared_products;
-        int64 shared_products_stride; pointer loads, plan, scratch
+        pointer input; int64 input_stride; int32 first_expert, end_expert; pointer gate_ups, downs;
+        int32 activation, gated_dtype; pointer output; int64 output_stride, size; pointer copies, gated;
+        int64 gated_stride; pointer quantized; int64 quantized_stride; pointer results; int64 results_stride;
+        pointer shared; int64 shared_stride; pointer shared_products; int64 shared_products_stride;
+        pointer loads, plan, scratch
         """
     )
 

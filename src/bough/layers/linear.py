@@ -12,7 +12,7 @@ from bough.config.sharding import Span
 from bough.layers.activation import Gate
 from bough.layers.checkpoint_weight import CheckpointWeight
 from bough.layers.linear_method import TORCH, MatrixShape, MethodChoice
-from bough.layers.sharding import AbsentVector, whole_weight
+from bough.layers.sharding import AbsentWeight, whole_weight
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -98,7 +98,7 @@ class MergedLinear(nn.Module):
                 bias = self.method.bias_rows(self, start, span.size)
                 yield f"{part}.bias", whole_weight(bias, span, None, self._collectives)
             elif self.has_bias:
-                yield f"{part}.bias", AbsentVector(span.total, weight.dtype, (*weight.key, -1))
+                yield f"{part}.bias", AbsentWeight(torch.Size((span.total,)), weight.dtype, (*weight.key, -1))
             start += span.size
 
 

@@ -54,6 +54,11 @@ class MethodChoice(ABC):
         """The choice for matrices that are held as the checkpoint has them, whatever others become."""
         return TORCH
 
+    @property
+    def unsplit(self) -> MethodChoice:
+        """The choice for matrices of which this rank has all, or nothing."""
+        return self
+
     @abstractmethod
     def below(self, path: str) -> MethodChoice:
         """The choice for a part of the model; ``path`` leads to it from where this one is for."""

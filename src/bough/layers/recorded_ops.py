@@ -16,9 +16,11 @@ from bough.layers.activation import NATIVE_GATES
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, MergedLinear, QKVLinear
 from bough.layers.linear_method import TORCH, packed_matrix
+from bough.layers.moe.router import PreciseLinear
 from bough.layers.ops import NO_NORMS, NotRecordable, Ops, Rotation, Stream
 
 if TYPE_CHECKING:
+    from bough.config.model_facts import RoutingFacts
     from bough.layers.attention.base import HeadNorms
     from bough.layers.attention.radix_attention import RadixAttention
     from bough.layers.moe.experts import Experts
@@ -59,6 +61,8 @@ class RecordOps(Ops[Buffer]):
         """Multiply by a matrix; in float32."""
         if isinstance(layer, QKVLinear):
             return self._program.linear(x, [packed_matrix(matrix) for matrix in layer.matrices], is_local=True)
+        if isinstance(layer, PreciseLinear):  # small, and each rank has all of it
+            return self._program.linear(x, [packed_matrix(layer)], is_local=True, role="precise")
         return self._program.linear(x, [packed_matrix(layer)], _outputs(layer))
 
     def gated(self, layer: GatedLinear, x: Buffer) -> Buffer:
@@ -96,7 +100,7 @@ class RecordOps(Ops[Buffer]):
         x: Buffer,
         shared: tuple[Buffer, Buffer] | None = None,
     ) -> None:
-        products = self._program.linear(x, [packed_matrix(router)])
+        products = self.linear(router, x)
         matrices = expert_matrices(router, experts)
         self._program.add_experts(x, products, matrices, stream.value, NATIVE_GATES[experts.gate], shared)
 
@@ -127,14 +131,9 @@ def _outputs(layer: MergedLinear) -> Columns | None:
     return _columns(spans.pop()) if len(spans) == 1 and (layer.gated or len(layer.spans) == 1) else None
 
 
-def expert_matrices(router: Router, experts: Experts) -> ExpertMatrices:
-    """Return the experts of a layer as native kernels take them; the weights of the router are not among them.
-
-    Raises:
-        ModelError: if experts differ in type.
-    """
-    facts = router.facts
-    routing = RoutingKind(
+def routing_kind(facts: RoutingFacts) -> RoutingKind:
+    """Return the choice of experts as native kernels take it."""
+    return RoutingKind(
         num_experts=facts.num_experts,
         experts_per_row=facts.experts_per_token,
         scores=ExpertScores.SIGMOID if facts.scores == "sigmoid" else ExpertScores.SOFTMAX,
@@ -144,11 +143,19 @@ def expert_matrices(router: Router, experts: Experts) -> ExpertMatrices:
         groups_per_row=facts.groups_per_token,
         group_best=1 if facts.group_score == "largest" else 2,
     )
-    correction = router.get_parameter("correction") if facts.is_corrected else None
-    return ExpertMatrices.of(
-        routing,
-        correction,
-        [packed_matrix(expert.gate_up_proj) for expert in experts.each()],
-        [packed_matrix(expert.down_proj) for expert in experts.each()],
-        experts.loads,
-    )
+
+
+def expert_matrices(router: Router, experts: Experts) -> ExpertMatrices:
+    """Return the experts of a layer as native kernels take them; the weights of the router are not among them.
+
+    Raises:
+        ModelError: if experts differ in type.
+    """
+    correction = router.get_parameter("correction") if router.facts.is_corrected else None
+    pairs = {
+        number: (packed_matrix(expert.gate_up_proj), packed_matrix(expert.down_proj))
+        for number, expert in experts.each()
+    }
+    first = experts.first
+    gates, outputs = _outputs(first.gate_up_proj), _outputs(first.down_proj)
+    return ExpertMatrices.of(routing_kind(router.facts), correction, pairs, experts.loads, gates=gates, outputs=outputs)

@@ -70,11 +70,11 @@ def whole_weight(
     return held if is_all else ShardedWeight(held, rows, columns, collectives)
 
 
-class AbsentVector(CheckpointWeight):
-    """A bias that another rank adds."""
+class AbsentWeight(CheckpointWeight):
+    """A weight that is only on another rank."""
 
-    def __init__(self, size: int, dtype: torch.dtype, key: tuple[int, ...]) -> None:
-        self.shape, self.dtype, self.key = torch.Size((size,)), dtype, key
+    def __init__(self, shape: torch.Size, dtype: torch.dtype, key: tuple[int, ...]) -> None:
+        self.shape, self.dtype, self.key = shape, dtype, key
 
     @property
     def share(self) -> None:
@@ -88,7 +88,20 @@ class AbsentVector(CheckpointWeight):
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         """Return zeros: the rank that has the numbers reads them."""
-        return torch.zeros(self.shape[0] if num_rows is None else num_rows, dtype=self.dtype)
+        rows = self.shape[0] if num_rows is None else num_rows
+        return torch.zeros(rows, *self.shape[1:], dtype=self.dtype)
+
+
+class WeightElsewhere(AbsentWeight):
+    """A weight of which another rank has all; there it is a :class:`ShardedWeight`, and all ranks read it together."""
+
+    def __init__(self, shape: torch.Size, dtype: torch.dtype, key: tuple[int, ...], collectives: Collectives) -> None:
+        super().__init__(shape, dtype, key)
+        self._collectives = collectives
+
+    def read(self, num_rows: int | None = None) -> torch.Tensor:
+        """Return rows of the whole."""
+        return self._collectives.add_up(super().read(num_rows))
 
 
 class ShardedChoice(MethodChoice):
@@ -106,6 +119,10 @@ class ShardedChoice(MethodChoice):
     @property
     def plain(self) -> MethodChoice:
         return ShardedChoice(self._choice.plain, self.shard, self.collectives)
+
+    @property
+    def unsplit(self) -> MethodChoice:
+        return self._choice
 
     def below(self, path: str) -> MethodChoice:
         return ShardedChoice(self._choice.below(path), self.shard, self.collectives)

@@ -19,7 +19,7 @@ from bough.kernels.program import Program, scratch_bytes
 from bough.kernels.sampling import NativeSampler
 from bough.kernels.structures import AttentionShape, DecodeRun, ProgramLimits, Step, address_of
 from bough.kernels.thread_pool import ThreadPool
-from bough.layers.recorded_ops import RecordOps
+from bough.layers.recorded_ops import RecordOps, routing_kind
 from bough.mem_cache.kv_pool import KVPool
 from bough.model_executor.graph_runner import ForwardOutput, Wanted
 from bough.model_executor.logprob_results import logprob_results
@@ -30,9 +30,6 @@ from bough.step_plan import FUTURE_TOKEN, IntArray, RowLogprobResult, StepPlan, 
 MAX_PIECE_TOKENS = 1024
 """Tokens that go through the model together; larger steps run in pieces. From a few hundred on, more tokens at a time
 make matrix products no faster, only their buffers larger."""
-
-_BYTES_OF_CHOSEN_EXPERT = 20
-"""Part of the plan of a layer with experts, for each expert of a token: ``experts.cpp``."""
 
 # Plain numbers: a member of an enumeration takes a numpy comparison microseconds, once a step.
 _CHOICE, _LOGITS = int(Wanted.CHOICE), int(Wanted.LOGITS)
@@ -55,9 +52,9 @@ def kernel_bytes(config: ModelConfig, num_threads: int, max_rows: int, max_step_
         )
         for shape in config.attention_shapes()
     ]
-    plans: int = limits.max_tokens * config.chosen_experts * _BYTES_OF_CHOSEN_EXPERT
-    return (
-        plans + scratch_bytes(limits, shapes, num_threads) + NativeSampler.scratch_bytes(config.vocab_size, num_threads)
+    routings = [routing_kind(routing) for routing in config.routings()]
+    return scratch_bytes(limits, shapes, routings, num_threads) + NativeSampler.scratch_bytes(
+        config.vocab_size, num_threads
     )
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from bough.config.model_config import ModelConfig
 from bough.config.ranks import MachineShare
 from bough.config.server_args import ServerArgs
-from bough.config.sharding import ShardSpec
 from bough.distributed.place import RankPlace
 from bough.errors import ConfigError
 from bough.model_executor.native_path import why_not_native
@@ -50,7 +49,7 @@ def _why_not_native(
     if problem is not None:
         return problem
     try:
-        config.shard_layers(ShardSpec(0, place.layout.tp_size, "gather"))
+        config.shard_layers(place.spec("gather"))
     except ConfigError as error:
         return error.message
     return None

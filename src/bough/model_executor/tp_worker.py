@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from bough.config.model_config import ModelConfig
@@ -74,8 +75,8 @@ class TpModelWorker(ModelRunner, Worker):
         counts = self.threads.counts()
         return KernelCounts(counts.runs, counts.joined, counts.recomputed)
 
-    def expert_loads(self) -> Sequence[Sequence[int]]:
-        return [experts.loads.tolist() for experts in self._experts]
+    def expert_loads(self) -> npt.NDArray[np.int64]:
+        return np.stack([each.loads.numpy() for each in self._experts]) if self._experts else super().expert_loads()
 
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""

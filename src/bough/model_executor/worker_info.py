@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from bough.step_plan import StepPlan, StepResult
 
 if TYPE_CHECKING:
@@ -103,10 +106,10 @@ class Worker(ABC):
         """Totals of the threads that compute; may be called while they do."""
         return KernelCounts()
 
-    def expert_loads(self) -> Sequence[Sequence[int]]:
-        """Tokens that each expert of each layer with experts has computed since the model was loaded; may be called
-        while it computes."""
-        return ()
+    def expert_loads(self) -> npt.NDArray[np.int64]:
+        """Tokens that each expert of each layer with experts has computed since the model was loaded,
+        ``[num_layers, num_experts]``; may be called while it computes."""
+        return np.zeros((0, 0), dtype=np.int64)
 
     def launch(self, plan: StepPlan) -> Launched:
         """Give the device a step without waiting for the one before; for workers that run ahead."""

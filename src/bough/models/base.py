@@ -17,6 +17,7 @@ from bough.layers.checkpoint_weight import CheckpointWeight, ExpertStack, Stacke
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import Linear, MergedLinear, QKVLinear
 from bough.layers.linear_method import MethodChoice
+from bough.layers.moe.experts import Experts
 from bough.layers.ops import Ops, TorchOps, Value
 from bough.layers.quantized_rows import QuantizedRows
 from bough.models.weight_names import BODY_PREFIX, expert_stacks, stacks, text_name
@@ -335,7 +336,7 @@ def _checkpoint_weights(module: nn.Module, prefix: str) -> Iterator[tuple[str, C
     for child_name, child in module.named_children():
         if isinstance(child, (MergedLinear, QKVLinear, Sinks)):
             yield from ((prefix + name, weight) for name, weight in child.checkpoint_weights())
-        elif isinstance(child, (VocabEmbedding, LMHead)):
+        elif isinstance(child, (VocabEmbedding, LMHead, Experts)):
             yield from ((f"{prefix}{child_name}.{name}", weight) for name, weight in child.checkpoint_weights())
         else:
             yield from _checkpoint_weights(child, f"{prefix}{child_name}.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from msgspec.structs import asdict, replace
 
 from bough.merging import Merge
@@ -38,6 +39,7 @@ _MERGES: dict[str, Merge] = {
     "effective_max_running_requests_per_dp": "sum",
     "last_gen_throughput": "sum",
     "idle": "min",
+    "expert_loads": "sums",
 }
 """Rules for the fields of internal state, and of the report at the start."""
 
@@ -77,6 +79,8 @@ class Reports:
         self._planner = planner
         self._log = log
         self._pause = pause
+        # Steps that were run to measure the device are no load.
+        self._expert_loads_before = worker.expert_loads()
 
     def calls(self) -> dict[str, ControlHandler]:
         """Return the handler of ``get_internal_state``."""
@@ -102,7 +106,7 @@ class Reports:
             kernel_runs_total=kernels.runs,
             kernel_joins_total=kernels.joined,
             kernel_recomputed_total=kernels.recomputed,
-            expert_imbalance=_imbalance(self._worker.expert_loads()) if self._info.expert_share else 0.0,
+            expert_imbalance=_imbalance(self._expert_loads()) if self._info.expert_share else 0.0,
         )
 
     def expected_silence(self) -> float:
@@ -132,7 +136,7 @@ class Reports:
                 "seconds_per_token_context": costs.per_token_context,
                 "prompt_base_seconds": costs.prompt_base,
             },
-            expert_loads=self._worker.expert_loads(),
+            expert_loads=self._expert_loads().tolist(),
             memory_usage={
                 "weight": info.weight_bytes,
                 "kvcache": info.kv_bytes,
@@ -142,6 +146,9 @@ class Reports:
             kv_discrepancy=requests.kv.check_idle() if idle else None,
         )
         return state
+
+    def _expert_loads(self) -> npt.NDArray[np.int64]:
+        return self._worker.expert_loads() - self._expert_loads_before
 
     def _num_retracted_waiting(self) -> int:
         """Number of requests that have lost their slot and wait for another."""
@@ -166,6 +173,7 @@ class Reports:
         return sum(req.fill_len for req in waiting) - cached + started
 
 
-def _imbalance(loads: Sequence[Sequence[int]]) -> float:
+def _imbalance(loads: npt.NDArray[np.int64]) -> float:
     """Tokens of the busiest expert to the mean of its layer, of the layer where that is most."""
-    return max((max(layer) * len(layer) / sum(layer) for layer in loads if any(layer)), default=0.0)
+    means = loads.mean(axis=1)
+    return float((loads.max(axis=1) / np.maximum(means, 1e-9)).max()) if means.any() else 0.0

@@ -106,7 +106,7 @@ def test_results_are_summed_by_token(skew: str) -> None:
     routed = Routed(chosen, torch.rand(9, 3))
     expected = torch.stack(
         [
-            sum(weight * experts[int(number)](row[None])[0] for number, weight in zip(*pair, strict=True))
+            sum(weight * experts[str(int(number))](row[None])[0] for number, weight in zip(*pair, strict=True))
             for row, pair in zip(x, zip(*routed, strict=True), strict=True)
         ]
     )

@@ -9,10 +9,15 @@ import torch
 from torch import nn
 
 from bough.config.model_facts import ExpertFacts
+from bough.config.sharding import Span
 from bough.layers.activation import Gate, gate_named
+from bough.layers.checkpoint_weight import CheckpointWeight
+from bough.layers.collectives import Collectives
 from bough.layers.linear import GatedLinear, Linear
 from bough.layers.linear_method import MethodChoice
+from bough.layers.moe.dispatch import ExpertDispatch, SharedTokens
 from bough.layers.moe.router import Routed
+from bough.layers.sharding import ShardedWeight, WeightElsewhere
 
 
 class Expert(nn.Module):
@@ -43,35 +48,57 @@ class Expert(nn.Module):
         return output
 
 
-class Experts(nn.ModuleList):
-    """All experts of a layer, by number.
+class Experts(nn.ModuleDict):
+    """The experts of a layer that are on this rank, by number: all of them, or a share of each, or some whole ones.
 
     Attributes:
+        held: numbers of those that are here.
         gate: function of their gates.
-        loads: int64 ``[num_experts]`` on the host, how many tokens each has computed.
+        loads: int64 ``[num_experts]`` on the host, tokens that each expert of the layer has computed.
     """
 
     def __init__(self, hidden_size: int, facts: ExpertFacts, dtype: torch.dtype, method: MethodChoice) -> None:
-        gate, method = gate_named(facts.activation), method.below("experts")
+        gate, below = gate_named(facts.activation), method.below("experts")
+        held = method.shard.experts(facts.routing.num_experts)
         super().__init__(
-            Expert(
-                hidden_size,
-                facts.width,
-                gate,
-                bias=facts.bias,
-                dtype=dtype,
-                method=method.below(str(number)),
-                adds_up=False,
-            )
-            for number in range(facts.routing.num_experts)
+            {
+                str(number): Expert(
+                    hidden_size,
+                    facts.width,
+                    gate,
+                    bias=facts.bias,
+                    dtype=dtype,
+                    method=(below if held.is_whole else below.unsplit).below(str(number)),
+                    adds_up=False,
+                )
+                for number in range(held.start, held.stop)
+            }
         )
-        self._collectives = method.collectives
+        self.held = held
         self.gate: Gate = gate
         self.loads = torch.zeros(facts.routing.num_experts, dtype=torch.int64, device="cpu")
+        self._collectives = method.collectives
+        self._dispatch: ExpertDispatch = SharedTokens(method.collectives)
 
-    def each(self) -> Iterator[Expert]:
-        """Yield all of them."""
-        return cast(Iterator[Expert], iter(self))
+    def each(self) -> Iterator[tuple[int, Expert]]:
+        """Yield those that are here, with their numbers."""
+        for number, expert in zip(range(self.held.start, self.held.stop), self.values(), strict=True):
+            yield number, cast(Expert, expert)
+
+    @property
+    def first(self) -> Expert:
+        """One of them; all have the same shape."""
+        return next(self.each())[1]
+
+    def checkpoint_weights(self) -> Iterator[tuple[str, CheckpointWeight]]:
+        """Yield names within this module, ``17.up_proj.weight``, and what they fill, of the experts of all ranks."""
+        own = dict(self.each())
+        for number in range(self.held.total):
+            for name, weight in _weights_of(own.get(number, self.first)):
+                if self.held.is_whole:
+                    yield f"{number}.{name}", weight
+                else:
+                    yield f"{number}.{name}", _one_ranks(weight, number, self._collectives, is_here=number in own)
 
     def forward(self, x: torch.Tensor, routed: Routed) -> torch.Tensor:
         """Sum of the results of each token's experts, times their weights, in ascending order of the experts.
@@ -83,20 +110,34 @@ class Experts(nn.ModuleList):
         Returns:
             The same shape and dtype; sums are float32.
         """
+        x, routed = self._dispatch.gather(x, routed)
         per_token = routed.experts.shape[1]
         # Copies of tokens, sorted by expert: each expert computes all of its tokens at once, and they are neighbours.
         numbers, order = routed.experts.flatten().sort(stable=True)
         copies = x[order // per_token]  # [num_tokens * per_token, hidden_size]
-        results = torch.empty_like(copies)
-        counts = numbers.bincount(minlength=len(self)).cpu()
+        results = torch.zeros_like(copies)
+        counts = numbers.bincount(minlength=self.held.total).cpu()
         self.loads += counts
-        start = 0
-        for number, count in enumerate(counts.tolist()):
-            if count:
-                results[order[start : start + count]] = self[number](copies[start : start + count])
-                start += count
+        ends = counts.cumsum(0).tolist()
+        for number, expert in self.each():
+            start, end = ends[number] - int(counts[number]), ends[number]
+            if start < end:
+                results[order[start:end]] = expert(copies[start:end])
         shares = results.view(len(x), per_token, -1).float() * routed.weights[..., None]
         total = shares[:, 0]
         for share in shares.unbind(1)[1:]:
             total = total + share
-        return self._collectives.add_up(total.contiguous()).to(x.dtype)
+        return self._dispatch.scatter(total.contiguous()).to(x.dtype)
+
+
+def _weights_of(expert: Expert) -> Iterator[tuple[str, CheckpointWeight]]:
+    yield from expert.gate_up_proj.checkpoint_weights()
+    yield from expert.down_proj.checkpoint_weights()
+
+
+def _one_ranks(weight: CheckpointWeight, number: int, collectives: Collectives, *, is_here: bool) -> CheckpointWeight:
+    """Return a weight that one rank has: this one, or of an expert elsewhere, like a ``weight`` that is here."""
+    if not is_here:
+        return WeightElsewhere(weight.shape, weight.dtype, (*weight.key, number), collectives)
+    rows, *columns = map(Span.whole, weight.shape)
+    return ShardedWeight(weight, rows, columns[0] if columns else None, collectives)
