@@ -116,22 +116,19 @@ void choose_experts(const RoutingKind& routing, const float* products, const flo
     }
     for (int32_t i = 0; i < count; ++i) ranks[i] = correction != nullptr ? scores[i] + correction[i] : scores[i];
     if (routing.groups_per_row < routing.num_groups) leave_groups(routing, ranks);
-    // Of equal ranks the first, and so where nothing is a number: any products give valid experts.
-    bool is_chosen[kMaxExperts] = {};
-    for (int32_t i = 0; i < routing.experts_per_row; ++i) {
-        int32_t best = -1;
-        for (int32_t expert = 0; expert < count; ++expert) {
-            if (!is_chosen[expert] && (best < 0 || ranks[expert] > ranks[best])) best = expert;
-        }
-        is_chosen[best] = true;
-    }
+    // The best so far, in order. Of equal ranks the first counts; any products, also no numbers, give valid experts.
     int32_t found = 0;
-    float sum = 0.0F;
     for (int32_t expert = 0; expert < count; ++expert) {
-        if (!is_chosen[expert]) continue;
-        experts[found] = expert;
-        sum += weights[found++] = scores[expert];
+        int32_t place = found;
+        while (place > 0 && ranks[expert] > ranks[experts[place - 1]]) --place;
+        if (place == routing.experts_per_row) continue;
+        found = std::min(found + 1, routing.experts_per_row);
+        for (int32_t i = found - 1; i > place; --i) experts[i] = experts[i - 1];
+        experts[place] = expert;
     }
+    std::sort(experts, experts + found);
+    float sum = 0.0F;
+    for (int32_t i = 0; i < found; ++i) sum += weights[i] = scores[experts[i]];
     const float divisor = routing.renormalised != 0 ? sum + kLeastSum : 1.0F;
     for (int32_t i = 0; i < found; ++i) weights[i] = weights[i] / divisor * routing.scaling;
 }
