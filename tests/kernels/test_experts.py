@@ -91,7 +91,9 @@ class Layer:
         return self.stream.memory[:rows, :HIDDEN].clone()
 
     def expected(self, x: torch.Tensor, products: torch.Tensor) -> torch.Tensor:
-        return self.reference(x, self.router.choose(products))
+        routed = self.router.choose(products)
+        self.reference.take_note(routed, torch.ones(len(x), dtype=torch.int64))
+        return self.reference(x, routed)
 
 
 def inputs(layer: Layer, rows: int, skew: str = "even") -> tuple[torch.Tensor, torch.Tensor]:

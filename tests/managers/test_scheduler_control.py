@@ -29,17 +29,17 @@ def control_of_two(replies: list[ControlReply]) -> SchedulerControl:
 
 
 def reply_of(key: ProcessKey, *, success: bool = True, message: str = "", **data: Any) -> ControlReply:
-    rules = {"total": "sum", "least": "min", "most": "max", "lens": "union", "paths": "union"}
+    rules = {"total": "sum", "least": "min", "most": "max", "lens": "union", "paths": "union", "loads": "sums"}
     return ControlReply("", key, success, message, data, rules)
 
 
 def test_replies_are_told_apart_and_merged_by_their_rules() -> None:
-    first = reply_of(ONE, total=3, least=True, most=1.0, lens={"a": 1}, paths=["x"], name="w")
-    second = reply_of(TWO, total=4, least=False, most=2.0, lens={"b": 2}, paths=["y"], name="v")
+    first = reply_of(ONE, total=3, least=True, most=1.0, lens={"a": 1}, paths=["x"], name="w", loads=[[1, 2], [3]])
+    second = reply_of(TWO, total=4, least=False, most=2.0, lens={"b": 2}, paths=["y"], name="v", loads=[[4, 5], [6]])
     control = control_of_two([second, first])  # in whatever order they arrive
     assert asyncio.run(control.call_each("m")) == [first, second]
     expected = {"total": 7, "least": False, "most": 2.0, "lens": {"a": 1, "b": 2}, "paths": ["x", "y"], "name": "w"}
-    assert asyncio.run(control.call("m")).data == expected
+    assert asyncio.run(control.call("m")).data == {**expected, "loads": [[5, 7], [9]]}
 
 
 def test_a_call_that_fails_on_one_scheduler_has_failed_and_names_it() -> None:

@@ -405,6 +405,17 @@ def test_what_a_checkpoint_leaves_unquantised_stays_close_to_what_it_was_and_is_
     assert error_of(checkpoint) < 0.06
 
 
+def test_experts_that_are_not_all_quantised_are_held_alike(tmp_path: Path) -> None:
+    sizes = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 64, "head_dim": 32}
+    checkpoint = save_checkpoint(tmp_path, "Qwen3Moe", **{**WIDE, **sizes})
+    left_out = ("lm_head", "embed_tokens", "mlp.gate.", "layers.1.mlp.experts.2.")
+    quantize(checkpoint, gptq_config(4, 32), gptq, bits=4, group=32, symmetric=True, left_out=left_out)
+    layers = make_runner(checkpoint.path, dtype="float32").model.model.layers
+    held = [{expert.down_proj.packed.stored for _, expert in layer.mlp.experts.each()} for layer in layers]
+    assert held == [{"int4"}, {"int8"}, {"int4"}]
+    assert error_of(checkpoint) < 0.06
+
+
 def test_needless_biases_of_zeros_are_left_out_and_others_are_not(tmp_path: Path) -> None:
     needless = {"model.layers.0.mlp.down_proj.bias": torch.zeros(WIDE["hidden_size"])}
     checkpoint = make(tmp_path, "gptq 4 bits", extra=needless)

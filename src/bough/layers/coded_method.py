@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Literal, cast
 
 import torch
 from torch import nn
 
-from bough.kernels.triton.quantized_gemm import float8_linear, integer_linear
+from bough.kernels.triton.quantized_gemm import OfExperts, float8_linear, integer_linear
+from bough.kernels.triton.sorted_rows import SortedRows
 from bough.layers.checkpoint_weight import CheckpointWeight, Weight
 from bough.layers.linear_method import TORCH, MatrixShape, TorchMethod
 from bough.layers.quantize import QUANTIZED_AT_A_TIME, quantize_float8, quantize_rows
 from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.stacked_matrices import StackedMatrices, put_together
 from bough.layers.stored_formats import no_room
 
 
@@ -140,6 +143,9 @@ class IntegerMethod(CodedMethod):
         offsets = cast(torch.Tensor, layer.offsets)[:, here].T if self._minimums else None
         return QuantizedRows(self._bits, self._group, codes, scales[:, here].T, offsets).dequantize()
 
+    def stack(self, layers: Sequence[nn.Module]) -> StackedMatrices:
+        return _CodedMatrices(layers, self._group, has_offsets=True)
+
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         weight, scales = _tensors(layer)
         offsets, bias = (cast("torch.Tensor | None", each) for each in (layer.offsets, layer.bias))
@@ -182,10 +188,38 @@ class Float8Method(CodedMethod):
         weight, scales = _tensors(layer)
         return QuantizedRows(8, self._group or weight.shape[1], weight[here], scales[:, here].T).dequantize()
 
+    def stack(self, layers: Sequence[nn.Module]) -> StackedMatrices:
+        return _CodedMatrices(layers, self._group, has_offsets=False)
+
     def apply(self, layer: nn.Module, x: torch.Tensor) -> torch.Tensor:
         weight, scales = _tensors(layer)
         bias = cast("torch.Tensor | None", layer.bias)
         return float8_linear(x, weight, scales, span=self._group, bias=bias, one_tile=self.batch_invariant)
+
+
+class _CodedMatrices(StackedMatrices):
+    def __init__(self, layers: Sequence[nn.Module], group: int | None, *, has_offsets: bool) -> None:
+        self._group = group
+        self._codes, self._scales, self._bias = (put_together(layers, name) for name in ("weight", "scales", "bias"))
+        self._offsets = put_together(layers, "offsets") if has_offsets else None
+
+    def multiply(self, x: torch.Tensor, rows: SortedRows, *, from_tokens: bool, out: torch.Tensor) -> torch.Tensor:
+        assert self._codes is not None
+        assert self._scales is not None
+        of_experts = OfExperts(rows, from_tokens, out)
+        if self._codes.dtype == torch.float8_e4m3fn:
+            span = self._group
+            return float8_linear(x, self._codes, self._scales, span=span, bias=self._bias, of_experts=of_experts)
+        assert self._group is not None
+        return integer_linear(
+            x,
+            self._codes,
+            self._scales,
+            span=self._group,
+            offsets=self._offsets,
+            bias=self._bias,
+            of_experts=of_experts,
+        )
 
 
 class _CodedRows(CheckpointWeight):

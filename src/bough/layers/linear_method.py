@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +16,7 @@ from bough.kernels.triton.available import kernels_for
 from bough.layers.activation import Gate, gate_and_mul
 from bough.layers.checkpoint_weight import CheckpointWeight, TensorWeight
 from bough.layers.collectives import ALONE, Collectives
+from bough.layers.stacked_matrices import PlainMatrices, StackedMatrices
 
 if TYPE_CHECKING:
     from bough.kernels.packed_weights import PackedWeights
@@ -62,6 +63,10 @@ class MethodChoice(ABC):
     @abstractmethod
     def below(self, path: str) -> MethodChoice:
         """The choice for a part of the model; ``path`` leads to it from where this one is for."""
+
+    def alike(self, paths: Collection[str]) -> MethodChoice:
+        """The choice for each of several parts of the model, whose matrices of one name are to get the same method."""
+        return self.below(next(iter(paths)))
 
     @abstractmethod
     def for_matrix(self, names: Collection[str]) -> LinearMethod:
@@ -121,6 +126,10 @@ class LinearMethod(MethodChoice):
     def embed(self, layer: nn.Module, input_ids: torch.Tensor) -> torch.Tensor:
         """Rows ``input_ids`` ``[n]`` of the matrix: ``[n, in_features]`` in the model's dtype."""
 
+    def stack(self, layers: Sequence[nn.Module]) -> StackedMatrices | None:
+        """Put the matrices of layers of one shape, not loaded yet, together; ``None`` if no kernel multiplies them."""
+        return None
+
 
 class TorchMethod(LinearMethod):
     """The matrix as the checkpoint has it, multiplied by torch: the reference, on any device.
@@ -151,6 +160,9 @@ class TorchMethod(LinearMethod):
 
     def apply_gated(self, layer: nn.Module, x: torch.Tensor, gate: Gate) -> torch.Tensor:
         return gate_and_mul(self.apply(layer, x), gate)
+
+    def stack(self, layers: Sequence[nn.Module]) -> StackedMatrices | None:
+        return PlainMatrices(layers)
 
     def compute_logits(self, layer: nn.Module, x: torch.Tensor, out: torch.Tensor | None = None) -> torch.Tensor:
         weight = cast(torch.Tensor, layer.weight)

@@ -217,7 +217,9 @@ class TorchOps(Ops[torch.Tensor]):
         shared: tuple[torch.Tensor, torch.Tensor] | None = None,
     ) -> None:
         self._flush(stream)
-        results: torch.Tensor = experts(x, router.choose(router(x)))
+        routed = router.choose(router(x))
+        experts.take_note(routed, self._batch.out_cache_loc)
+        results: torch.Tensor = experts(x, routed)
         if shared is not None:
             beside, gate = shared
             results = results + (beside * gate.sigmoid()).to(results.dtype)

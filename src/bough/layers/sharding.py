@@ -127,6 +127,9 @@ class ShardedChoice(MethodChoice):
     def below(self, path: str) -> MethodChoice:
         return ShardedChoice(self._choice.below(path), self.shard, self.collectives)
 
+    def alike(self, paths: Collection[str]) -> MethodChoice:
+        return ShardedChoice(self._choice.alike(paths), self.shard, self.collectives)
+
     def holding(self, method: LinearMethod) -> MethodChoice:
         return ShardedChoice(method, self.shard, self.collectives)
 

@@ -28,8 +28,8 @@ def no_room(form: str) -> ModelError:
 class StoredFormats(MethodChoice, Generic[Method]):
     """Every matrix in the format that holds its weights as the checkpoint has them.
 
-    A matrix of several projections gets the one that can hold all of them. Those that need not be one matrix get as few
-    as hold each as it is, or one, too.
+    A matrix of several projections gets the one that can hold all of them, and so do matrices that have to be alike.
+    Those that need not be one matrix get as few as hold each as it is, or one, too.
 
     Attributes:
         recoded: matrices so far that are quantised here though the checkpoint does not quantise them.
@@ -50,26 +50,32 @@ class StoredFormats(MethodChoice, Generic[Method]):
         recodes: whether the method of what is not quantised quantises it.
         apart: whether projections are set apart where they need not be one matrix.
         """
-        self._form, self._prefix = form, ""
+        self._form, self._prefixes = form, ("",)
+        self._found: dict[tuple[str, ...], Method] = {}
         self._recodes, self._apart = recodes, apart
         self._methods = methods
         self._order = list(methods)
         self.recoded: list[str] = []
 
     def below(self, path: str) -> StoredFormats[Method]:
+        return self.alike((path,))
+
+    def alike(self, paths: Collection[str]) -> StoredFormats[Method]:
         child = copy.copy(self)
-        child._prefix = f"{self._prefix}{path}."
+        child._prefixes = tuple(f"{prefix}{path}." for prefix in self._prefixes for path in paths)
         return child
 
     def for_matrix(self, names: Collection[str]) -> Method:
-        paths = [f"{self._prefix}{name}" for name in names]
-        forms = {path: self._form(f"{path}.weight") for path in paths}
-        if self._recodes:
-            self.recoded += [path for path, form in forms.items() if form is None]
-        found = set(forms.values())
-        if "mxfp4" in found and len(found) > 1:
-            found.add("int8")
-        return self._methods[max(found, key=self._order.index)]
+        paths = tuple(f"{prefix}{name}" for prefix in self._prefixes for name in names)
+        if paths not in self._found:
+            forms = {path: self._form(f"{path}.weight") for path in paths}
+            if self._recodes:
+                self.recoded += [path for path, form in forms.items() if form is None]
+            kinds = set(forms.values())
+            if "mxfp4" in kinds and len(kinds) > 1:
+                kinds.add("int8")
+            self._found[paths] = self._methods[max(kinds, key=self._order.index)]
+        return self._found[paths]
 
     def for_precise(self, names: Collection[str]) -> Method:
         return self._methods[self._order[-1]]

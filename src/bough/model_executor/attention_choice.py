@@ -128,8 +128,6 @@ def why_not_recorded(
         return "--disable-cuda-graph is set"
     if not config.is_generation:
         return "the model generates nothing"
-    if config.has_experts:
-        return "how many tokens each expert has is known on the host only"
     if attention != "triton":
         return "decode steps are recorded with Triton's attention only"
     return None

@@ -19,6 +19,7 @@ from bough.config.ranks import MachineShare
 from bough.distributed.rank_group import RankGroup
 from bough.errors import StartupError
 from bough.layers.attention.base import AttentionBackend
+from bough.layers.moe.experts import Experts
 from bough.layers.sampler import Sampler
 from bough.mem_cache.kv_pool import KVPool, kv_bytes_per_token
 from bough.model_executor.attention_choice import attention_backend, why_not_recorded
@@ -111,7 +112,9 @@ class MemoryPlanner:
         self._step_tokens, self._deterministic = max_step_tokens(args, config), args.enable_deterministic_inference
         self._kv_layout, self._kv_dtype = config.kv_layout(), choice.kv_dtype
         self._page_size = args.page_size or _DEFAULT_PAGE_SIZE
-        self._records = why_not_recorded(args, choice.attention, device, config) is None
+        self._records = why_not_recorded(args, choice.attention, device, config) is None and can_be_recorded(
+            loaded.model
+        )
         self.weight_bytes = sum(parameter.nbytes for parameter in loaded.model.parameters())
         # Parameters of the model, whatever is packed into a byte of its memory.
         weights = loaded.model.checkpoint_weights
@@ -380,6 +383,14 @@ class MemoryPlanner:
             last_token=last_token,
         )
         return runner
+
+
+def can_be_recorded(model: CausalLM) -> bool:
+    """Return whether all of a model runs without the host, and say in the log where it does not."""
+    is_grouped = all(experts.grouped is not None for experts in model.modules() if isinstance(experts, Experts))
+    if not is_grouped:
+        logger.warning("experts are computed one after the other, and no steps are recorded: that is slower")
+    return is_grouped
 
 
 def max_step_tokens(args: EngineArgs, config: ModelConfig) -> int:

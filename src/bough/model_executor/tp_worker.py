@@ -76,7 +76,9 @@ class TpModelWorker(ModelRunner, Worker):
         return KernelCounts(counts.runs, counts.joined, counts.recomputed)
 
     def expert_loads(self) -> npt.NDArray[np.int64]:
-        return np.stack([each.loads.numpy() for each in self._experts]) if self._experts else super().expert_loads()
+        return (
+            np.stack([each.loads.cpu().numpy() for each in self._experts]) if self._experts else super().expert_loads()
+        )
 
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""

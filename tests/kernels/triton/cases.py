@@ -16,7 +16,7 @@ import torch
 from torch.nn import functional
 
 from bough.kernels.structures import REPEATED
-from bough.kernels.triton import attention, elementwise, gemm, quantized_gemm, sampling
+from bough.kernels.triton import attention, elementwise, gemm, grouped_gemm, quantized_gemm, sampling, sorted_rows
 from bough.kernels.triton.available import SPLIT_KEYS
 from bough.layers.attention.tiles import decode_pieces, extend_tiles
 
@@ -337,6 +337,41 @@ def linear(
     # A GPU may sum all products of float32 one after the other, each with a rounding of its own.
     chain = max(inputs**0.5 / 16, 1.0) if dtype == torch.float32 else 1.0
     return error(out, expected, dtype, chain * (expected.abs().max().item() + 1))
+
+
+def grouped(
+    rng: Rng,
+    dtype: torch.dtype,
+    device: torch.device,
+    *,
+    tokens: int,
+    experts: int,
+    per_token: int,
+    inputs: int,
+    outputs: int,
+    bias: bool,
+    one_tile: bool = False,
+) -> float:
+    """A product of each token with the matrices of its experts, and the weighted sum of what comes of it."""
+    x = normal(rng, (tokens, inputs), dtype, device)
+    weight = normal(rng, (experts, outputs, inputs), dtype, device, inputs**-0.5)
+    b = normal(rng, (experts, outputs), dtype, device) if bias else None
+    numbers = np.stack([np.sort(rng.permutation(experts)[:per_token]) for _ in range(tokens)])
+    chosen = torch.from_numpy(numbers.astype(np.int64)).to(device)
+    rows = sorted_rows.SortedRows.of(chosen, 0, experts, dtype, one_tile=one_tile)
+    places = torch.empty(tokens * per_token, outputs, dtype=dtype, device=device)
+    grouped_gemm.grouped_linear(x, weight, b, rows, from_tokens=True, out=places)
+    products = torch.einsum("ti,tpoi->tpo", x.double(), weight.double()[chosen])
+    if b is not None:
+        products = products + b.double()[chosen]
+    size = products.abs().max().item() + 1
+    chain = max(inputs**0.5 / 16, 1.0) if dtype == torch.float32 else 1.0
+    off = error(places, products.flatten(0, 1)[rows.order], dtype, chain * size)
+    weights = torch.from_numpy(rng.uniform(0.0, 1.0, (tokens, per_token))).float().to(device)
+    copies = normal(rng, (tokens * per_token, outputs), dtype, device)
+    sums = grouped_gemm.sum_copies(copies, weights, torch.float32)
+    expected = (copies.view(tokens, per_token, outputs).double() * weights.double()[..., None]).sum(1)
+    return max(off, error(sums, expected, torch.float32, per_token * (expected.abs().max().item() + 1)))
 
 
 def _spread(scales: torch.Tensor, span: int, inputs: int) -> torch.Tensor:

@@ -73,6 +73,8 @@ def compile_tiles(cases: Any, rng: np.random.Generator, dtype: torch.dtype) -> N
     cases.extend(rng, dtype, cpu, prefix_lens=[0, 64], extend_lens=[128, 9], **sinking)
     # What comes out is arbitrary: that rows differ is no reason to stop.
     cases.linear(rng, dtype, cpu, rows=64, inputs=4096, outputs=128, bias=True)
+    for tokens in (4, 16, 128):  # a tile of each size
+        cases.grouped(rng, dtype, cpu, tokens=tokens, experts=2, per_token=2, inputs=256, outputs=128, bias=True)
 
 
 def compile_float8(cases: Any, rng: np.random.Generator, dtype: torch.dtype) -> None:

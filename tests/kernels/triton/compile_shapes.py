@@ -47,6 +47,8 @@ def main() -> None:
         cases.gather_rows(rng, dtype, cpu, rows=count, width=64, vocab_size=32)
         product: dict[str, Any] = {"rows": count, "inputs": 128, "outputs": 64, "bias": False}
         cases.linear(rng, dtype, cpu, **product)
+        experts: dict[str, Any] = {"experts": 8, "per_token": 2, "inputs": 128, "outputs": 64, "bias": False}
+        cases.grouped(rng, dtype, cpu, tokens=count, one_tile=True, **experts)
         cases.integer_linear(rng, dtype, cpu, bits=4, span=128, offsets=False, **product)
         cases.float8_linear(rng, dtype, cpu, span=128, **product)
         logits = torch.zeros(count, 3200)

@@ -10,6 +10,8 @@ so that both halves of the inputs are read in a row. They are stored with 8 adde
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -17,6 +19,7 @@ import triton.language as tl
 from bough.kernels.triton.float8 import to_float8
 from bough.kernels.triton.gemm import tile_of
 from bough.kernels.triton.launch import ieee, next_power_of_2, warps_for
+from bough.kernels.triton.sorted_rows import SortedRows, expert_tile
 
 FEW_ROWS = 16
 """Up to which a tile holds no more rows; larger ones need not give the same last bits."""
@@ -29,6 +32,14 @@ _TILES = {
 _TILE = {"BLOCK_M": 128, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3}
 _FLOAT32_TILE = {"BLOCK_M": 32, "BLOCK_N": 32, "num_warps": 8, "num_stages": 2}
 """Tensor cores do not take float32 as it is: both sides of a product are held in registers."""
+
+_EXPERT_TILES = {
+    16: {"BLOCK_M": 16, "BLOCK_N": 64, "num_warps": 4, "num_stages": 4},
+    32: {"BLOCK_M": 32, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3},
+    64: {"BLOCK_M": 64, "BLOCK_N": 64, "num_warps": 4, "num_stages": 3},
+}
+"""By the rows of a tile of an expert. Not measured yet."""
+_FLOAT32_EXPERT_TILE = {"BLOCK_M": 16, "BLOCK_N": 32, "num_warps": 4, "num_stages": 2}
 
 _SWEEP = 8
 
@@ -88,6 +99,9 @@ def _coded_tiles(
     offsets_ptr,
     bias_ptr,
     out_ptr,
+    order_ptr,
+    starts_ptr,
+    tile_ends_ptr,
     num_rows,
     num_outputs,
     num_inputs,
@@ -106,17 +120,45 @@ def _coded_tiles(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     SWEEP: tl.constexpr,
+    NUM_EXPERTS: tl.constexpr,
+    EXPERTS_BLOCK: tl.constexpr,
+    PER_TOKEN: tl.constexpr,
+    FROM_TOKENS: tl.constexpr,
 ):
     """Program (tile, part of the inner dimension): the product, transposed.
 
-    So codes are the left operand, which tensor cores take from the registers where they were made numbers of.
+    So codes are the left operand, which tensor cores take from the registers where they were made numbers of. With
+    experts, each tile has the rows of one, and its matrix.
     """
-    outputs, rows = tile_of(num_outputs, num_rows, BLOCK_N, BLOCK_M, SWEEP)
-    in_rows, in_outputs = rows < num_rows, outputs < num_outputs
     num_groups = tl.cdiv(num_inputs, SPAN)
     part_groups = tl.cdiv(num_groups, PARTS)
     first_group = tl.program_id(1) * part_groups
     last_group = tl.minimum(first_group + part_groups, num_groups)
+    if NUM_EXPERTS == 0:
+        outputs, rows = tile_of(num_outputs, num_rows, BLOCK_N, BLOCK_M, SWEEP)
+        in_rows, in_outputs = rows < num_rows, outputs < num_outputs
+        to_rows = rows
+    else:
+        tiles_n = tl.cdiv(num_outputs, BLOCK_N)
+        expert, rows, to_rows, in_rows = expert_tile(
+            tl.program_id(0) // tiles_n,
+            order_ptr,
+            starts_ptr,
+            tile_ends_ptr,
+            NUM_EXPERTS,
+            EXPERTS_BLOCK,
+            PER_TOKEN,
+            FROM_TOKENS,
+            BLOCK_M,
+        )
+        last_group = tl.where(expert < NUM_EXPERTS, last_group, 0)
+        outputs = (tl.program_id(0) % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)).to(tl.int64)
+        in_outputs = (outputs < num_outputs) & (expert < NUM_EXPERTS)
+        first_output = expert.to(tl.int64) * num_outputs
+        codes_ptr += first_output * codes_stride
+        scales_ptr += first_output * (1 if WHOLE_ROWS else num_groups)
+        offsets_ptr += first_output * num_groups
+        bias_ptr += first_output
     HALF: tl.constexpr = SPAN // 2
     half, whole = tl.arange(0, HALF), tl.arange(0, SPAN)
     kind: tl.constexpr = x_ptr.dtype.element_ty
@@ -159,7 +201,7 @@ def _coded_tiles(
             acc *= tl.load(x_scales_ptr + rows, mask=in_rows, other=0.0)[None, :]
     if HAS_BIAS and tl.program_id(1) == 0:
         acc += tl.load(bias_ptr + outputs, mask=in_outputs, other=0.0).to(tl.float32)[:, None]
-    out_at = out_ptr + (tl.program_id(1) * num_rows + rows[None, :]) * num_outputs + outputs[:, None]
+    out_at = out_ptr + (tl.program_id(1) * num_rows + to_rows[None, :]) * num_outputs + outputs[:, None]
     tl.store(out_at, acc.to(out_ptr.dtype.element_ty), mask=in_rows[None, :] & in_outputs[:, None])
 
 
@@ -181,6 +223,14 @@ def _num_parts(num_rows: int, num_outputs: int, groups: int, block_n: int) -> in
     return parts
 
 
+class OfExperts(NamedTuple):
+    """Products of which each row has the matrix of its expert: see :mod:`bough.kernels.triton.grouped_gemm`."""
+
+    rows: SortedRows
+    from_tokens: bool
+    out: torch.Tensor
+
+
 def _launch(
     x: torch.Tensor,
     x_scales: torch.Tensor | None,
@@ -193,18 +243,28 @@ def _launch(
     *,
     packed: bool,
     one_tile: bool,
+    of_experts: OfExperts | None = None,
 ) -> torch.Tensor:
-    (num_rows, num_inputs), num_outputs = x.shape, len(codes)
-    out = torch.empty(num_rows, num_outputs, dtype=out_dtype, device=x.device)
+    (num_rows, num_inputs), num_outputs = x.shape, codes.shape[-2]
+    tile, parts = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE, 1
+    if of_experts is not None:
+        out, sorted_rows = of_experts.out, of_experts.rows
+        num_rows = len(out)
+        tile = _FLOAT32_EXPERT_TILE if x.dtype == torch.float32 else _EXPERT_TILES[sorted_rows.tile_rows]
+        tiles = sorted_rows.most_tiles
+        sorted_as = (sorted_rows.order, sorted_rows.starts, sorted_rows.tile_ends)
+    else:
+        out = torch.empty(num_rows, num_outputs, dtype=out_dtype, device=x.device)
+        if not one_tile:
+            if x.dtype != torch.float32:
+                tile = next((each for rows, each in _TILES.items() if num_rows <= rows), tile)
+            parts = _num_parts(num_rows, num_outputs, triton.cdiv(num_inputs, span), tile["BLOCK_N"])
+        tiles = triton.cdiv(num_rows, tile["BLOCK_M"])
+        sorted_as = (codes, codes, codes)
     if not num_rows:
         return out
-    tile, parts = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE, 1
-    if not one_tile:
-        if x.dtype != torch.float32:
-            tile = next((each for rows, each in _TILES.items() if num_rows <= rows), tile)
-        parts = _num_parts(num_rows, num_outputs, triton.cdiv(num_inputs, span), tile["BLOCK_N"])
     sums = out if parts == 1 else torch.empty(parts, *out.shape, dtype=torch.float32, device=x.device)
-    grid = (triton.cdiv(num_rows, tile["BLOCK_M"]) * triton.cdiv(num_outputs, tile["BLOCK_N"]), parts)
+    grid = (tiles * triton.cdiv(num_outputs, tile["BLOCK_N"]), parts)
     _coded_tiles[grid](
         x,
         scales if x_scales is None else x_scales,
@@ -213,15 +273,16 @@ def _launch(
         scales if offsets is None else offsets,
         scales if bias is None else bias,
         sums,
+        *sorted_as,
         num_rows,
         num_outputs,
         num_inputs,
         x.stride(0),
-        codes.stride(0),
+        codes.stride(-2),
         PACKED=packed,
         FAST=packed and x.dtype == torch.bfloat16 and not triton.knobs.runtime.interpret,
         # A single group is a whole row, whose scales wait until all is summed.
-        WHOLE_ROWS=len(scales) == 1 and offsets is None,
+        WHOLE_ROWS=scales.shape[-2] == 1 and offsets is None,
         HAS_X_SCALES=x_scales is not None,
         HAS_OFFSETS=offsets is not None,
         HAS_BIAS=bias is not None,
@@ -231,6 +292,10 @@ def _launch(
         SPAN=span,
         PARTS=parts,
         SWEEP=_SWEEP,
+        NUM_EXPERTS=0 if of_experts is None else of_experts.rows.num_experts,
+        EXPERTS_BLOCK=1 if of_experts is None else of_experts.rows.block,
+        PER_TOKEN=1 if of_experts is None else of_experts.rows.per_token,
+        FROM_TOKENS=of_experts is not None and of_experts.from_tokens,
         **tile,
     )
     if parts > 1:
@@ -247,6 +312,7 @@ def integer_linear(
     offsets: torch.Tensor | None = None,
     bias: torch.Tensor | None = None,
     one_tile: bool = False,
+    of_experts: OfExperts | None = None,
 ) -> torch.Tensor:
     """``x Wᵀ + b`` with weights ``scale * code + offset``.
 
@@ -259,12 +325,23 @@ def integer_linear(
         offsets: like scales.
         bias: ``[num_outputs]``
         one_tile: rows are tiled alike however few they are, so that none depends on the others.
+        of_experts: how rows are sorted; all weights have a first dimension more then, experts.
 
     Returns:
         ``[num_rows, num_outputs]``, like ``x``.
     """
     return _launch(
-        x, None, codes, scales, offsets, bias, x.dtype, span, packed=codes.dtype == torch.uint8, one_tile=one_tile
+        x,
+        None,
+        codes,
+        scales,
+        offsets,
+        bias,
+        x.dtype,
+        span,
+        packed=codes.dtype == torch.uint8,
+        one_tile=one_tile,
+        of_experts=of_experts,
     )
 
 
@@ -321,6 +398,7 @@ def float8_linear(
     span: int | None = None,
     bias: torch.Tensor | None = None,
     one_tile: bool = False,
+    of_experts: OfExperts | None = None,
 ) -> torch.Tensor:
     """``x Wᵀ + b`` with weights ``scale * code`` and inputs that are quantised alike, on the way.
 
@@ -331,10 +409,22 @@ def float8_linear(
         span: inputs of a group, of weights as of ``x``: a power of two, at least 64; ``None``: all.
         bias: ``[num_outputs]``
         one_tile: rows are tiled alike however few they are, so that none depends on the others.
+        of_experts: as in :func:`integer_linear`.
 
     Returns:
         ``[num_rows, num_outputs]``, like ``x``.
     """
     quantized, x_scales = quantize_rows(x, span)
-    span = WHOLE_ROW_SPAN if span is None else span
-    return _launch(quantized, x_scales, codes, scales, None, bias, x.dtype, span, packed=False, one_tile=one_tile)
+    return _launch(
+        quantized,
+        x_scales,
+        codes,
+        scales,
+        None,
+        bias,
+        x.dtype,
+        WHOLE_ROW_SPAN if span is None else span,
+        packed=False,
+        one_tile=one_tile,
+        of_experts=of_experts,
+    )

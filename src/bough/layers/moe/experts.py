@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import nn
 
 from bough.config.model_facts import ExpertFacts
 from bough.config.sharding import Span
+from bough.kernels.triton.available import kernels_for
 from bough.layers.activation import Gate, gate_named
 from bough.layers.checkpoint_weight import CheckpointWeight
 from bough.layers.collectives import Collectives
 from bough.layers.linear import GatedLinear, Linear
-from bough.layers.linear_method import MethodChoice
+from bough.layers.linear_method import MethodChoice, TorchMethod
 from bough.layers.moe.dispatch import ExpertDispatch, SharedTokens
+from bough.layers.moe.grouped import GroupedExperts
 from bough.layers.moe.router import Routed
 from bough.layers.sharding import ShardedWeight, WeightElsewhere
 
@@ -54,31 +56,41 @@ class Experts(nn.ModuleDict):
     Attributes:
         held: numbers of those that are here.
         gate: function of their gates.
-        loads: int64 ``[num_experts]`` on the host, tokens that each expert of the layer has computed.
+        loads: int64 ``[num_experts]``, tokens that each expert of the layer has computed; on the device if that
+            computes all of them together, else on the host.
+        grouped: what computes all of them together; ``None``: one is computed after the other.
     """
 
     def __init__(self, hidden_size: int, facts: ExpertFacts, dtype: torch.dtype, method: MethodChoice) -> None:
         gate, below = gate_named(facts.activation), method.below("experts")
         held = method.shard.experts(facts.routing.num_experts)
+        # Kernels multiply all of a layer at once.
+        alike = (below if held.is_whole else below.unsplit).alike([str(number) for number in range(held.total)])
+        options: Any = {"bias": facts.bias, "dtype": dtype, "method": alike, "adds_up": False}
         super().__init__(
-            {
-                str(number): Expert(
-                    hidden_size,
-                    facts.width,
-                    gate,
-                    bias=facts.bias,
-                    dtype=dtype,
-                    method=(below if held.is_whole else below.unsplit).below(str(number)),
-                    adds_up=False,
-                )
-                for number in range(held.start, held.stop)
-            }
+            {str(number): Expert(hidden_size, facts.width, gate, **options) for number in range(held.start, held.stop)}
         )
         self.held = held
         self.gate: Gate = gate
-        self.loads = torch.zeros(facts.routing.num_experts, dtype=torch.int64, device="cpu")
+        self.loads = torch.zeros(held.total, dtype=torch.int64, device="cpu")
+        self.grouped: GroupedExperts | None = None
+        if kernels_for(self.first.down_proj.get_parameter("weight"), "grouped_gemm") is not None:
+            self.put_together()
         self._collectives = method.collectives
         self._dispatch: ExpertDispatch = SharedTokens(method.collectives)
+
+    def put_together(self) -> None:
+        """Have Triton's kernels compute all experts together, which are not loaded yet, if they can."""
+        first = self.first
+        gate_ups = first.gate_up_proj.method.stack([expert.gate_up_proj for _, expert in self.each()])
+        downs = first.down_proj.method.stack([expert.down_proj for _, expert in self.each()])
+        if gate_ups is None or downs is None:
+            return
+        method = first.down_proj.method
+        one_tile = isinstance(method, TorchMethod) and method.batch_invariant
+        width = first.down_proj.inputs.size
+        self.grouped = GroupedExperts(gate_ups, downs, self.gate, self.held, width=width, one_tile=one_tile)
+        self.loads = self.loads.to(first.down_proj.get_parameter("weight").device)
 
     def each(self) -> Iterator[tuple[int, Expert]]:
         """Yield those that are here, with their numbers."""
@@ -100,6 +112,11 @@ class Experts(nn.ModuleDict):
                 else:
                     yield f"{number}.{name}", _one_ranks(weight, number, self._collectives, is_here=number in own)
 
+    def take_note(self, routed: Routed, slots: torch.Tensor) -> None:
+        """Count the tokens, at KV ``slots`` ``[num_tokens]``, of each expert."""
+        is_token = (slots > 0).to(self.loads)[:, None].expand(routed.experts.shape)  # others fill up recorded steps
+        self.loads.index_add_(0, routed.experts.flatten().to(self.loads), is_token.flatten())
+
     def forward(self, x: torch.Tensor, routed: Routed) -> torch.Tensor:
         """Sum of the results of each token's experts, times their weights, in ascending order of the experts.
 
@@ -111,13 +128,17 @@ class Experts(nn.ModuleDict):
             The same shape and dtype; sums are float32.
         """
         x, routed = self._dispatch.gather(x, routed)
+        sums = self._one_by_one(x, routed) if self.grouped is None else self.grouped.compute(x, routed)
+        return self._dispatch.scatter(sums).to(x.dtype)
+
+    def _one_by_one(self, x: torch.Tensor, routed: Routed) -> torch.Tensor:
+        """Return the weighted sums of the experts that are here, float32 ``[num_tokens, hidden_size]``."""
         per_token = routed.experts.shape[1]
         # Copies of tokens, sorted by expert: each expert computes all of its tokens at once, and they are neighbours.
         numbers, order = routed.experts.flatten().sort(stable=True)
         copies = x[order // per_token]  # [num_tokens * per_token, hidden_size]
         results = torch.zeros_like(copies)
         counts = numbers.bincount(minlength=self.held.total).cpu()
-        self.loads += counts
         ends = counts.cumsum(0).tolist()
         for number, expert in self.each():
             start, end = ends[number] - int(counts[number]), ends[number]
@@ -127,7 +148,7 @@ class Experts(nn.ModuleDict):
         total = shares[:, 0]
         for share in shares.unbind(1)[1:]:
             total = total + share
-        return self._dispatch.scatter(total.contiguous()).to(x.dtype)
+        return total.contiguous()
 
 
 def _weights_of(expert: Expert) -> Iterator[tuple[str, CheckpointWeight]]:
