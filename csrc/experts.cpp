@@ -173,6 +173,10 @@ void plan(const ExpertsCall& call) {
         parts.rows[place] = static_cast<int32_t>(i / call.routing.experts_per_row);
         parts.is_alone[place] = of_expert.num_rows == 1 ? 1 : 0;
     }
+    for (int64_t i = 0; call.record != nullptr && i < copies; ++i) {
+        const int64_t row = i / call.routing.experts_per_row, index = i % call.routing.experts_per_row;
+        call.record[call.slots[row] * call.record_stride + index] = static_cast<int16_t>(parts.experts[i]);
+    }
     made.num_active = made.num_copied = made.first_copy = made.end_copy = 0;
     made.num_chunks[kGateUp] = made.num_chunks[kDown] = 0;
     for (int32_t expert = 0; expert < call.routing.num_experts; ++expert) {

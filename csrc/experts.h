@@ -79,9 +79,14 @@ struct ExpertsCall {
     int64_t shared_stride;
     const float* shared_products;
     int64_t shared_products_stride;
-    int64_t* loads;     // [num_experts], to which the rows of each are added; null: to nothing
-    ExpertsPlan* plan;  // experts_plan_bytes
-    float* scratch;     // of GemmCall
+    int64_t* loads;  // [num_experts], to which the rows of each are added; null: to nothing
+    // Where the experts of each row are kept, ascending, by the KV slot of its token: [slots, record_stride], of which
+    // the first experts_per_row are those of this layer; null: nowhere.
+    int16_t* record;
+    int64_t record_stride;
+    const int32_t* slots;  // [num_rows]
+    ExpertsPlan* plan;     // experts_plan_bytes
+    float* scratch;        // of GemmCall
 };
 
 size_t experts_plan_bytes(const RoutingKind& routing, int64_t max_rows);

@@ -516,6 +516,7 @@ void Program::share(Participant& participant, const RecordedAttention& recorded)
 void Program::share(Participant& participant, const RecordedExperts& recorded) {
     ExpertsCall call = recorded.call;
     call.num_rows = piece_.num_tokens;
+    call.slots = slots_.data();
     call.gate_ups = recorded.gate_ups.data();
     call.downs = recorded.downs.data();
     call.scratch = aligned(gemm_scratch_);

@@ -122,8 +122,7 @@ FURTHER_KEYWORDS = {
     **dict.fromkeys(("image_data", "audio_data", "video_data", "mm_hashes", "mm_content_hashes", "lora_path")),
     **dict.fromkeys(("custom_logit_processor", "kv_hints", "bootstrap_host", "bootstrap_port", "bootstrap_room")),
     **dict.fromkeys(("disagg_prefill_dp_rank", "external_trace_header", "session_id")),
-    **dict.fromkeys(("require_reasoning", "return_hidden_states", "return_routed_experts"), False),
-    "routed_experts_start_len": 0,
+    **dict.fromkeys(("require_reasoning", "return_hidden_states"), False),
 }
 
 

@@ -387,6 +387,11 @@ class EngineArgs(OptionTable):
         "become no slower; on CUDA products and attention are computed in one fixed way, which is slower. What cannot "
         "keep it is refused: computing with torch on a CPU, embedding models.",
     )
+    enable_return_routed_experts: bool = device_option(
+        False,
+        help="Keep, beside the KV cache, which experts have computed each token, so that requests can ask for it "
+        "(return_routed_experts): two bytes for each expert of a token in each layer. For mixtures of experts.",
+    )
 
     def check_together(self) -> None:
         """Refuse combinations that cannot work."""

@@ -230,6 +230,10 @@ class KVLayout:
     num_layers: int
     num_kv_heads: int
     head_dim: int
+    routed_layers: tuple[int, ...] = ()
+    """Layers of which the experts of each token are kept, too."""
+    experts_per_token: int = 0
+    """Experts that are kept of each of these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,10 +318,24 @@ class ModelFacts:
         """Return the different sliding windows in tokens, by the first layer of each; ``None``: no window."""
         return tuple(dict.fromkeys(shape.window for shape in self.attention_shapes()))
 
-    def kv_layout(self) -> KVLayout:
-        """Return what the KV cache keeps for each token."""
+    def kv_layout(self, *, keeps_experts: bool = False) -> KVLayout:
+        """Return what the KV cache keeps for each token, with the experts that have computed it if ``keeps_experts``.
+
+        Raises:
+            ConfigError: if there are no experts to keep.
+        """
         ((num_kv_heads, head_dim),) = {(shape.num_kv_heads, shape.head_dim) for shape in self.attention_shapes()}
-        return KVLayout(self.num_layers, num_kv_heads, head_dim)
+        layout = KVLayout(self.num_layers, num_kv_heads, head_dim)
+        if not keeps_experts:
+            return layout
+        if not self.has_experts:
+            raise ConfigError(
+                "--enable-return-routed-experts is for mixtures of experts; leave it out",
+                param="enable_return_routed_experts",
+            )
+        (per_token,) = {routing.experts_per_token for routing in self.routings()}
+        layers = (index for index, layer in enumerate(self.layers) if isinstance(layer.feed_forward, ExpertFacts))
+        return replace(layout, routed_layers=tuple(layers), experts_per_token=per_token)
 
     def num_query_heads(self) -> int:
         """Return the most query heads that a layer has."""

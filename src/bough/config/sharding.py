@@ -73,7 +73,7 @@ class ShardSpec:
     world: int = 1
     style: ShardStyle = "gather"
     splits_experts: bool = True
-    """Of a mixture each rank has a part of every expert; ``False``: some experts whole (expert parallelism)."""
+    """A rank has a part of every expert of a mixture; ``False``: some experts whole (expert parallelism)."""
 
     def experts(self, total: int) -> Span:
         """Return the experts of a layer that this rank has, in whole or in part.

@@ -69,6 +69,8 @@ def generate(
     return_prompt_token_ids: bool = False,
     routed_dp_rank: int | None = None,
     data_parallel_rank: int | None = None,
+    return_routed_experts: bool | None = None,
+    routed_experts_start_len: int | None = None,
     **others: Any,
 ) -> GenerateReqInput:
     """Request of ``Engine.generate``; ``None`` is the default of each field.
@@ -96,6 +98,8 @@ def generate(
         session_params=session_params,
         return_prompt_token_ids=return_prompt_token_ids or None,
         routed_dp_rank=data_parallel_rank if routed_dp_rank is None else routed_dp_rank,
+        return_routed_experts=return_routed_experts,
+        routed_experts_start_len=routed_experts_start_len,
     )
     return GenerateReqInput(sampling_params=_plain_params(sampling_params), stream=stream, **given)
 

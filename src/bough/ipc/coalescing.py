@@ -42,6 +42,7 @@ def merge_deltas(deltas: Sequence[OutputDelta]) -> OutputDelta:
         first_token_delay=next((d.first_token_delay for d in deltas if d.first_token_delay is not None), None),
         last_token_delay=last.last_token_delay,
         dp_rank=next((delta.dp_rank for delta in deltas if delta.dp_rank is not None), None),
+        routed_experts=last.routed_experts,
     )
 
 

@@ -67,6 +67,8 @@ class RequestExtras(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """Replica that is to compute it, and in a replica's scheduler the one that does; ``None``: any."""
     goes_on: bool = False
     """True if it continues a session or a stored response, so that a replica has its prefix."""
+    routed_experts_from: int | None = None
+    """First position of the experts that are wanted with the end of the output; ``None``: none are."""
 
 
 NO_EXTRAS = RequestExtras()
@@ -234,6 +236,9 @@ class OutputDelta(Record):
     """Seconds between arrival in the scheduler and its last word; in the last delta only, and only if it was taken."""
     dp_rank: int | None = None
     """Replica that computes it, where there are several; in the first delta only."""
+    routed_experts: bytes | None = None
+    """Experts that have computed its tokens, int32 little-endian ``[tokens, layers, experts of a token]``; in the last
+    delta only."""
 
 
 class BatchTokenIDOutput(Message):

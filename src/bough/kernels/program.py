@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -89,6 +90,8 @@ class ExpertMatrices:
     """The gates that this rank computes of each expert, where it has a part of the outputs; ``None``: all."""
     outputs: Columns | None = None
     """The same of results"""
+    kept: torch.Tensor | None = None
+    """int16 ``[num_slots, experts of a row]``, where the experts of each token are kept by its KV slot"""
 
     @classmethod
     def of(
@@ -100,6 +103,7 @@ class ExpertMatrices:
         *,
         gates: Columns | None = None,
         outputs: Columns | None = None,
+        kept: torch.Tensor | None = None,
     ) -> ExpertMatrices:
         """Experts of the matrices of gates and values, and of results, by ascending number.
 
@@ -115,12 +119,13 @@ class ExpertMatrices:
             of_all = dict.fromkeys(range(routing.num_experts), elsewhere) | dict(zip(pairs, matrices, strict=True))
             arrays.append((PackedMatrix * routing.num_experts)(*of_all.values()))
         held = range(min(pairs), max(pairs) + 1)
-        return cls(routing, correction, *arrays, loads, held, gates, outputs)
+        gate_ups, downs = arrays
+        return cls(routing, correction, gate_ups, downs, loads, held, gates, outputs, kept)
 
     @property
     def are_shared(self) -> bool:
         """True if each rank has some of the experts, whole."""
-        return len(self.held) < self.routing.num_experts
+        return len(self.held) < len(self.gate_ups)
 
 
 def scratch_bytes(
@@ -138,7 +143,9 @@ def scratch_bytes(
     total: int = library.bough_program_bytes(ctypes.byref(limits), num_threads)
     for shape in shapes:
         total += library.bough_attention_bytes(ctypes.byref(limits), ctypes.byref(shape), num_threads)
-    return total + sum(library.bough_experts_plan_bytes(ctypes.byref(each), limits.max_tokens) for each in routings)
+    for routing in routings:
+        total += library.bough_experts_plan_bytes(ctypes.byref(routing), limits.max_tokens)
+    return total
 
 
 class Program(NativeProgram):
@@ -409,6 +416,8 @@ class Program(NativeProgram):
             results_stride=results.stride,
             loads=experts.loads.data_ptr(),
         )
+        if experts.kept is not None:
+            call.record, call.record_stride = experts.kept.data_ptr(), experts.kept.stride(0)
         beside = list(shared or ())
         if shared is not None:
             call.shared, call.shared_stride = shared[0].pointer, shared[0].stride
@@ -416,27 +425,16 @@ class Program(NativeProgram):
         self._num_plans += 1
         words = -(-self._library.bough_experts_plan_bytes(ctypes.byref(call.routing), self.limits.max_tokens) // 4)
         call.plan = self.buffer(f"experts_plan_{self._num_plans}", words, torch.int32, 1, is_local=True).pointer
-        self._record_experts(call, ExpertsStage.ROUTE_AND_GATE, [source, products], [gated])
+        record = partial(self._record_stage, call)
+        record(ExpertsStage.ROUTE_AND_GATE, [source, products], [gated])
         call.gated, made = gated.pointer, gated
         if down.dtype in QUANTIZED_DTYPES:
             made = self._quantized(down, f"experts_{rows}", rows, is_local=is_local)
             call.quantized, call.quantized_stride = made.pointer, made.stride
-            self._record_experts(call, ExpertsStage.QUANTIZE_GATES, [gated], [made], by_rows=True)
-        self._record_experts(call, ExpertsStage.MULTIPLY_DOWN, [made], [results])
+            record(ExpertsStage.QUANTIZE_GATES, [gated], [made], by_rows=True)
+        record(ExpertsStage.MULTIPLY_DOWN, [made], [results])
         call.results = results.pointer
-        self._record_experts(call, ExpertsStage.COMBINE, [results, onto, *beside], [onto], by_rows=True)
-
-    def _record_experts(
-        self,
-        call: ExpertsCall,
-        stage: ExpertsStage,
-        reads: Sequence[Buffer],
-        writes: Sequence[Buffer],
-        *,
-        by_rows: bool = False,
-    ) -> None:
-        self._before(reads, writes, by_rows=by_rows)
-        self._record("experts", ctypes.byref(call), stage)
+        record(ExpertsStage.COMBINE, [results, onto, *beside], [onto], by_rows=True)
 
     def finish(self, x: Buffer, weight: NormWeight, head: PackedMatrix | None, first_token: int = 0) -> Buffer:
         """Final norm and language-model head of the rows that end in a step. Nothing is recorded after it.
@@ -454,23 +452,12 @@ class Program(NativeProgram):
         norm = weight.call(x, output)
         quantize = QuantizeCall()
         if head is not None and head.dtype in QUANTIZED_DTYPES:
-            quantize = self._quantize_call(output, head, "quantized_head_input", self.limits.max_rows)
+            quantize = _quantize_call(output, head, self._quantized(head, "quantized_head_input", self.limits.max_rows))
         matrix = None if head is None else ctypes.byref(head)
         self._library.bough_program_finish(
             self._handle, ctypes.byref(norm), ctypes.byref(quantize), matrix, first_token
         )
         return output
-
-    def _quantize_call(self, x: Buffer, weights: PackedMatrix, name: str, rows: int | None = None) -> QuantizeCall:
-        output = self._quantized(weights, name, rows)
-        return QuantizeCall(
-            input=x.pointer,
-            input_stride=x.stride,
-            size=x.columns,
-            output=output.pointer,
-            output_stride=output.stride,
-            weights=weights.dtype,
-        )
 
     def _quantized(
         self, weights: PackedMatrix, name: str, rows: int | None = None, *, is_local: bool = False
@@ -491,7 +478,7 @@ class Program(NativeProgram):
             if (x.dtype, x.columns) != (DType.F32 if quantized else weights.dtype, weights.num_inputs):
                 raise ValueError(f"{x.columns} inputs of {x.dtype} do not fit weights for {weights.num_inputs}")
             if quantized:
-                quantizations[weights.dtype] = self._quantize_call(x, weights, "quantized")
+                quantizations[weights.dtype] = _quantize_call(x, weights, inputs[weights.dtype])
         if quantizations:
             calls = (QuantizeCall * len(quantizations))(*quantizations.values())
             self._before([x], [inputs[dtype] for dtype in quantizations], by_rows=True)
@@ -533,5 +520,28 @@ class Program(NativeProgram):
         if self._group is not None and self._buffers.have_to_meet(reads, writes, by_rows=by_rows):
             self._record("meet")
 
+    def _record_stage(
+        self,
+        call: ExpertsCall,
+        stage: ExpertsStage,
+        reads: list[Buffer],
+        writes: list[Buffer],
+        *,
+        by_rows: bool = False,
+    ) -> None:
+        self._before(reads, writes, by_rows=by_rows)
+        self._record("experts", ctypes.byref(call), stage)
+
     def _record(self, kind: str, *arguments: object) -> None:
         getattr(self._library, f"bough_program_{kind}")(self._handle, *arguments)
+
+
+def _quantize_call(x: Buffer, weights: PackedMatrix, output: Buffer) -> QuantizeCall:
+    return QuantizeCall(
+        input=x.pointer,
+        input_stride=x.stride,
+        size=x.columns,
+        output=output.pointer,
+        output_stride=output.stride,
+        weights=weights.dtype,
+    )

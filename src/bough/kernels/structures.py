@@ -227,7 +227,7 @@ class ExpertsCall(ctypes.Structure):
         int32 activation, gated_dtype; pointer output; int64 output_stride, size; pointer copies, gated;
         int64 gated_stride; pointer quantized; int64 quantized_stride; pointer results; int64 results_stride;
         pointer shared; int64 shared_stride; pointer shared_products; int64 shared_products_stride;
-        pointer loads, plan, scratch
+        pointer loads, record; int64 record_stride; pointer slots, plan, scratch
         """
     )
 

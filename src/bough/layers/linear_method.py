@@ -65,7 +65,7 @@ class MethodChoice(ABC):
         """The choice for a part of the model; ``path`` leads to it from where this one is for."""
 
     def alike(self, paths: Collection[str]) -> MethodChoice:
-        """The choice for each of several parts of the model, whose matrices of one name are to get the same method."""
+        """The choice for each of several parts of the model; matrices of one name get the same method in all."""
         return self.below(next(iter(paths)))
 
     @abstractmethod

@@ -158,4 +158,12 @@ def expert_matrices(router: Router, experts: Experts) -> ExpertMatrices:
     }
     first = experts.first
     gates, outputs = _outputs(first.gate_up_proj), _outputs(first.down_proj)
-    return ExpertMatrices.of(routing_kind(router.facts), correction, pairs, experts.loads, gates=gates, outputs=outputs)
+    return ExpertMatrices.of(
+        routing_kind(router.facts),
+        correction,
+        pairs,
+        experts.loads,
+        gates=gates,
+        outputs=outputs,
+        kept=experts.kept,
+    )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class StackedMatrices(ABC):
-    """Matrices whose numbers lie one behind the other."""
+    """Matrices with their numbers one behind the other."""
 
     @abstractmethod
     def multiply(self, x: torch.Tensor, rows: SortedRows, *, from_tokens: bool, out: torch.Tensor) -> torch.Tensor:

@@ -50,7 +50,8 @@ class StoredFormats(MethodChoice, Generic[Method]):
         recodes: whether the method of what is not quantised quantises it.
         apart: whether projections are set apart where they need not be one matrix.
         """
-        self._form, self._prefixes = form, ("",)
+        self._form = form
+        self._prefixes: tuple[str, ...] = ("",)
         self._found: dict[tuple[str, ...], Method] = {}
         self._recodes, self._apart = recodes, apart
         self._methods = methods

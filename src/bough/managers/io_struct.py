@@ -49,7 +49,8 @@ MAX_CACHE_KEY_CHARS = 1024
 _SAME_FOR_ALL = ("stream", "return_text_in_logprobs", "return_prompt_token_ids", "log_metrics", "no_logs")
 """Fields that all prompts of a batch have in common."""
 
-_SAID_ONCE = tuple(name for name in RequestExtras.__struct_fields__ if name not in ("extra_key", "goes_on"))
+_OWN_EXTRAS = ("extra_key", "goes_on", "routed_experts_from")
+_SAID_ONCE = tuple(name for name in RequestExtras.__struct_fields__ if name not in _OWN_EXTRAS)
 """Extras that a body has under the same name, and all of its prompts in common."""
 
 _ABOUT_LOGPROBS: dict[str, Any] = {"logprob_start_len": -1, "top_logprobs_num": 0, "token_ids_logprob": None}
@@ -62,6 +63,7 @@ GRAMMAR_FIELDS = frozenset(GRAMMAR_KINDS)
 RequestId = Annotated[str, Meta(min_length=1, max_length=MAX_RID_CHARS)]
 CacheKey = Annotated[str, Meta(max_length=MAX_CACHE_KEY_CHARS)]
 TopLogprobs = Annotated[int, Meta(ge=0, le=MAX_TOP_LOGPROBS)]
+Position = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 LogprobStart = Annotated[int, Meta(ge=-1, le=2**31 - 1)]
 Priority = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Rank = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -111,10 +113,11 @@ class QueueFields(RoutedFields, kw_only=True):
         return extras_of(self, self.extra_key, self.cache_salt)
 
 
-def extras_of(body: Any, extra_key: str | None, cache_salt: str | None) -> RequestExtras:
-    """Extras of a request that is made of a body, with its own key and salt of the prefix cache."""
+def extras_of(body: Any, extra_key: str | None, cache_salt: str | None, **own: Any) -> RequestExtras:
+    """Extras of a request that is made of a body, with its own key and salt of the prefix cache, and others of its
+    ``own``."""
     given = {name: getattr(body, name) for name in _SAID_ONCE}
-    return RequestExtras(extra_key=cache_namespace(extra_key, cache_salt), **given)
+    return RequestExtras(extra_key=cache_namespace(extra_key, cache_salt), **given, **own)
 
 
 def is_batch(body: Any) -> bool:
@@ -161,6 +164,17 @@ class GenerateReqInput(RoutedFields, kw_only=True):
         bool, Meta(description="Fill in the text of every token in the logprobs, instead of null.")
     ] = False
     return_prompt_token_ids: Annotated[bool, Meta(description="Add `prompt_token_ids` to the answer.")] = False
+    return_routed_experts: Annotated[
+        bool,
+        Meta(
+            description="Add `routed_experts` to `meta_info` at the end: the experts that have computed each token but "
+            "the last, int32 in base 64, `[tokens, layers, experts of a token]`, zeros in layers without experts. "
+            "Needs `--enable-return-routed-experts`."
+        ),
+    ] = False
+    routed_experts_start_len: Annotated[
+        Position, Meta(description="First position of them, at most the prompt's length.")
+    ] = 0
     stream: Annotated[bool, Meta(description="Answer with server-sent events.")] = False
     log_metrics: Annotated[bool, Meta(description="Count this request in `/metrics`.")] = True
     no_logs: Annotated[bool, NO_LOGS] = False
@@ -214,6 +228,11 @@ class GenerateReqInput(RoutedFields, kw_only=True):
         cache_salt = self._each("cache_salt", size, 1)
         rids = request_ids(self.rid, size, is_batch=is_batch, n=n)
         same_for_all = {name: getattr(self, name) for name in _SAME_FOR_ALL}
+        routed_experts_from = self.routed_experts_start_len if self.return_routed_experts else None
+        if self.routed_experts_start_len and not self.return_routed_experts:
+            raise BadRequest(
+                "routed_experts_start_len needs return_routed_experts to be true", param="routed_experts_start_len"
+            )
         for i, prompt in enumerate(prompts):
             if i > 0:
                 params = next(each_params)
@@ -225,7 +244,7 @@ class GenerateReqInput(RoutedFields, kw_only=True):
                 input_ids=None if isinstance(prompt, str) else prompt,
                 prompt_param=f"{param}[{i}]" if is_batch else param,
                 sampling_params=params,
-                extras=extras_of(self, extra_key[i], cache_salt[i]),
+                extras=extras_of(self, extra_key[i], cache_salt[i], routed_experts_from=routed_experts_from),
                 **same_for_all,
                 **{name: values[i] for name, values in each_field.items()},
             )

@@ -7,6 +7,7 @@ event of ``/generate`` thus costs its own tokens and a copy.
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -293,6 +294,8 @@ def _at_the_end(state: ReqState, delta: OutputDelta) -> dict[str, Any]:
     """Facts about a finished output alone: times, and whose tokens are whose where the weights have changed."""
     spans = version_spans(state, delta.completion_tokens)
     about = {"weight_version": spans[-1]["version"], **({"weight_versions": spans} if len(spans) > 1 else {})}
+    if delta.routed_experts is not None:
+        about["routed_experts"] = base64.b64encode(delta.routed_experts).decode()
     return {**_times(state, delta), **about}
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
 from bough.config.model_facts import KVLayout
@@ -30,6 +32,8 @@ class KVPool:
     Attributes:
         num_slots: all slots, those of the reserved page included.
         page_size: slots per page; a page's slots are neighbours and belong to one run of a sequence.
+        layout: what is kept of each token.
+        experts: int16 ``[num_slots, routed layers, experts of a token]``, ascending; ``None`` if they are not kept.
     """
 
     def __init__(
@@ -59,6 +63,12 @@ class KVPool:
         self._scales: torch.Tensor | None = None
         if dtype == torch.int8:
             self._scales = _zeros((num_layers, 2, self.num_slots, num_kv_heads), _SCALE_DTYPE, device)
+        self.layout = layout
+        # [slots, routed layers, experts of a token]
+        self.experts: torch.Tensor | None = None
+        if layout.routed_layers:
+            kept = (self.num_slots, len(layout.routed_layers), layout.experts_per_token)
+            self.experts = _zeros(kept, torch.int16, device)
         # [layers, 2]
         self._layer_scales: torch.Tensor | None = None
         if dtype in FLOAT8_DTYPES:
@@ -68,13 +78,15 @@ class KVPool:
     @property
     def num_bytes(self) -> int:
         """Memory of all buffers, in bytes."""
-        return self._buffer.nbytes + (0 if self._scales is None else self._scales.nbytes)
+        return sum(buffer.nbytes for buffer in self._by_slot())
+
+    def _by_slot(self) -> list[torch.Tensor]:
+        return [each for each in (self._buffer, self._scales, self.experts) if each is not None]
 
     def touch(self) -> None:
         """Make the system commit all of the pool's memory now, so that it cannot be missing later. Zeroes the pool."""
-        self._buffer.zero_()
-        if self._scales is not None:
-            self._scales.zero_()
+        for buffer in self._by_slot():
+            buffer.zero_()
 
     def give_back(self) -> None:
         """Give the memory of a pool on the host back to the system; :meth:`touch` takes it again. Addresses stay.
@@ -82,9 +94,22 @@ class KVPool:
         Raises:
             OSError: if the system refuses.
         """
-        give_back(self._buffer)
-        if self._scales is not None:
-            give_back(self._scales)
+        for buffer in self._by_slot():
+            give_back(buffer)
+
+    def read_experts(self, slots: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """Return the experts that have computed some tokens, ``[len(slots), num_layers, experts of a token]``, zeros in
+        layers without experts.
+
+        Raises:
+            ValueError: if they are not kept.
+        """
+        if self.experts is None:
+            raise ValueError("the experts of tokens are not kept")
+        kept = self.experts[torch.from_numpy(slots.astype(np.int64)).to(self.device)].cpu().numpy()
+        found = np.zeros((len(slots), self.num_layers, self.layout.experts_per_token), dtype=np.int32)
+        found[:, list(self.layout.routed_layers)] = kept
+        return found
 
     def get_key_buffer(self, layer_id: int) -> torch.Tensor:
         """Keys of a layer: ``[num_slots, num_kv_heads, head_dim]``, the pool's own memory."""
@@ -146,6 +171,7 @@ def _zeros(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> 
 
 
 def kv_bytes_per_token(layout: KVLayout, dtype: torch.dtype) -> int:
-    """Memory of one token's keys and values, all layers together, in bytes."""
+    """Memory of what is kept of one token, all layers together, in bytes."""
     scale_bytes = _SCALE_DTYPE.itemsize if dtype == torch.int8 else 0
-    return 2 * layout.num_layers * layout.num_kv_heads * (layout.head_dim * dtype.itemsize + scale_bytes)
+    experts = torch.int16.itemsize * len(layout.routed_layers) * layout.experts_per_token
+    return 2 * layout.num_layers * layout.num_kv_heads * (layout.head_dim * dtype.itemsize + scale_bytes) + experts

@@ -110,7 +110,8 @@ class MemoryPlanner:
         self._threads, self._attention = choice.threads, choice.attention
         self._timings = timings
         self._step_tokens, self._deterministic = max_step_tokens(args, config), args.enable_deterministic_inference
-        self._kv_layout, self._kv_dtype = config.kv_layout(), choice.kv_dtype
+        self._kv_layout = config.kv_layout(keeps_experts=args.enable_return_routed_experts)
+        self._kv_dtype = choice.kv_dtype
         self._page_size = args.page_size or _DEFAULT_PAGE_SIZE
         self._records = why_not_recorded(args, choice.attention, device, config) is None and can_be_recorded(
             loaded.model
@@ -277,6 +278,7 @@ class MemoryPlanner:
             if self._kv_scales is not None:
                 kv_pool.set_layer_scales(self._kv_scales)
             kv_pool.touch()
+            self._model.keep_experts(kv_pool.experts)
             max_req_len = min(self._config.context_len, pool_tokens)
             group, shape = self._ranks.native, (requests, max_req_len)
             if group is None:

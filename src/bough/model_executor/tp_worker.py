@@ -22,6 +22,7 @@ from bough.model_executor.worker_calls import WorkerCalls
 from bough.model_executor.worker_face import make_face
 from bough.model_executor.worker_info import KernelCounts, Worker, WorkerInfo
 from bough.model_executor.worker_memory import RunnerMemory
+from bough.step_plan import IntArray
 from bough.weight_sync.worker_weights import WorkerWeights
 
 
@@ -80,6 +81,9 @@ class TpModelWorker(ModelRunner, Worker):
             np.stack([each.loads.cpu().numpy() for each in self._experts]) if self._experts else super().expert_loads()
         )
 
+    def routed_experts(self, slots: IntArray) -> IntArray:
+        return self.kv_pool.read_experts(slots)
+
     def get_worker_info(self) -> WorkerInfo:
         """Limits and costs of the loaded model."""
         pooling = self.config.pooling
@@ -104,6 +108,7 @@ class TpModelWorker(ModelRunner, Worker):
             embedding_dim=None if pooling is None else pooling.dim,
             padding_id=None if pooling is None else pooling.padding_id,
             expert_share=self.config.expert_share,
+            keeps_experts=self.kv_pool.experts is not None,
             max_steps=self.max_steps,
             reuses_prefixes=pooling is None or pooling.method == "last",
             runs_ahead=self.runs_ahead,

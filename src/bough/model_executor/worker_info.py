@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bough.step_plan import StepPlan, StepResult
+from bough.step_plan import IntArray, StepPlan, StepResult
 
 if TYPE_CHECKING:
     from bough.model_executor.worker_calls import WorkerCalls
@@ -54,6 +54,8 @@ class WorkerInfo:
     """Token that is no part of a pooled prompt where it stands at its end; ``None``: there is none."""
     expert_share: float = 0.0
     """Share of the experts that a token chooses, of layers with experts; 0: there are none."""
+    keeps_experts: bool = False
+    """True if it can be asked which experts have computed a token."""
     keeps_kv: bool = True
     """True if a sequence can be computed in several steps. If not, it comes in one piece, and the KV pool is a matter
     of accounting only: there is no memory behind its slots."""
@@ -110,6 +112,14 @@ class Worker(ABC):
         """Tokens that each expert of each layer with experts has computed since the model was loaded,
         ``[num_layers, num_experts]``; may be called while it computes."""
         return np.zeros((0, 0), dtype=np.int64)
+
+    def routed_experts(self, slots: IntArray) -> IntArray:
+        """Return the experts that have computed the tokens at some KV slots, for workers that keep them.
+
+        Returns:
+            int32 ``[len(slots), num_layers, experts of a token]``
+        """
+        raise RuntimeError("this worker does not keep the experts of tokens")
 
     def launch(self, plan: StepPlan) -> Launched:
         """Give the device a step without waiting for the one before; for workers that run ahead."""

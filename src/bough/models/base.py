@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from bough.config.model_config import ModelConfig
-from bough.errors import ModelError
+from bough.errors import ConfigError, ModelError
 from bough.layers.attention.sinks import Sinks
 from bough.layers.checkpoint_weight import CheckpointWeight, ExpertStack, StackedWeight, TensorWeight, Weight
 from bough.layers.embedding import LMHead, VocabEmbedding
@@ -46,6 +46,24 @@ class Model(nn.Module, ABC):
         for module in self.modules():
             if isinstance(module, LMHead):
                 module.measure()
+
+    def keep_experts(self, kept: torch.Tensor | None) -> None:
+        """Let layers with experts keep which of them compute each token, from now on.
+
+        Args:
+            kept: int16 ``[num_slots, layers with experts, experts of a token]``, by KV slot; ``None``: do not.
+
+        Raises:
+            ConfigError: if the model has its experts in layers of another kind.
+        """
+        layers = [each for each in self.modules() if isinstance(each, Experts)]
+        if kept is not None and len(layers) != kept.shape[1]:
+            raise ConfigError(
+                f"--enable-return-routed-experts: {type(self).__name__} does not tell its experts; leave it out",
+                param="enable_return_routed_experts",
+            )
+        for index, experts in enumerate(layers):
+            experts.kept = None if kept is None else kept[:, index]
 
     @cached_property
     def checkpoint_weights(self) -> dict[str, CheckpointWeight]:

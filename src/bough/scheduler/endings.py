@@ -11,6 +11,7 @@ from bough.ipc.messages import FinishReason, OutputDelta
 from bough.scheduler.deltas import delta_of
 from bough.scheduler.req import Req
 from bough.scheduler.requests import Requests
+from bough.step_plan import IntArray
 
 logger = logging.getLogger(__name__)
 
@@ -19,8 +20,14 @@ class Endings:
     """Ends requests, which give back everything they hold, and returns their last deltas."""
 
     def __init__(
-        self, requests: Requests, vocab_size: int, send_to_detokenizer: Callable[[list[OutputDelta]], None]
+        self,
+        requests: Requests,
+        vocab_size: int,
+        send_to_detokenizer: Callable[[list[OutputDelta]], None],
+        routed_experts: Callable[[IntArray], IntArray],
     ) -> None:
+        """``routed_experts`` returns the experts of the tokens at some KV slots."""
+        self._routed_experts = routed_experts
         self._requests = requests
         self._send_to_detokenizer = send_to_detokenizer
         self._table = requests.table
@@ -69,13 +76,23 @@ class Endings:
             # Where the text is cut by a pattern that only its end completes, this says why, and no stop token does.
             if matched is not None and (late or reason.type != "abort"):
                 reason = FinishReason("stop", matched=matched)
+        routed_experts = self._experts_of(req)
         self._requests.release(req, keep=keep)
         req.finish_reason = reason
         delta = delta_of(req, req.output_before_slot)
+        delta.routed_experts = routed_experts
         delta.finish_reason = reason
         delta.num_retractions = req.num_retractions
         delta.last_token_delay = time.monotonic() - req.arrival_time
         return delta
+
+    def _experts_of(self, req: Req) -> bytes | None:
+        """Return the experts of all tokens that were computed, if they are wanted and it has its slot."""
+        start = req.extras.routed_experts_from
+        if start is None or req.slot < 0:
+            return None
+        slots = self._requests.kv.req_to_token.table[req.slot, start : self._table.num_valid(req)]
+        return self._routed_experts(slots).astype("<i4").tobytes()
 
     def cut_short(self, req: Req, reason: FinishReason, *, keep: bool = True) -> OutputDelta:
         """End a request for an external reason; an end of its own that no step has reported yet takes precedence."""

@@ -64,6 +64,7 @@ class RequestIntake:
         are taken. Raises :class:`BadRequest`, naming the field at fault."""
         prompt = self._check_prompt(message, alive)
         self._check_thoughts(message)
+        self._check_routing(message.extras.routed_experts_from, len(prompt))
         prompt_tokens = len(prompt)
         self._check_pooling(pooling, prompt_tokens)
         if pooling is not None and self._info.padding_id is not None:
@@ -116,6 +117,22 @@ class RequestIntake:
             raise BadRequest(f"dimensions must be in [1, {dim}]", param="dimensions")
         if pooling.token_types is not None and len(pooling.token_types) != prompt_len:
             raise BadRequest("token_types must have one entry per token", param="input_ids")
+
+    def _check_routing(self, start: int | None, prompt_len: int) -> None:
+        if start is None:
+            return
+        if not self._info.expert_share:
+            raise BadRequest("return_routed_experts: the model has no experts", param="return_routed_experts")
+        if not self._info.keeps_experts:
+            raise BadRequest(
+                "return_routed_experts: the server was started without --enable-return-routed-experts",
+                param="return_routed_experts",
+            )
+        if start > prompt_len:
+            raise BadRequest(
+                f"routed_experts_start_len must be in [0, {prompt_len}], the prompt's length",
+                param="routed_experts_start_len",
+            )
 
     def _check_thoughts(self, message: TokenizedGenerateReqInput) -> None:
         params, markers, name = message.sampling_params, message.thoughts, "thinking_token_budget"

@@ -166,6 +166,15 @@ class RequestTable:
             return int(self.known_len[req.slot]) - 1
         return req.computed_len
 
+    def num_valid(self, req: Req) -> int:
+        """Return how many of the first tokens of a request with a slot have valid KV."""
+        slot, valid = req.slot, self.num_computed(req)
+        new_output = int(self.out_len[slot]) > len(req.output_before_slot)
+        if new_output and self.constrained[slot]:
+            # Nor have those that were not sampled, until a step has computed them.
+            valid = min(valid, int(self.planned_len[slot]) if req.jump_from < 0 else req.jump_from)
+        return valid
+
     def output_ids(self, req: Req) -> IntArray:
         """Copy of the processed output tokens of a request, with or without a slot."""
         if req.slot < 0:

@@ -214,12 +214,7 @@ class Requests:
     def _give_back(self, req: Req, *, keep: bool) -> None:
         """Free all that a request holds; what it has generated moves to ``output_before_slot``."""
         assert req.kv is not None
-        slot = req.slot
-        new_output = int(self.table.out_len[slot]) > len(req.output_before_slot)
-        valid = self.table.num_computed(req)
-        if new_output and self.table.constrained[slot]:
-            # Nor have those that were not sampled, until a step has computed them.
-            valid = min(valid, int(self.table.planned_len[slot]) if req.jump_from < 0 else req.jump_from)
+        slot, valid = req.slot, self.table.num_valid(req)
         req.jump_from = -1
         self.kv.finish(req.kv, self.table.tokens[slot, :valid], valid, keep=keep)
         req.output_before_slot = self.table.output_ids(req)

@@ -102,7 +102,7 @@ class Scheduler:
         start = time.perf_counter()
         self.planner = make_planner(server_args, requests, worker)
         warm = time.perf_counter()
-        self.endings = endings = Endings(requests, info.vocab_size, send_to_detokenizer)
+        self.endings = endings = Endings(requests, info.vocab_size, send_to_detokenizer, worker.routed_experts)
         self.output = OutputProcessor(requests, endings, eos_token_ids, info.vocab_size)
         self.executor, self.max_steps = start_executor(server_args, worker, make_executor)
         begin = time.perf_counter()

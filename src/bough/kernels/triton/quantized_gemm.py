@@ -223,12 +223,30 @@ def _num_parts(num_rows: int, num_outputs: int, groups: int, block_n: int) -> in
     return parts
 
 
+def _tile_for(num_rows: int, dtype: torch.dtype, *, one_tile: bool) -> dict[str, int]:
+    if dtype == torch.float32:
+        return _FLOAT32_TILE
+    return _TILE if one_tile else next((tile for rows, tile in _TILES.items() if num_rows <= rows), _TILE)
+
+
 class OfExperts(NamedTuple):
     """Products of which each row has the matrix of its expert: see :mod:`bough.kernels.triton.grouped_gemm`."""
 
     rows: SortedRows
     from_tokens: bool
     out: torch.Tensor
+
+    def tile(self, dtype: torch.dtype) -> dict[str, int]:
+        """Return the tile for inputs of a type."""
+        return _FLOAT32_EXPERT_TILE if dtype == torch.float32 else _EXPERT_TILES[self.rows.tile_rows]
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Numbers that kernels are compiled for."""
+        return {**self.rows.constants, "FROM_TOKENS": self.from_tokens}
+
+
+_NO_EXPERTS = {"NUM_EXPERTS": 0, "EXPERTS_BLOCK": 1, "PER_TOKEN": 1, "FROM_TOKENS": False}
 
 
 def _launch(
@@ -246,25 +264,18 @@ def _launch(
     of_experts: OfExperts | None = None,
 ) -> torch.Tensor:
     (num_rows, num_inputs), num_outputs = x.shape, codes.shape[-2]
-    tile, parts = _FLOAT32_TILE if x.dtype == torch.float32 else _TILE, 1
     if of_experts is not None:
-        out, sorted_rows = of_experts.out, of_experts.rows
-        num_rows = len(out)
-        tile = _FLOAT32_EXPERT_TILE if x.dtype == torch.float32 else _EXPERT_TILES[sorted_rows.tile_rows]
-        tiles = sorted_rows.most_tiles
-        sorted_as = (sorted_rows.order, sorted_rows.starts, sorted_rows.tile_ends)
+        out, num_rows = of_experts.out, len(of_experts.out)
+        tile, tiles, parts = of_experts.tile(x.dtype), of_experts.rows.most_tiles, 1
     else:
         out = torch.empty(num_rows, num_outputs, dtype=out_dtype, device=x.device)
-        if not one_tile:
-            if x.dtype != torch.float32:
-                tile = next((each for rows, each in _TILES.items() if num_rows <= rows), tile)
-            parts = _num_parts(num_rows, num_outputs, triton.cdiv(num_inputs, span), tile["BLOCK_N"])
-        tiles = triton.cdiv(num_rows, tile["BLOCK_M"])
-        sorted_as = (codes, codes, codes)
+        tile = _tile_for(num_rows, x.dtype, one_tile=one_tile)
+        parts = 1 if one_tile else _num_parts(num_rows, num_outputs, triton.cdiv(num_inputs, span), tile["BLOCK_N"])
+        tiles = -(-num_rows // tile["BLOCK_M"])
+    sums = out if parts == 1 else out.new_empty(parts, *out.shape, dtype=torch.float32)
+    grid = (tiles * triton.cdiv(num_outputs, tile["BLOCK_N"]), parts)
     if not num_rows:
         return out
-    sums = out if parts == 1 else torch.empty(parts, *out.shape, dtype=torch.float32, device=x.device)
-    grid = (tiles * triton.cdiv(num_outputs, tile["BLOCK_N"]), parts)
     _coded_tiles[grid](
         x,
         scales if x_scales is None else x_scales,
@@ -273,7 +284,7 @@ def _launch(
         scales if offsets is None else offsets,
         scales if bias is None else bias,
         sums,
-        *sorted_as,
+        *((codes, codes, codes) if of_experts is None else of_experts.rows.tensors),
         num_rows,
         num_outputs,
         num_inputs,
@@ -292,10 +303,7 @@ def _launch(
         SPAN=span,
         PARTS=parts,
         SWEEP=_SWEEP,
-        NUM_EXPERTS=0 if of_experts is None else of_experts.rows.num_experts,
-        EXPERTS_BLOCK=1 if of_experts is None else of_experts.rows.block,
-        PER_TOKEN=1 if of_experts is None else of_experts.rows.per_token,
-        FROM_TOKENS=of_experts is not None and of_experts.from_tokens,
+        **(_NO_EXPERTS if of_experts is None else of_experts.constants),
         **tile,
     )
     if parts > 1:

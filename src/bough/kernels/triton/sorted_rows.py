@@ -67,12 +67,19 @@ class SortedRows:
     @property
     def most_tiles(self) -> int:
         """Bound of the tiles of all experts."""
-        return triton.cdiv(len(self.order), self.tile_rows) + min(self.num_experts, len(self.order))
+        num_copies = len(self.order)
+        return -(-num_copies // self.tile_rows) + min(self.num_experts, num_copies)
 
     @property
-    def block(self) -> int:
-        """Length of a vector with a number for each expert."""
-        return next_power_of_2(self.num_experts)
+    def tensors(self) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Arguments of :func:`expert_tile` that lie on the device."""
+        return self.order, self.starts, self.tile_ends
+
+    @property
+    def constants(self) -> dict[str, int]:
+        """Arguments of it that kernels are compiled for."""
+        block = next_power_of_2(self.num_experts)
+        return {"NUM_EXPERTS": self.num_experts, "EXPERTS_BLOCK": block, "PER_TOKEN": self.per_token}
 
 
 @triton.jit

@@ -59,6 +59,7 @@ class Experts(nn.ModuleDict):
         loads: int64 ``[num_experts]``, tokens that each expert of the layer has computed; on the device if that
             computes all of them together, else on the host.
         grouped: what computes all of them together; ``None``: one is computed after the other.
+        kept: int16 ``[num_slots, experts of a token]``, experts of each token by its KV slot; ``None``: not kept.
     """
 
     def __init__(self, hidden_size: int, facts: ExpertFacts, dtype: torch.dtype, method: MethodChoice) -> None:
@@ -73,6 +74,7 @@ class Experts(nn.ModuleDict):
         self.held = held
         self.gate: Gate = gate
         self.loads = torch.zeros(held.total, dtype=torch.int64, device="cpu")
+        self.kept: torch.Tensor | None = None
         self.grouped: GroupedExperts | None = None
         if kernels_for(self.first.down_proj.get_parameter("weight"), "grouped_gemm") is not None:
             self.put_together()
@@ -113,9 +115,13 @@ class Experts(nn.ModuleDict):
                     yield f"{number}.{name}", _one_ranks(weight, number, self._collectives, is_here=number in own)
 
     def take_note(self, routed: Routed, slots: torch.Tensor) -> None:
-        """Count the tokens, at KV ``slots`` ``[num_tokens]``, of each expert."""
+        """Count the tokens of each expert, and keep the experts of tokens, at KV ``slots`` ``[num_tokens]``, if they
+        are to be kept.
+        """
         is_token = (slots > 0).to(self.loads)[:, None].expand(routed.experts.shape)  # others fill up recorded steps
         self.loads.index_add_(0, routed.experts.flatten().to(self.loads), is_token.flatten())
+        if self.kept is not None:
+            self.kept[slots] = routed.experts.to(torch.int16)
 
     def forward(self, x: torch.Tensor, routed: Routed) -> torch.Tensor:
         """Sum of the results of each token's experts, times their weights, in ascending order of the experts.

@@ -11,7 +11,7 @@ from bough.layers.stacked_matrices import StackedMatrices
 
 
 class GroupedExperts:
-    """Experts whose matrices lie in two stacks.
+    """Experts with their matrices in two stacks.
 
     Args:
         gate_ups: gates and values of each.
