@@ -109,6 +109,41 @@ class RankProcess(StartedProcess):
             os.close(write_fd)
 
 
+class _Connection:
+    """This process's connection to Ray, made and ended by a thread of its own.
+
+    So Ray leaves the signal handlers of the process alone. The thread lives as long as the connection: where Ray starts
+    a cluster, the kernel ends its processes with the thread that has started them.
+    """
+
+    def __init__(self) -> None:
+        self._is_made, self._is_over = threading.Event(), threading.Event()
+        self._failure: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="bough-ray", daemon=True)
+        self._thread.start()
+
+    def wait(self) -> BaseException | None:
+        """Wait until there is a connection; returns the reason why there is none."""
+        self._is_made.wait()
+        return self._failure
+
+    def close(self) -> None:
+        """End the connection, and the cluster if it was started for it."""
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            ray.init(configure_logging=False)
+        except BaseException as error:
+            self._failure = error
+            return
+        finally:
+            self._is_made.set()
+        self._is_over.wait()
+        ray.shutdown()
+
+
 class RayLauncher(Launcher):
     """Starts schedulers in a placement group of its own, or in the current one.
 
@@ -122,7 +157,7 @@ class RayLauncher(Launcher):
         self._keys = layout.schedulers
         self._stopping = threading.Event()
         self._lock = threading.Lock()
-        self._has_connected = False
+        self._connection: _Connection | None = None
         self._own_group: PlacementGroup | None = None
         self._actors: dict[ProcessKey, Any] = {}
         self._sites: dict[ProcessKey, Site] = {}
@@ -193,16 +228,15 @@ class RayLauncher(Launcher):
         with self._lock:
             actors, self._actors = self._actors, {}
             group, self._own_group = self._own_group, None
-            has_connected, self._has_connected = self._has_connected, False
+            connection, self._connection = self._connection, None
             self._undo.close()
-            if not ray.is_initialized():  # a host that has left Ray has left nothing there
-                return
-            for actor in actors.values():
-                ray.kill(actor)
-            if group is not None:
-                remove_placement_group(group)
-            if has_connected:
-                ray.shutdown()
+            if ray.is_initialized():  # a host that has left Ray has left nothing there
+                for actor in actors.values():
+                    ray.kill(actor)
+                if group is not None:
+                    remove_placement_group(group)
+            if connection is not None:
+                connection.close()
 
     @contextlib.contextmanager
     def _unless_stopping(self) -> Iterator[None]:
@@ -215,22 +249,10 @@ class RayLauncher(Launcher):
     def _connect(self) -> None:
         if ray.is_initialized():
             return
-        # On a thread of its own, so that Ray leaves the signal handlers of this process alone.
-        failures: list[BaseException] = []
-
-        def connect() -> None:
-            try:
-                ray.init(configure_logging=False)
-            except BaseException as error:
-                failures.append(error)
-
-        thread = threading.Thread(target=connect, name="bough-ray", daemon=True)
-        thread.start()
-        thread.join()
-        if failures:
-            raise StartupError(f"cannot reach Ray: {failures[0]}") from failures[0]
-        with self._lock:
-            self._has_connected = True
+        self._connection = connection = _Connection()
+        failure = connection.wait()
+        if failure is not None:
+            raise StartupError(f"cannot reach Ray: {failure}")
 
     def _room(self) -> tuple[PlacementGroup, Sequence[int], dict[str, float]]:
         """Return a placement group, the bundles in it that are for the schedulers, and what each takes of its own."""
