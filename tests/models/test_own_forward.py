@@ -12,6 +12,7 @@ import torch
 from bough.config.model_config import ModelConfig
 from bough.config.model_facts import DenseFacts
 from bough.errors import ConfigError
+from bough.layers.attention.radix_attention import RadixAttention
 from bough.layers.forward_batch import ForwardBatch
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.layers.ops import NotRecordable
@@ -50,6 +51,13 @@ def test_a_forward_is_torch_s_alone(tmp_path: Path) -> None:
     for family in (MixedForCausalLM, BodiedForCausalLM):
         with pytest.raises(NotRecordable):
             family(config, TORCH).run_on(RecordOps(Mock(), Mock()))
+
+
+def test_sinks_of_another_type_are_torch_s() -> None:
+    for dtype in (torch.bfloat16, torch.float16):
+        attention = RadixAttention(2, 8, 1, 0, sinks=torch.zeros(2, dtype=dtype))
+        with pytest.raises(NotRecordable):
+            RecordOps(Mock(), Mock()).attend(attention, Mock(), None)
 
 
 def test_a_gate_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -73,6 +73,8 @@ class RecordOps(Ops[Buffer]):
     ) -> Buffer:
         if attention.logit_cap is not None:
             raise NotRecordable("the native program has no soft-caps")
+        if attention.sinks is not None and attention.sinks.dtype != torch.float32:
+            raise NotRecordable(f"the native program takes float32 sinks, not {attention.sinks.dtype}")
         kv = self._kv_layer(attention.layer_id)
         self._program.rotate_and_store(
             heads,

@@ -268,7 +268,7 @@ def _merge_pieces(
         largest = new_largest
     if HAS_SINKS:
         # Without keys, or below a far larger sink, the total becomes infinite, and the output zero.
-        total += tl.exp2(tl.load(sinks_ptr + head) * 1.4426950408889634 - largest)
+        total += tl.exp2(tl.load(sinks_ptr + head).to(tl.float32) * 1.4426950408889634 - largest)
     acc = acc / tl.where(total > 0.0, total, 1.0)
     out = out_ptr + (row * NUM_HEADS + head) * HEAD_DIM + dims
     tl.store(out, acc.to(out_ptr.dtype.element_ty), mask=in_head)
@@ -386,7 +386,7 @@ def _extend_tiles(
         )
     if HAS_SINKS:
         reference = largest if HAS_CAP else largest * scale
-        total += tl.exp2(tl.load(sinks_ptr + head) * 1.4426950408889634 - reference)
+        total += tl.exp2(tl.load(sinks_ptr + head).to(tl.float32) * 1.4426950408889634 - reference)
     # Only queries behind the tile's end can have seen nothing.
     acc = acc / tl.where(total > 0.0, total, 1.0)[:, None]
     if HAS_KV_SCALES:
