@@ -403,6 +403,17 @@ def test_harmony_recipients_come_before_or_behind_the_channel() -> None:
         assert calls(parsed("gpt-oss", text)) == [("now", {})]
 
 
+def test_harmony_arguments_that_are_no_object_end_with_their_message() -> None:
+    call = "<|channel|>commentary to=functions.now<|message|>"
+    final = "<|start|>assistant<|channel|>final<|message|>Hi"
+    for end in ("<|end|>", "<|call|>", "<|return|>", ""):
+        for raw in ("now please", '{"when": now}'):
+            text = call + raw + end + final
+            expected = [ToolCallStart(0, "", "now"), ToolCallArguments(0, raw), Content("Hi")]
+            for at in range(len(text)):
+                assert run(parser(dialect("gpt-oss")), [text[:at], text[at:]]) == expected, text
+
+
 def test_harmony_calls_are_content_if_nothing_may_be_called() -> None:
     made = dialect("gpt-oss").parser((), parse_tools=False, separate_reasoning=True, thinking=False)
     assert made is not None

@@ -94,8 +94,8 @@ class HarmonyFormat(ToolFormat):
         stream = calls.stream
         yield from stream.skip_space()
         if (yield from stream.peek()) != "{" or not (yield from calls.json_arguments()):
-            yield from calls.raw_arguments(_CALL)
-            return
+            ends = (*_ENDS, _START, _CHANNEL)
+            yield from stream.flow_until(calls.arguments, None, openers=ends, idle=calls.passed_on)
         yield from stream.take_if_next(*_ENDS)
 
     def constraint(self, tools: Sequence[ToolSpec], *, parallel: bool) -> Format:

@@ -280,7 +280,7 @@ class Stream:
             tail: markers that may end the whole text, with white space between them; such an end counts as ``marker``,
                 but is not consumed. Only the first of them is required.
             openers: markers of the next part, which also end the text and are not consumed.
-            opens: decides, after an opener, if it is a real one.
+            opens: decides, after an opener, if it is a real one; ``None``: it is.
 
         Returns:
             True if the marker came; it has then been consumed.
@@ -303,11 +303,12 @@ class Stream:
                 emit(piece)
             if found is not None and not is_past:
                 is_tail = found in tail
-                if opens is not None and not is_tail:
+                is_end = True
+                if is_tail:
+                    is_end = yield from self._is_rest(tail)
+                elif opens is not None:
                     self.pos += len(found)
                     is_end = yield from opens(found)
-                else:
-                    is_end = yield from self._is_rest(tail)
                 self.turn_back()
                 if not is_end:
                     searched = self.pos + 1
