@@ -13,7 +13,7 @@ from bough.parsers.dialect import make_tool_dialect
 from bough.parsers.tool_formats import TOOL_FORMATS
 from bough.tokenization.chat_template import ChatTemplate
 from bough.tokenization.tokenizer import SpecialTokens
-from tests.tokenization.test_template_families import LIKE_PHI
+from tests.tokenization.test_template_families import LIKE_GPT_OSS, LIKE_PHI
 
 # Insists on whose turn it is, and has no place for a system.
 ALTERNATING = """
@@ -66,7 +66,7 @@ def result(text: str, call_id: str | None = None) -> dict[str, Any]:
 
 def fit_of(source: str) -> tuple[ChatTemplate, TemplateFit]:
     template = ChatTemplate({"default": source}, SpecialTokens(bos="<s>", eos="</s>"))
-    return template, TemplateFit(template, make_tool_dialect(source).tool_format)
+    return template, TemplateFit(template, make_tool_dialect(source))
 
 
 def rendered(source: str, messages: list[dict[str, Any]], tools: list[dict[str, Any]] = TOOLS) -> str:
@@ -152,3 +152,20 @@ def test_tools_have_the_name_that_the_template_has_for_them() -> None:
     assert "<tools>" not in template.render(fitted, tools=told, kwargs=own), "what the client gives by name counts"
     again = rendered(LIKE_SMOLLM3, [QUESTION, calling(call("a", zone="UTC")), result("8:00", "a")])
     assert '{"name": "now", "arguments": {"zone": "UTC"}}' in again
+
+
+def test_answers_with_their_thoughts_in_the_text_are_taken_apart_where_they_are_on_channels() -> None:
+    thoughts = "<|channel|>analysis<|message|>Hm.<|end|>"
+    answer = {"role": "assistant", "content": f"{thoughts}Yes."}
+    for messages, shown in (
+        ([QUESTION, answer, QUESTION], "<|channel|>final<|message|>Yes.<|end|>"),
+        (
+            [QUESTION, {**calling(call("a")), "content": thoughts}, result("8:00", "a")],
+            f"{thoughts}<|start|>assistant to=functions.now",
+        ),
+        ([QUESTION, {"role": "assistant", "content": "Yes."}, QUESTION], "<|channel|>final<|message|>Yes.<|end|>"),
+        ([QUESTION, {"role": "assistant", "content": None}, QUESTION], "<|channel|>final<|message|><|end|>"),
+    ):
+        assert f"When?<|end|><|start|>assistant{shown}" in rendered(LIKE_GPT_OSS, messages)
+    asked = {"role": "user", "content": f"{thoughts}Yes."}
+    assert f"<|start|>user<|message|>{thoughts}Yes.<|end|>" in rendered(LIKE_GPT_OSS, [asked, answer, asked])

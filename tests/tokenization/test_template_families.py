@@ -59,20 +59,40 @@ LIKE_MISTRAL = """
 {%- elif m.role == 'assistant' %}{{- ' ' + m.content + eos_token }}
 {%- else %}{{- raise_exception('Only user and assistant roles') }}{%- endif %}{%- endfor %}"""
 
-# Shows thoughts beside calls alone, of which a message has one, and takes no text with them.
+# Begins with messages of its own, the second with what the system says and with the tools. Refuses marks of channels in
+# what it is given, and looks for them wherever there is a content. Shows thoughts beside calls alone, and only until an
+# answer follows; a message has one call, and no text with it.
 LIKE_GPT_OSS = """
-{%- set said = namespace(name=none) %}{%- for m in messages %}
-{%- if m.role == 'assistant' and m.tool_calls %}{%- set f = m.tool_calls[0].function %}
+{%- macro check(m, key) %}{%- for channel in ['analysis', 'final'] %}
+{%- if key in m and '<|channel|>' ~ channel ~ '<|message|>' in m[key] %}
+{{- raise_exception('marks of channels in ' ~ key) }}{%- endif %}{%- endfor %}{%- endmacro %}
+{{- '<|start|>system<|message|>Channels: analysis, commentary, final.<|end|>' }}
+{%- set rules, told = '', messages %}
+{%- if messages[0].role in ['developer', 'system'] %}{%- set rules, told = messages[0].content, messages[1:] %}
+{%- endif %}
+{%- if rules or tools %}{{- '<|start|>developer<|message|>' + rules }}
+{%- for t in tools or [] %}{%- set f = t.function %}{{- '\\n// ' + f.description + '\\ntype ' + f.name }}
+{%- for name, kind in ((f.parameters or {}).properties or {}).items() %}{{- ' ' + name + ': ' ~ kind.type }}
+{%- endfor %}{%- endfor %}{{- '<|end|>' }}{%- endif %}
+{%- set called = namespace(name=none) %}{%- for m in told %}
+{%- if m.role == 'assistant' %}{{- check(m, 'content') }}{{- check(m, 'thinking') }}
+{%- if 'tool_calls' in m %}{%- set f = m.tool_calls[0].function %}{%- set later = namespace(answer=false) %}
+{%- for n in told[loop.index:] %}{%- if n.role == 'assistant' and 'tool_calls' not in n %}
+{%- set later.answer = true %}{%- endif %}{%- endfor %}
 {%- if m.content and m.thinking %}{{- raise_exception('either thoughts or text') }}{%- endif %}
-{%- set thoughts = m.content or m.thinking %}
-{%- if thoughts %}{{- '<|start|>assistant<|channel|>analysis<|message|>' ~ thoughts ~ '<|end|>' }}{%- endif %}
-{{- '<|start|>assistant to=functions.' ~ f.name ~ '<|channel|>commentary json<|message|>' ~ f.arguments | tojson }}
-{{- '<|call|>' }}{%- set said.name = f.name %}
-{%- elif m.role == 'assistant' %}{{- '<|start|>assistant<|channel|>final<|message|>' ~ m.content ~ '<|end|>' }}
-{%- elif m.role == 'tool' %}{%- if said.name is none %}{{- raise_exception('a result without a call') }}{%- endif %}
-{{- '<|start|>functions.' ~ said.name ~ ' to=assistant<|channel|>commentary<|message|>' ~ m.content | tojson }}
+{%- if (m.content or m.thinking) and not later.answer %}
+{{- '<|start|>assistant<|channel|>analysis<|message|>' + (m.content or m.thinking) + '<|end|>' }}{%- endif %}
+{{- '<|start|>assistant to=functions.' + f.name + '<|channel|>commentary json<|message|>' + f.arguments | tojson }}
+{{- '<|call|>' }}{%- set called.name = f.name %}
+{%- elif loop.last and not add_generation_prompt %}
+{%- if 'thinking' in m %}{{- '<|start|>assistant<|channel|>analysis<|message|>' + m.thinking + '<|end|>' }}{%- endif %}
+{{- '<|start|>assistant<|channel|>final<|message|>' + m.content + '<|return|>' }}
+{%- else %}{{- '<|start|>assistant<|channel|>final<|message|>' + m.content + '<|end|>' }}
+{%- set called.name = none %}{%- endif %}
+{%- elif m.role == 'tool' %}{%- if called.name is none %}{{- raise_exception('a result without a call') }}{%- endif %}
+{{- '<|start|>functions.' + called.name + ' to=assistant<|channel|>commentary<|message|>' + m.content | tojson }}
 {{- '<|end|>' }}
-{%- else %}{{- '<|start|>' ~ m.role ~ '<|message|>' ~ m.content ~ '<|end|>' }}{%- endif %}{%- endfor %}
+{%- elif m.role == 'user' %}{{- '<|start|>user<|message|>' + m.content + '<|end|>' }}{%- endif %}{%- endfor %}
 {%- if add_generation_prompt %}{{- '<|start|>assistant' }}{%- endif %}"""
 
 # Goes through the members of an object.
@@ -246,7 +266,7 @@ def test_thoughts_beside_calls_that_may_have_no_text_take_it_in() -> None:
     question, result = {"role": "user", "content": "Hi"}, {"role": "tool", "content": "18", "tool_call_id": "call_1"}
     for content, thoughts in (("I look.", "Hm.\n\nI look."), ("", "Hm."), (None, "Hm.")):
         shown = template.render([question, {**told, "content": content}, result])
-        assert shown == (
+        assert shown.endswith(
             "<|start|>user<|message|>Hi<|end|>"
             f"<|start|>assistant<|channel|>analysis<|message|>{thoughts}<|end|>"
             "<|start|>assistant to=functions.get_weather<|channel|>commentary json<|message|>"
@@ -255,4 +275,8 @@ def test_thoughts_beside_calls_that_may_have_no_text_take_it_in() -> None:
             "<|start|>assistant"
         )
     answer = {"role": "assistant", "content": "18", "reasoning_content": "Hm."}
-    assert "analysis" not in template.render([question, answer, question])
+    for messages in ([question, answer, question], [question, {**told, "content": None}, result, answer, question]):
+        assert "Hm." not in template.render(messages), "they have led to an answer"
+    for role in ("system", "developer"):
+        shown = template.render([{"role": role, "content": "Be brief."}, question], tools=TOOLS)
+        assert "<|start|>developer<|message|>Be brief.\n// How's the weather?\ntype get_weather city: string" in shown

@@ -170,3 +170,14 @@ def test_an_answer_of_responses_is_continued(server: RunningServer) -> None:
         second = api.responses.create(model="m", input=[result], tools=tools, previous_response_id=first.id)
         assert second.output_text == "It is nine."
     assert prompt_of(server).endswith(LATER)
+
+
+def test_an_answer_with_its_thoughts_in_the_text_is_sent_back(http: httpx.Client, server: RunningServer) -> None:
+    server.engine.says = ANALYSIS + FINAL
+    first = http.post(CHAT, json={"model": "m", "messages": [USER], "separate_reasoning": False}).json()
+    message = first["choices"][0]["message"]
+    assert THOUGHTS in message["content"]
+    second = http.post(CHAT, json={"model": "m", "messages": [USER, message, USER]})
+    assert second.status_code == 200
+    assert "<|start|>assistant<|channel|>final<|message|>It is nine.<|end|>" in prompt_of(server)
+    assert THOUGHTS not in prompt_of(server)

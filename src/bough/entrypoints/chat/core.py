@@ -87,7 +87,7 @@ class ChatCore:
                 template, tool_call_parser=args.tool_call_parser, reasoning_parser=args.reasoning_parser
             )
         )
-        self._fit = TemplateFit(template, self.tool_dialect.tool_format)
+        self._fit = TemplateFit(template, self.tool_dialect)
         self._asks_for_thoughts = self._dialect.reasoning_format is not None and _asks_for_thoughts(
             template, self._dialect.reasoning_format
         )

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from bough.entrypoints.chat.job import Message
-from bough.parsers.base import ToolSpec
+from bough.parsers.base import Content, Reasoning, ToolSpec
+from bough.parsers.dialect import Dialect
+from bough.parsers.harmony import HarmonyFormat
 from bough.parsers.structural import filled
-from bough.parsers.tool_format import ToolFormat
 from bough.tokenization.chat_template import ChatTemplate, call_arguments
 from bough.tokenization.template_tools import Place
 
@@ -39,10 +41,10 @@ class TemplateFit:
     """Adapts conversations to a template.
 
     Args:
-        tool_format: how its calls are read, where there are tools; what it is told of calls is in this form.
+        dialect: how answers are read, where there are tools; what the template is told of calls is in this form.
     """
 
-    def __init__(self, template: ChatTemplate | None, tool_format: ToolFormat | None) -> None:
+    def __init__(self, template: ChatTemplate | None, dialect: Dialect) -> None:
         text = "" if template is None else "\n".join(template.sources.values())
         self._tools_place = None if template is None else template.tools_place
         self._knows_calls = "tool_calls" in text
@@ -51,7 +53,7 @@ class TemplateFit:
         self._shows_system = template is None or template.shows_system
         self._takes_several_calls = template is None or template.takes_several_calls
         self._insists_on_turns = template is not None and template.insists_on_turns
-        self._tool_format = tool_format
+        self._dialect = dialect
 
     def apply(
         self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]], where: str
@@ -66,6 +68,9 @@ class TemplateFit:
             The messages, and the tools as the template wants them; ``None`` if there are none, or if the messages
             speak of them already.
         """
+        if self._dialect.on_channels:
+            # The last message may be one that the model is to continue.
+            messages = [*(self._without_channels(message) for message in messages[:-1]), *messages[-1:]]
         if self._knows_call_ids or not self._takes_several_calls:
             messages = _with_call_ids(messages)
         if not self._knows_calls:
@@ -85,6 +90,20 @@ class TemplateFit:
 
     def _with_known_role(self, message: Message) -> Message:
         return {**message, "role": "system"} if message.get("role") in self._unknown_roles else message
+
+    def _without_channels(self, message: Message) -> Message:
+        """An answer whose thoughts the client asked to have in its text: templates want them apart."""
+        content = message.get("content")
+        if message.get("role") != "assistant" or not isinstance(content, str):
+            return message
+        if not any(marker in content for marker in HarmonyFormat.triggers):
+            return message
+        parser = self._dialect.parser((), parse_tools=False, separate_reasoning=True, thinking=False)
+        assert parser is not None, "channels are always read"
+        events = [*parser.feed(content), *chain.from_iterable(parser.finish())]
+        thoughts = "".join(event.text for event in events if isinstance(event, Reasoning))
+        told = {**message, "content": "".join(event.text for event in events if isinstance(event, Content))}
+        return told if message.get("reasoning_content") or not thoughts else {**told, "reasoning_content": thoughts}
 
     def _without_calls(self, messages: Sequence[Message], where: str) -> list[Message]:
         """The messages with calls and results as text; results, and what is said then, are one turn if need be."""
@@ -111,9 +130,9 @@ class TemplateFit:
     def _written(self, name: str, arguments: str) -> str:
         """A call as the model is to write it."""
         written = None
-        if self._tool_format is not None:
-            form = self._tool_format.constraint([ToolSpec(name, None, {"type": "object"}, False)], parallel=False)
-            written = filled(form, arguments)
+        if self._dialect.tool_format is not None:
+            tool = ToolSpec(name, None, {"type": "object"}, False)
+            written = filled(self._dialect.tool_format.constraint([tool], parallel=False), arguments)
         return written or f'<tool_call>\n{{"name": {json.dumps(name)}, "arguments": {arguments}}}\n</tool_call>'
 
 
