@@ -174,6 +174,8 @@ def test_a_token_that_ends_a_message_within_a_turn_ends_nothing_else(tmp_path: P
     assert read(write(tmp_path / "m.gguf", **tokens)).eos_token_ids == (2, 3)
     tokens["tokenizer.ggml.tokens"] = ["a", "<|end|>", "<|call|>", "b"]
     assert read(write(tmp_path / "n.gguf", **tokens)).eos_token_ids == (1,)
+    twice = {"tokenizer.ggml.tokens": ["<|end|>", "<|call|>", "<|return|>", "<|call|>", "<|end|>"]}
+    assert read(write(tmp_path / "t.gguf", **twice)).eos_token_ids == (1, 2, 3)
 
 
 @pytest.mark.parametrize("name", ["_<EOT>", "<end_of_utterance>", "<end_of_turn>", "<｜end▁of▁sentence｜>"])

@@ -161,7 +161,7 @@ class _Reader:
         if num_experts:
             more = self._experts(num_experts)
         rotation = self._rope_scaling()
-        if self._name == "gpt-oss":  # which has a stretched one where nothing is said
+        if self._name == "gpt-oss":  # Without an entry its configuration means YaRN.
             rotation = {**(rotation or {"rope_type": "default"}), "truncate": False}
         return {
             "architectures": ["MistralForCausalLM" if is_mistral else ARCHITECTURES[self._name]],
@@ -368,12 +368,14 @@ def end_token_ids(file: GGUFFile) -> list[int]:
     Raises:
         ConfigError: if an entry is of another kind.
     """
-    tokens = file.strings("tokenizer.ggml.tokens")
     known = END_TOKENS | _ENDS_OF_TURNS
-    named = {} if tokens is None else {token: index for index, token in enumerate(tokens) if token in known}
-    if named.keys() >= _ENDS_OF_TURNS:
-        return sorted((declared_end_ids(file) | set(named.values())) - {named.get(_END_OF_PART)})
-    return sorted(declared_end_ids(file) | {index for token, index in named.items() if token in END_TOKENS})
+    tokens = file.strings("tokenizer.ggml.tokens") or ()
+    named = [(index, token) for index, token in enumerate(tokens) if token in known]  # some are there twice
+    ends = declared_end_ids(file) | {index for index, token in named if token in END_TOKENS}
+    if {token for _, token in named} >= _ENDS_OF_TURNS:
+        ends.update(index for index, _ in named)
+        ends.difference_update(index for index, token in named if token == _END_OF_PART)
+    return sorted(ends)
 
 
 def special_token_id(file: GGUFFile, key: str) -> int | None:
