@@ -85,6 +85,8 @@ def test_floating_point_of_4_bits_is_written_as_codes_alone() -> None:
     weights = PackedWeights(ThreadPool(1), OUTPUTS, INPUTS, torch.float32, bias=False, gated=False, stored="mxfp4")
     with pytest.raises(ValueError, match="no other numbers than codes"):
         weights.write(0, torch.zeros(1, INPUTS))
+    with pytest.raises(ModelError):
+        weights.check_rows(1.0, [torch.zeros(1, INPUTS)])
 
 
 @table(

@@ -114,8 +114,11 @@ class PackedWeights:
             parts: the rows ``[n, num_inputs]``; asked for only if ``largest`` leaves it open.
 
         Raises:
-            ModelError: at numbers that are not finite, or whose scales half precision has no room for.
+            ModelError: at numbers that are not finite, or whose scales half precision has no room for; if the matrix
+                takes codes alone.
         """
+        if self.stored == "mxfp4":
+            raise ModelError("an mxfp4 matrix takes no other numbers than codes")
         if self.stored == "native" or largest <= _ALWAYS_HELD[self.stored]:
             return
         for part in parts:
@@ -132,8 +135,9 @@ class PackedWeights:
 
         Args:
             codes: bytes ``[n, num_inputs]``. Signed without minimums: of 4 bits for int4 and uint4, for mxfp4 twice
-                the numbers of E2M1. With them from 0 to 15.
-            scales: float32 ``[n, groups]``, for each :data:`QUANTIZED_GROUP` inputs; become half precision.
+                the numbers of E2M1. With them from 0 to 15. Codes out of their range are not noticed.
+            scales: float32 ``[n, groups]``, for each :data:`QUANTIZED_GROUP` inputs; become half precision, in which
+                those below ``2 ** -24`` lose bits, and those up to ``2 ** -35`` become 0.
             minimums: like scales; for uint4 only.
 
         Raises:
