@@ -12,13 +12,16 @@ pytest.importorskip("triton", reason="Triton has no package for this machine", e
 
 from bough.config.sharding import ShardSpec, Span
 from bough.errors import ModelError
+from bough.layers.checkpoint_weight import TensorWeight
 from bough.layers.coded_method import Float8Method, IntegerMethod
 from bough.layers.collectives import Collectives
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import GatedLinear, Linear
 from bough.layers.linear_method import TORCH, LinearMethod, MethodChoice
 from bough.layers.quantize import quantize_rows
-from bough.layers.sharding import ShardedChoice
+from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.sharding import ShardedChoice, ShardedWeight
+from bough.model_loader.microscaling import microscaled_rows
 from tests.tables import table
 
 METHODS: dict[str, LinearMethod] = {
@@ -121,3 +124,25 @@ def test_codes_of_a_checkpoint_stay_what_they_are_and_groups_are_not_cut() -> No
         if held.start:
             with pytest.raises(ModelError, match="in groups of 384, which ranks cannot cut at 256"):
                 weight.write(quantize_rows(torch.randn(HIDDEN, WIDTH), 4, 384))
+
+
+def test_a_share_of_a_matrix_in_mxfp4_has_its_codes_and_their_scales() -> None:
+    generator = torch.Generator().manual_seed(0)
+    pairs, exponents = torch.randint(256, (8, 64), generator=generator), torch.randint(120, 130, (8, 4))
+    numbers = microscaled_rows(pairs.to(torch.uint8), exponents.to(torch.uint8))
+    whole = numbers.dequantize()
+    for rows, columns in (
+        (Span(0, 3, 8), Span.whole(128)),
+        (Span(3, 5, 8), Span.whole(128)),
+        (Span.whole(8), Span(0, 96, 128)),
+        (Span.whole(8), Span(96, 32, 128)),
+        (Span.whole(8), Span(0, 40, 128)),
+    ):
+        weight = ShardedWeight(TensorWeight(torch.empty(rows.size, columns.size)), rows, columns, Parts())
+        (own,) = weight.own(numbers)
+        assert isinstance(own, QuantizedRows)
+        assert own.is_e2m1
+        assert torch.equal(own.dequantize(), whole[rows.start : rows.stop, columns.start : columns.stop])
+    cut = ShardedWeight(TensorWeight(torch.empty(8, 88)), Span.whole(8), Span(40, 88, 128), Parts())
+    with pytest.raises(ModelError, match="cannot cut at 40"):
+        list(cut.own(numbers))

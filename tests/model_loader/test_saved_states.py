@@ -26,6 +26,7 @@ from bough.model_loader.sharded_state import ShardedState, checked_pattern
 from bough.models.base import Model
 from bough.weight_sync.worker_weights import WorkerWeights
 from tests.models.checkpoints import save_checkpoint
+from tests.models.microscaled_checkpoints import SIZES, save_microscaled_checkpoint
 from tests.models.quantized_checkpoints import awq, quantize
 from tests.native import needs_native
 
@@ -90,6 +91,26 @@ def test_codes_of_a_quantised_checkpoint_stay_what_they_are(tmp_path: Path) -> N
     assert same(again.model, saved.model)
     with pytest.raises(BadRequest, match="save_packed_state"):
         saved.save("sharded_state", tmp_path / "sharded")
+
+
+@needs_native
+def test_experts_in_mxfp4_stay_so_in_packed_states_and_in_updates(tmp_path: Path) -> None:
+    def stored(loaded: Loaded) -> set[str]:
+        experts = [expert for layer in loaded.model.model.layers for expert in layer.mlp.experts]
+        return {matrix.packed.stored for each in experts for matrix in (each.gate_up_proj, each.down_proj)}
+
+    saved = Loaded(save_microscaled_checkpoint(tmp_path / "one").path)
+    live = Loaded(saved.save("packed", tmp_path / "packed"))
+    assert same(live.model, saved.model)
+    other = Loaded(save_microscaled_checkpoint(tmp_path / "other", seed=1).path)
+    live.weights.from_disk(str(other.path), "auto")
+    assert same(live.model, other.model)
+    assert not same(live.model, saved.model)
+    assert stored(live) == stored(saved) == {"mxfp4"}
+    plain = save_checkpoint(tmp_path / "plain", "GptOss", dtype=torch.bfloat16, **SIZES).path
+    with pytest.raises(BoughError, match="holds the codes"):
+        live.weights.from_disk(str(plain), "auto")
+    assert same(live.model, other.model)
 
 
 def edited(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], object]:
