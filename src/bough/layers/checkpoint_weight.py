@@ -109,7 +109,7 @@ class StackedWeight(CheckpointWeight):
 
 
 class InterleavedWeight(StackedWeight):
-    """Rows of several weights of one shape, which a checkpoint has by turns in one tensor."""
+    """Rows of several weights of one shape, alternating in one tensor of a checkpoint."""
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return torch.stack([part.read() for part in self._parts], 1).flatten(0, 1)[:num_rows]

@@ -20,7 +20,7 @@ from bough.layers.linear_method import MethodChoice
 from bough.layers.moe.experts import Experts
 from bough.layers.ops import Ops, TorchOps, Value
 from bough.layers.quantized_rows import QuantizedRows
-from bough.models.weight_names import BODY_PREFIX, expert_stacks, stacks, text_name
+from bough.models.weight_names import BODY_PREFIX, EXPERTS, expert_stacks, stacks, text_name
 
 if TYPE_CHECKING:
     from bough.layers.forward_batch import ForwardBatch
@@ -80,20 +80,25 @@ class Model(nn.Module, ABC):
     def stacked_weights(self) -> dict[str, StackedWeight]:
         """Names under which some checkpoints have several of those weights as one."""
         weights = self.checkpoint_weights
-        found: dict[str, StackedWeight] = {
-            stack: self.stack({name: weights[name] for name in parts}) for stack, parts in stacks(weights)
-        }
+        found: dict[str, StackedWeight] = {}
+        for stack, names in stacks(weights):
+            parts = {name: weights[name] for name in names}
+            found[stack] = self.stack_expert(parts) if EXPERTS in stack else self.stack(parts)
         for stack, experts in expert_stacks(weights):
-            found[stack] = self.stack_experts([{name: weights[name] for name in parts} for parts in experts])
+            found[stack] = self.stack_experts([{name: weights[name] for name in names} for names in experts])
         return found
 
     def stack(self, parts: Mapping[str, CheckpointWeight]) -> StackedWeight:
         """The tensor in which a checkpoint has several projections of one input, given those by name."""
         return StackedWeight(parts)
 
+    def stack_expert(self, parts: Mapping[str, CheckpointWeight]) -> StackedWeight:
+        """The same of one expert."""
+        return self.stack(parts)
+
     def stack_experts(self, experts: Sequence[Mapping[str, CheckpointWeight]]) -> ExpertStack:
         """The tensor in which a checkpoint has weights of all experts of a layer, given those of each by name."""
-        return ExpertStack([self.stack(parts) for parts in experts])
+        return ExpertStack([self.stack_expert(parts) for parts in experts])
 
     def find_weight(self, own_name: str) -> CheckpointWeight | None:
         """Return the weight, or stack of weights, of that name; ``None`` if there is none."""

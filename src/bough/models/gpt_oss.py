@@ -9,7 +9,6 @@ from bough.layers.checkpoint_weight import CheckpointWeight, ExpertStack, Interl
 from bough.layers.linear_method import MethodChoice
 from bough.models.llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM
 from bough.models.mixture import MixtureMLP, make_mlp
-from bough.models.weight_names import EXPERTS
 
 
 class GptOssMLP(MixtureMLP):
@@ -26,10 +25,10 @@ class GptOssForCausalLM(LlamaForCausalLM):
         attention = LlamaAttention(config, layer_id, method)
         return LlamaDecoderLayer(config, attention, make_mlp(config, layer_id, method, GptOssMLP))
 
-    def stack(self, parts: Mapping[str, CheckpointWeight]) -> StackedWeight:
+    def stack_expert(self, parts: Mapping[str, CheckpointWeight]) -> StackedWeight:
         """Each gate is stored beside the value that it gates."""
-        return InterleavedWeight(parts) if any(EXPERTS in name for name in parts) else super().stack(parts)
+        return InterleavedWeight(parts)
 
     def stack_experts(self, experts: Sequence[Mapping[str, CheckpointWeight]]) -> ExpertStack:
         """Matrices are stored with inputs as rows."""
-        return ExpertStack([self.stack(parts) for parts in experts], transposed=True)
+        return ExpertStack([self.stack_expert(parts) for parts in experts], transposed=True)
