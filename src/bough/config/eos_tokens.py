@@ -23,8 +23,8 @@ class _TokenizerFile(msgspec.Struct):
 
 
 _ENDS_OF_CALLS = ("<|eom_id|>", "<|call|>")
-"""Ends of messages of Llama 3 that call one of its own tools, and of gpt-oss that call a function, and with it of the
-turn, though some files do not say so."""
+"""Tokens after which the model waits for the result of a call, those of Llama 3 and gpt-oss: they end a sequence even
+where the files of a checkpoint do not say so."""
 
 
 def read_eos_token_ids(
