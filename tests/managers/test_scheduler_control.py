@@ -102,6 +102,38 @@ def test_promises_are_withdrawn_if_one_of_them_does_not_come() -> None:
     assert sent[0].call_id == sent[1].call_id
 
 
+def test_loads_are_made_one_after_the_other_and_calls_wait_for_the_last() -> None:
+    stages: list[tuple[str, str]] = []
+
+    def send(request: ControlReq) -> None:
+        stages.append((request.method, request.stage))
+        for key in (ONE, TWO):
+            loop.call_later(0.01, control.on_reply, ControlReply(request.call_id, key, request.method != "b"))
+
+    async def run() -> None:
+        nonlocal loop
+        loop = asyncio.get_running_loop()
+        given_up = asyncio.ensure_future(control.load("a", {}, 60.0))
+        refused = asyncio.ensure_future(control.load("b", {}, 60.0))
+        last = asyncio.ensure_future(control.load("c", {}, 60.0))
+        await asyncio.sleep(0.005)
+        call = asyncio.ensure_future(control.call("d"))
+        given_up.cancel()
+        await asyncio.wait({refused})
+        assert control.is_loading
+        await last
+        assert not control.is_loading
+        await call
+
+    loop: asyncio.AbstractEventLoop
+    control = SchedulerControl(send, (ONE, TWO))
+    asyncio.run(run())
+    assert stages == [
+        *(("a", "promise"), ("a", "withdraw"), ("b", "promise"), ("b", "withdraw")),
+        *(("c", "promise"), ("c", "prepare"), ("c", "run"), ("c", "release"), ("d", "run")),
+    ]
+
+
 @table("replies, missing", [([], "scheduler DP0 and the scheduler DP1"), ([reply_of(ONE)], "scheduler DP1")])
 def test_a_missing_reply_names_its_scheduler(replies: list[ControlReply], missing: str) -> None:
     with pytest.raises(RequestFailed, match=f"^the {missing} did not answer m in") as caught:

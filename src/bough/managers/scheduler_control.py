@@ -58,15 +58,18 @@ class SchedulerControl:
         self._schedulers = tuple(schedulers)
         self._waiting: dict[str, _Call] = {}
         self._dead: BoughError | None = None
+        self._num_loads = 0
         self._loaded = asyncio.Event()
         self._loaded.set()
+        self._in_stages = asyncio.Lock()
+        """Held by one call in stages: what is withdrawn must be what came last, on each scheduler."""
         self.last_loaded = -math.inf
         """Monotonic seconds at which the last update ended."""
 
     @property
     def is_loading(self) -> bool:
         """True while the scheduler is busy with new weights, or about to be."""
-        return not self._loaded.is_set()
+        return self._num_loads > 0
 
     @property
     def num_schedulers(self) -> int:
@@ -122,13 +125,15 @@ class SchedulerControl:
     ) -> ControlReply:
         """Call a handler as :meth:`call`, but run it on no scheduler unless all have promised that they can.
 
-        None of them launches a step between its promise and the last reply.
+        None of them launches a step between its promise and the last reply. One such call is made at a time, and
+        ``timeout`` begins with it.
 
         Raises:
             OutcomeUnknown: if a reply did not come in time after they had promised.
         """
         await self.wait_until_loaded()
-        return merged(await self._exchange_stages(method, params, timeout, ("promise", "run")))
+        async with self._in_stages:
+            return merged(await self._exchange_stages(method, params, timeout, ("promise", "run")))
 
     async def load(self, method: str, params: dict[str, Any], timeout: float) -> list[ControlReply]:
         """Call a handler that loads weights as :meth:`call_all_or_none`, once all schedulers have prepared it as well,
@@ -136,12 +141,16 @@ class SchedulerControl:
 
         ``timeout`` is that of each stage.
         """
+        self._num_loads += 1
         self._loaded.clear()
         try:
-            return await self._exchange_stages(method, params, timeout, ("promise", "prepare", "run"))
+            async with self._in_stages:
+                return await self._exchange_stages(method, params, timeout, ("promise", "prepare", "run"))
         finally:
             self.last_loaded = time.monotonic()
-            self._loaded.set()
+            self._num_loads -= 1
+            if not self._num_loads:
+                self._loaded.set()
 
     def post(self, method: str, params: dict[str, Any] | None = None) -> None:
         """Call a handler without waiting for its reply; nothing if the engine is dead."""
