@@ -102,6 +102,15 @@ def test_endpoints_that_cannot_be_sent_leave_no_child_behind(supervisor):
     assert own_resources() == before
 
 
+def test_a_child_that_comes_after_the_end_is_ended_with_the_others(ports):
+    before = own_resources()
+    supervisor = ProcessSupervisor()
+    supervisor.stop()
+    with pytest.raises(StartupError):
+        start(supervisor, ports)
+    assert own_resources() == before
+
+
 def test_stopping_ends_the_wait_for_children_that_load(supervisor, ports):
     start(supervisor, ports, "slow")
     errors: list[Exception] = []

@@ -30,10 +30,7 @@ _MAX_POLL_MS = 60_000
 
 
 class ProcessSupervisor:
-    """The children of one engine. When one dies, the others are of no use.
-
-    Methods may be called from any thread, but adding and stopping not at the same time.
-    """
+    """The children of one engine. When one dies, the others are of no use. Methods may be called from any thread."""
 
     def __init__(self) -> None:
         self._children: list[StartedProcess] = []
@@ -53,8 +50,18 @@ class ProcessSupervisor:
         return [child.pid for child in self._children]
 
     def add(self, process: StartedProcess) -> None:
-        """Watch a process from now on, and end it with the others."""
-        self._children.append(process)
+        """Watch a process from now on, and end it with the others.
+
+        Raises:
+            StartupError: if the others were stopped; then this one is, too.
+        """
+        with self._stop_lock:
+            if not self._stopped:
+                self._children.append(process)
+                return
+        _end([process])
+        process.close()
+        raise StartupError("the engine was told to stop while it was starting")
 
     def wait_until_ready(self, timeout_s: float) -> dict[ProcessKey, dict[str, Any]]:
         """Wait until every child has reported; returns their reports.
@@ -127,7 +134,7 @@ class ProcessSupervisor:
                 return
             self._stopped = True
             self._end_watch()
-            self._end_children()
+            _end(self._children)
             for child in self._children:
                 child.close()
             os.close(self._wake_read)
@@ -146,14 +153,15 @@ class ProcessSupervisor:
         ready = [fd for fd, _ in poller.poll()]
         if self._wake_read not in ready:
             on_death(children[ready[0]].describe_death())
-            self._end_children()
+            _end(self._children)
 
-    def _end_children(self) -> None:
-        for child in self._children:
-            child.hang_up()
-        for child in _wait_for(self._children, KILL_WAIT_SECONDS):
-            child.kill()
-        _wait_for(self._children, REAP_WAIT_SECONDS)
+
+def _end(children: list[StartedProcess]) -> None:
+    for child in children:
+        child.hang_up()
+    for child in _wait_for(children, KILL_WAIT_SECONDS):
+        child.kill()
+    _wait_for(children, REAP_WAIT_SECONDS)
 
 
 def _wait_for(children: list[StartedProcess], timeout_s: float) -> list[StartedProcess]:
