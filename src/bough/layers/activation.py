@@ -51,6 +51,7 @@ def gate_and_mul(gate_up: torch.Tensor, gate: Gate) -> torch.Tensor:
     gates, values = gate_up[:, :width], gate_up[:, width:]
     if gate == CLAMPED_SWISH:
         gates, values = gates.clamp(max=SWISH_BOUND), values.clamp(-SWISH_BOUND, SWISH_BOUND) + 1
+        return (gates * torch.sigmoid(SWISH_SLOPE * gates)).mul_(values)
     return _ACTIVATIONS[gate](gates).mul_(values)
 
 
@@ -63,12 +64,7 @@ def _gelu_tanh(x: torch.Tensor) -> torch.Tensor:
     return functional.gelu(x, approximate="tanh")
 
 
-def _steep_swish(x: torch.Tensor) -> torch.Tensor:
-    return x * torch.sigmoid(SWISH_SLOPE * x)
-
-
 _ACTIVATIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    CLAMPED_SWISH: _steep_swish,
     "gelu": functional.gelu,
     "gelu_new": _gelu_tanh,
     "gelu_tanh": _gelu_tanh,

@@ -48,6 +48,14 @@ def test_gates(
     assert cases.gate_and_mul(np.random.default_rng(seed), dtype, device, rows=rows, width=width, gate=gate) <= 1
 
 
+def test_gates_hide_nothing_that_is_not_a_number(dtype: torch.dtype, device: torch.device) -> None:
+    gates: tuple[elementwise.Gate, ...] = ("silu", "gelu", "gelu_tanh", "clamped_swish")
+    x = torch.ones(1, 8, dtype=dtype, device=device)
+    x[0, 1] = x[0, 6] = torch.nan
+    for gate in gates:
+        assert elementwise.gate_and_mul(x, gate).isnan().tolist() == [[False, True, True, False]], gate
+
+
 @given(rows=st.integers(1, 4), width=st.integers(1, 1500), vocab_size=st.integers(1, 50), seed=st.integers(0, 99))
 @RANDOM_SHAPES
 def test_rows_are_looked_up(

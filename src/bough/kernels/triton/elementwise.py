@@ -19,6 +19,8 @@ Gate = Literal["silu", "gelu", "gelu_tanh", "clamped_swish"]
 _COLUMNS = 1024
 """Numbers that one program of an activation, or of a look-up, handles."""
 
+_SWISH_SLOPE, _SWISH_BOUND = tl.constexpr(1.702), tl.constexpr(7.0)
+
 _HEADS = 8
 """Heads that one program rotates: one each would be so little that starting programs takes longer."""
 
@@ -290,9 +292,11 @@ def _gate_and_mul(x_ptr, out_ptr, x_stride, width, GATE: tl.constexpr, BLOCK: tl
     elif GATE == "gelu":
         gate = 0.5 * gate * (1.0 + tl.erf(gate * 0.7071067811865476))
     elif GATE == "clamped_swish":
-        gate = tl.minimum(gate, 7.0)
-        gate = gate * tl.sigmoid(1.702 * gate)
-        value = tl.minimum(tl.maximum(value, -7.0), 7.0) + 1.0
+        # By default the bounds would take the place of what is not a number, and hide it.
+        gate = tl.minimum(gate, _SWISH_BOUND, propagate_nan=tl.PropagateNan.ALL)
+        gate = gate * tl.sigmoid(gate * _SWISH_SLOPE)
+        value = tl.maximum(value, -_SWISH_BOUND, propagate_nan=tl.PropagateNan.ALL)
+        value = tl.minimum(value, _SWISH_BOUND, propagate_nan=tl.PropagateNan.ALL) + 1.0
     else:
         # 0.5 (1 + tanh z) is the logistic function of 2 z; z = sqrt(2 / pi) (x + 0.044715 x³).
         gate = gate * tl.sigmoid(1.5957691216057308 * (gate + 0.044715 * gate * gate * gate))
