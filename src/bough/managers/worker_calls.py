@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from bough.errors import BadRequest, EngineDead, RequestFailed
+from bough.errors import BadRequest, EngineDead, Overloaded, RequestFailed
 from bough.ipc.call_values import WorkerResult, decode_result, decode_values, encode_arguments
 from bough.managers.health import HealthMonitor
 from bough.managers.scheduler_control import OutcomeUnknown, SchedulerControl, data_of, error_of, merged
@@ -48,7 +49,7 @@ class WorkerCalls:
 
         Args:
             method: its name.
-            timeout: seconds.
+            timeout: seconds, with the wait for weights that are being loaded and for an earlier call.
             args, kwargs: its arguments, of the types of :func:`encode_values`.
             as_text: have results as JSON has them.
 
@@ -58,6 +59,7 @@ class WorkerCalls:
         Raises:
             BadRequest: if there is no such method, or an argument or a result cannot be sent.
             RequestFailed: if it fails on a rank, or does not end in time; then nothing that it has loaded is written.
+            Overloaded: if that wait takes all of the time.
             EngineDead: if the engine is or becomes dead, or weights were written on some ranks only.
         """
         self._health.check_serving()
@@ -68,12 +70,26 @@ class WorkerCalls:
             raise BadRequest(f"timeout must be above 0 and at most {_MOST_SECONDS:g} seconds", param="timeout")
         arguments = encode_arguments(args, kwargs)
         params = {"method": method, "arguments": arguments, "silence": math.ceil(seconds + _SPARE_SECONDS)}
-        async with self._lock:
-            results = await asyncio.shield(asyncio.ensure_future(self._carry_out(params, float(seconds))))
+        deadline = time.monotonic() + seconds
+        try:
+            await asyncio.wait_for(self._lock.acquire(), seconds)
+        except asyncio.TimeoutError:
+            raise Overloaded("an earlier call of the workers has not ended") from None
+        results = await asyncio.shield(asyncio.ensure_future(self._carry_out(params, deadline)))
         return [decode_values(each.value, as_text=as_text) for each in results]
 
-    async def _carry_out(self, params: dict[str, Any], timeout: float) -> list[WorkerResult]:
-        """Call the method, and write what it has loaded. Whole, even if the caller leaves."""
+    async def _carry_out(self, params: dict[str, Any], deadline: float) -> list[WorkerResult]:
+        """Call the method by a monotonic ``deadline``, write what it has loaded, and let the next call begin.
+
+        Whole, even if the caller leaves: another call would drop what this one has loaded.
+        """
+        try:
+            await self._control.wait_until_loaded(deadline - time.monotonic())
+            return await self._call_and_write(params, deadline - time.monotonic())
+        finally:
+            self._lock.release()
+
+    async def _call_and_write(self, params: dict[str, Any], timeout: float) -> list[WorkerResult]:
         succeeds = False
         try:
             data = data_of(await self._control.call("call_workers", params, timeout))
