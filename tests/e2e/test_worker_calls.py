@@ -206,6 +206,10 @@ def test_an_update_of_several_calls_is_written_at_its_end_or_not_at_all(
     assert engine.update_weights_from_tensor(first, weight_version="two").success
     engine.collective_rpc("load", args=(path,), kwargs={"names": [name for name, _ in second]})
     next(stream)
+    engine.pause_generation("in_place")
+    assert not engine.end_weight_update().success  # the stream holds what would have to be flushed
+    engine.continue_generation()
+    next(stream)
     stream.close()
     assert answer(engine) == before
     done = engine.end_weight_update()

@@ -1,4 +1,4 @@
-"""Updates that only some of several schedulers could make."""
+"""Updates that only some of several schedulers could make, or whose callers leave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bough.config.ranks import ParallelLayout
+from bough.config.ranks import SCHEDULER, ParallelLayout
 from bough.config.server_args import ServerArgs
 from bough.errors import RequestFailed
 from bough.ipc.messages import ControlReply, ControlReq
@@ -48,6 +48,42 @@ def test_an_update_of_which_a_replica_says_nothing_ends_the_engine(monkeypatch: 
     assert control.methods == ["update_weights_from_file", "give_up"]
 
 
+def test_an_update_is_discarded_even_if_its_caller_leaves_and_an_end_that_is_refused_leaves_it_open() -> None:
+    methods: list[str] = []
+    refused: set[str] = set()
+    refusal = {"status_code": 400, "param": None, "code": None}
+
+    def send(request: ControlReq) -> None:
+        if request.stage in ("promise", "run"):
+            methods.append(f"{request.stage} {request.method}")
+        success = request.method not in refused
+        data = {"num_changed": 1, "num_missing": 0, "has_begun": True, **CHANGED} if success else refusal
+        control.on_reply(ControlReply(request.call_id, SCHEDULER, success, "", data))
+
+    async def run() -> None:
+        weights = served(control)
+        assert (await weights.begin_update()).success
+        refused.add("end_weight_update")
+        assert not (await weights.end_update()).success
+        assert weights.is_staging
+        ending = asyncio.ensure_future(weights.end_update(discard=True))
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.wait({ending})
+        await asyncio.sleep(0.01)
+        assert not weights.is_staging
+        assert not (await weights.end_update()).success
+        assert (await weights.update_from_file("/weights")).success
+
+    control = SchedulerControl(send)
+    asyncio.run(run())
+    assert methods == [
+        *("promise begin_weight_update", "run begin_weight_update"),
+        *("promise end_weight_update", "run has_begun_weight_update", "run abandon_weight_update"),
+        *("promise update_weights_from_file", "run update_weights_from_file"),
+    ]
+
+
 class Control(SchedulerControl):
     """Control of two schedulers; ``methods`` are those that both were to run.
 
@@ -73,8 +109,11 @@ class Control(SchedulerControl):
 
 
 async def update_from_file(control: SchedulerControl) -> UpdateOutcome:
+    return await served(control).update_from_file("/weights")
+
+
+def served(control: SchedulerControl) -> ServedWeights:
     health = HealthMonitor(max_silence=60.0)
     health.set_ready()
     changes = ExclusiveChanges(ReaderWriterLock(), health, None)  # type: ignore[arg-type]
-    weights = ServedWeights(ServerArgs(), control, None, changes, health, lambda missing: None)
-    return await weights.update_from_file("/weights")
+    return ServedWeights(ServerArgs(), control, None, changes, health, lambda missing: None)

@@ -40,6 +40,9 @@ class Updatable:
             raise self.error
         return Change(lambda: self.write(model_path), lambda: self.dropped.append(model_path))
 
+    def check_not_begun(self) -> None:
+        pass
+
     def write(self, model_path: str) -> int:
         if self.breaks is not None:
             raise self.breaks

@@ -160,7 +160,8 @@ class ServedWeights:
         self._health = health
         self._on_changed = on_changed
         self.is_staging = False
-        """True between :meth:`begin_update` and :meth:`end_update`."""
+        """True between :meth:`begin_update` and :meth:`end_update`, as far as is known here: the schedulers decide, and
+        refuse what does not belong to an update that has begun, or belongs to none."""
         self._staged_version: str | None = None
 
     async def update_from_disk(
@@ -225,17 +226,30 @@ class ServedWeights:
     async def end_update(self, options: UpdateOptions = UPDATE, *, discard: bool = False) -> UpdateOutcome:
         """Write all weights that have come since :meth:`begin_update`, or forget them if ``discard``.
 
-        What cannot be written is forgotten, too, and the old weights stay. Raises as :meth:`update_from_disk`.
+        What does not fit together is forgotten, too, and the old weights stay; but all of it stays if it cannot be
+        written now, as while the weights are asleep. Whole, even if the caller leaves. Raises as
+        :meth:`update_from_disk`.
         """
         self._health.check_serving()
         if not self.is_staging:
             return UpdateOutcome.failed(BadRequest("no update has begun; see /begin_weight_update"))
-        self.is_staging = False
-        if discard:
-            return _outcome(await self._control.call("abandon_weight_update"), "the old weights are kept")
-        if options.weight_version is None:
-            options = msgspec.structs.replace(options, weight_version=self._staged_version)
-        return await self._update_weights("end_weight_update", {}, options, _told_count)
+        self.is_staging = False  # what comes meanwhile is an update of its own, after this one
+        return await asyncio.shield(asyncio.ensure_future(self._end_update(options, discard=discard)))
+
+    async def _end_update(self, options: UpdateOptions, *, discard: bool) -> UpdateOutcome:
+        try:
+            if discard:
+                outcome = _outcome(await self._control.call("abandon_weight_update"), "the old weights are kept")
+            else:
+                version = options.weight_version or self._staged_version
+                options = msgspec.structs.replace(options, weight_version=version)
+                outcome = await self._update_weights("end_weight_update", {}, options, _told_count)
+            if not outcome.success:
+                self.is_staging = data_of(await self._control.call("has_begun_weight_update"))["has_begun"]
+            return outcome
+        except BoughError:
+            self.is_staging = True  # perhaps, and then it can be ended once more
+            raise
 
     async def _take(self, source: str, params: dict[str, Any], options: UpdateOptions) -> UpdateOutcome:
         """Have the schedulers take some weights, which wait if an update has begun."""

@@ -40,6 +40,16 @@ def _from_file(weights: WorkerWeights, params: Params) -> Change:
     return weights.prepare_file(params["path"])
 
 
+def _unless_begun(check: Check) -> Check:
+    """Return a check that refuses in an update of several calls, lest what is to be written now be kept for its end."""
+
+    def check_unless_begun(weights: WorkerWeights, params: Params) -> Change:
+        weights.check_not_begun()
+        return check(weights, params)
+
+    return check_unless_begun
+
+
 def _mark_staged(weights: WorkerWeights, call: str) -> None:
     """Note which call has added to an update last; nothing if none has begun."""
     if weights.staged is not None:
@@ -74,15 +84,18 @@ class Weights:
             "update_weights_from_disk": self._update(
                 lambda weights, p: weights.prepare_disk(p["model_path"], p["load_format"])
             ),
-            "update_weights_from_distributed": self._update(_from_group, on_failure=self._spoil_group),
-            "update_weights_from_file": self._update(_from_file),
+            "update_weights_from_distributed": self._update(_unless_begun(_from_group), on_failure=self._spoil_group),
+            "update_weights_from_file": self._update(_unless_begun(_from_file)),
             "begin_weight_update": ControlHandler(
                 self._begin, self._is_between_steps, drains=True, on_failure=self._unbegin
             ),
             "stage_weights_from_distributed": self._stage(_from_group, on_failure=self._spoil_group),
             "stage_weights_from_file": self._stage(_from_file),
-            "end_weight_update": self._update(lambda weights, p: weights.prepare_end(), on_failure=self._abandon),
-            "abandon_weight_update": ControlHandler(self._end_without, self._is_between_steps, drains=True),
+            "end_weight_update": self._update(lambda weights, p: weights.prepare_end(), self._promise_end),
+            "abandon_weight_update": ControlHandler(self._abandon, self._is_between_steps, drains=True),
+            "has_begun_weight_update": ControlHandler(
+                lambda p: {"has_begun": self._of_worker.staged is not None}, merge={"has_begun": "max"}
+            ),
             "check_weights": self._update(lambda weights, p: Change(lambda: weights.checks.run(p["action"]))),
             "init_weights_update_group": ControlHandler(
                 self._finish_joining,
@@ -116,14 +129,11 @@ class Weights:
         if weights is not None and weights.staged is not None and weights.staged.call == params["call"]:
             weights.abandon_update()
 
-    def _end_without(self, params: Params) -> Params:
-        self._abandon(params)
-        return {}
-
-    def _abandon(self, params: Params) -> None:
+    def _abandon(self, params: Params) -> Params:
         """Forget what has come since an update has begun."""
         if self._worker.weights is not None:
             self._worker.weights.abandon_update()
+        return {}
 
     def _stage(self, check: Check, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
         """Return a handler that takes weights while requests go on; they are written at the end of the update."""
@@ -133,15 +143,33 @@ class Weights:
                 self._worker.weights.unstage(params["call"])
             on_failure(params)
 
-        def run(params: Params) -> Params:
+        def prepare(params: Params) -> Work:
+            weights = self._of_worker
+            weights.check_begun()
             with announced_silence(self._announce, self._expected_silence):
-                num_staged = check(self._of_worker, params).write()
-            _mark_staged(self._of_worker, params["call"])
-            return {"num_changed": num_staged}
+                change = check(weights, params)
 
-        return ControlHandler(run, self._is_between_steps, drains=True, on_failure=fail)
+            def keep() -> Params:
+                num_staged = change.write()
+                _mark_staged(weights, params["call"])
+                return {"num_changed": num_staged}
 
-    def _update(self, check: Check, on_failure: Callable[[Params], None] = lambda params: None) -> ControlHandler:
+            return Work(keep, change.drop)
+
+        return ControlHandler(
+            lambda params: prepare(params).run(),
+            self._is_between_steps,
+            drains=True,
+            prepare=prepare,
+            on_failure=fail,
+        )
+
+    def _update(
+        self,
+        check: Check,
+        promise: Callable[[Params], None] | None = None,
+        on_failure: Callable[[Params], None] = lambda params: None,
+    ) -> ControlHandler:
         """Return a handler that loads other weights, once ``check`` has found that they fit."""
 
         def prepare(params: Params) -> Work:
@@ -154,7 +182,7 @@ class Weights:
             lambda params: prepare(params).run(),
             self._may_update,
             needs=_NEEDS,
-            promise=self._promise_update,
+            promise=promise or self._promise_update,
             prepare=prepare,
             on_failure=on_failure,
             merge={"num_changed": "max", "num_missing": "max", "num_paused_requests": "sum", "output_lens": "union"},
@@ -171,6 +199,11 @@ class Weights:
                 "retract or abort, or send flush_cache false to go on with it",
                 param="flush_cache",
             )
+
+    def _promise_end(self, params: Params) -> None:
+        """Refuse the end of an update, of which all is kept, as :meth:`_promise_update`."""
+        self._promise_update(params)
+        self._of_worker.check_begun()
 
     def _may_update(self, params: Params) -> bool:
         """Return whether no step is in flight, and none will be until the pause ends or a request comes."""

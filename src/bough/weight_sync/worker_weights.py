@@ -132,14 +132,20 @@ class WorkerWeights:
         if self.staged is not None:
             raise BadRequest("an update has begun already; end it first")
 
+    def check_begun(self) -> None:
+        """Raise :class:`BadRequest` unless an update has begun, and while the weights are asleep."""
+        if self.staged is None:
+            raise BadRequest("no update has begun")
+        self._live.check_awake()
+
     def prepare_end(self) -> Change:
         """Look at all that has come since :meth:`begin_update`, as :meth:`LiveWeights.prepare_update` does.
 
-        Nothing waits any more, and what does not fit is forgotten.
+        Nothing waits any more, and what does not fit is forgotten, but if :meth:`check_begun` refuses, all stays.
         """
+        self.check_begun()
         staged, self.staged = self.staged, None
-        if staged is None:
-            raise BadRequest("no update has begun")
+        assert staged is not None
         return self._live.prepare_update(staged.take())
 
     def unstage(self, call: str) -> None:
