@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -399,12 +400,22 @@ def test_errors_are_the_projects_own(live: Live) -> None:
 
 def test_an_update_of_several_calls_needs_memory_for_a_copy(live: Live) -> None:
     room = [0]
-    weights = WorkerWeights(ServerArgs(), live.weights, CPU, available=lambda: room[0])
-    large = StagedWeights(live.weights, lambda: room[0])
-    large.check_room(1)
-    with pytest.raises(RequestFailed) as refused:
-        large.check_room(2**30)
-    assert refused.value.status_code == 503
+    weights = WorkerWeights(ServerArgs(), live.weights, CPU, available=lambda device: room[0])
+    large = StagedWeights(live.weights, lambda device: room[0])
+    large.check_room(1, CPU)
+    asked: list[torch.Size] = []
+
+    def sent() -> Iterator[tuple[str, torch.Tensor]]:
+        for rows in (2**20, 2**26, 1):
+            tensor = torch.empty(1).expand(rows)  # which has no such memory
+            asked.append(tensor.shape)
+            yield NORM, tensor
+
+    for refuse in (lambda: large.check_room(2**30, CPU), lambda: large.copies(sent())):
+        with pytest.raises(RequestFailed) as refused:
+            refuse()
+        assert refused.value.status_code == 503
+    assert len(asked) == 2  # before the others come
     room[0] = 2**40
     weights.begin_update()
     weights.load_weights([(NORM, torch.full((48,), 2.0))])

@@ -214,7 +214,7 @@ class MemoryPlanner:
             StartupError: if memory does not suffice, with the numbers.
         """
         config, requests = self._config, self.wanted_requests
-        available = available_memory(self._device, self._share, self._shared_bytes)[0]
+        available = self.available(self._device)
         per_token = self._kv_token_bytes()
         reserved = step_bytes
         if self._records:
@@ -243,6 +243,10 @@ class MemoryPlanner:
             mem_fraction_static=self._args.mem_fraction_static,
             max_total_tokens=self._args.max_total_tokens,
         )
+
+    def available(self, device: torch.device) -> int:
+        """Return the bytes of a device, or of this scheduler's share of the host, that can be taken now."""
+        return available_memory(device, self._share, self._shared_bytes)[0]
 
     def missing_bytes(self, step_bytes: int) -> int:
         """By how much less than that a CUDA device has left, now that all else has its memory; at least 0."""

@@ -17,7 +17,6 @@ from bough.layers.moe.experts import Experts
 from bough.model_executor.capacity import default_threads
 from bough.model_executor.machine import Machine, keep_freed_memory
 from bough.model_executor.model_runner import ModelRunner
-from bough.model_executor.weight_memory import available_memory
 from bough.model_executor.worker_calls import WorkerCalls
 from bough.model_executor.worker_face import make_face
 from bough.model_executor.worker_info import KernelCounts, Worker, WorkerInfo
@@ -62,7 +61,7 @@ class TpModelWorker(ModelRunner, Worker):
         super().__init__(model_config, device, server_args, share=share, ranks=ranks)
         self._experts = [module for module in self.model.modules() if isinstance(module, Experts)]
         self.weights: WorkerWeights = WorkerWeights(
-            server_args, self.live_weights, device, available=lambda: available_memory(device)[0]
+            server_args, self.live_weights, device, available=self._planner.available
         )
         self._bytes_of_all = ranks.total(self.weight_bytes), ranks.total(self.kv_pool.num_bytes)
         self.memory: RunnerMemory = RunnerMemory(self)

@@ -80,7 +80,7 @@ class LeaderWeights(WorkerWeights):
         live: LiveWeights,
         device: torch.device,
         ranks: AllRanks,
-        available: Callable[[], int],
+        available: Callable[[torch.device], int],
     ) -> None:
         super().__init__(server_args, live, device, available=available)
         self._ranks = ranks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import torch
 
@@ -18,51 +18,64 @@ class StagedWeights:
 
     Args:
         live: the weights that they are for.
-        available: returns the bytes of memory that can be taken now.
+        available: returns the bytes of memory of a device that can be taken now.
 
     Attributes:
         call: id of the last call that has added some, for :meth:`undo`.
     """
 
-    def __init__(self, live: LiveWeights, available: Callable[[], int]) -> None:
+    def __init__(self, live: LiveWeights, available: Callable[[torch.device], int]) -> None:
         self._live = live
         self._available = available
         self._tensors: dict[str, torch.Tensor] = {}
         self._before: dict[str, torch.Tensor | None] = {}
         """Those that the last addition has replaced."""
+        self._unchecked = 0
+        """Bytes that were copied since the last look at the memory that is left."""
         self.call = ""
 
     def __len__(self) -> int:
         """Number of weights that wait."""
         return len(self._tensors)
 
-    def check_room(self, num_bytes: int) -> None:
-        """Raise :class:`RequestFailed` (503) if there is no memory for copies of so many bytes."""
-        waiting = sum(each.nbytes for each in self._tensors.values())
-        if waiting + num_bytes > _UNCHECKED_BYTES and num_bytes > (available := self._available()):
+    def check_room(self, num_bytes: int, device: torch.device) -> None:
+        """Raise :class:`RequestFailed` (503) if a device has no memory for copies of so many bytes."""
+        if num_bytes > _UNCHECKED_BYTES and num_bytes > (available := self._available(device)):
             raise RequestFailed(
-                f"there is no memory for a copy of {num_bytes} bytes of new weights: {available} are available",
+                f"there is no memory for a copy of {num_bytes} bytes of new weights: {available} are available on "
+                f"{device}",
                 status_code=503,
             )
 
-    def check(self, weights: Sequence[tuple[str, torch.Tensor]]) -> None:
-        """Refuse weights that do not fit the model, or have no room.
-
-        Raises:
-            BoughError: as :meth:`LiveWeights.check`, and :meth:`check_room`.
-        """
-        self._live.check(weights)
-        self.check_room(sum(tensor.nbytes for _, tensor in weights))
-
-    def add(self, weights: Sequence[tuple[str, torch.Tensor]]) -> int:
-        """Keep copies of weights that were checked, since their memory may be used for others; return their number.
+    def copies(self, weights: Iterable[tuple[str, torch.Tensor]]) -> list[tuple[str, torch.Tensor]]:
+        """Return copies of weights on their devices, since their memory may be used for others.
 
         Weights that another scheduler writes are kept as shapes alone.
+
+        Raises:
+            RequestFailed: (503) if there is no memory for them.
         """
-        self._before = {name: self._tensors.get(name) for name, _ in weights}
+        copies: list[tuple[str, torch.Tensor]] = []
         for name, tensor in weights:
-            self._tensors[name] = tensor.detach().to("meta") if self._live.is_mapped else tensor.detach().clone()
-        return len(weights)
+            if self._live.is_mapped:
+                copies.append((name, tensor.detach().to("meta")))
+                continue
+            self._unchecked += tensor.nbytes
+            if self._unchecked > _UNCHECKED_BYTES:
+                self.check_room(self._unchecked, tensor.device)
+                self._unchecked = 0
+            try:
+                copies.append((name, tensor.detach().clone()))
+            except RuntimeError as error:
+                message = f"there is no memory for copies of new weights: {error}"
+                raise RequestFailed(message, status_code=503) from None
+        return copies
+
+    def add(self, copies: Sequence[tuple[str, torch.Tensor]]) -> int:
+        """Keep copies of weights that fit the model; return their number."""
+        self._before = {name: self._tensors.get(name) for name, _ in copies}
+        self._tensors.update(copies)
+        return len(copies)
 
     def undo(self) -> None:
         """Forget what was added last, since others could not add it."""

@@ -31,7 +31,7 @@ class WorkerWeights:
     """The weights of a worker. They may be changed while no step is in flight, and by one call at a time.
 
     Attributes:
-        available: returns the bytes of memory that can be taken now.
+        available: returns the bytes of memory of a device that can be taken now.
         loaded: what code of the operator has loaded in a call that has not ended on all workers.
         staged: what has come since :meth:`begin_update`; ``None`` if updates are written as they come.
     """
@@ -41,10 +41,10 @@ class WorkerWeights:
         server_args: ServerArgs,
         live: LiveWeights,
         device: torch.device,
-        available: Callable[[], int] = lambda: sys.maxsize,
+        available: Callable[[torch.device], int] = lambda device: sys.maxsize,
     ) -> None:
         self._server_args = server_args
-        self._live = live
+        self._live, self._device = live, device
         self.available = available
         self.checks = WeightCheck(live)
         self.groups = WeightGroups(device)
@@ -100,17 +100,17 @@ class WorkerWeights:
         Raises:
             BoughError: as :meth:`LiveWeights.update_weights`, and if there is no room for copies.
         """
-        given = list(weights)
-        self.loaded.check(given)
-        self.loaded.add(given)
-        return {name for name, _ in given}
+        copies = self.loaded.copies(weights)
+        self._live.check(copies)
+        self.loaded.add(copies)
+        return {name for name, _ in copies}
 
     def prepare_loaded(self) -> Change:
         """Look at what waits in :attr:`loaded`, as :meth:`LiveWeights.prepare_update` does; none waits any more."""
-        return self._prepare_update(self.loaded.take())
+        return self._prepare_update(self.loaded.take(), are_copies=True)
 
     def drop_loaded(self) -> None:
-        """Forget them."""
+        """Forget what waits in :attr:`loaded`."""
         self.loaded.clear()
 
     def begin_update(self) -> None:
@@ -124,7 +124,7 @@ class WorkerWeights:
         self._live.check_awake()
         staged = StagedWeights(self._live, self.available)
         if not self._live.is_mapped:
-            staged.check_room(self._live.model.checkpoint_bytes)
+            staged.check_room(self._live.model.checkpoint_bytes, self._device)
         self.staged = staged
 
     def check_not_begun(self) -> None:
@@ -162,13 +162,17 @@ class WorkerWeights:
         """Forget what has come since :meth:`begin_update`; nothing if no update has begun."""
         self.staged = None
 
-    def _prepare_update(self, weights: Sequence[tuple[str, torch.Tensor]]) -> Change:
-        """Look at weights, and return what writes them, or keeps them where an update has begun."""
+    def _prepare_update(self, weights: Sequence[tuple[str, torch.Tensor]], *, are_copies: bool = False) -> Change:
+        """Look at weights, and return what writes them, or keeps copies where an update has begun.
+
+        Copies are made here, since they may fail, and what is returned must not.
+        """
         staged = self.staged
         if staged is None:
             return self._live.prepare_update(weights)
-        staged.check(weights)
-        return Change(lambda: staged.add(weights))
+        self._live.check(weights)
+        copies = weights if are_copies else staged.copies(weights)
+        return Change(lambda: staged.add(copies))
 
     @property
     def num_missing(self) -> int:
