@@ -86,7 +86,7 @@ def test_every_rank_is_called_and_all_or_none_get_new_weights(engine: Engine, ot
     for method, args, kwargs in (
         ("load", (path,), {"fails_on": num_ranks - 1}),
         ("load_misshapen", (NORM, num_ranks - 1), None),
-        *([("load_on_one", (path,), None)] if num_ranks > 1 else []),
+        *([("load_on_one", (path,), None), ("load_one_each", (path,), None)] if num_ranks > 1 else []),
     ):
         with pytest.raises(BoughError):
             engine.collective_rpc(method, args=args, kwargs=kwargs)
@@ -227,9 +227,13 @@ def test_http_calls_workers_only_where_the_operator_says_so() -> None:
     with Runtime(**options, enable_collective_rpc=True) as runtime:
         told = runtime.endpoint.control("/collective_rpc", body)
         assert told == {"results": [[0, 0, "cpu", "bfloat16"]]}
-        for wrong in ({"method": "_call"}, {"method": "describe", "args": [1]}, {}):
+        for wrong, status in (
+            ({"method": "_call"}, 400),
+            ({"method": "describe", "args": [1]}, 500),  # the method itself has failed
+            ({}, 400),
+        ):
             with runtime.endpoint.request("POST", "/collective_rpc", wrong) as answered:
-                assert answered.status in (400, 500)
+                assert answered.status == status, wrong
         assert runtime.endpoint.control("/begin_weight_update", {})["success"]
         assert runtime.endpoint.control("/end_weight_update", {"discard": True})["success"]
     with Runtime(**options) as runtime, runtime.endpoint.request("POST", "/collective_rpc", body) as answered:

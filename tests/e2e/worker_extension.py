@@ -35,6 +35,10 @@ class Extension:
         if self.rank == 0:  # type: ignore[attr-defined]
             self.load(path)
 
+    def load_one_each(self, path: str) -> None:
+        """Load a weight that no other rank does."""
+        self.load(path, sorted(load_file(path))[self.rank :][:1])  # type: ignore[attr-defined]
+
     def load_misshapen(self, name: str, rank: int) -> None:
         shape = (3,) if self.rank == rank else (256,)  # type: ignore[attr-defined]
         self.model_runner.model.load_weights(weights=[(name, torch.zeros(shape))])  # type: ignore[attr-defined]

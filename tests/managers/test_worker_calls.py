@@ -38,7 +38,7 @@ class Scheduler:
         """Reply to all that has come."""
         await asyncio.sleep(0.01)
         requests, self._unanswered = self._unanswered, []
-        data = {"results": [encode_result(WorkerResult(1, VALUE))], "num_changed": 1, "num_missing": 0}
+        data = {"results": [encode_result(WorkerResult(1, "digest", VALUE))], "num_changed": 1, "num_missing": 0}
         for request in requests:
             self.control.on_reply(ControlReply(request.call_id, SCHEDULER, True, "", data))
         await asyncio.sleep(0.01)

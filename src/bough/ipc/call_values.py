@@ -72,6 +72,8 @@ class WorkerResult(NamedTuple):
 
     num_loaded: int
     """Weights that it has loaded, which are not written yet."""
+    digest: str
+    """Digest of their names, shapes and dtypes."""
     value: bytes
     """What it returned, encoded."""
 

@@ -94,7 +94,7 @@ class WorkerCalls:
         try:
             data = data_of(await self._control.call("call_workers", params, timeout))
             results = [decode_result(each) for each in data["results"]]
-            _check_equal(params["method"], [each.num_loaded for each in results])
+            _check_equal(params["method"], results)
             succeeds = True
         finally:
             if not succeeds:
@@ -123,7 +123,8 @@ class WorkerCalls:
         raise EngineDead(cause)
 
 
-def _check_equal(method: str, num_loaded: Sequence[int]) -> None:
-    if len(set(num_loaded)) > 1:
-        counts = ", ".join(map(str, num_loaded))
+def _check_equal(method: str, results: Sequence[WorkerResult]) -> None:
+    """Refuse weights whose names, shapes or dtypes differ between ranks."""
+    if len({each.digest for each in results}) > 1:
+        counts = ", ".join(str(each.num_loaded) for each in results)
         raise RequestFailed(f"{method} has loaded {counts} weights on the ranks, and each must get the same ones")

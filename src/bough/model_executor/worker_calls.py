@@ -46,7 +46,7 @@ class WorkerCalls:
             logger.exception("%s has failed", method)
             raise RequestFailed(f"{method}: {type(error).__name__}: {error}") from error
         value = encode_values(result, f"the result of {method}")
-        return encode_result(WorkerResult(len(loaded), value))
+        return encode_result(WorkerResult(len(loaded), loaded.digest(), value))
 
     def call_all(self, method: str, arguments: bytes) -> list[bytes]:
         """Call a method on all ranks of the replica, at the same time; return the result of each, in order."""

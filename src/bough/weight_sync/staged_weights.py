@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Sequence
 
 import torch
@@ -76,6 +77,11 @@ class StagedWeights:
         self._before = {name: self._tensors.get(name) for name, _ in copies}
         self._tensors.update(copies)
         return len(copies)
+
+    def digest(self) -> str:
+        """Return a digest of the names, dtypes and shapes of what waits, in whatever order it came."""
+        waiting = sorted((name, str(each.dtype), list(each.shape)) for name, each in self._tensors.items())
+        return hashlib.sha256(repr(waiting).encode()).hexdigest()
 
     def undo(self) -> None:
         """Forget what was added last, since others could not add it."""
