@@ -135,7 +135,7 @@ class EngineArgs(OptionTable):
     )
     worker_extension_cls: str | None = model_option(
         None,
-        help="Class of the operator's, by its dotted name, that is mixed into the worker of each rank, so that its "
+        help="The operator's class, by its dotted name, that is mixed into the worker of each rank, so that its "
         "methods can be called there (`Engine.collective_rpc`), as vLLM does it. It sees `device`, `rank`, "
         "`model_config.dtype` and `model_runner.model.load_weights`. Its code runs in the engine's processes.",
         metavar="CLASS",
@@ -144,7 +144,7 @@ class EngineArgs(OptionTable):
     )
     worker_cls: str | None = model_option(
         None,
-        help="Class of the operator's, by its dotted name, that is the worker of each rank: a subclass of "
+        help="The operator's class, by its dotted name, that is the worker of each rank: a subclass of "
         "`vllm.worker.worker.Worker` of the package `bough-vllm`, the older way to the same.",
         metavar="CLASS",
         default_text="Bough's own",

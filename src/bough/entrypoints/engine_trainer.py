@@ -112,9 +112,10 @@ class TrainerMethods(StateMethods):
             return self._done(self._parts.manager.weights.update_from_file(path, options))
 
     def begin_weight_update(self) -> WeightUpdate:
-        """Have the weights that come from now on wait until :meth:`end_weight_update`; requests go on meanwhile.
+        """Have the weights that come from now on wait until :meth:`end_weight_update`; requests go on with the old.
 
-        Takes as much memory as the weights of the checkpoint. ``success`` is false where there is not so much.
+        They stand still while weights are received: in a group, until the trainer has sent all of a call. Takes as much
+        memory as the weights of the checkpoint. ``success`` is false where there is not so much.
         """
         return self._done(self._parts.manager.weights.begin_update())
 

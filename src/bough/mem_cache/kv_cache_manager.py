@@ -96,7 +96,7 @@ class KVCacheManager:
         lengths: [max_running_requests] int32, tokens that have a slot, by request slot; read-only for others.
         evicted_tokens: tokens that the prefix cache has forgotten so far because their slots were needed.
         num_repairs: calls of :meth:`repair` so far.
-        namespace: of requests that begin from now on.
+        namespace: in which later requests use the prefix cache.
     """
 
     def __init__(self, prefix_cache: RadixCache, allocator: SlotAllocator, req_to_token: ReqToTokenPool) -> None:

@@ -1,4 +1,4 @@
-"""The namespace of the prefix cache that requests use which begin now."""
+"""The namespace in which later requests use the prefix cache."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class PrefixNamespace:
         return self._prefix + (extra_key or "") if self._prefix else extra_key
 
     def leave(self) -> None:
-        """Let no request that begins later use what is cached now.
+        """Let no later request use what is cached now.
 
         While requests hold some of it, it stays in the cache, under keys that are not asked for any more, until it is
         evicted.

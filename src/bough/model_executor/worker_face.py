@@ -171,7 +171,7 @@ class WorkerFace:
         return path
 
     def check_health(self) -> None:
-        """Return: a worker that answers is well."""
+        """Do nothing: a worker that answers is well."""
 
 
 def make_face(runner: TpModelWorker, rank: int, args: ServerArgs) -> WorkerFace:
