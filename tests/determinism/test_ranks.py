@@ -31,6 +31,8 @@ MIXTURES: dict[str, dict[str, Any]] = {
     "Glm4Moe": {"hidden_size": 176, "n_routed_experts": 8, "num_experts_per_tok": 3, "n_group": 4, "topk_group": 2}
     | {"moe_intermediate_size": 96, "n_shared_experts": 1, "first_k_dense_replace": 1, "intermediate_size": 200}
     | {"head_dim": 24, "vocab_size": 313, "max_position_embeddings": 2048},
+    "GptOss": {"hidden_size": 192, "num_local_experts": 6, "num_experts_per_tok": 3, "intermediate_size": 96}
+    | {"head_dim": 32, "sliding_window": 24, "vocab_size": 311, "max_position_embeddings": 2048},
 }
 
 NUMERICS: list[dict[str, Any]] = [

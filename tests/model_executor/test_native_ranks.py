@@ -136,11 +136,16 @@ MIXTURES: dict[str, tuple[str, dict[str, Any]]] = {
         {"n_routed_experts": 6, "num_experts_per_tok": 2, "moe_intermediate_size": 72, "n_shared_experts": 1}
         | {"first_k_dense_replace": 1, "n_group": 3, "topk_group": 2, "head_dim": 24},
     ),
+    "biased": (
+        "GptOss",
+        {"num_local_experts": 5, "num_experts_per_tok": 2, "intermediate_size": 72, "head_dim": 24}
+        | {"sliding_window": 8},
+    ),
 }
 
 
 @pytest.mark.usefixtures("small_pieces")
-@table("mixture, world", [("alone", 3), ("gated", 2), ("beside", 2)])
+@table("mixture, world", [("alone", 3), ("gated", 2), ("beside", 2), ("biased", 2)])
 def test_experts_whole_or_in_parts(tmp_path: Path, mixture: str, world: int) -> None:
     family, changes = MIXTURES[mixture]
     sizes = {"hidden_size": 120, "intermediate_size": 200, "num_attention_heads": 6, "num_key_value_heads": 3}
