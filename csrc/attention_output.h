@@ -1,4 +1,4 @@
-// What becomes of the sums of a query's head once all keys are done: its share of the weight, and the output.
+// Final step of attention: normalise a head's sums and write them.
 #pragma once
 
 #include "kernels.h"

@@ -81,7 +81,7 @@ inline int64_t num_groups(const PackedMatrix& matrix) { return (matrix.num_input
 constexpr bool has_4_bits(DType dtype) { return dtype == DType::i4 || dtype == DType::u4 || dtype == DType::f4; }
 constexpr bool is_quantized(DType dtype) { return dtype == DType::i8 || has_4_bits(dtype); }
 
-// What is too much in each code that products take, since these are unsigned, where it is taken away.
+// Offset added to make codes unsigned, where products subtract it.
 constexpr int32_t code_offset(DType dtype) { return dtype == DType::i8 ? 128 : dtype == DType::f4 ? 12 : 8; }
 
 // Twice the numbers that stand for the codes of f4.

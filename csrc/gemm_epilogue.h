@@ -50,7 +50,7 @@ BOUGH_INLINE void gate(Activation activation, float* sums) {
     for (int i = 0; i < kHalf; i += kLanes) {
         Vec gate = load(sums + i), value = load(sums + kHalf + i);
         if (activation == kClampedSwish) {
-            // In this order what is no number stays so.
+            // With the operands in this order min and max pass NaN on.
             gate = min(splat(7.0F), gate);
             value = add(max(splat(-7.0F), min(splat(7.0F), value)), splat(1.0F));
         }

@@ -72,7 +72,7 @@ BOUGH_INLINE Halves halves_of(const uint32_t* words) {
     return {{low, high}};
 }
 
-// What products of a row's group start from: what 8, 12 or 128 too much in each code would add, negated.
+// Start values of the products of a row's group: the negated contribution of the codes' offset.
 template <DType kType>
 BOUGH_INLINE Halves begin_products(const uint32_t* group) {
     const Ints start = kType == DType::u4 ? Ints{} : static_cast<int32_t>(group[kGroupUnits + 1]) + Ints{};
