@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vllm.logprobs import LogprobsOnePosition, position
@@ -66,7 +66,7 @@ class OutputBuilder:
     def add(self, event: dict[str, Any]) -> RequestOutput:
         """Take an event of ``Engine.async_generate`` that has what is new; return the output as it is now.
 
-        Lists grow from one result to the next, unless only what is new is wanted.
+        Later events leave an output that was returned as it is.
         """
         index, info = event.get("index", 0), event["meta_info"]
         output = self._outputs[index]
@@ -83,31 +83,37 @@ class OutputBuilder:
             self._result.prompt_token_ids = event["prompt_token_ids"]
         self._result.num_cached_tokens = info["cached_tokens"]
         self._result.finished = all(each.finish_reason is not None for each in self._outputs)
-        changed = [output] if self._is_delta else list(self._outputs)
-        old = self._result
-        return RequestOutput(
-            old.request_id,
-            old.prompt,
-            old.prompt_token_ids,
-            old.prompt_logprobs,
-            changed,
-            old.finished,
-            num_cached_tokens=old.num_cached_tokens,
-        )
+        return self._now([output] if self._is_delta else self._outputs)
+
+    def aborted(self) -> RequestOutput:
+        """Return the output of a request that was aborted before it began."""
+        for output in self._outputs:
+            output.finish_reason = "abort"
+        self._result.finished = True
+        return self._now(self._outputs)
+
+    def _now(self, outputs: list[CompletionOutput]) -> RequestOutput:
+        """Copy the result, with some of its outputs."""
+        copies = [
+            replace(each, token_ids=list(each.token_ids), logprobs=None if each.logprobs is None else [*each.logprobs])
+            for each in outputs
+        ]
+        return replace(self._result, outputs=copies)
 
     def _add_logprobs(self, output: CompletionOutput, info: dict[str, Any]) -> None:
         tops = info.get("output_top_logprobs")
         if output.logprobs is not None:
             added = info.get("output_token_logprobs", ())
             for i, own in enumerate(added):
-                output.logprobs.append(position(own, tops[i] if tops else None))
+                output.logprobs.append(position(own, tops[i] if tops else (), self._params.logprobs or 0))
             output.cumulative_logprob = (output.cumulative_logprob or 0.0) + sum(each[0] for each in added)
         # Every output of a request has the prompt's.
         if output.index == 0 and self._params.prompt_logprobs is not None and info.get("input_token_logprobs"):
             tops = info.get("input_top_logprobs")
-            known = self._result.prompt_logprobs or []
+            known = list(self._result.prompt_logprobs or ())
             for i, own in enumerate(info["input_token_logprobs"]):
-                known.append(None if own[0] is None else position(own, tops[i] if tops else None))
+                top = tops[i] if tops else ()
+                known.append(None if own[0] is None else position(own, top, self._params.prompt_logprobs))
             self._result.prompt_logprobs = known
 
     def _finish(self, output: CompletionOutput, reason: dict[str, Any]) -> None:

@@ -114,20 +114,36 @@ class SamplingParams:
         """Return a deep copy."""
         return copy.deepcopy(self)
 
+    @property
+    def truncates(self) -> bool:
+        """Whether some tokens are not drawn because others are likelier; never where the likeliest one is taken."""
+        is_cut = self.top_p != 1.0 or self.top_k not in (0, -1) or self.min_p != 0.0
+        return is_cut and self.temperature != 0.0
+
+    @property
+    def edits_logits(self) -> bool:
+        """Whether logprobs are computed from other logits than the model's."""
+        penalties = self.presence_penalty, self.frequency_penalty, self.repetition_penalty - 1.0
+        masks = self.min_tokens, self.bad_words, self.logit_bias, self.allowed_token_ids
+        is_scaled = self.temperature not in (0.0, 1.0)
+        return is_scaled or any(penalties) or any(masks) or self.structured_outputs is not None
+
     def request_fields(self) -> dict[str, Any]:
         """Return the arguments of ``Engine.generate`` that stand for these parameters.
 
         Raises:
-            BadRequest: if the form of the output is given twice.
+            BadRequest: if the form of the output is given twice, or a number of logprobs is negative.
         """
         given = {ours: getattr(self, name) for name, ours in _HERE.items()}
         params = {ours: given[ours] for name, ours in _HERE.items() if given[ours] is not None or name in _KEPT_IF_NONE}
         params["top_k"] = self.top_k or _ALL_TOKENS
-        if self.repetition_penalty != 1.0:
-            params.update(repetition_penalty=self.repetition_penalty, repetition_window=_ALL_OF_CONTEXT)
+        params.update(repetition_penalty=self.repetition_penalty, repetition_window=_ALL_OF_CONTEXT)
         if self.structured_outputs is not None:
             params.update(_form(self.structured_outputs))
         fields: dict[str, Any] = {"sampling_params": params}
+        for name in ("logprobs", "prompt_logprobs"):
+            if (getattr(self, name) or 0) < 0:
+                raise BadRequest(f"{name} must not be negative, got {getattr(self, name)}", param=name)
         wanted = [each for each in (self.logprobs, self.prompt_logprobs) if each is not None]
         if wanted:
             fields.update(return_logprob=True, top_logprobs_num=max(wanted), return_text_in_logprobs=True)
