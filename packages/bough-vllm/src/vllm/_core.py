@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from bough import Engine
-from bough.errors import BadRequest, EngineDead
+from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc.messages import PauseMode
 from vllm.engine.arg_utils import EngineArgs
 from vllm.inputs import PromptType, prompt_fields
@@ -28,12 +28,21 @@ HEALTH_SECONDS = 30.0
 _POLL_SECONDS = 0.01
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class RequestState:
-    """A request that is not finished: its parameters, and the id that Bough has for it."""
+    """A request that is not finished.
 
+    Attributes:
+        rid: its id for Bough, which is no beginning of another one.
+        has_begun: whether the engine has it.
+        is_aborted: whether it is to end, be it before it has begun.
+    """
+
+    request_id: str
     params: SamplingParams
     rid: str
+    has_begun: bool = False
+    is_aborted: bool = False
 
 
 class OutputProcessor:
@@ -54,20 +63,25 @@ class OutputProcessor:
         """Return whether there are any."""
         return bool(self.request_states)
 
-    @contextlib.contextmanager
-    def holding(self, request_id: str, params: SamplingParams) -> Iterator[str]:
-        """Count a request while it is worked on; yields its id for Bough, which is no beginning of another one.
+    def has_begun_requests(self) -> bool:
+        """Return whether the engine works on any."""
+        return any(state.has_begun for state in list(self.request_states.values()))
+
+    def add(self, request_id: str, params: SamplingParams) -> RequestState:
+        """Count a request until :meth:`remove`, from when on its id may be used again.
 
         Raises:
             BadRequest: if there is one of this id.
         """
         if request_id in self.request_states:
             raise BadRequest(f"request_id: there is a request {request_id!r} already", param="request_id")
-        self.request_states[request_id] = state = RequestState(params, random_uuid())
-        try:
-            yield state.rid
-        finally:
-            del self.request_states[request_id]
+        self.request_states[request_id] = state = RequestState(request_id, params, random_uuid())
+        return state
+
+    def remove(self, state: RequestState) -> None:
+        """Count a request no longer; does nothing if it is not counted."""
+        if self.request_states.get(state.request_id) is state:
+            del self.request_states[state.request_id]
 
 
 class Core:
@@ -97,36 +111,63 @@ class Core:
         Raises:
             BadRequest, Overloaded, RequestFailed, EngineDead: as ``Engine.async_generate``.
         """
+        state = self.output_processor.add(request_id, params)
+        async with contextlib.aclosing(self.run(state, prompt, priority)) as outputs:
+            async for output in outputs:
+                yield output
+
+    async def run(
+        self, state: RequestState, prompt: PromptType, priority: int = 0
+    ) -> AsyncGenerator[RequestOutput, None]:
+        """Generate as :meth:`generate` does, for a request that is counted already; with its last output it is not."""
+        try:
+            async with contextlib.aclosing(self._outputs(state, prompt, priority)) as outputs:
+                async for output in outputs:
+                    if output.finished:
+                        self.output_processor.remove(state)
+                    if output.finished or state.params.output_kind is not RequestOutputKind.FINAL_ONLY:
+                        yield output
+        finally:
+            self.output_processor.remove(state)
+
+    async def _outputs(
+        self, state: RequestState, prompt: PromptType, priority: int
+    ) -> AsyncGenerator[RequestOutput, None]:
+        """Yield the output after each event."""
+        params = state.params
         self._check_mode(params)
         fields, text = prompt_fields(prompt)
-        builder = OutputBuilder(request_id, text, fields.get("input_ids"), params, self._eos_token_ids)
+        builder = OutputBuilder(state.request_id, text, fields.get("input_ids"), params, self._eos_token_ids)
         fields.update(params.request_fields(), stream=True)
         if "input_ids" not in fields:
             fields["return_prompt_token_ids"] = True
         if priority:
             # Smaller is sooner in vLLM.
             fields["priority"] = -priority
-        is_final_only = params.output_kind is RequestOutputKind.FINAL_ONLY
-        while self._is_draining:
+        while self._is_draining and not state.is_aborted:
             await asyncio.sleep(_POLL_SECONDS)
-        with self.output_processor.holding(request_id, params) as rid:
-            events = await self.engine.async_generate(rid=rid, **fields)
-            async with contextlib.aclosing(events):
-                async for event in events:
-                    output = builder.add(event)
-                    if output.finished or not is_final_only:
-                        yield output
+        if state.is_aborted:
+            yield builder.aborted()
+            return
+        state.has_begun = True
+        events = await self.engine.async_generate(rid=state.rid, **fields)
+        async with contextlib.aclosing(events):
+            async for event in events:
+                output = builder.add(event)
+                if state.is_aborted and not output.finished:
+                    # The engine may not have known the request when it was told to end it.
+                    await asyncio.to_thread(self.engine.abort_request, state.rid)
+                yield output
 
     def _check_mode(self, params: SamplingParams) -> None:
         """Refuse logprobs that Bough's are not, where the arguments say which are wanted."""
         if params.logprobs is None or self.args.logprobs_mode is None:
             return
-        is_cut = params.top_p != 1.0 or params.top_k not in (0, -1) or params.min_p != 0.0
-        is_scaled = params.temperature not in (0.0, 1.0)
         mode = self.args.logprobs_mode
-        if is_scaled if mode == "raw_logprobs" else is_cut:
+        if params.edits_logits if mode == "raw_logprobs" else params.truncates:
             raise BadRequest(
-                f"logprobs are those after temperature and before truncation, and {mode} asks for others here",
+                f"logprobs are those after penalties, masks and temperature and before truncation, and {mode} asks for "
+                "others here",
                 param="logprobs",
             )
 
@@ -135,7 +176,9 @@ class Core:
         for request_id in request_ids:
             state = self.output_processor.request_states.get(request_id)
             if state is not None:
-                self.engine.abort_request(state.rid)
+                state.is_aborted = True
+                if state.has_begun:
+                    self.engine.abort_request(state.rid)
 
     async def pause(self, mode: VllmPauseMode) -> None:
         """Compute nothing until :meth:`resume`: running requests end, or stay, or are waited for first.
@@ -147,7 +190,7 @@ class Core:
             raise BadRequest(f"mode must be one of {', '.join(_PAUSES)}, got {mode!r}", param="mode")
         try:
             self._is_draining = mode == "wait"
-            while self._is_draining and self.output_processor.has_unfinished_requests():
+            while self._is_draining and self.output_processor.has_begun_requests():
                 await asyncio.sleep(_POLL_SECONDS)
             await asyncio.to_thread(self.engine.pause_generation, _PAUSES[mode])
             self.is_paused = True
@@ -170,6 +213,6 @@ class Core:
             self.engine.tokenizer_manager.health.check_serving()
         except EngineDead as error:
             return error
-        except Exception:
+        except Overloaded:
             return None  # it is busy, or about to end
         return None

@@ -8,7 +8,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vllm._core import Core
+from bough.errors import BadRequest
+from vllm._core import Core, RequestState
 from vllm._profile import start_profile, stop_profile
 from vllm.engine.arg_utils import EngineArgs
 from vllm.inputs import PromptType
@@ -24,8 +25,8 @@ class LLMEngine:
 
     def __init__(self, engine_args: EngineArgs) -> None:
         self._core = Core(engine_args)
-        self._outputs: queue.SimpleQueue[tuple[str, RequestOutput | Exception | None]] = queue.SimpleQueue()
-        self._running: dict[str, SamplingParams] = {}
+        self._outputs: queue.SimpleQueue[tuple[RequestState, RequestOutput | Exception]] = queue.SimpleQueue()
+        self._running: dict[str, RequestState] = {}
         self._failure: Exception | None = None
         """Error that the next step raises."""
         self._loop = asyncio.new_event_loop()
@@ -48,10 +49,16 @@ class LLMEngine:
         return self._core.tokenizer
 
     def add_request(self, request_id: str, prompt: PromptType, params: SamplingParams, *, priority: int = 0) -> None:
-        """Begin to work on a request; what is wrong with it is raised by :meth:`step`."""
-        params = params.clone()
-        self._running[request_id] = params
-        asyncio.run_coroutine_threadsafe(self._run(request_id, prompt, params, priority), self._loop)
+        """Begin to work on a request; what is wrong with prompt or parameters is raised by :meth:`step`.
+
+        Raises:
+            BadRequest: if there is a request of this id whose last output :meth:`step` has not returned.
+        """
+        if request_id in self._running:
+            raise BadRequest(f"request_id: there is a request {request_id!r} already", param="request_id")
+        state = self._core.output_processor.add(request_id, params.clone())
+        self._running[request_id] = state
+        asyncio.run_coroutine_threadsafe(self._run(state, prompt, priority), self._loop)
 
     def step(self) -> list[RequestOutput]:
         """Wait until a request has got something new; return the outputs of all that have, each once.
@@ -64,15 +71,17 @@ class LLMEngine:
         changed: dict[str, RequestOutput] = {}
         while self._running and self._failure is None:
             try:
-                request_id, output = self._outputs.get(block=not changed)
+                state, output = self._outputs.get(block=not changed)
             except queue.Empty:
                 break
+            if self._running.get(state.request_id) is not state:
+                continue  # an error after the last output
             if isinstance(output, RequestOutput):
                 self._join(changed, output)
-            if not isinstance(output, RequestOutput) or output.finished:
-                self._running.pop(request_id, None)
-            if isinstance(output, Exception):
+            else:
                 self._failure = output
+            if not isinstance(output, RequestOutput) or output.finished:
+                del self._running[state.request_id]
         if self._failure is not None and not changed:
             failure, self._failure = self._failure, None
             raise failure
@@ -134,18 +143,16 @@ class LLMEngine:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 
-    async def _run(self, request_id: str, prompt: PromptType, params: SamplingParams, priority: int) -> None:
-        error: Exception | None = None
+    async def _run(self, state: RequestState, prompt: PromptType, priority: int) -> None:
         try:
-            async for output in self._core.generate(prompt, params, request_id, priority):
-                self._outputs.put((request_id, output))
+            async for output in self._core.run(state, prompt, priority):
+                self._outputs.put((state, output))
         except Exception as failure:  # step() raises it
-            error = failure
-        self._outputs.put((request_id, error))
+            self._outputs.put((state, failure))
 
     def _join(self, changed: dict[str, RequestOutput], output: RequestOutput) -> None:
         """Keep the later of two outputs of a request; of what is new only, both."""
         earlier = changed.get(output.request_id)
-        if earlier is not None and self._running[output.request_id].output_kind is RequestOutputKind.DELTA:
+        if earlier is not None and self._running[output.request_id].params.output_kind is RequestOutputKind.DELTA:
             output.outputs = [*earlier.outputs, *output.outputs]
         changed[output.request_id] = output
