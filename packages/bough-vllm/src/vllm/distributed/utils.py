@@ -10,12 +10,10 @@ from typing import Any
 import torch.distributed as dist
 
 from bough.ipc.call_values import decode_values, encode_values
+from bough.weight_sync.weight_groups import GROUP_TIMEOUT
 
 _dist: Any = dist
 """Stores have no types there."""
-
-_TIMEOUT = 300
-"""Seconds that the others may take to come, and to send."""
 
 
 @dataclass
@@ -23,11 +21,15 @@ class StatelessProcessGroup:
     """Some processes that share a store; a process may be in any number of such groups.
 
     What they send each other is of the types of :func:`bough.ipc.call_values.encode_values`; nothing is unpickled.
+
+    Attributes:
+        timeout: seconds that the others may take to come, and to send each value or tensor.
     """
 
     rank: int
     world_size: int
     store: Any
+    timeout: float = GROUP_TIMEOUT
     _num_sent: dict[int, int] = field(default_factory=dict)
     _num_barriers: int = 0
 
@@ -39,20 +41,20 @@ class StatelessProcessGroup:
         rank: int,
         world_size: int,
         data_expiration_seconds: int = 3600,
-        store_timeout: int = _TIMEOUT,
+        store_timeout: float = GROUP_TIMEOUT,
     ) -> StatelessProcessGroup:
         """Meet the others of a group; returns when all are there.
 
         Args:
             host, port: where rank 0 serves the store.
             data_expiration_seconds: without effect: what was sent is removed once all have it.
-            store_timeout: seconds that the others may take.
+            store_timeout: seconds that the others may take, now and later.
 
         Raises:
             Exception: what torch raises, after the timeout at the latest.
         """
         store = _dist.TCPStore(host, port, world_size, is_master=rank == 0, timeout=timedelta(seconds=store_timeout))
-        return cls(rank, world_size, store)
+        return cls(rank, world_size, store, store_timeout)
 
     def broadcast_obj(self, obj: Any | None, src: int) -> Any:
         """Send a value from rank ``src`` to all; returns it on each."""

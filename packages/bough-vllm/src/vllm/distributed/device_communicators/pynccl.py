@@ -13,8 +13,8 @@ from vllm.distributed.utils import StatelessProcessGroup
 _dist: Any = dist
 """Backends have no types there."""
 
-_PATIENCE = timedelta(minutes=30)
-"""Time that a collective may take."""
+_NCCL_PATIENCE = 4
+"""How many times longer NCCL waits for the others: when it runs out of time, it ends the process."""
 
 
 class PyNcclCommunicator:
@@ -43,10 +43,11 @@ class PyNcclCommunicator:
         store = _dist.PrefixStore("tensors", self.group.store)
         if self.device.type == "cuda":
             options = _dist.ProcessGroupNCCL.Options()
-            options._timeout = _PATIENCE
+            options._timeout = timedelta(seconds=self.group.timeout * _NCCL_PATIENCE)
             with torch.cuda.device(self.device):
                 return _dist.ProcessGroupNCCL(store, self.rank, self.world_size, options)
-        return _dist.ProcessGroupGloo(store, self.rank, self.world_size, _PATIENCE)
+        patience = timedelta(seconds=self.group.timeout)
+        return _dist.ProcessGroupGloo(store, self.rank, self.world_size, patience)
 
     def broadcast(self, tensor: torch.Tensor, src: int, stream: Any = None) -> None:
         """Fill a tensor with that of rank ``src``."""
