@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import sys
 from pathlib import Path
 
@@ -22,3 +23,9 @@ def check_alone() -> None:
         other = entry / "vllm" / "__init__.py"
         if other.is_file() and not (other.parent / Path(__file__).name).exists():
             raise ImportError(f"vLLM is installed in {other.parent}; bough-vllm does not stand in for it: remove one")
+    # An editable one has no directory on the path.
+    try:
+        distribution = importlib.metadata.distribution("vllm")
+    except importlib.metadata.PackageNotFoundError:
+        return
+    raise ImportError(f"vLLM {distribution.version} is installed; bough-vllm does not stand in for it: remove one")
