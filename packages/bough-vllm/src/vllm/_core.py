@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bough import Engine
+from bough.entrypoints.chat.sampling import sampling_defaults
 from bough.errors import BadRequest, EngineDead, Overloaded
 from bough.ipc.messages import PauseMode
-from vllm.engine.arg_utils import EngineArgs
+from vllm.engine.arg_utils import DEFAULT_PARAMS, EngineArgs
 from vllm.inputs import PromptType, prompt_fields
 from vllm.outputs import OutputBuilder, RequestOutput
 from vllm.sampling_params import RequestOutputKind, SamplingParams
@@ -158,6 +159,11 @@ class Core:
                     # The engine may not have known the request when it was told to end it.
                     await asyncio.to_thread(self.engine.abort_request, state.rid)
                 yield output
+
+    def default_params(self) -> SamplingParams:
+        """Return the parameters of requests without any: the checkpoint's and the engine's arguments', else vLLM's."""
+        found = sampling_defaults(self.engine.tokenizer_manager.server_args, self.model_config)
+        return SamplingParams(**{name: found[entry] for entry, name in DEFAULT_PARAMS.items() if entry in found})
 
     def _check_mode(self, params: SamplingParams) -> None:
         """Refuse logprobs that Bough's are not, where the arguments say which are wanted."""

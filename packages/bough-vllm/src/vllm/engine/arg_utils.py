@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,32 @@ from bough.errors import ConfigError
 
 Translation = Callable[[Any], dict[str, Any]]
 """From a value to options of Bough."""
+
+DEFAULT_PARAMS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "min_p": "min_p",
+    "repetition_penalty": "repetition_penalty",
+    "max_new_tokens": "max_tokens",
+}
+"""Entries of a generation_config.json, to the sampling parameters of which they are the defaults."""
+
+_CONVERSIONS = ("int8", "int4", "fp8")
+"""Formats that Bough makes of weights while it loads them."""
+
+_STORED_FORMATS = (
+    "awq",
+    "awq_marlin",
+    "gptq",
+    "gptq_marlin",
+    "fbgemm_fp8",
+    "mxfp4",
+    "modelopt",
+    "compressed-tensors",
+    "gguf",
+)
+"""Formats that a checkpoint says of itself that it has; their names ask for nothing."""
 
 
 def _argument(default: Any, translation: Translation) -> Any:
@@ -33,9 +59,7 @@ def _only(argument: str, *values: Any) -> Any:
     """Declare an argument of which Bough does one thing: ``values`` ask for it, the first by default."""
 
     def check(value: Any) -> dict[str, Any]:
-        if value not in values:
-            shown = " or ".join(map(repr, values))
-            raise ConfigError(f"{argument} must be {shown} with Bough, got {value!r}", param=argument)
+        _check_value(argument, value, values)
         return {}
 
     return _argument(values[0], check)
@@ -55,7 +79,42 @@ def _memory(value: float | None) -> dict[str, Any]:
 
 def _quantization(value: str | None) -> dict[str, Any]:
     """How weights are quantised while they are loaded; formats of checkpoints are recognised."""
-    return {"quantization": value} if value in ("int8", "int4", "fp8") else {}
+    if value is None or value in _STORED_FORMATS:
+        return {}
+    _check_value("quantization", value, (*_CONVERSIONS, *_STORED_FORMATS))
+    return {"quantization": value}
+
+
+def _scheduling_policy(value: str | None) -> dict[str, Any]:
+    """Order of requests that wait."""
+    if value is None:
+        return {}
+    _check_value("scheduling_policy", value, ("fcfs", "priority"))
+    return {"schedule_policy": value}
+
+
+def _generation_config(value: str) -> dict[str, Any]:
+    """Where default sampling parameters come from: the checkpoint, or vLLM's constants."""
+    _check_value("generation_config", value, ("auto", "vllm"))
+    return {"sampling_defaults": "openai"} if value == "vllm" else {}
+
+
+def _override_generation_config(value: dict[str, Any] | None) -> dict[str, Any]:
+    """Default sampling parameters beside those."""
+    for name in value or ():
+        _check_value("override_generation_config", name, tuple(DEFAULT_PARAMS))
+    return {"preferred_sampling_params": value} if value else {}
+
+
+def _max_logprobs(value: int) -> dict[str, Any]:
+    """Most logprobs that a request may ask for; -1 is as many as Bough gives."""
+    return {} if value == -1 else {"max_logprobs": value}
+
+
+def _check_value(argument: str, value: Any, values: Sequence[Any]) -> None:
+    if value not in values:
+        shown = " or ".join(map(repr, values))
+        raise ConfigError(f"{argument} must be {shown} with Bough, got {value!r}", param=argument)
 
 
 @dataclass
@@ -92,17 +151,13 @@ class EngineArgs:
     distributed_executor_backend: str | None = _same("distributed_executor_backend")
     worker_extension_cls: str = _argument("", lambda value: {"worker_extension_cls": value} if value else {})
     worker_cls: str = _argument("auto", lambda value: {} if value == "auto" else {"worker_cls": value})
-    scheduling_policy: str = _argument(
-        "fcfs", lambda value: {"schedule_policy": "priority"} if value == "priority" else {}
-    )
-    generation_config: str = _argument("auto", lambda value: {"sampling_defaults": "openai"} if value == "vllm" else {})
-    override_generation_config: dict[str, Any] | None = _argument(
-        None, lambda value: {"preferred_sampling_params": value} if value else {}
-    )
+    scheduling_policy: str | None = _argument(None, _scheduling_policy)
+    generation_config: str = _argument("auto", _generation_config)
+    override_generation_config: dict[str, Any] | None = _argument(None, _override_generation_config)
     logprobs_mode: str | None = _only("logprobs_mode", None, "raw_logprobs", "processed_logprobs")
     """Bough's logprobs are those after temperature and before truncation; where a mode is given, requests for which it
     asks for others are refused."""
-    max_logprobs: int = _ignored(20)
+    max_logprobs: int = _argument(20, _max_logprobs)
     tokenizer_mode: str = _only("tokenizer_mode", "auto")
     swap_space: float = _only("swap_space", 0, 4)
     cpu_offload_gb: float = _only("cpu_offload_gb", 0)
@@ -131,6 +186,13 @@ class EngineArgs:
 
     def server_args(self) -> ServerArgs:
         """Return Bough's options; raises :class:`ConfigError`."""
+        if self.data_parallel_size > 1 and (self.worker_extension_cls or self.worker_cls != "auto"):
+            # Workers of all replicas would join the trainer's group under the same ranks.
+            raise ConfigError(
+                "data_parallel_size must be 1 with classes of workers: torch's ranks begin at 0 in each replica; start "
+                "an engine for each instead",
+                param="data_parallel_size",
+            )
         options: dict[str, Any] = {"log_level": "error", "incremental_streaming_output": True}
         for each in dataclasses.fields(self):
             options.update(each.metadata["translation"](getattr(self, each.name)))

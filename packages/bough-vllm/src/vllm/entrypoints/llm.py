@@ -39,7 +39,7 @@ class LLM:
 
         Args:
             prompts: texts, lists of token ids, or prompts of :mod:`vllm.inputs`; or one of these.
-            sampling_params: for all, or one for each.
+            sampling_params: for all, or one for each; :meth:`get_default_sampling_params` where there are none.
             use_tqdm: without effect: there is no bar of progress.
             priority: of each; smaller is sooner.
 
@@ -47,7 +47,7 @@ class LLM:
             BadRequest: also if there are not as many parameters as prompts.
         """
         several = _listed(prompts)
-        params = sampling_params or SamplingParams()
+        params = self._core.default_params() if sampling_params is None else sampling_params
         each_params = [params] * len(several) if isinstance(params, SamplingParams) else list(params)
         priorities = [0] * len(several) if priority is None else list(priority)
         for name, given in (("sampling_params", each_params), ("priority", priorities)):
@@ -93,6 +93,10 @@ class LLM:
             for ids, text in zip(encoded, texts, strict=True)
         ]
         return self.generate(prompts, sampling_params, use_tqdm=use_tqdm)
+
+    def get_default_sampling_params(self) -> SamplingParams:
+        """Return the parameters that ``generation_config`` and ``override_generation_config`` ask for."""
+        return self._core.default_params()
 
     def get_tokenizer(self) -> Any:
         """Return Bough's tokenizer."""
