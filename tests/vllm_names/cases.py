@@ -22,6 +22,7 @@ import vllm
 from bough import Engine
 from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest, BoughError, ConfigError, RequestFailed
+from bough.weight_sync.weight_groups import GROUP_TIMEOUT
 from tests.model_companions import write_other_checkpoint
 from tests.vllm_names.extension import Trained
 from vllm import LLM, AsyncEngineArgs, AsyncLLMEngine, EngineArgs, LLMEngine, SamplingParams
@@ -170,6 +171,19 @@ def test_a_trainer_that_dies_changes_nothing() -> None:
         llm.shutdown()
 
 
+def test_a_trainer_that_hangs_is_given_up() -> None:
+    port = free_port()
+    with ThreadPoolExecutor(1) as pool:
+        joining = pool.submit(StatelessProcessGroup.create, "127.0.0.1", port, 0, 2)
+        group = StatelessProcessGroup.create("127.0.0.1", port, 1, 2, store_timeout=2.0)
+        making = pool.submit(PyNcclCommunicator, joining.result(), "cpu")
+        communicator = PyNcclCommunicator(group, "cpu")
+        trainer = making.result()
+    with pytest.raises(RuntimeError):
+        communicator.broadcast(torch.empty(4), src=0)
+    assert trainer.group.timeout == GROUP_TIMEOUT
+
+
 def test_sampling_params_are_plain_objects() -> None:
     params = SamplingParams(temperature=0.5, top_k=-1, max_tokens=None, logprobs=1)
     params.max_tokens = 7
@@ -188,17 +202,61 @@ def test_arguments_are_translated_or_refused() -> None:
     ours = args.server_args()
     assert (ours.model_path, ours.context_length, ours.tp_size, ours.random_seed) == (MODEL, 512, 2, 5)
     assert ours.disable_radix_cache
-    for keywords in ({"pipeline_parallel_size": 2}, {"enable_lora": True}, {"distributed_executor_backend": "no"}):
+    for keywords in (
+        {"pipeline_parallel_size": 2},
+        {"enable_lora": True},
+        {"distributed_executor_backend": "no"},
+        {"quantization": "bitsandbytes"},
+        {"scheduling_policy": "lpm"},
+        {"generation_config": "/a/path"},
+        {"override_generation_config": {"min_tokens": 3}},
+        {"data_parallel_size": 2, "worker_extension_cls": f"{Trained.__module__}.Trained"},
+    ):
         with pytest.raises(ConfigError, match=next(iter(keywords))):
             EngineArgs(**keywords).server_args()  # type: ignore[arg-type]
+    assert EngineArgs(quantization="gptq").server_args().quantization == "none"
+    assert EngineArgs(quantization="int8").server_args().quantization == "int8"
+    assert EngineArgs(scheduling_policy="fcfs").server_args().schedule_policy == "fcfs"
     with pytest.raises(TypeError, match="max_model_len"):
         EngineArgs(max_model_length=3)
     assert pickle.loads(pickle.dumps(args)) == args
 
 
+def test_logprobs_of_other_logits_or_of_all_tokens_are_told_apart() -> None:
+    edits: list[dict[str, Any]] = [
+        {"temperature": 0.5},
+        {"presence_penalty": 0.5},
+        {"repetition_penalty": 1.2},
+        {"logit_bias": {3: 1.0}},
+        {"min_tokens": 1},
+        {"structured_outputs": StructuredOutputsParams(regex="a")},
+    ]
+    for fields in edits:
+        assert SamplingParams(**fields).edits_logits, fields
+        assert not SamplingParams(**fields).truncates, fields
+    for fields in ({"top_p": 0.5}, {"top_k": 5}, {"min_p": 0.1}):
+        assert SamplingParams(**fields).truncates, fields  # type: ignore[arg-type]
+        greedy = SamplingParams(temperature=0.0, **fields)  # type: ignore[arg-type]
+        assert not greedy.truncates, fields
+        assert not greedy.edits_logits, fields
+
+
 def test_batches_of_prompts() -> None:
-    llm = LLM(**SMALL)
+    llm = LLM(**SMALL, override_generation_config={"max_new_tokens": 3}, max_logprobs=4, logprobs_mode="raw_logprobs")
     try:
+        assert llm.get_default_sampling_params().max_tokens == 3
+        assert len(llm.generate(TokensPrompt(prompt_token_ids=IDS))[0].outputs[0].token_ids) == 3
+        both = SamplingParams(**{**GREEDY, "max_tokens": 2}, logprobs=1, prompt_logprobs=3)
+        (told,) = llm.generate(TokensPrompt(prompt_token_ids=IDS), both)
+        assert {len(each) for each in told.outputs[0].logprobs} == {1}
+        assert {len(each) for each in told.prompt_logprobs[1:]} <= {3, 4}
+        for refused in (
+            SamplingParams(logprobs=5),
+            SamplingParams(logprobs=-1),
+            SamplingParams(logprobs=1, min_tokens=1),
+        ):
+            with pytest.raises(BadRequest, match="logprobs"):
+                llm.generate(TokensPrompt(prompt_token_ids=IDS), refused)
         params = SamplingParams(**GREEDY, n=2, prompt_logprobs=0)
         by_ids, by_text = llm.generate([TokensPrompt(prompt_token_ids=IDS), "Once upon a time"], params)
         assert [each.index for each in by_ids.outputs] == [0, 1]
@@ -234,10 +292,16 @@ def test_requests_are_added_and_stepped() -> None:
         for name, kind in kinds.items():
             engine.add_request(name, TokensPrompt(prompt_token_ids=IDS), SamplingParams(**GREEDY, output_kind=kind))
         assert engine.get_num_unfinished_requests() == len(kinds)
-        found: dict[str, list[Any]] = {name: [] for name in kinds}
+        outputs: dict[str, list[Any]] = {name: [] for name in kinds}
         while engine.has_unfinished_requests():
             for output in engine.step():
-                found[output.request_id].append((output.finished, [list(each.token_ids) for each in output.outputs]))
+                outputs[output.request_id].append(output)
+        found = {
+            name: [(each.finished, [one.token_ids for one in each.outputs]) for each in several]
+            for name, several in outputs.items()
+        }
+        lengths = [len(ids[0]) for _, ids in found[str(RequestOutputKind.CUMULATIVE)]]
+        assert lengths == sorted(set(lengths))
         assert all(each[-1][0] for each in found.values())
         whole = found[str(RequestOutputKind.FINAL_ONLY)]
         assert len(whole) == 1
@@ -253,6 +317,19 @@ def test_requests_are_added_and_stepped() -> None:
             for output in engine.step()
         ]
         assert reasons[-1] == "abort"
+        for _ in range(3):  # an id may be used again once its last output was returned
+            engine.add_request("again", TokensPrompt(prompt_token_ids=IDS), SamplingParams(**GREEDY))
+            with pytest.raises(BadRequest, match="again"):
+                engine.add_request("again", "Once", SamplingParams())
+            while not (last := engine.step())[0].finished:
+                pass
+            assert last[0].outputs[0].token_ids == whole[0][1][0]
+            assert not engine.has_unfinished_requests()
+        engine.add_request("at once", "Once", SamplingParams(max_tokens=None, ignore_eos=True))
+        engine.abort_request("at once")
+        while not (last := engine.step())[0].finished:
+            pass
+        assert last[0].outputs[0].finish_reason == "abort"
         engine.add_request("wrong", "Once", SamplingParams(temperature=-1.0))
         with pytest.raises(BadRequest, match="temperature"):
             engine.step()

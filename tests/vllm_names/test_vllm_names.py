@@ -30,9 +30,20 @@ def test_programs_for_vllm_run(kind: str) -> None:
     assert done.returncode == 0, done.stdout[-8000:] + done.stderr[-2000:]
 
 
+def test_the_two_distributions_have_one_version() -> None:
+    text = (ROOT / "packages" / "bough-vllm" / "pyproject.toml").read_text()
+    assert f'version = "{bough.__version__}"' in text
+    assert f'"bough-llm=={bough.__version__}"' in text
+
+
 def test_a_real_vllm_is_not_shadowed(tmp_path: Path) -> None:
     (tmp_path / "vllm").mkdir()
     (tmp_path / "vllm" / "__init__.py").write_text("")
+    editable = tmp_path / "editable"
+    (editable / "vllm-9.9.dist-info").mkdir(parents=True)
+    (editable / "vllm-9.9.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 9.9\n")
+    done = run("-c", "import vllm", first=editable)
+    assert "ImportError: vLLM 9.9" in done.stderr
     beside = f"import sys; sys.path.append({str(tmp_path)!r}); import vllm"
     done = run("-c", beside)
     assert done.returncode != 0
