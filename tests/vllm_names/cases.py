@@ -152,7 +152,9 @@ def test_a_trainer_that_dies_changes_nothing() -> None:
     trainer = (
         "import os, time; from vllm.distributed.utils import StatelessProcessGroup as Group; "
         "from vllm.distributed.device_communicators.pynccl import PyNcclCommunicator as Communicator; "
-        f"Communicator(Group.create('127.0.0.1', {port}, 0, 2), 'cpu').group.barrier(); time.sleep(1); os._exit(1)"
+        # The variable keeps the store until the end: the worker may look at it after this process has gone on.
+        f"trainer = Communicator(Group.create('127.0.0.1', {port}, 0, 2), 'cpu'); "
+        "trainer.group.barrier(); time.sleep(1); os._exit(1)"
     )
     llm = LLM(**SMALL, worker_extension_cls=f"{Trained.__module__}.Trained")
     try:
