@@ -76,7 +76,7 @@ def test_ranks_with_whole_experts_compute_and_take_weights(tmp_path_factory: pyt
             save_checkpoint(other, family, seed=1, **overrides)
             with sharing.leader(path) as leader:
                 assert_equal(leader, make_runner(path, native=False))
-                assert leader.weights.from_disk(str(other), "auto") > 0
+                assert leader.weights.prepare_disk(str(other), "auto").write() > 0
                 reference = make_runner(other, native=False)
                 assert_equal(leader, reference)
                 for expert in (0, 2):  # of either rank

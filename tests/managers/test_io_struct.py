@@ -167,7 +167,8 @@ def test_packed_ids_are_taken_as_they_are() -> None:
 
 def test_extras_of_bodies_reach_the_scheduler_whole() -> None:
     given = {"priority": 3, "timeout": 2.0, "extra_key": "k", "routed_dp_rank": 1}
-    assert given.keys() == {*RequestExtras.__struct_fields__} - {"goes_on"}, "a new one is a field of bodies too"
+    derived = {"goes_on", "routed_experts_from"}
+    assert given.keys() == {*RequestExtras.__struct_fields__} - derived, "a new one is a field of bodies too"
     bodies = [
         msgspec.convert(given | {"text": "x"}, GenerateReqInput),
         msgspec.convert(given | {"text": ["x", "y"], "extra_key": ["k", "k"]}, GenerateReqInput),

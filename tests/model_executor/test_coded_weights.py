@@ -45,7 +45,7 @@ def error_of(checkpoint: Checkpoint, runner: RecordingRunner) -> float:
 def test_experts_in_mxfp4_are_held_as_whole_numbers(tmp_path: Path) -> None:
     checkpoint = save_microscaled_checkpoint(tmp_path)
     runner = runner_of(checkpoint)
-    assert runner.model.model.layers[0].mlp.experts[0].down_proj.weight.dtype == torch.int8
+    assert runner.model.model.layers[0].mlp.experts["0"].down_proj.weight.dtype == torch.int8
     assert error_of(checkpoint, runner) < 1e-5
 
 

@@ -18,6 +18,7 @@ HALVES = {
     TensorType.Q2_K: (80, 82),
     TensorType.Q3_K: (108,),
     TensorType.Q6_K: (208,),
+    TensorType.MXFP4: (),
 }
 """Where blocks have numbers in half precision."""
 
@@ -28,6 +29,8 @@ def random_blocks(kind: TensorType, seed: int = 0) -> np.ndarray:
     stored = np.random.default_rng(seed).integers(0, 256, (ROWS, BLOCKS_PER_ROW, size), dtype=np.uint8)
     for start in HALVES[kind]:
         stored[..., start + 1] &= 0b10111111
+    if kind is TensorType.MXFP4:
+        stored[..., 0] &= 0b01111111  # its exponent
     return stored.reshape(ROWS, -1)
 
 

@@ -96,20 +96,20 @@ def test_codes_of_a_quantised_checkpoint_stay_what_they_are(tmp_path: Path) -> N
 @needs_native
 def test_experts_in_mxfp4_stay_so_in_packed_states_and_in_updates(tmp_path: Path) -> None:
     def stored(loaded: Loaded) -> set[str]:
-        experts = [expert for layer in loaded.model.model.layers for expert in layer.mlp.experts]
+        experts = [expert for layer in loaded.model.model.layers for expert in layer.mlp.experts.values()]
         return {matrix.packed.stored for each in experts for matrix in (each.gate_up_proj, each.down_proj)}
 
     saved = Loaded(save_microscaled_checkpoint(tmp_path / "one").path)
     live = Loaded(saved.save("packed", tmp_path / "packed"))
     assert same(live.model, saved.model)
     other = Loaded(save_microscaled_checkpoint(tmp_path / "other", seed=1).path)
-    live.weights.from_disk(str(other.path), "auto")
+    live.weights.prepare_disk(str(other.path), "auto").write()
     assert same(live.model, other.model)
     assert not same(live.model, saved.model)
     assert stored(live) == stored(saved) == {"mxfp4"}
     plain = save_checkpoint(tmp_path / "plain", "GptOss", dtype=torch.bfloat16, **SIZES).path
     with pytest.raises(BoughError, match="holds the codes"):
-        live.weights.from_disk(str(plain), "auto")
+        live.weights.prepare_disk(str(plain), "auto")
     assert same(live.model, other.model)
 
 

@@ -7,7 +7,6 @@ import socket
 from collections.abc import Iterable
 
 import msgspec
-import zmq
 from msgspec.structs import replace
 
 from bough.errors import StartupError
@@ -33,6 +32,8 @@ class KeyPair(msgspec.Struct, frozen=True):
         Raises:
             StartupError: if ZeroMQ was built without encryption.
         """
+        import zmq  # which describing an engine's processes does not need
+
         if not zmq.has("curve"):
             raise StartupError("pyzmq was built without CURVE, so sockets between machines cannot be encrypted")
         return cls(*zmq.curve_keypair())
