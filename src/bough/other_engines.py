@@ -18,7 +18,7 @@ FLAG_FEATURES = {
     "speculative decoding": "speculative spec eagle",
     "other ways of expert parallelism": "moe expert experts eplb ep deepep",
     "pipeline or context parallelism": "pp cp dcp dwdp parallel mscclpp nccl p2p allreduce",
-    "several machines": "nnodes node rank dist",
+    "several machines without Ray": "nnodes node rank dist",
     "separate servers for prefill and decode": "disaggregation encoder pd",
     "images, video and audio": "multimodal mm media image images asr",
     "a cache in host memory": "hierarchical hicache hisparse lmcache flexkv",
