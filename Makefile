@@ -171,7 +171,7 @@ site: $(DEV_STAMP) ## Build the documentation as a site in build/site; fails at 
 	$(BIN)/mkdocs build --strict
 
 clean: ## Remove the environment and everything that is made from the sources
-	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers $(VENV)-fuzz $(VENV)-ray build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-clients $(VENV)-browser $(VENV)-peers $(VENV)-fuzz $(VENV)-ray $(VENV)-vllm build dist results src/*.egg-info src/bough/kernels/*.so .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
