@@ -39,6 +39,10 @@ def test_wrong_arguments_are_refused_by_name() -> None:
         (lambda: engine_arguments.generate("x", stream="yes"), "stream"),  # type: ignore[arg-type]
         (lambda: engine_arguments.score("x", 5), "items"),  # type: ignore[arg-type]
         (lambda: engine_arguments.pairs_of(["ab"]), "prompt"),
+        (lambda: engine_arguments.start_profile(activities=["RPD"]), "activities"),
+        (lambda: engine_arguments.start_profile(num_steps=0), "num_steps"),
+        (lambda: engine_arguments.start_profile(profile_id="../x"), "profile_id"),
+        (lambda: engine_arguments.start_profile(start_step=3), "start_step"),
     ):
         with pytest.raises(BadRequest) as raised:
             make()

@@ -16,7 +16,8 @@ from bough.config.options import did_you_mean
 from bough.errors import BadRequest
 from bough.json_words import kind_of
 from bough.managers.embedding_struct import EmbeddingReqInput
-from bough.managers.io_struct import GenerateReqInput, pack_token_ids, plain
+from bough.managers.io_struct import GenerateReqInput, check_types, pack_token_ids, plain
+from bough.managers.profiles import ProfileReqInput
 from bough.sampling.sampling_params import SamplingParams
 
 P = ParamSpec("P")
@@ -156,6 +157,38 @@ def score(
     }
 
 
+def start_profile(
+    *,
+    output_dir: str | None = None,
+    num_steps: int | None = None,
+    activities: Sequence[str] | None = None,
+    with_stack: bool = False,
+    record_shapes: bool = False,
+    profile_id: str | None = None,
+    profile_prefix: str | None = None,
+    **others: Any,
+) -> ProfileReqInput:
+    """Request of ``Engine.start_profile``.
+
+    Raises:
+        BadRequest: if a value is wrong, or one of ``others`` asks for something.
+        TypeError: if there is no such keyword.
+    """
+    _check_keywords(start_profile, others)
+    given = _given(
+        output_dir=output_dir,
+        num_steps=num_steps,
+        activities=activities,
+        with_stack=with_stack,
+        record_shapes=record_shapes,
+        profile_id=profile_id,
+        profile_prefix=profile_prefix,
+    )
+    request = ProfileReqInput(**given)
+    check_types(request)
+    return request
+
+
 def pairs_of(prompt: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     """Pairs of a query and a document that ``Engine.rerank`` was given."""
     listed = isinstance(prompt, Iterable) and not isinstance(prompt, str)
@@ -181,9 +214,11 @@ def _check_keywords(method: Callable[..., Any], others: Mapping[str, Any], **giv
         return
     # Not read by programs that do not need it: what HTTP bodies hold takes milliseconds to import.
     from bough.entrypoints.http.native.encode import ENCODE
+    from bough.entrypoints.http.native.profile import START_PROFILE
     from bough.entrypoints.http.native.protocol import GENERATE
 
-    spec: Any = ENCODE if method.__name__.endswith("encode") else GENERATE
+    specs: dict[Callable[..., Any], Any] = {generate: GENERATE, encode: ENCODE, start_profile: START_PROFILE}
+    spec = specs[method]
     for name, value in others.items():
         if name not in spec.no_effect and name not in spec.refused:
             arguments = [each for each in inspect.signature(method).parameters if each != "others"]

@@ -1,11 +1,14 @@
-"""The methods of an engine about its state: weights in files, memory that is given back."""
+"""The methods of an engine about its state: weights in files, memory that is given back, profiles."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from bough.config.packed_manifest import SavedForm
+from bough.entrypoints import engine_arguments
+from bough.entrypoints.engine_arguments import takes
 from bough.entrypoints.engine_parts import EngineParts
+from bough.managers.profiles import ProfileReqInput, Profiles
 
 
 class StateMethods:
@@ -13,6 +16,7 @@ class StateMethods:
 
     def __init__(self, parts: EngineParts) -> None:
         self._parts = parts
+        self._profiles = Profiles(parts.manager.control, parts.manager.server_args.profile_dir)
 
     def release_memory_occupation(self, tags: Sequence[str] | None = None) -> None:
         """Give memory back to the machine, by default all; see :meth:`EngineMemory.release`.
@@ -50,6 +54,27 @@ class StateMethods:
     def is_sleeping(self) -> bool:
         """Return whether any memory is given back."""
         return self._parts.manager.memory.is_sleeping
+
+    @takes(engine_arguments.start_profile)
+    def start_profile(self, request: ProfileReqInput) -> None:
+        """Record what scheduler and model do, for Perfetto; the arguments are the fields of ``POST /start_profile``.
+
+        ``output_dir`` may be any directory here, ``profile_dir`` by default. Further keywords of SGLang's are refused
+        where they ask for something.
+
+        Raises:
+            BadRequest: if a value is wrong, or a profile is being recorded already.
+        """
+        self._parts.loop.call(self._profiles.start(request, within_directory=False))
+
+    def stop_profile(self) -> list[str]:
+        """End the recording; return the paths of its files.
+
+        Raises:
+            BadRequest: if none is being recorded.
+            RequestFailed: if the files cannot be written.
+        """
+        return self._parts.loop.call(self._profiles.stop())
 
     def save_packed_state(self, path: str) -> None:
         """Write the weights as they lie in memory, packed and quantised, into the directory ``path``.

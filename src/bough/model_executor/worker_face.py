@@ -7,9 +7,6 @@ request.
 from __future__ import annotations
 
 import importlib
-import os
-import tempfile
-import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from bough.config.server_args import ServerArgs
-from bough.config.user_paths import user_path
 from bough.distributed.rank_group import join_group_of_one
 from bough.errors import BadRequest, ConfigError
 from bough.models.base import torch_dtype
@@ -72,13 +68,10 @@ class WorkerFace:
     Args:
         runner: of the rank.
         rank: among all ranks of the engine, replicas included, in order.
-        args: options of the engine.
     """
 
-    def __init__(self, runner: TpModelWorker, rank: int, args: ServerArgs) -> None:
+    def __init__(self, runner: TpModelWorker, rank: int) -> None:
         self._bough_runner = runner
-        self._bough_args = args
-        self._bough_profile: torch.profiler.profile | None = None
         self.rank = rank
         self.model_config = ModelConfigFace(runner)
         self.model_runner = RunnerFace(ModelFace(runner), runner.device)
@@ -142,34 +135,6 @@ class WorkerFace:
         weights = self._bough_runner.weights
         return weights.save_part("sharded_state", path, pattern=pattern, max_bytes=max_size)
 
-    def start_profile(self) -> None:
-        """Record the operations of torch in this rank's process, until :meth:`stop_profile`.
-
-        Raises:
-            BadRequest: if they are being recorded.
-        """
-        if self._bough_profile is not None:
-            raise BadRequest("a profile is being recorded already")
-        self._bough_profile = torch.profiler.profile()
-        self._bough_profile.start()
-
-    def stop_profile(self) -> str:
-        """End the recording; return the path of its file, in ``profile_dir`` or a new directory.
-
-        Raises:
-            BadRequest: if none is being recorded.
-        """
-        profile, self._bough_profile = self._bough_profile, None
-        if profile is None:
-            raise BadRequest("no profile is being recorded")
-        profile.stop()
-        given = self._bough_args.profile_dir
-        directory = tempfile.mkdtemp(prefix="bough-profile-") if given is None else str(user_path(given))
-        os.makedirs(directory, mode=0o700, exist_ok=True)
-        path = os.path.join(directory, f"worker-{self.rank}-{time.time_ns()}.json")
-        profile.export_chrome_trace(path)
-        return path
-
     def check_health(self) -> None:
         """Do nothing: a worker that answers is well."""
 
@@ -186,7 +151,7 @@ def make_face(runner: TpModelWorker, rank: int, args: ServerArgs) -> WorkerFace:
     kind = worker_class(args)
     if kind is not WorkerFace:
         join_group_of_one(runner.device)
-    return kind(runner, rank, args)
+    return kind(runner, rank)
 
 
 def worker_class(args: ServerArgs) -> type[WorkerFace]:
