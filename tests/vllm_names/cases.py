@@ -286,7 +286,8 @@ def test_batches_of_prompts() -> None:
         llm.shutdown()
 
 
-def test_requests_are_added_and_stepped() -> None:
+def test_requests_are_added_and_stepped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_TORCH_PROFILER_DIR", str(tmp_path))
     engine = LLMEngine.from_engine_args(EngineArgs(**SMALL))
     try:
         assert engine.step() == []
@@ -337,6 +338,8 @@ def test_requests_are_added_and_stepped() -> None:
             engine.step()
         assert not engine.has_unfinished_requests()
         assert engine.do_log_stats()["idle"]
+        engine.start_profile()
+        assert sorted(engine.stop_profile()) == sorted(map(str, tmp_path.iterdir())) != []
         engine.sleep()
         assert engine.is_sleeping()
         engine.wake_up()

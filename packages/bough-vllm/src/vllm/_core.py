@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -27,6 +28,9 @@ HEALTH_SECONDS = 30.0
 """Seconds that workers may take to show that they are well, steps and other calls before that included."""
 
 _POLL_SECONDS = 0.01
+
+_PROFILE_DIRECTORY = "VLLM_TORCH_PROFILER_DIR"
+"""Variable that names the directory of profiles, as in vLLM."""
 
 
 @dataclass(eq=False)
@@ -207,6 +211,18 @@ class Core:
         """Go on after :meth:`pause`."""
         self.engine.continue_generation()
         self.is_paused = False
+
+    def reset_prefix_cache(self) -> bool:
+        """Forget cached prefixes; false if requests hold some, and nothing is forgotten then."""
+        return self.engine.flush_cache().success
+
+    def start_profile(self) -> None:
+        """Record into the directory that ``VLLM_TORCH_PROFILER_DIR`` names, or a new one.
+
+        Raises:
+            BadRequest: if a profile is being recorded.
+        """
+        self.engine.start_profile(output_dir=os.environ.get(_PROFILE_DIRECTORY) or None)
 
     def check_health(self) -> None:
         """Raise :class:`~bough.errors.BoughError` unless all workers answer within :data:`HEALTH_SECONDS`."""

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from typing import Any
 
 from vllm._core import Core, OutputProcessor, VllmPauseMode
-from vllm._profile import start_profile, stop_profile
 from vllm.engine.arg_utils import EngineArgs
 from vllm.inputs import PromptType
 from vllm.outputs import RequestOutput
@@ -120,19 +119,19 @@ class AsyncLLMEngine:
 
     async def reset_prefix_cache(self) -> bool:
         """Forget cached prefixes; false if requests hold some, and nothing is forgotten then."""
-        return (await asyncio.to_thread(self._core.engine.flush_cache)).success
+        return await asyncio.to_thread(self._core.reset_prefix_cache)
 
     async def check_health(self) -> None:
         """Raise :class:`~bough.errors.EngineDead` if a part of the engine has died."""
         await asyncio.to_thread(self._core.check_health)
 
     async def start_profile(self) -> None:
-        """Record what scheduler and model do; see :func:`start_profile`."""
-        await asyncio.to_thread(start_profile, self._core.engine)
+        """Record what scheduler and model do; see :meth:`Core.start_profile`."""
+        await asyncio.to_thread(self._core.start_profile)
 
-    async def stop_profile(self) -> None:
-        """End the recording."""
-        await asyncio.to_thread(stop_profile, self._core.engine)
+    async def stop_profile(self) -> list[str]:
+        """End the recording; return the paths of its files."""
+        return await asyncio.to_thread(self._core.engine.stop_profile)
 
     async def get_tokenizer(self) -> Any:
         """Return Bough's tokenizer."""

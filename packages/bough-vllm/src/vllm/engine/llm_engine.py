@@ -5,26 +5,23 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from bough.errors import BadRequest
-from vllm._core import Core, RequestState
-from vllm._profile import start_profile, stop_profile
+from vllm._calls import EngineCalls
+from vllm._core import RequestState
 from vllm.engine.arg_utils import EngineArgs
 from vllm.inputs import PromptType
 from vllm.outputs import RequestOutput
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 
 
-class LLMEngine:
-    """Runs requests in the background; :meth:`step` waits for what they have got. For one thread.
-
-    What goes wrong is raised as :mod:`bough.errors`.
-    """
+class LLMEngine(EngineCalls):
+    """Runs requests in the background; :meth:`step` waits for what they have got. For one thread."""
 
     def __init__(self, engine_args: EngineArgs) -> None:
-        self._core = Core(engine_args)
+        super().__init__(engine_args)
         self._outputs: queue.SimpleQueue[tuple[RequestState, RequestOutput | Exception]] = queue.SimpleQueue()
         self._running: dict[str, RequestState] = {}
         self._failure: Exception | None = None
@@ -103,43 +100,13 @@ class LLMEngine:
         """Return the state of the scheduler, in numbers."""
         return self._core.engine.call_scheduler("get_internal_state")
 
-    def collective_rpc(
-        self,
-        method: str,
-        timeout: float | None = None,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> list[Any]:
-        """Call a method of the worker of every rank; returns the result of each, in order."""
-        return self._core.engine.collective_rpc(method, timeout, args, kwargs)
-
-    def reset_prefix_cache(self) -> bool:
-        """Forget cached prefixes; false if requests hold some, and nothing is forgotten then."""
-        return self._core.engine.flush_cache().success
-
-    def sleep(self, level: int = 1) -> None:
-        """Give all memory back; see ``Engine.sleep``."""
-        self._core.engine.sleep(level)
-
-    def wake_up(self, tags: Sequence[str] | None = None) -> None:
-        """Take memory again: ``weights``, ``kv_cache``, or all."""
-        self._core.engine.wake_up(tags)
-
     def is_sleeping(self) -> bool:
         """Return whether any memory is given back."""
         return self._core.engine.is_sleeping()
 
-    def start_profile(self) -> None:
-        """Record what scheduler and model do."""
-        start_profile(self._core.engine)
-
-    def stop_profile(self) -> list[str]:
-        """End the recording; return the paths of its files."""
-        return stop_profile(self._core.engine)
-
     def shutdown(self) -> None:
         """End the engine, and wait for that."""
-        self._core.engine.shutdown()
+        super().shutdown()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
 

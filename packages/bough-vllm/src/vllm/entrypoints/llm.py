@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from bough.errors import BadRequest
-from vllm._core import Core
+from vllm._calls import EngineCalls
 from vllm.engine.arg_utils import EngineArgs
 from vllm.inputs import PromptType, TokensPrompt
 from vllm.outputs import RequestOutput
@@ -17,14 +17,11 @@ from vllm.sampling_params import RequestOutputKind, SamplingParams
 T = TypeVar("T")
 
 
-class LLM:
-    """Generates for lists of prompts; the keywords are those of :class:`~vllm.engine.arg_utils.EngineArgs`.
-
-    What goes wrong is raised as :mod:`bough.errors`.
-    """
+class LLM(EngineCalls):
+    """Generates for lists of prompts; the keywords are those of :class:`~vllm.engine.arg_utils.EngineArgs`."""
 
     def __init__(self, model: str, **arguments: Any) -> None:
-        self._core = Core(EngineArgs(model=model, **arguments))
+        super().__init__(EngineArgs(model=model, **arguments))
         self._ids = itertools.count()
 
     def generate(
@@ -101,32 +98,6 @@ class LLM:
     def get_tokenizer(self) -> Any:
         """Return Bough's tokenizer."""
         return self._core.tokenizer
-
-    def collective_rpc(
-        self,
-        method: str,
-        timeout: float | None = None,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> list[Any]:
-        """Call a method of the worker of every rank; returns the result of each, in order."""
-        return self._core.engine.collective_rpc(method, timeout, args, kwargs)
-
-    def reset_prefix_cache(self) -> bool:
-        """Forget cached prefixes; false if requests hold some, and nothing is forgotten then."""
-        return self._core.engine.flush_cache().success
-
-    def sleep(self, level: int = 1) -> None:
-        """Give all memory back; see ``Engine.sleep``."""
-        self._core.engine.sleep(level)
-
-    def wake_up(self, tags: Sequence[str] | None = None) -> None:
-        """Take memory again: ``weights``, ``kv_cache``, or all."""
-        self._core.engine.wake_up(tags)
-
-    def shutdown(self) -> None:
-        """End the engine, and wait for that; the end of the program does so, too."""
-        self._core.engine.shutdown()
 
     async def _one(self, prompt: PromptType, params: SamplingParams, priority: int) -> RequestOutput:
         params = params.clone()

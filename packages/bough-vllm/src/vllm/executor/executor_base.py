@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from bough.errors import ConfigError
-from vllm._core import Core
-from vllm._profile import start_profile, stop_profile
+from vllm._calls import EngineCalls
 from vllm.engine.arg_utils import EngineArgs
 
 
-class ExecutorBase:
+class ExecutorBase(EngineCalls):
     """Calls the workers of an engine, which it starts.
 
     Raises:
@@ -27,7 +23,7 @@ class ExecutorBase:
                 f"{type(self).__name__} is not for distributed_executor_backend {args.distributed_executor_backend!r}",
                 param="distributed_executor_backend",
             )
-        self._core = Core(args)
+        super().__init__(args)
 
     @staticmethod
     def get_class(args: EngineArgs) -> type[ExecutorBase]:
@@ -35,16 +31,6 @@ class ExecutorBase:
         if args.distributed_executor_backend == "ray":
             return RayDistributedExecutor
         return UniProcExecutor if args.tensor_parallel_size * args.data_parallel_size == 1 else MultiprocExecutor
-
-    def collective_rpc(
-        self,
-        method: str,
-        timeout: float | None = None,
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> list[Any]:
-        """Call a method of the worker of every rank; returns the result of each, in order."""
-        return self._core.engine.collective_rpc(method, timeout, args, kwargs)
 
     def check_health(self) -> None:
         """Raise :class:`~bough.errors.BoughError` unless all workers answer."""
@@ -63,30 +49,10 @@ class ExecutorBase:
         """Write the weights of each rank into files below ``path``."""
         self._core.engine.save_sharded_state(path, pattern, max_size)
 
-    def sleep(self, level: int = 1) -> None:
-        """Give all memory back; see ``Engine.sleep``."""
-        self._core.engine.sleep(level)
-
-    def wake_up(self, tags: Sequence[str] | None = None) -> None:
-        """Take memory again: ``weights``, ``kv_cache``, or all."""
-        self._core.engine.wake_up(tags)
-
     @property
     def is_sleeping(self) -> bool:
         """True while any memory is given back."""
         return self._core.engine.is_sleeping()
-
-    def start_profile(self) -> None:
-        """Record what scheduler and model do."""
-        start_profile(self._core.engine)
-
-    def stop_profile(self) -> list[str]:
-        """End the recording; return the paths of its files."""
-        return stop_profile(self._core.engine)
-
-    def shutdown(self) -> None:
-        """End the workers, and wait for that."""
-        self._core.engine.shutdown()
 
 
 class UniProcExecutor(ExecutorBase):
