@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import time
 import zipfile
@@ -120,26 +121,83 @@ def test_library_needs_no_cpp_runtime_of_the_machine(tree: Path) -> None:
     assert b"libstdc++.so" not in library_of(tree).read_bytes()
 
 
-@pytest.mark.slow
-@needs_compiler
-def test_packages_have_what_they_need(tmp_path: Path) -> None:
-    """The wheel the library, the sdist its sources; and the wheel is made of the sdist."""
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the sdist unpacks to, with the wheel that is made of it in ``dist``."""
+    copy = tmp_path_factory.mktemp("copy")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, tracked.decode().split("\0")):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, tmp_path / name)
-    make("build_sdist", tmp_path)
-    with tarfile.open(next((tmp_path / "dist").glob("*.tar.gz"))) as sdist:
-        sdist.extractall(tmp_path / "unpacked", filter="data")
-    source = next((tmp_path / "unpacked").iterdir())
-    assert {path.name for path in (source / "csrc").iterdir()} == {path.name for path in (ROOT / "csrc").iterdir()}
+        (copy / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, copy / name)
+    return unpacked_with_wheel(copy)
+
+
+def unpacked_with_wheel(tree: Path) -> Path:
+    """Make an sdist of ``tree``, and a wheel of what it unpacks to."""
+    make("build_sdist", tree)
+    with tarfile.open(next((tree / "dist").glob("*.tar.gz"))) as sdist:
+        sdist.extractall(tree / "unpacked", filter="data")
+    source = next((tree / "unpacked").iterdir())
     make("build_wheel", source)
-    with zipfile.ZipFile(next((source / "dist").glob("*.whl"))) as wheel:
+    return source
+
+
+def wheel_of(source: Path) -> Path:
+    (wheel,) = (source / "dist").glob("*.whl")
+    return wheel
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_packages_have_what_they_need(source: Path) -> None:
+    """The wheel the library, the sdist its sources; and the wheel is made of the sdist."""
+    assert {path.name for path in (source / "csrc").iterdir()} == {path.name for path in (ROOT / "csrc").iterdir()}
+    with zipfile.ZipFile(wheel_of(source)) as wheel:
         names = wheel.namelist()
     assert "bough/kernels/libbough.so" in names
     assert "bough/py.typed" in names
+    assert not any(name.startswith("vllm/") for name in names)
     assets = [path for path in (ROOT / "src/bough/assets").rglob("*") if path.is_file()]
     assert {path.relative_to(ROOT / "src").as_posix() for path in assets} <= set(names)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_vllms_names_install_beside_bough_and_shadow_no_vllm(source: Path, tmp_path: Path) -> None:
+    package = Path(shutil.copytree(ROOT / "packages/bough-vllm/src", tmp_path / "package/src")).parent
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / "packages/bough-vllm" / name, package / name)
+    wheels = [wheel_of(source), wheel_of(unpacked_with_wheel(package))]
+    python = tmp_path / "venv/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "venv"], check=True)
+    install = [python, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile"]
+    subprocess.run([*install, *wheels], check=True)
+    site = next((tmp_path / "venv/lib").glob("python*/site-packages"))
+    # What Bough itself needs is found in this environment, but no .pth file of it is read.
+    (site / "base.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+    def run(program: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        command = [python, "-c", program]
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+
+    program = (
+        "import bough, vllm; print(bough.__file__, vllm.__file__, *(getattr(vllm, name) for name in vllm.__all__))"
+    )
+    done = run(program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count(str(site)) == 2
+    generate = (
+        "from vllm import LLM; llm = LLM('sapling', max_model_len=64); print(len(llm.generate('Once')[0].outputs))"
+    )
+    done = run(generate)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    (site / "vllm/_custom_ops.py").touch()  # as if a real one had been installed into the same directory
+    assert "ImportError: vLLM" in run("import vllm").stderr
+    (site / "vllm/_custom_ops.py").unlink()
+    (site / "vllm-9.9.dist-info").mkdir()
+    (site / "vllm-9.9.dist-info/METADATA").write_text("Metadata-Version: 2.1\nName: vllm\nVersion: 9.9\n")
+    assert "ImportError: vLLM 9.9" in run("import vllm").stderr
 
 
 @pytest.mark.slow
