@@ -1,6 +1,6 @@
-"""Calls of whichever ``vllm`` is on the path, on one model; prints as JSON what they gave, for comparison.
+"""Calls of whichever ``vllm`` is on the path; prints as JSON what they gave, for comparison.
 
-python -m tests.vllm_names.calls MODEL
+python -m tests.vllm_names.calls MODEL EMBEDDING_MODEL
 """
 
 from __future__ import annotations
@@ -88,9 +88,13 @@ async def drive(model: str) -> dict[str, Any]:
 
     async def run(name: str, given: Any = prompt, **fields: Any) -> None:
         params = vllm.SamplingParams(**{**GREEDY, **fields})
-        last = None
+        last: Any = None
+        outputs: dict[int, Any] = {}
         async for last in engine.generate(given, params, request_id=random_uuid()):
-            pass
+            outputs.update({each.index: each for each in last.outputs})
+        if params.output_kind is RequestOutputKind.CUMULATIVE:
+            # vLLM may yield the samples of a request one by one.
+            last.outputs = [outputs[index] for index in sorted(outputs)]
         found[name] = told(last)
 
     found["uuid"] = shape(random_uuid())
@@ -99,6 +103,7 @@ async def drive(model: str) -> dict[str, Any]:
     await run("prompt_logprobs", prompt_logprobs=0, max_tokens=2)
     await run("several", n=2, temperature=1.0, top_k=1)
     await run("whole", output_kind=RequestOutputKind.FINAL_ONLY)
+    await run("several_whole", n=2, temperature=1.0, top_k=1, output_kind=RequestOutputKind.FINAL_ONLY)
     await run("text", "Once upon a time", max_tokens=8)
     await run("stop", "Once upon a time", max_tokens=100, stop=["e"])
     await run("stop_kept", "Once upon a time", max_tokens=100, stop=["e"], include_stop_str_in_output=True)
@@ -151,5 +156,43 @@ async def drive(model: str) -> dict[str, Any]:
     return found
 
 
+def vectors(model: str) -> dict[str, Any]:
+    """Vectors of an embedding model, in hundredths, and what is made of them."""
+    import vllm
+
+    llm = vllm.LLM(model=model, runner="pooling", enforce_eager=True, dtype="float32", max_model_len=128)
+    texts = ["The oak is a tree.", "An oak", "Rain falls on the roof of the old house."]
+    embedded = llm.embed(texts)
+    (encoded,) = llm.encode([{"prompt_token_ids": embedded[1].prompt_token_ids}], pooling_task="embed")
+    scored = llm.score(texts[0], texts[1:])
+    refused = {}
+    for name, call in {
+        "classes": lambda: llm.classify(texts),
+        "text": lambda: llm.generate(texts),
+        "pairs": lambda: llm.score(texts[:2], texts),
+        "dimensions": lambda: llm.embed(texts, pooling_params=vllm.PoolingParams(dimensions=8)),
+    }.items():
+        try:
+            call()
+        except Exception:  # each has errors of its own
+            refused[name] = True
+    outputs = (embedded[0], embedded[0].outputs, encoded, encoded.outputs, scored[0])
+    return {
+        "embeddings": [[100 * number for number in each.outputs.embedding] for each in embedded],
+        "hidden_size": embedded[0].outputs.hidden_size,
+        "types": [type(each).__name__ for each in outputs],
+        "attributes": {
+            name: shape(getattr(embedded[0], name))
+            for name in ("request_id", "prompt_token_ids", "finished", "num_cached_tokens")
+        },
+        "prompt_token_ids": [each.prompt_token_ids for each in embedded],
+        "ids": len({each.request_id for each in (*embedded, encoded, *scored)}),
+        "encoded": [list(encoded.outputs.data.shape), str(encoded.outputs.data.dtype)],
+        "scores": [100 * each.outputs.score for each in scored],
+        "refused": refused,
+    }
+
+
 if __name__ == "__main__":
-    print("\n" + json.dumps(asyncio.run(drive(sys.argv[1]))))
+    found = {**asyncio.run(drive(sys.argv[1])), "vectors": vectors(sys.argv[2])}
+    print("\n" + json.dumps(found))

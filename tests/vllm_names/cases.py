@@ -23,9 +23,11 @@ from bough import Engine
 from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest, BoughError, ConfigError, RequestFailed
 from bough.weight_sync.weight_groups import GROUP_TIMEOUT
+from tests.minilm import minilm_path
 from tests.model_companions import write_other_checkpoint
+from tests.models.vector_checkpoints import save_vector_checkpoint, save_wordpiece_tokenizer
 from tests.vllm_names.extension import Trained
-from vllm import LLM, AsyncEngineArgs, AsyncLLMEngine, EngineArgs, LLMEngine, SamplingParams
+from vllm import LLM, AsyncEngineArgs, AsyncLLMEngine, EngineArgs, LLMEngine, PoolingParams, SamplingParams
 from vllm.distributed.device_communicators.pynccl import PyNcclCommunicator
 from vllm.distributed.utils import StatelessProcessGroup
 from vllm.executor.executor_base import ExecutorBase
@@ -210,6 +212,7 @@ def test_arguments_are_translated_or_refused() -> None:
         {"distributed_executor_backend": "no"},
         {"quantization": "bitsandbytes"},
         {"scheduling_policy": "lpm"},
+        {"runner": "draft"},
         {"generation_config": "/a/path"},
         {"override_generation_config": {"min_tokens": 3}},
         {"data_parallel_size": 2, "worker_extension_cls": f"{Trained.__module__}.Trained"},
@@ -272,6 +275,8 @@ def test_batches_of_prompts() -> None:
             [{"role": "user", "content": "Hello"}], SamplingParams(max_tokens=20, structured_outputs=form)
         )
         assert len(told.outputs[0].text) == 5
+        with pytest.raises(BadRequest, match="runner"):
+            llm.embed("Once")
         assert told.outputs[0].stop_reason is None
         stopped = llm.generate("Once", SamplingParams(temperature=0.0, max_tokens=100, stop=["e"], seed=1))[0].outputs[
             0
@@ -282,6 +287,67 @@ def test_batches_of_prompts() -> None:
         with pytest.raises(BadRequest, match="sampling_params"):
             llm.generate(["a", "b"], [params])
         assert llm.reset_prefix_cache()
+    finally:
+        llm.shutdown()
+
+
+def test_embeddings_and_their_likeness() -> None:
+    llm = LLM(str(minilm_path()), runner="pooling", max_model_len=64)
+    try:
+        texts = ["The oak is a tree.", "An oak", "Rain on the roof"]
+        embedded = llm.embed(texts)
+        assert [each.outputs.hidden_size for each in embedded] == [384] * 3
+        ids = [each.prompt_token_ids for each in embedded]
+        (encoded,) = llm.encode(TokensPrompt(prompt_token_ids=ids[1]), pooling_task="embed")
+        assert encoded.outputs.data.tolist() == pytest.approx(embedded[1].outputs.embedding, abs=1e-5)
+        near, far = llm.score(texts[0], texts[1:])
+        assert near.outputs.score > 0.5 > far.outputs.score
+        assert near.prompt_token_ids == ids[0] + ids[1]
+        (cut,) = llm.embed("oak " * 100, tokenization_kwargs={"truncate_prompt_tokens": -1})
+        assert len(cut.prompt_token_ids) == 64
+        assert len({each.request_id for each in (*embedded, encoded, near, far, cut)}) == 7
+        for call, named in (
+            (lambda: llm.embed("oak " * 100), "64"),
+            (lambda: llm.embed(texts, pooling_params=[PoolingParams()]), "pooling_params"),
+            (lambda: llm.embed(texts, pooling_params=PoolingParams(use_activation=False)), "use_activation"),
+            (lambda: llm.embed(texts, pooling_params=PoolingParams(dimensions=5)), "dimensions"),
+            (lambda: llm.embed(texts, tokenization_kwargs={"padding": True}), "padding"),
+            (lambda: llm.encode(texts, pooling_task="token_embed"), "token_embed"),  # type: ignore[arg-type]
+            (lambda: llm.classify(texts), "pooling_task"),
+            (lambda: llm.score(texts[:2], texts), "data_1"),
+            (lambda: llm.score(texts, [1, 2, 3]), "data_2"),  # type: ignore[list-item]
+        ):
+            with pytest.raises(BadRequest, match=named):
+                call()
+    finally:
+        llm.shutdown()
+
+
+@pytest.mark.parametrize("num_labels", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_classes_of_prompts_and_pairs(tmp_path: Path, num_labels: int) -> None:
+    checkpoint = save_vector_checkpoint(
+        tmp_path, "BertForSequenceClassification", num_labels=num_labels, pad_token_id=0
+    )
+    save_wordpiece_tokenizer(tmp_path)
+    llm = LLM(str(tmp_path))
+    try:
+        (classified,) = llm.classify("w1 w2")
+        (logits,) = llm.encode("w1 w2", PoolingParams(use_activation=False), pooling_task="classify")
+        expected = checkpoint.scores(classified.prompt_token_ids)
+        assert logits.outputs.data.tolist() == pytest.approx(expected.tolist(), abs=1e-4)
+        probabilities = expected.sigmoid() if num_labels == 1 else expected.softmax(-1)
+        assert classified.outputs.probs == pytest.approx(probabilities.tolist(), abs=1e-4)
+        assert classified.outputs.num_classes == num_labels
+        if num_labels == 1:
+            first, second = llm.score(["w1", "w2"], ["w3", "w4"])
+            (alone,) = llm.score("w2", "w4", pooling_params=PoolingParams(use_activation=False))
+            assert alone.prompt_token_ids == second.prompt_token_ids != first.prompt_token_ids
+            assert second.outputs.score == pytest.approx(torch.tensor(alone.outputs.score).sigmoid().item(), abs=1e-5)
+        else:
+            with pytest.raises(BadRequest, match="3 classes"):
+                llm.score("w1", "w2")
+        with pytest.raises(BadRequest, match="embed"):
+            llm.embed("w1")
     finally:
         llm.shutdown()
 

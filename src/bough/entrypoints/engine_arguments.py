@@ -113,6 +113,8 @@ def encode(
     input_ids: OneOrMany[Sequence[int]] | Sequence[int] | None = None,
     truncate_prompt_tokens: int | None = None,
     priority: int | None = None,
+    cache_salt: str | None = None,
+    return_prompt_token_ids: bool = False,
     **others: Any,
 ) -> EmbeddingReqInput:
     """Request of ``Engine.encode``.
@@ -129,6 +131,8 @@ def encode(
         input_ids=input_ids,
         truncate_prompt_tokens=truncate_prompt_tokens,
         priority=priority,
+        cache_salt=cache_salt,
+        return_prompt_token_ids=return_prompt_token_ids or None,
     )
     return EmbeddingReqInput(**given)
 

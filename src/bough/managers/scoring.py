@@ -163,7 +163,7 @@ class _Reranking:
         ):
             number = queries[query]
             tokens, uncounted[number] = result.prompt_tokens + uncounted[number], 0
-            judged.append(Judged(_cosine(vectors[number], vector), tokens, meta_info(result.state, result.delta)))
+            judged.append(Judged(cosine(vectors[number], vector), tokens, meta_info(result.state, result.delta)))
             await turns.spend(len(vector))
         return judged
 
@@ -208,7 +208,8 @@ class _Reranking:
         return asked
 
 
-def _cosine(left: Sequence[float], right: Sequence[float]) -> float:
+def cosine(left: Sequence[float], right: Sequence[float]) -> float:
+    """Cosine of the angle between two vectors; 0 if one of them is 0."""
     lengths = math.hypot(*left) * math.hypot(*right)
     return math.fsum(a * b for a, b in zip(left, right, strict=True)) / lengths if lengths else 0.0
 

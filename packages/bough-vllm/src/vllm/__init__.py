@@ -19,18 +19,39 @@ if TYPE_CHECKING:
     from vllm.engine.llm_engine import LLMEngine
     from vllm.entrypoints import LLM
     from vllm.inputs import TextPrompt, TokensPrompt
-    from vllm.outputs import CompletionOutput, RequestOutput
+    from vllm.outputs import (
+        ClassificationOutput,
+        ClassificationRequestOutput,
+        CompletionOutput,
+        EmbeddingOutput,
+        EmbeddingRequestOutput,
+        PoolingOutput,
+        PoolingRequestOutput,
+        RequestOutput,
+        ScoringOutput,
+        ScoringRequestOutput,
+    )
+    from vllm.pooling_params import PoolingParams
     from vllm.sampling_params import SamplingParams
 
 _MODULES = {
     "AsyncEngineArgs": "vllm.engine.arg_utils",
     "AsyncLLMEngine": "vllm.engine.async_llm_engine",
+    "ClassificationOutput": "vllm.outputs",
+    "ClassificationRequestOutput": "vllm.outputs",
     "CompletionOutput": "vllm.outputs",
+    "EmbeddingOutput": "vllm.outputs",
+    "EmbeddingRequestOutput": "vllm.outputs",
     "EngineArgs": "vllm.engine.arg_utils",
     "LLM": "vllm.entrypoints.llm",
     "LLMEngine": "vllm.engine.llm_engine",
+    "PoolingOutput": "vllm.outputs",
+    "PoolingParams": "vllm.pooling_params",
+    "PoolingRequestOutput": "vllm.outputs",
     "RequestOutput": "vllm.outputs",
     "SamplingParams": "vllm.sampling_params",
+    "ScoringOutput": "vllm.outputs",
+    "ScoringRequestOutput": "vllm.outputs",
     "TextPrompt": "vllm.inputs",
     "TokensPrompt": "vllm.inputs",
 }
@@ -40,11 +61,20 @@ __all__ = [
     "LLM",
     "AsyncEngineArgs",
     "AsyncLLMEngine",
+    "ClassificationOutput",
+    "ClassificationRequestOutput",
     "CompletionOutput",
+    "EmbeddingOutput",
+    "EmbeddingRequestOutput",
     "EngineArgs",
     "LLMEngine",
+    "PoolingOutput",
+    "PoolingParams",
+    "PoolingRequestOutput",
     "RequestOutput",
     "SamplingParams",
+    "ScoringOutput",
+    "ScoringRequestOutput",
     "TextPrompt",
     "TokensPrompt",
     "__version__",

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vllm.logprobs import LogprobsOnePosition, position
 from vllm.sampling_params import RequestOutputKind, SamplingParams
+
+if TYPE_CHECKING:
+    import torch
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -43,6 +48,69 @@ class RequestOutput:
     metrics: None = None
     lora_request: None = None
     num_cached_tokens: int | None = None
+
+
+@dataclass
+class PoolingOutput:
+    """The vector that a model makes of a prompt."""
+
+    data: torch.Tensor
+    """``[num_dimensions]`` or ``[num_classes]``, float32."""
+
+
+@dataclass
+class EmbeddingOutput:
+    """The embedding of a prompt."""
+
+    embedding: list[float]
+
+    @property
+    def hidden_size(self) -> int:
+        """How many numbers it has."""
+        return len(self.embedding)
+
+
+@dataclass
+class ClassificationOutput:
+    """The classes of a prompt."""
+
+    probs: list[float]
+    """Probability of each class, or its score if that was asked for."""
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are."""
+        return len(self.probs)
+
+
+@dataclass
+class ScoringOutput:
+    """How well two texts fit together."""
+
+    score: float
+
+
+@dataclass
+class PoolingRequestOutput(Generic[T]):
+    """The output of a request for a vector."""
+
+    request_id: str
+    outputs: T
+    prompt_token_ids: list[int]
+    num_cached_tokens: int
+    finished: bool = True
+
+
+class EmbeddingRequestOutput(PoolingRequestOutput[EmbeddingOutput]):
+    """The output of a request for an embedding."""
+
+
+class ClassificationRequestOutput(PoolingRequestOutput[ClassificationOutput]):
+    """The output of a request for classes."""
+
+
+class ScoringRequestOutput(PoolingRequestOutput[ScoringOutput]):
+    """The output of a request for a score. Of two embeddings it has the tokens of both texts, one after the other."""
 
 
 class OutputBuilder:

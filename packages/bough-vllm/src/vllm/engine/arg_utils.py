@@ -77,6 +77,12 @@ def _memory(value: float | None) -> dict[str, Any]:
     return {} if value is None or not torch.cuda.is_available() else {"mem_fraction_static": value}
 
 
+def _runner(value: str) -> dict[str, Any]:
+    """How a language model is used: by itself, or for embeddings."""
+    _check_value("runner", value, ("auto", "pooling"))
+    return {"is_embedding": True} if value == "pooling" else {}
+
+
 def _quantization(value: str | None) -> dict[str, Any]:
     """How weights are quantised while they are loaded; formats of checkpoints are recognised."""
     if value is None or value in _STORED_FORMATS:
@@ -126,6 +132,7 @@ class EngineArgs:
     """
 
     model: str = _same("model_path", "sapling")
+    runner: str = _argument("auto", _runner)
     tokenizer: str | None = _same("tokenizer_path")
     skip_tokenizer_init: bool = _same("skip_tokenizer_init", False)
     revision: str | None = _same("revision")
