@@ -47,7 +47,7 @@ def cluster_of(*cpus: int, gpus: int = 0) -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def machine_apart(cluster: Cluster, cpus: int) -> Iterator[None]:
-    """A raylet that shares neither files in the temporary directory nor the clock with this process.
+    """A raylet that shares neither temporary files, on disk or in memory, nor the clock with this process.
 
     Skips the test where namespaces are not allowed.
     """
@@ -56,13 +56,13 @@ def machine_apart(cluster: Cluster, cpus: int) -> Iterator[None]:
     if subprocess.run([*unshared, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this process may not make namespaces")
     start = (
-        f"mount -t tmpfs none {hidden} && exec {Path(sys.executable).parent}/ray start --block "
-        f"--address={cluster.address} --num-cpus={cpus} --object-store-memory={STORE_BYTES}"
+        f"mount -t tmpfs none {hidden} && mount -t tmpfs none /dev/shm && exec {Path(sys.executable).parent}/ray start "
+        f"--block --address={cluster.address} --num-cpus={cpus} --object-store-memory={STORE_BYTES}"
     )
-    nodes = len(ray.nodes())
+    nodes = num_alive()
     raylet = subprocess.Popen([*unshared, "sh", "-c", start], stdout=subprocess.DEVNULL)
     try:
-        assert eventually(lambda: sum(node["Alive"] for node in ray.nodes()) > nodes, RAYLET_SECONDS)
+        assert eventually(lambda: num_alive() > nodes, RAYLET_SECONDS)
         yield
     finally:
         children = psutil.Process(raylet.pid).children(recursive=True)
@@ -71,6 +71,11 @@ def machine_apart(cluster: Cluster, cpus: int) -> Iterator[None]:
         for process in psutil.wait_procs(children, timeout=5)[1]:
             process.kill()
         raylet.wait(RAYLET_SECONDS)
+
+
+def num_alive() -> int:
+    """Number of nodes; those that have gone stay in Ray's list."""
+    return sum(node["Alive"] for node in ray.nodes())
 
 
 def processes_of_ranks() -> list[psutil.Process]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+import torch
 
 from bough.entrypoints.engine import Engine
 from bough.errors import ConfigError, StartupError
@@ -136,6 +137,39 @@ def test_ranks_of_machines_apart_talk_encrypted(cluster: Any, tmp_path: Path) ->
             server.assert_idle_and_whole()
         assert server.process.returncode == 0, server.log.read_text()
     assert eventually(is_left_nothing, END_SECONDS)
+
+
+@ray.remote(num_cpus=1)
+class Guest:
+    """Takes a CPU."""
+
+    def node(self) -> str:
+        found: str = ray.get_runtime_context().get_node_id()
+        return found
+
+
+def test_a_rank_here_and_one_on_a_machine_apart_have_the_same_weights(cluster: Any) -> None:
+    guest = Guest.remote()
+    taken = ray.get(guest.node.remote())
+    with machine_apart(cluster, 1):
+        with Engine(tp_size=2, use_ray=True, **ENGINE) as engine:
+            (nodes,) = nodes_of_groups("CREATED")
+            here = {node.node_id for node in cluster.list_all_nodes()}
+            assert len(nodes & here - {taken}) == len(nodes - here) == 1
+
+            def logprobs() -> list[float]:
+                return logprobs_of(engine.generate(PROMPT, GREEDY, return_logprob=True))
+
+            before = logprobs()
+            assert before == pytest.approx(wanted_logprobs(), abs=1e-3)
+            name = "model.norm.weight"
+            # The tensors come in a file, which only the rank here can read.
+            refused = engine.update_weights_from_tensor([(name, torch.zeros(256))])
+            assert not refused.success
+            assert "machine" in refused.message
+            assert logprobs() == before
+        assert eventually(is_left_nothing, END_SECONDS)
+    ray.kill(guest)
 
 
 @ray.remote
