@@ -136,9 +136,10 @@ class BuildKernels(build_ext):
             if name not in SHARED["PER_ISA"]:
                 jobs.append((source, "common", common))
                 continue
+            own = SHARED.get(f"FLAGS_{name}", [])
             for isa, flags in isas.items():
                 if name in SHARED.get(f"PER_ISA_{isa}", SHARED["PER_ISA"]):
-                    jobs.append((source, isa, [*flags, f"-DBOUGH_ISA={isa}"]))
+                    jobs.append((source, isa, [*flags, *own, f"-DBOUGH_ISA={isa}"]))
         # What takes longest first, so that no core is left with it in the end.
         jobs.sort(key=lambda job: Path(job[0]).stat().st_size, reverse=True)
         with ThreadPoolExecutor(os.cpu_count()) as threads:

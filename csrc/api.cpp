@@ -75,10 +75,18 @@ BOUGH_API void bough_packed_columns(const PackedMatrix* matrix, int64_t* columns
 BOUGH_API Status bough_place_panels(ThreadPool* pool, const PackedMatrix* matrix) {
     return guarded([&] { pool->run([&](int thread, int threads) { place_panels(*matrix, thread, threads); }); });
 }
+// Rows in the matrix's dtype or, where it is quantised, in float32 or bfloat16.
 BOUGH_API Status bough_pack_rows(ThreadPool* pool, const PackedMatrix* matrix, int64_t first_row, int64_t num_rows,
-                                 const void* rows) {
+                                 const void* rows, int32_t rows_dtype) {
     return guarded([&] {
-        pool->run([&](int thread, int threads) { pack_rows(*matrix, first_row, num_rows, rows, thread, threads); });
+        pool->run([&](int thread, int threads) {
+            if (is_quantized(matrix->dtype)) {
+                const DType dtype = static_cast<DType>(rows_dtype);
+                kernels().packing.quantize_rows(*matrix, first_row, num_rows, rows, dtype, thread, threads);
+            } else {
+                pack_rows(*matrix, first_row, num_rows, rows, thread, threads);
+            }
+        });
     });
 }
 // Rows that are quantised already, in groups of 32 inputs: see packing.h.
@@ -86,7 +94,7 @@ BOUGH_API Status bough_pack_codes(ThreadPool* pool, const PackedMatrix* matrix, 
                                   const int8_t* codes, const float* scales, const float* minimums) {
     return guarded([&] {
         pool->run([&](int thread, int threads) {
-            pack_codes(*matrix, first_row, num_rows, codes, scales, minimums, thread, threads);
+            kernels().packing.pack_codes(*matrix, first_row, num_rows, codes, scales, minimums, thread, threads);
         });
     });
 }

@@ -6,9 +6,12 @@ FLAGS = -std=c++17 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=fas
 
 # Files that are compiled once for each instruction set, with its name as BOUGH_ISA; all others once.
 # PER_ISA_<set>, where it is given, lists those of a set instead.
-PER_ISA = attention elementwise gemm logprobs sampling
+PER_ISA = attention elementwise gemm logprobs sampling weight_codes
 PER_ISA_avx2vnni = gemm
 PER_ISA_amx = gemm
+
+# Flags that a file has beside these. Codes of weights are the same with all instruction sets.
+FLAGS_weight_codes = -ffp-contract=off
 
 # Instruction sets beside "portable", in ascending order, and the flags of each. Which one runs is decided when the
 # library is loaded.

@@ -12,14 +12,16 @@
 
 namespace bough {
 
-#define BOUGH_TABLE(isa)                                                                                              \
-    namespace isa {                                                                                                   \
-    extern const AttentionKernels attention_kernels;                                                                  \
-    extern const ElementwiseKernels elementwise_kernels;                                                              \
-    extern const LogprobKernels logprob_kernels;                                                                      \
-    extern const SamplingKernels sampling_kernels;                                                                    \
-    extern const GemmKernels gemm_kernels;                                                                            \
-    const KernelTable table{attention_kernels, elementwise_kernels, logprob_kernels, sampling_kernels, gemm_kernels}; \
+#define BOUGH_TABLE(isa)                                                             \
+    namespace isa {                                                                  \
+    extern const AttentionKernels attention_kernels;                                 \
+    extern const ElementwiseKernels elementwise_kernels;                             \
+    extern const LogprobKernels logprob_kernels;                                     \
+    extern const SamplingKernels sampling_kernels;                                   \
+    extern const PackingKernels packing_kernels;                                     \
+    extern const GemmKernels gemm_kernels;                                           \
+    const KernelTable table{attention_kernels, elementwise_kernels, logprob_kernels, \
+                            sampling_kernels,  packing_kernels,     gemm_kernels};   \
     }
 
 // The build says which it has: a compiler may lack some.
@@ -32,7 +34,7 @@ namespace avx2vnni {
 extern const GemmKernels gemm_kernels;
 // Only products differ.
 const KernelTable table{avx2::attention_kernels, avx2::elementwise_kernels, avx2::logprob_kernels,
-                        avx2::sampling_kernels, gemm_kernels};
+                        avx2::sampling_kernels,  avx2::packing_kernels,     gemm_kernels};
 }  // namespace avx2vnni
 #endif
 #if defined(BOUGH_HAS_avx512)
@@ -48,7 +50,7 @@ BOUGH_TABLE(avx512bf16)
 namespace amx {
 extern const GemmKernels gemm_kernels;
 const KernelTable table{avx512bf16::attention_kernels, avx512bf16::elementwise_kernels, avx512bf16::logprob_kernels,
-                        avx512bf16::sampling_kernels, gemm_kernels};
+                        avx512bf16::sampling_kernels,  avx512bf16::packing_kernels,     gemm_kernels};
 }  // namespace amx
 #endif
 

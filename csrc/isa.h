@@ -7,6 +7,7 @@
 
 #include "gemm.h"
 #include "kernels.h"
+#include "packing.h"
 
 namespace bough {
 
@@ -28,6 +29,7 @@ struct KernelTable {
     const ElementwiseKernels& elementwise;
     const LogprobKernels& logprobs;
     const SamplingKernels& sampling;
+    const PackingKernels& packing;
     const GemmKernels& gemm;
 };
 

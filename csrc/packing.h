@@ -12,18 +12,25 @@ int64_t packed_words(const PackedMatrix& matrix);
 // memory of their own, the system puts a page into that of the thread which is the first to write there.
 void place_panels(const PackedMatrix& matrix, int thread, int num_threads);
 
-// Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype, in
-// float32 where that is quantised; not in f4, which only takes codes.
+// Thread `thread` packs its share of rows [first_row, first_row + num_rows), given densely in the matrix's dtype, which
+// is not quantised.
 void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows, int thread,
                int num_threads);
 
-// The same of rows that are quantised already: codes [num_rows, num_inputs], scales and minimums [num_rows,
-// num_groups]. Null minimums: codes are signed; u4 then takes those of 4 bits, and f4 twice the numbers of E2M1. Not
-// null: codes are from 0 to 15, for u4 only.
-void pack_codes(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const int8_t* codes,
-                const float* scales, const float* minimums, int thread, int num_threads);
+// Those of an instruction set that pack rows of a quantised matrix, in the same way as pack_rows. All sets give the
+// same codes.
+struct PackingKernels {
+    // Rows in float32 or bfloat16, for matrices in anything but f4, which only takes codes.
+    void (*quantize_rows)(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const void* rows,
+                          DType rows_dtype, int thread, int num_threads);
+    // Rows that are quantised already: codes [num_rows, num_inputs], scales and minimums [num_rows, num_groups]. Null
+    // minimums: codes are signed; u4 then takes those of 4 bits, and f4 twice the numbers of E2M1. Not null: codes are
+    // from 0 to 15, for u4 only.
+    void (*pack_codes)(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, const int8_t* codes,
+                       const float* scales, const float* minimums, int thread, int num_threads);
+};
 
-// The inverse of pack_rows.
+// The inverse of packing; rows of quantised weights are float32.
 void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, void* rows, int thread,
                  int num_threads);
 

@@ -1,4 +1,4 @@
-"""What packed weights refuse: kernels read and write wherever they are told to."""
+"""What packed weights refuse, as kernels read and write where they are told to; codes of all instruction sets."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from bough.errors import ModelError
 from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.thread_pool import ThreadPool
+from tests.native import each_isa
 from tests.tables import table
 
 OUTPUTS, INPUTS = 40, 70
@@ -121,3 +122,46 @@ def test_codes_of_rows_that_do_not_exist_are_refused() -> None:
 def test_a_bad_scale_is_a_fault_of_the_model_and_not_of_the_call() -> None:
     with pytest.raises(ModelError, match="scales that are not finite"):
         weights_of("int8").write_codes(0, codes(2), torch.full((2, GROUPS), torch.inf), None)
+
+
+@pytest.mark.parametrize("gated", [False, True], ids=["plain", "gated"])
+@pytest.mark.parametrize("stored", ["int8", "int4", "uint4"])
+def test_all_instruction_sets_find_the_same_codes(stored: WeightFormat, gated: bool) -> None:
+    threads, rows, inputs = ThreadPool(3), 78, 1000
+    numbers = torch.randn(rows, inputs, generator=torch.Generator().manual_seed(0)) * torch.logspace(-9, 2, inputs)
+    numbers[:, ::5] = numbers[:, ::5].bfloat16().float()  # ties
+    numbers[3, 40:170] = 0.0
+    numbers[20, 5] = torch.inf
+    numbers[75, 999] = torch.nan
+
+    def packed(dtype: torch.dtype, *, first: int, count: int) -> torch.Tensor:
+        weights = PackedWeights(threads, rows, inputs, torch.float32, bias=False, gated=gated, stored=stored)
+        weights.write(first, numbers[:count].to(dtype))
+        return weights.panels
+
+    for first, count in ((0, rows), (37, 9), (0, 1)):
+        expected = packed(torch.float32, first=first, count=count)
+        for _ in each_isa():
+            assert torch.equal(packed(torch.float32, first=first, count=count), expected)
+    rounded = numbers.bfloat16()
+    for _ in each_isa():
+        weights = PackedWeights(threads, rows, inputs, torch.float32, bias=False, gated=gated, stored=stored)
+        weights.write(0, rounded.float())
+        assert torch.equal(packed(torch.bfloat16, first=0, count=rows), weights.panels)
+
+
+@pytest.mark.parametrize("gated", [False, True], ids=["plain", "gated"])
+@pytest.mark.parametrize("stored", ["int8", "int4", "uint4"])
+def test_rows_written_in_parts_are_those_written_at_once(stored: WeightFormat, gated: bool) -> None:
+    threads = ThreadPool(2)
+    numbers = torch.randn(OUTPUTS, INPUTS, generator=torch.Generator().manual_seed(1))
+
+    def packed(*parts: slice) -> torch.Tensor:
+        weights = PackedWeights(threads, OUTPUTS, INPUTS, torch.float32, bias=False, gated=gated, stored=stored)
+        for part in parts:
+            weights.write(part.start, numbers[part])
+        return weights.panels
+
+    whole = packed(slice(0, OUTPUTS))
+    for _ in each_isa():
+        assert torch.equal(packed(slice(17, 31), slice(31, OUTPUTS), slice(0, 17)), whole)

@@ -30,7 +30,8 @@ void pack_random_codes(ThreadPool& pool, const PackedMatrix& matrix, float scale
     for (int8_t& code : codes) code = extremes ? (flip() ? 12 : -12) : kDoubledE2M1[between(0, 15)];
     for (float& each : scales) each = scale * static_cast<float>(pick({0, 1, 2, 4, 4})) / 8;
     pool.run([&](int thread, int count) {
-        pack_codes(matrix, 0, matrix.num_outputs, codes.data(), scales.data(), nullptr, thread, count);
+        kernels().packing.pack_codes(matrix, 0, matrix.num_outputs, codes.data(), scales.data(), nullptr, thread,
+                                     count);
     });
 }
 
@@ -50,6 +51,10 @@ Weights::Weights(ThreadPool& pool, int64_t outputs, int64_t inputs, DType dtype,
     matrix.panels = panels.data();
     if (dtype == DType::f4) {
         pack_random_codes(pool, matrix, scale, extremes);
+    } else if (is_quantized(dtype)) {
+        pool.run([&](int thread, int count) {
+            kernels().packing.quantize_rows(matrix, 0, outputs, plain.data(), DType::f32, thread, count);
+        });
     } else {
         pool.run([&](int thread, int count) { pack_rows(matrix, 0, outputs, plain.data(), thread, count); });
     }
@@ -173,8 +178,8 @@ void check_codes(ThreadPool& pool) {
     for (float& minimum : minimums) minimum = static_cast<float>(pick({-5, 0, 2})) / 32;
     std::vector<float> rows(codes.size());
     pool.run([&](int thread, int count) {
-        pack_codes(matrix, 0, matrix.num_outputs, codes.data(), scales.data(), shifted ? minimums.data() : nullptr,
-                   thread, count);
+        kernels().packing.pack_codes(matrix, 0, matrix.num_outputs, codes.data(), scales.data(),
+                                     shifted ? minimums.data() : nullptr, thread, count);
     });
     pool.run([&](int thread, int count) { unpack_rows(matrix, 0, matrix.num_outputs, rows.data(), thread, count); });
     for (int64_t i = 0; i < size; ++i) {

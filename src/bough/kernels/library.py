@@ -52,7 +52,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_quantized_row_words": (_INT64, (_POINTER,)),
     "bough_packed_columns": (None, (_POINTER, _POINTER)),
     "bough_place_panels": (_Status, (_POINTER, _POINTER)),
-    "bough_pack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
+    "bough_pack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER, _INT32)),
     "bough_pack_codes": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER)),
     "bough_unpack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
     "bough_embed": (_Status, (_POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64)),

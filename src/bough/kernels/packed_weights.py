@@ -100,10 +100,18 @@ class PackedWeights:
             raise ValueError("an mxfp4 matrix takes no other numbers than codes")
         self._check_width("rows", rows, self.matrix.num_inputs)
         self._check_rows(first_row, len(rows))
+        # Kernels quantise bfloat16 as it is.
+        keeps = self.stored != "native" and rows.dtype == torch.bfloat16
+        dtype = torch.bfloat16 if keeps else self._rows_dtype
         for start in range(0, len(rows), _ROWS_AT_A_TIME):
-            part = rows[start : start + _ROWS_AT_A_TIME].to("cpu", self._rows_dtype).contiguous()
+            part = rows[start : start + _ROWS_AT_A_TIME].to("cpu", dtype).contiguous()
             self._library.bough_pack_rows(
-                self._threads.handle, ctypes.byref(self.matrix), first_row + start, len(part), part.data_ptr()
+                self._threads.handle,
+                ctypes.byref(self.matrix),
+                first_row + start,
+                len(part),
+                part.data_ptr(),
+                KERNEL_DTYPES[dtype],
             )
 
     def check_rows(self, largest: float, parts: Iterable[torch.Tensor]) -> None:
