@@ -13,9 +13,8 @@
 //       of each byte and of columns 16 to 31 in the upper one, and 32 scales.
 //   u4  codes from 0 to 15, with a number to be added to scale * code: like i4, and behind the scales 32 minimums in
 //       half precision.
-//   f4  floating point of 4 bits, E2M1 of "OCP Microscaling Formats" v1.0: 0, 0.5, 1, 1.5, 2, 3, 4, 6, and their
-//       negatives by the fourth bit. Arranged as i4. Products are of twice these numbers, so scales are half of what
-//       they would be.
+//   f4  floating point of 4 bits, E2M1 of "OCP Microscaling Formats" v1.0. Arranged as i4. Products are of twice these
+//       numbers (kDoubledE2M1), so scales are half of what they would be.
 //
 // Scales of inputs are made to meet those of weights without multipliers, which have enough to do with the products:
 // they are numbers that are added to the bits of floats, in the exponents. Of inputs for 4 bits they are a power of two

@@ -31,7 +31,18 @@ class QuantizedRows:
     minimums: torch.Tensor | None = None
     """float32 ``[rows, groups]``"""
     is_e2m1: bool = False
-    """True if codes are twice numbers of 4-bit floating point (E2M1): 0, 1, 2, 3, 4, 6, 8, 12 and their negatives."""
+    """True if codes are twice numbers of 4-bit floating point: see :meth:`from_e2m1`."""
+
+    @classmethod
+    def from_e2m1(cls, group: int, doubled: torch.Tensor, halves: torch.Tensor) -> QuantizedRows:
+        """Rows in 4-bit floating point (E2M1), as whole numbers of 8 bits, which other formats can hold.
+
+        Args:
+            group: inputs that share a scale.
+            doubled: int8 ``[rows, inputs]``, twice the numbers; a value that E2M1 does not have is not noticed.
+            halves: float32 ``[rows, groups]``, half of each scale.
+        """
+        return cls(8, group, doubled, halves, is_e2m1=True)
 
     def __post_init__(self) -> None:
         """Raises:
