@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from bough import Engine
+from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest
 from tests.models.checkpoints import save_checkpoint
 
@@ -66,6 +68,18 @@ def test_answers_and_streams_carry_them(engine: Engine) -> None:
     assert [len(experts_of(each)) for each in batch] == [81, 20]
     plain = engine.generate(input_ids=prompt, sampling_params=GREEDY)
     assert "routed_experts" not in plain["meta_info"]
+
+
+def test_tokens_that_a_grammar_forces_have_them_up_to_the_end(tmp_path: Path) -> None:
+    tokenizer = bundled_model_path()
+    vocab_size = json.loads((tokenizer / "config.json").read_text())["vocab_size"]
+    path = save_checkpoint(tmp_path, "Qwen3Moe", seed=2, **SIZES, vocab_size=vocab_size).path
+    options = {**OPTIONS, "skip_tokenizer_init": False, "tokenizer_path": str(tokenizer)}
+    with Engine(model_path=str(path), max_total_tokens=512, enable_return_routed_experts=True, **options) as engine:
+        for length in (5, 100):
+            params = {"temperature": 0.0, "max_new_tokens": length, "regex": "(yes|no), and nothing more can be said"}
+            answer = engine.generate(input_ids=list(range(9)), sampling_params=params, return_routed_experts=True)
+            assert len(experts_of(answer)) == 9 + len(answer["output_ids"]) - 1
 
 
 def test_what_cannot_be_told_is_refused_by_name(engine: Engine, path: Path, tmp_path: Path) -> None:

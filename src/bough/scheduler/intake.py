@@ -163,6 +163,7 @@ class RequestIntake:
         allowed: MaskWords | None,
     ) -> Req:
         params, banned, logprobs = message.sampling_params, message.banned_sequences, message.return_logprob
+        wants_experts = message.extras.routed_experts_from is not None
         seed = self._default_seed if params.sampling_seed is None else params.sampling_seed
         wanted = UNLIMITED if params.max_new_tokens is None else params.max_new_tokens
         ends = frozenset(params.stop_token_ids)
@@ -192,7 +193,8 @@ class RequestIntake:
             logprob_next=length if start < 0 else min(start, length),
             pooling=pooling,
             # A logprob can only be given for a token that was sampled, and one that was not is banned by nothing.
-            jumps=not (logprobs or self._disable_jumps or allowed is not None or banned),
+            # Experts are those of tokens that were computed, which forced ones at the end of an answer are not.
+            jumps=not (logprobs or self._disable_jumps or allowed is not None or banned or wants_experts),
             allowed=allowed,
             banned_sequences=banned,
             text_stops=self._text_stops(message, prompt),
