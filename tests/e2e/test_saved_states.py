@@ -16,6 +16,7 @@ import pytest
 from bough import Engine
 from bough.config.engine_args import bundled_model_path
 from bough.errors import BadRequest, BoughError, ConfigError
+from tests.models.checkpoints import save_checkpoint
 from tests.native import needs_native
 
 IDS = [300, 301, 302, 303, 304]
@@ -76,6 +77,34 @@ def test_ranks_start_from_what_as_many_ranks_have_saved(tmp_path: Path) -> None:
     with pytest.raises(BoughError, match="for 2 ranks") as refused:
         Engine(model_path=str(sharded), load_format="sharded_state", **options)
     assert "\n" not in str(refused.value)
+
+
+@needs_native
+@pytest.mark.slow
+def test_ranks_with_experts_of_their_own_start_from_what_they_have_saved(tmp_path: Path) -> None:
+    path = save_checkpoint(tmp_path / "mixture", "Qwen3Moe", seed=3, num_hidden_layers=2, vocab_size=320).path
+    packed, sharded, by_command = (tmp_path / name for name in ("packed", "sharded", "by-command"))
+    ranks: dict[str, Any] = {"tp_size": 2, "ep_size": 2}
+    options: dict[str, Any] = {"max_total_tokens": 2048, "cpu_threads": 1, "skip_tokenizer_init": True}
+    with Engine(model_path=str(path), **options) as engine:
+        expected = answer(engine)
+    with Engine(model_path=str(path), **ranks, **options) as engine:
+        assert answer(engine) == expected
+        engine.save_packed_state(str(packed))
+        engine.save_sharded_state(str(sharded))
+    command = [sys.executable, "-m", "bough", "pack", str(path), str(by_command), "--skip-tokenizer-init"]
+    command += ["--tp-size", "2", "--ep-size", "2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for state, load_format in ((packed, "packed"), (by_command, "packed"), (sharded, "sharded_state")):
+        with Engine(model_path=str(state), load_format=load_format, **ranks, **options) as engine:
+            assert answer(engine) == expected
+    for load_format, state in (("packed", packed), ("sharded_state", sharded)):
+        with pytest.raises(BoughError) as refused:
+            Engine(model_path=str(state), load_format=load_format, tp_size=2, **options)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(BoughError, match="divide matrices by outputs"):
+        Engine(model_path=str(sharded), load_format="sharded_state", dtype="float16", **ranks, **options)
 
 
 @needs_native

@@ -18,6 +18,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.packed_manifest import LAYOUT_VERSION
 from bough.config.ranks import WeightRank
 from bough.config.server_args import ServerArgs
+from bough.config.sharding import ShardSpec
 from bough.errors import BadRequest, BoughError, ConfigError, StartupError
 from bough.model_executor.execution_choice import choose_execution
 from bough.model_executor.loaded_model import LoadedModel
@@ -207,6 +208,16 @@ def test_ranks_read_their_own_files(checkpoint: Path, tmp_path: Path) -> None:
     assert same(Loaded(tmp_path / "vllm", load_format="sharded_state").model, Loaded(checkpoint).model)
     with pytest.raises(StartupError, match="no sharded state"):
         Loaded(checkpoint, load_format="sharded_state")
+
+
+def test_ranks_that_divide_the_model_otherwise_are_told_apart(checkpoint: Path, tmp_path: Path) -> None:
+    native, other = (ShardSpec(world=2, style=style).division for style in ("gather", "reduce"))
+    path = Loaded(checkpoint, WeightRank(0, 2, native)).save("sharded_state", tmp_path / "sharded")
+    assert ShardedState(path, WeightRank(0, 2, native)).files
+    for division in (other, ShardSpec(world=2, splits_experts=False).division):
+        with pytest.raises(StartupError, match="divide") as refused:
+            ShardedState(path, WeightRank(0, 2, division))
+        assert "\n" not in str(refused.value)
 
 
 def test_a_packed_state_of_several_ranks_is_read_by_rank(checkpoint: Path, tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ class WeightRank(msgspec.Struct, frozen=True):
 
     index: int = 0
     count: int = 1
+    division: str = ""
+    """Division of matrices and experts among the processes, in words; empty if it is not known."""
 
 
 ALL_WEIGHTS = WeightRank()

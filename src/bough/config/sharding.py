@@ -75,6 +75,12 @@ class ShardSpec:
     splits_experts: bool = True
     """A rank has a part of every expert of a mixture; ``False``: some experts whole (expert parallelism)."""
 
+    @property
+    def division(self) -> str:
+        """Return, in words, how ranks divide a model: a rank's weights fit no other division."""
+        matrices = "outputs (native kernels)" if self.style == "gather" else "inputs (torch)"
+        return f"matrices by {matrices}, experts {'in parts' if self.splits_experts else 'whole'}"
+
     def experts(self, total: int) -> Span:
         """Return the experts of a layer that this rank has, in whole or in part.
 

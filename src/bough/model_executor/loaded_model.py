@@ -65,7 +65,7 @@ class LoadedModel:
         Raises:
             StartupError: before anything is loaded if there is no room for it; or if files do not fit the model.
         """
-        rank = WeightRank(ranks.spec.rank, ranks.spec.world)
+        rank = WeightRank(ranks.spec.rank, ranks.spec.world, ranks.spec.division)
         source = _checked_source(config, args, choice, rank)
         files = state_of(source)
         kv_scales = source.kv_scales() if source is not None and choice.kv_dtype in FLOAT8_DTYPES else None

@@ -26,7 +26,7 @@ DEFAULT_MAX_BYTES = 5 * 2**30
 """Most bytes of weights in a file, unless asked for others."""
 
 _OF_A_RANK = re.compile(r"model-rank-(\d{1,6})-part-\d{1,9}\.safetensors", re.ASCII)
-_RANK, _NUM_RANKS = "rank", "num_ranks"
+_RANK, _NUM_RANKS, _DIVISION = "rank", "num_ranks", "division"
 """Entries of a file's metadata."""
 _ROWS_AT_A_TIME = 4096
 _TYPES = {torch.float32: "F32", torch.bfloat16: "BF16", torch.float16: "F16"}
@@ -39,7 +39,8 @@ class ShardedState(SafetensorsSource):
 
     def __init__(self, directory: Path, rank: WeightRank = ALL_WEIGHTS) -> None:
         """Raises:
-        StartupError: if there are none for this rank, they are of another number of ranks, or one is damaged.
+        StartupError: if there are none for this rank, they are of another number of ranks or of ranks that divide
+            the model otherwise, or one is damaged.
         """
         found = {path: _rank_of(path) for path in sorted(directory.glob("*.safetensors"))}
         ranks = {path: each for path, each in found.items() if each is not None}
@@ -54,6 +55,12 @@ class ShardedState(SafetensorsSource):
             raise StartupError(
                 f"the sharded state in {directory} is for {count} ranks, and this is rank {rank.index} of "
                 f"{rank.count}; save it again with this number of ranks"
+            )
+        divisions = {each.division for each in ranks.values()} - {""}
+        if count > 1 and rank.division and divisions - {rank.division}:
+            raise StartupError(
+                f"the sharded state in {directory} is of ranks that divide {divisions.pop()}, and these divide "
+                f"{rank.division}; start with the options of the engine that saved it, or save it again with these"
             )
         super().__init__(directory, [path for path, each in ranks.items() if each.index == rank.index])
 
@@ -78,9 +85,10 @@ def save_sharded_state(
             room = limit
         parts[-1][name] = weight
         room, total = room - num_bytes, total + num_bytes
+    about = {_RANK: str(rank.index), _NUM_RANKS: str(rank.count), _DIVISION: rank.division}
     for number, weights in enumerate(parts):
         with (directory / pattern.format(rank=rank.index, part=number)).open("wb") as file:
-            _write_safetensors(file, weights, {"format": "pt", _RANK: str(rank.index), _NUM_RANKS: str(rank.count)})
+            _write_safetensors(file, weights, {"format": "pt", **about})
             file.flush()
             os.fsync(file.fileno())
     return total
@@ -131,7 +139,7 @@ def _rank_of(path: Path) -> WeightRank | None:
     with open_tensors(path) as tensors:
         metadata = tensors.metadata() or {}
     try:
-        return WeightRank(int(metadata[_RANK]), int(metadata[_NUM_RANKS]))
+        return WeightRank(int(metadata[_RANK]), int(metadata[_NUM_RANKS]), metadata.get(_DIVISION, ""))
     except (KeyError, ValueError):
         named = _OF_A_RANK.fullmatch(path.name)
         return None if named is None else WeightRank(int(named[1]), 1)
