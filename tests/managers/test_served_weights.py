@@ -9,7 +9,7 @@ import pytest
 from bough.config.ranks import SCHEDULER, ParallelLayout
 from bough.config.server_args import ServerArgs
 from bough.errors import RequestFailed
-from bough.ipc.messages import ControlReply, ControlReq
+from bough.ipc.messages import CheckAction, ControlReply, ControlReq
 from bough.managers.exclusive_changes import ExclusiveChanges
 from bough.managers.health import HealthMonitor
 from bough.managers.rw_lock import ReaderWriterLock
@@ -17,7 +17,7 @@ from bough.managers.scheduler_control import SchedulerControl
 from bough.managers.served_weights import ServedWeights, UpdateOutcome
 
 ONE, TWO = ParallelLayout(dp_size=2).leaders
-CHANGED = {"num_paused_requests": 0, "output_lens": {}}
+CHANGED = {"num_missing": 0, "num_paused_requests": 0, "output_lens": {}}
 
 
 @pytest.mark.parametrize(
@@ -46,6 +46,31 @@ def test_an_update_of_which_a_replica_says_nothing_ends_the_engine(monkeypatch: 
     with pytest.raises(RequestFailed, match="did not answer update_weights_from_file"):
         asyncio.run(update_from_file(control))
     assert control.methods == ["update_weights_from_file", "give_up"]
+
+
+@pytest.mark.parametrize(
+    ("action", "num_changed", "ends"),
+    [("reset_tensors", 3, True), ("reset_tensors", 0, False), ("compare", 0, False)],
+    ids=["overwritten", "weights that the other one writes", "only looked at"],
+)
+def test_a_check_that_one_replica_fails_ends_the_engine_if_another_one_was_overwritten(
+    action: CheckAction, num_changed: int, ends: bool
+) -> None:
+    control = Control(fails_at="run", num_changed=num_changed)
+    outcome = asyncio.run(check(control, action))
+    assert not outcome.success
+    assert control.methods == ["check_weights", *(["give_up"] if ends else [])]
+
+
+@pytest.mark.parametrize(("action", "ends"), [("reset_tensors", True), ("snapshot", False)])
+def test_a_check_of_which_a_replica_says_nothing_ends_the_engine_if_it_overwrites(
+    action: CheckAction, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bough.managers.served_weights.LOADING_TIMEOUT", 0.01)
+    control = Control(fails_at="", num_changed=3, is_silent=True)
+    with pytest.raises(RequestFailed, match="did not answer check_weights"):
+        asyncio.run(check(control, action))
+    assert control.methods == ["check_weights", *(["give_up"] if ends else [])]
 
 
 def test_an_update_is_discarded_even_if_its_caller_leaves_and_an_end_that_is_refused_leaves_it_open() -> None:
@@ -110,6 +135,10 @@ class Control(SchedulerControl):
 
 async def update_from_file(control: SchedulerControl) -> UpdateOutcome:
     return await served(control).update_from_file("/weights")
+
+
+async def check(control: SchedulerControl, action: CheckAction) -> UpdateOutcome:
+    return await served(control).check(action)
 
 
 def served(control: SchedulerControl) -> ServedWeights:

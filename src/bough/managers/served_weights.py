@@ -312,8 +312,10 @@ class ServedWeights:
         async def change(while_paused: bool) -> UpdateOutcome:
             is_written = action == "reset_tensors"
             params = {"action": action, "flush_cache": is_written, "while_paused": while_paused}
-            replies = await self._control.load("check_weights", {**params, "timeout": WAITING_TIMEOUT}, LOADING_TIMEOUT)
-            return _outcome(merged(replies), f"{action} is done")
+            reply = await self._change("check_weights", params, is_written=is_written)
+            if reply.success and is_written:
+                self._on_changed(reply.data["num_missing"])
+            return _outcome(reply, f"{action} is done")
 
         return await self._changes.make(change)
 
@@ -338,17 +340,9 @@ class ServedWeights:
 
         async def change(while_paused: bool) -> UpdateOutcome:
             begun = time.monotonic()
-            asked = {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
-            asked["timeout"] = WAITING_TIMEOUT
-            # Schedulers may share weights: none is written before all of them have stopped.
-            try:
-                replies = await self._control.load(method, asked, LOADING_TIMEOUT)
-            except OutcomeUnknown as error:
-                await self._give_up(error.message)
-                raise
-            reply = merged(replies)
-            if not reply.success and any(each.success and each.data.get("num_changed") for each in replies):
-                await self._give_up(reply.message)
+            reply = await self._change(
+                method, {**params, "flush_cache": options.flush_cache, "while_paused": while_paused}
+            )
             if not reply.success:
                 return UpdateOutcome.failed(error_of(reply))
             self._on_changed(reply.data["num_missing"])
@@ -358,6 +352,24 @@ class ServedWeights:
             return UpdateOutcome(message, num_paused_requests=reply.data["num_paused_requests"])
 
         return await self._changes.make(change, abort_all_requests=options.abort_all_requests)
+
+    async def _change(self, method: str, params: dict[str, Any], *, is_written: bool = True) -> ControlReply:
+        """Have all schedulers change weights, or look at them unless ``is_written``.
+
+        Raises:
+            EngineDead: if they may have different weights now.
+        """
+        # Schedulers may share weights: none is written before all of them have stopped.
+        try:
+            replies = await self._control.load(method, {**params, "timeout": WAITING_TIMEOUT}, LOADING_TIMEOUT)
+        except OutcomeUnknown as error:
+            if is_written:
+                await self._give_up(error.message)
+            raise
+        reply = merged(replies)
+        if not reply.success and any(each.success and each.data.get("num_changed") for each in replies):
+            await self._give_up(reply.message)
+        return reply
 
     async def _give_up(self, cause: str) -> None:
         """End the engine, whose schedulers may have different weights; raises :class:`EngineDead` as soon as it has."""

@@ -164,8 +164,14 @@ class LeaderChecks(WeightCheck):
         self._ranks = ranks
 
     def run(self, action: CheckAction) -> int:
+        self._live.check_awake()
         own = super().run
-        return self._ranks.call("check", {"action": action}, lambda: own(action))
+        try:
+            return self._ranks.call("check", {"action": action}, lambda: own(action))
+        except Exception as error:
+            if action != "reset_tensors":
+                raise
+            raise EngineDead(f"weights could not be overwritten on all ranks: {error}") from error
 
 
 class LeaderGroups(WeightGroups):

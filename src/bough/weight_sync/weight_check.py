@@ -6,7 +6,7 @@ import hashlib
 
 import torch
 
-from bough.errors import BadRequest
+from bough.errors import BadRequest, EngineDead
 from bough.ipc.messages import CheckAction
 from bough.weight_sync.live_weights import LiveWeights
 
@@ -28,6 +28,7 @@ class WeightCheck:
 
         Raises:
             BadRequest: if weights are not those that were noted, or none were; or while they are asleep.
+            EngineDead: if only some could be overwritten.
         """
         self._live.check_awake()
         if action == "reset_tensors":
@@ -47,10 +48,15 @@ class WeightCheck:
     def _overwrite(self) -> int:
         model, generator = self._live.model, torch.Generator().manual_seed(0)
         filled = 0
-        for name in sorted(model.required_names):  # one after the other: a copy of all might not fit
-            weight = model.checkpoint_weights[name]
-            numbers = torch.empty(weight.shape).normal_(0.0, _DEVIATION, generator=generator)
-            filled += self._live.update_weights([(name, numbers.to(weight.dtype))])
+        try:
+            for name in sorted(model.required_names):  # one after the other: a copy of all might not fit
+                weight = model.checkpoint_weights[name]
+                numbers = torch.empty(weight.shape).normal_(0.0, _DEVIATION, generator=generator)
+                filled += self._live.update_weights([(name, numbers.to(weight.dtype))])
+        except Exception as error:
+            if not filled:
+                raise
+            raise EngineDead(f"weights could be overwritten in part only: {error}") from error
         return filled
 
 
