@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <vector>
@@ -102,6 +103,14 @@ BOUGH_API Status bough_unpack_rows(ThreadPool* pool, const PackedMatrix* matrix,
                                    void* rows) {
     return guarded([&] {
         pool->run([&](int thread, int threads) { unpack_rows(*matrix, first_row, num_rows, rows, thread, threads); });
+    });
+}
+// Bits of the largest magnitude of all numbers.
+BOUGH_API Status bough_largest(ThreadPool* pool, const FloatRows* rows, uint32_t* largest) {
+    return guarded([&] {
+        std::vector<uint32_t> found(pool->num_threads());
+        pool->run([&](int thread, int threads) { found[thread] = largest_magnitude(*rows, thread, threads); });
+        *largest = *std::max_element(found.begin(), found.end());
     });
 }
 BOUGH_API Status bough_embed(ThreadPool* pool, const PackedMatrix* table, const int32_t* ids, int64_t num_tokens,
@@ -274,7 +283,7 @@ BOUGH_API int64_t bough_structure_size(int32_t index) {
         sizeof(NormCall),      sizeof(EmbeddingCall), sizeof(RotaryTableCall), sizeof(RotaryStoreCall),
         sizeof(ProgramLimits), sizeof(Step),          sizeof(FiniteCall),      sizeof(SampleCall),
         sizeof(QuantizeCall),  sizeof(SampleRow),     sizeof(LogprobCall),     sizeof(DecodeRun),
-        sizeof(Following),     sizeof(ExpertsCall),
+        sizeof(Following),     sizeof(ExpertsCall),   sizeof(FloatRows),
     };
     constexpr int32_t count = sizeof(sizes) / sizeof(sizes[0]);
     return index >= 0 && index < count ? sizes[index] : 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "half.h"
 
@@ -53,11 +54,12 @@ uint32_t* column_of(const PackedMatrix& matrix, int64_t row) {
 
 int64_t row_bytes(const PackedMatrix& matrix) { return matrix.num_inputs * (matrix.dtype == DType::bf16 ? 2 : 4); }
 
-// Calls `visit(word, row, unit, bytes)` for every word of this thread's share of the rows, in blocks that stay in the
-// first-level cache on both sides; `bytes` is 4 but for half of the last unit of an odd number of inputs.
+// Calls `visit(columns, count, row, unit, end_unit, bytes)` for all words of this thread's share of the rows, in blocks
+// that stay in the first-level cache on both sides: of `count` rows from `row` on and their columns; `bytes` is 4 but
+// for half of the last unit of an odd number of inputs.
 template <class Visit>
-void visit_words(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, int thread, int num_threads,
-                 Visit visit) {
+void visit_blocks(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, int thread, int num_threads,
+                  Visit visit) {
     constexpr int64_t kBlockRows = kPanelColumns, kBlockUnits = 16;
     const int64_t bytes = row_bytes(matrix), whole = bytes / 4;
     const int64_t end = num_rows * (thread + 1) / num_threads;
@@ -65,15 +67,20 @@ void visit_words(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows
     for (int64_t row = num_rows * thread / num_threads; row < end; row += kBlockRows) {
         const int64_t count = std::min(end - row, kBlockRows);
         for (int64_t i = 0; i < count; ++i) columns[i] = column_of(matrix, first_row + row + i);
-        for (int64_t unit = 0; unit < whole; unit += kBlockUnits) {
-            const int64_t end_unit = std::min(whole, unit + kBlockUnits);
-            for (int64_t i = 0; i < count; ++i) {
-                for (int64_t u = unit; u < end_unit; ++u) visit(columns[i] + u * kPanelColumns, row + i, u, int64_t{4});
-            }
-        }
-        if (bytes % 4 == 0) continue;
-        for (int64_t i = 0; i < count; ++i) visit(columns[i] + whole * kPanelColumns, row + i, whole, bytes % 4);
+        for (int64_t unit = 0; unit < whole; unit += kBlockUnits)
+            visit(columns, count, row, unit, std::min(whole, unit + kBlockUnits), int64_t{4});
+        if (bytes % 4 != 0) visit(columns, count, row, whole, whole + 1, bytes % 4);
     }
+}
+
+typedef uint32_t Four __attribute__((vector_size(16)));
+
+// Turns four units of four rows, `stride` bytes apart, into the same units of four columns that lie side by side.
+inline void pack_four(const char* rows, int64_t stride, uint32_t* columns) {
+    Four from[4], to[4];
+    for (int i = 0; i < 4; ++i) std::memcpy(&from[i], rows + i * stride, sizeof(Four));
+    for (int i = 0; i < 4; ++i) to[i] = Four{from[0][i], from[1][i], from[2][i], from[3][i]};
+    for (int i = 0; i < 4; ++i) std::memcpy(columns + i * kPanelColumns, &to[i], sizeof(Four));
 }
 
 }  // namespace
@@ -102,10 +109,21 @@ void pack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, 
                int num_threads) {
     const char* source = static_cast<const char*>(rows);
     const int64_t stride = row_bytes(matrix);
-    visit_words(matrix, first_row, num_rows, thread, num_threads,
-                [=](uint32_t* word, int64_t row, int64_t unit, int64_t bytes) {
-                    std::memcpy(word, source + row * stride + unit * 4, bytes);
-                });
+    visit_blocks(matrix, first_row, num_rows, thread, num_threads,
+                 [=](uint32_t* const* columns, int64_t count, int64_t row, int64_t unit, int64_t end, int64_t bytes) {
+                     int64_t i = 0, packed = 0;  // the units of these rows that are done
+                     if (bytes == 4) packed = (end - unit) / 4 * 4;
+                     for (; i + 4 <= count && columns[i + 3] == columns[i] + 3; i += 4) {
+                         for (int64_t u = unit; u < unit + packed; u += 4) {
+                             pack_four(source + (row + i) * stride + u * 4, stride, columns[i] + u * kPanelColumns);
+                         }
+                     }
+                     const int64_t side_by_side = i;
+                     for (i = 0; i < count; ++i) {
+                         for (int64_t u = unit + (i < side_by_side ? packed : 0); u < end; ++u)
+                             std::memcpy(columns[i] + u * kPanelColumns, source + (row + i) * stride + u * 4, bytes);
+                     }
+                 });
 }
 
 void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, void* rows, int thread,
@@ -119,10 +137,38 @@ void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows
     }
     char* target = static_cast<char*>(rows);
     const int64_t stride = row_bytes(matrix);
-    visit_words(matrix, first_row, num_rows, thread, num_threads,
-                [=](const uint32_t* word, int64_t row, int64_t unit, int64_t bytes) {
-                    std::memcpy(target + row * stride + unit * 4, word, bytes);
-                });
+    visit_blocks(matrix, first_row, num_rows, thread, num_threads,
+                 [=](uint32_t* const* columns, int64_t count, int64_t row, int64_t unit, int64_t end, int64_t bytes) {
+                     for (int64_t i = 0; i < count; ++i) {
+                         for (int64_t u = unit; u < end; ++u)
+                             std::memcpy(target + (row + i) * stride + u * 4, columns[i] + u * kPanelColumns, bytes);
+                     }
+                 });
+}
+
+// The largest of numbers without their highest bit.
+template <class Number>
+static uint32_t largest_of(const char* numbers, int64_t count) {
+    Number largest = 0;
+    for (int64_t i = 0; i < count; ++i) {
+        Number bits;
+        std::memcpy(&bits, numbers + i * sizeof bits, sizeof bits);
+        largest = std::max<Number>(largest, bits & std::numeric_limits<Number>::max());
+    }
+    return static_cast<uint32_t>(largest);
+}
+
+uint32_t largest_magnitude(const FloatRows& rows, int thread, int num_threads) {
+    const char* const numbers = static_cast<const char*>(rows.numbers);
+    const int64_t count = rows.num_rows * rows.size, end = count * (thread + 1) / num_threads;
+    uint32_t largest = 0;
+    for (int64_t i = count * thread / num_threads, here; i < end; i += here) {
+        here = std::min(rows.size - i % rows.size, end - i);
+        const char* const from = numbers + (i / rows.size * rows.stride + i % rows.size) * rows.bytes;
+        largest =
+            std::max(largest, rows.bytes == 2 ? largest_of<int16_t>(from, here) : largest_of<int32_t>(from, here));
+    }
+    return largest;
 }
 
 static void read_row(const PackedMatrix& table, int32_t id, float* row) {

@@ -30,6 +30,19 @@ struct PackingKernels {
                        const float* scales, const float* minimums, int thread, int num_threads);
 };
 
+// Numbers of 16 or 32 bits, floating point of any kind.
+struct FloatRows {
+    const void* numbers;  // [num_rows, stride], of which `size` of each row count
+    int64_t num_rows;
+    int64_t size;
+    int64_t stride;
+    int64_t bytes;  // of a number
+};
+
+// The bits of the largest magnitude in the share of thread `thread`; those of infinity and NaN are larger than all
+// others. Zero of no numbers.
+uint32_t largest_magnitude(const FloatRows& rows, int thread, int num_threads);
+
 // The inverse of packing; rows of quantised weights are float32.
 void unpack_rows(const PackedMatrix& matrix, int64_t first_row, int64_t num_rows, void* rows, int thread,
                  int num_threads);

@@ -165,3 +165,37 @@ def test_rows_written_in_parts_are_those_written_at_once(stored: WeightFormat, g
     whole = packed(slice(0, OUTPUTS))
     for _ in each_isa():
         assert torch.equal(packed(slice(17, 31), slice(31, OUTPUTS), slice(0, 17)), whole)
+
+
+@table("dtype", [torch.float32, torch.bfloat16])
+@table("gated", [False, True])
+@table("num_threads", [1, 3])
+def test_rows_come_back_wherever_they_were_cut(dtype: torch.dtype, gated: bool, num_threads: int) -> None:
+    rows = torch.randn(104, 77, generator=torch.Generator().manual_seed(0)).to(dtype)
+    weights = PackedWeights(ThreadPool(num_threads), *rows.shape, dtype, bias=False, gated=gated)
+    for start, end in ((0, 3), (3, 36), (36, 40), (40, 104)):
+        weights.write(start, rows[start:end])
+    assert torch.equal(weights.read(0, len(rows)), rows)
+
+
+@table("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@table("num_threads", [1, 3])
+def test_the_largest_magnitude_is_found_wherever_it_is(dtype: torch.dtype, num_threads: int) -> None:
+    weights = PackedWeights(ThreadPool(num_threads), 1, 1, torch.float32, bias=False, gated=False)
+    whole = torch.randn(40, 90, generator=torch.Generator().manual_seed(0)).to(dtype)
+    views = (lambda x: x, lambda x: x[5:], lambda x: x[:, 7:80], lambda x: x[1::3], lambda x: x.T, lambda x: x[:, 3:].T)
+    for view in views:
+        rows = view(whole.clone())
+        found = weights.largest_magnitude(rows)
+        assert found is not None
+        assert found.item() == rows.abs().max().item()
+        for value in (torch.inf, -torch.inf, torch.nan):
+            for place in ((0, 0), (len(rows) - 1, rows.shape[1] - 1), (len(rows) // 2, 1)):
+                spoiled = view(whole.clone())
+                spoiled[place] = value
+                found = weights.largest_magnitude(spoiled)
+                assert found is not None
+                assert not found.isfinite()
+    assert weights.largest_magnitude(whole[:0]) == 0
+    assert weights.largest_magnitude(whole[::2, ::2]) is None
+    assert weights.largest_magnitude(whole.double()) is None

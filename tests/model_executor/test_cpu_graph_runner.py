@@ -172,7 +172,8 @@ def test_masked_greedy_rows_get_the_token_that_their_masked_logits_say(
 ) -> None:
     monkeypatch.setattr("bough.model_executor.cpu_graph_runner.MAX_PIECE_TOKENS", piece_tokens)
     monkeypatch.setattr("bough.constrained.masks.MIN_LATE_VOCAB", 0)
-    monkeypatch.setattr("bough.models.base.is_finite", lambda *_: True)  # a checkpoint with such a head is refused
+    # A checkpoint with such a head is refused.
+    monkeypatch.setattr("bough.layers.packed_method.check_finite", lambda *_: None)
     assert set_isa(isa)
     weights = checkpoint.reference.lm_head.weight.detach()
     tied = weights[torch.arange(VOCAB_SIZE) % 7]
@@ -423,7 +424,7 @@ def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoi
 def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(
     tmp_path: Path, reports_each: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bough.models.base.is_finite", lambda *_: True)  # such weights are refused
+    monkeypatch.setattr("bough.layers.packed_method.check_finite", lambda *_: None)  # such weights are refused
     checkpoint = save_checkpoint(tmp_path, "Qwen3", head_dim=16, seed=3, tie_word_embeddings=False)
     for seed in range(100):
         tokens = checkpoint.greedy(prompt(20, seed), 8)

@@ -90,6 +90,14 @@ def test_all_weights_become_those_of_the_other(live: Live, packed: bool) -> None
     assert [parameter.data_ptr() for parameter in live.model.parameters()] == addresses
 
 
+def test_files_that_change_after_the_check_are_not_trusted(live: Live) -> None:
+    prepared = live.weights.prepare_replacement(config_of(live.other), "auto")
+    change(live.other, **{NORM: torch.full((48,), torch.nan)})
+    with pytest.raises(StartupError, match="changed while they were read"):
+        prepared.write()
+    assert live.is_of(live.path)
+
+
 def test_random_weights_give_way_and_come_back(live: Live) -> None:
     made = live_of(live.path, live.other, load_format="dummy")
     random = {name: weight.read().clone() for name, weight in made.model.checkpoint_weights.items()}

@@ -55,6 +55,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_pack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER, _INT32)),
     "bough_pack_codes": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER, _POINTER, _POINTER)),
     "bough_unpack_rows": (_Status, (_POINTER, _POINTER, _INT64, _INT64, _POINTER)),
+    "bough_largest": (_Status, (_POINTER, _POINTER, _POINTER)),
     "bough_embed": (_Status, (_POINTER, _POINTER, _POINTER, _INT64, _POINTER, _INT64)),
     "bough_read": (_Status, (_POINTER, _POINTER, _INT64, _POINTER)),
     "bough_gemm": (_Status, (_POINTER, _POINTER)),

@@ -13,7 +13,7 @@ from bough.kernels.buffers import KERNEL_DTYPES, padded_columns
 from bough.kernels.host_memory import Arena, HugePageArena
 from bough.kernels.library import load_library
 from bough.kernels.program import QUANTIZED_GROUP
-from bough.kernels.structures import Activation, DType, Epilogue, GemmCall, PackedMatrix, PanelLayout
+from bough.kernels.structures import Activation, DType, Epilogue, FloatRows, GemmCall, PackedMatrix, PanelLayout
 from bough.kernels.thread_pool import ThreadPool
 
 WeightFormat = Literal["native", "int8", "int4", "uint4", "mxfp4"]
@@ -31,8 +31,12 @@ _ALWAYS_HELD: dict[WeightFormat, float] = {"int8": _MOST * 122.5 / 1.5, "int4": 
 """Weights up to this magnitude never need a larger scale or minimum. The scale of a group is a mean of weights divided
 by their codes, and the largest weight has at least the code 122.5, or 7; rounding makes 1.5 codes one at worst."""
 
-_ROWS_AT_A_TIME = 4096
-"""Rows that are converted to the weights' dtype at a time, so that no second copy of a matrix exists."""
+_NUMBERS_AT_A_TIME = 2**20
+"""Numbers that are converted to the weights' dtype at a time, so that no second copy of a matrix exists, and what is
+converted is in a cache when it is packed."""
+
+_BITS = {2: torch.int16, 4: torch.int32}
+"""Whole numbers with as many bytes as floating-point ones."""
 
 
 class PackedWeights:
@@ -103,8 +107,10 @@ class PackedWeights:
         # Kernels quantise bfloat16 as it is.
         keeps = self.stored != "native" and rows.dtype == torch.bfloat16
         dtype = torch.bfloat16 if keeps else self._rows_dtype
-        for start in range(0, len(rows), _ROWS_AT_A_TIME):
-            part = rows[start : start + _ROWS_AT_A_TIME].to("cpu", dtype).contiguous()
+        is_ready = rows.dtype == dtype and rows.device.type == "cpu" and rows.is_contiguous()
+        step = max(1, len(rows) if is_ready else _NUMBERS_AT_A_TIME // self.matrix.num_inputs)
+        for start in range(0, len(rows), step):
+            part = rows[start : start + step].to("cpu", dtype).contiguous()
             self._library.bough_pack_rows(
                 self._threads.handle,
                 ctypes.byref(self.matrix),
@@ -113,6 +119,20 @@ class PackedWeights:
                 part.data_ptr(),
                 KERNEL_DTYPES[dtype],
             )
+
+    def largest_magnitude(self, rows: torch.Tensor) -> torch.Tensor | None:
+        """Return the largest magnitude of numbers ``[n, m]`` of any floating-point dtype, which is no number if one of
+        them is none. Takes as long as reading them.
+
+        ``None`` where the kernel cannot read them: on another device, of another size, or with gaps in both directions.
+        """
+        rows = rows.T if rows.stride(0) == 1 else rows
+        if rows.device.type != "cpu" or rows.stride(1) != 1 or rows.itemsize not in _BITS:
+            return None
+        call = FloatRows(rows.data_ptr(), len(rows), rows.shape[1], rows.stride(0), rows.itemsize)
+        bits = ctypes.c_uint32()
+        self._library.bough_largest(self._threads.handle, ctypes.byref(call), ctypes.byref(bits))
+        return torch.tensor(bits.value, dtype=_BITS[rows.itemsize], device="cpu").view(rows.dtype)
 
     def check_rows(self, largest: float, parts: Iterable[torch.Tensor]) -> None:
         """Refuse numbers that :meth:`write` cannot hold: it makes infinite or no numbers of them.

@@ -306,6 +306,12 @@ class Following(ctypes.Structure):
     _fields_ = declared("pointer req_to_token; int64 table_stride; pointer logits; double seconds")
 
 
+class FloatRows(ctypes.Structure):
+    """``packing.h``"""
+
+    _fields_ = declared("pointer numbers; int64 num_rows, size, stride, bytes")
+
+
 _SHARED = (
     PackedMatrix,
     GemmCall,
@@ -325,6 +331,7 @@ _SHARED = (
     DecodeRun,
     Following,
     ExpertsCall,
+    FloatRows,
 )
 
 SHARED_SIZES = tuple(map(ctypes.sizeof, _SHARED))

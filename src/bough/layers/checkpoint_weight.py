@@ -21,6 +21,31 @@ _ROWS_AT_A_TIME = 4096
 """Rows that are dequantised at a time, so that no second copy of a matrix exists."""
 
 
+def largest_magnitude(tensor: torch.Tensor) -> torch.Tensor:
+    """Largest magnitude of floating-point numbers; not a number if one of them is none."""
+    return torch.stack(tensor.aminmax()).abs().max() if tensor.numel() else tensor.new_zeros(())
+
+
+def check_finite(numbers: Weight, dtype: torch.dtype, largest: torch.Tensor | None = None) -> None:
+    """Refuse numbers that are not finite in ``dtype``.
+
+    Args:
+        largest: :func:`largest_magnitude` of a tensor, where it is known.
+
+    Raises:
+        ModelError: at NaN, infinities, and what rounding makes one.
+    """
+    if isinstance(numbers, torch.Tensor):
+        found = [(largest_magnitude(numbers) if largest is None else largest).to(dtype)]
+    else:
+        found = [largest_magnitude(each) for each in (numbers.scales, numbers.minimums) if each is not None]
+        # 8-bit floating-point codes include a NaN of either sign, but no infinity.
+        if numbers.is_float8 and bool(((numbers.codes.view(torch.uint8) & 0x7F) == 0x7F).any()):
+            found = [torch.tensor(torch.nan)]
+    if not all(bool(each.isfinite()) for each in found):
+        raise ModelError("it has numbers that are not finite (NaN or infinity)")
+
+
 class CheckpointWeight(ABC):
     """The place of one tensor of a checkpoint in a model, however the model holds it.
 
@@ -41,16 +66,17 @@ class CheckpointWeight(ABC):
         """Return what this process has of the weight, as a weight of its own; ``None`` if it has nothing of it."""
         return self
 
-    def check(self, numbers: Weight) -> None:  # noqa: B027 (most hold any numbers)
-        """Raise :class:`ModelError` if :meth:`write` would; nothing is changed."""
-
-    def own(self, numbers: Weight) -> Iterator[Weight]:
-        """Yield what :meth:`write` would keep of a whole weight, as views."""
-        yield numbers
+    def check(self, numbers: Weight) -> None:
+        """Raise :class:`ModelError` if this cannot hold what :meth:`write` would keep of some numbers; nothing is
+        changed. They must be finite in :attr:`dtype`.
+        """
+        check_finite(numbers, self.dtype)
 
     @abstractmethod
     def write(self, numbers: Weight) -> None:
-        """Replace the whole weight, at the same address, by any floating-point numbers; codes held alike are kept."""
+        """Replace the whole weight, at the same address, by any floating-point numbers that :meth:`check` accepts; it
+        is not asked again. Codes held alike are kept.
+        """
 
     @abstractmethod
     def read(self, num_rows: int | None = None) -> torch.Tensor:
@@ -88,12 +114,7 @@ class StackedWeight(CheckpointWeight):
         for part, rows in self._rows_of(numbers):
             part.check(rows)
 
-    def own(self, numbers: Weight) -> Iterator[Weight]:
-        for part, rows in self._rows_of(numbers):
-            yield from part.own(rows)
-
     def write(self, numbers: Weight) -> None:
-        self.check(numbers)  # all of them, before the first is replaced
         for part, rows in self._rows_of(numbers):
             part.write(rows)
 

@@ -232,6 +232,7 @@ class _CodedRows(CheckpointWeight):
         self._most_rows = max(QUANTIZED_AT_A_TIME // max(shape.in_features, 1), 1)
 
     def check(self, numbers: Weight) -> None:
+        super().check(numbers)
         self._method.check(numbers)
 
     def write(self, numbers: Weight) -> None:

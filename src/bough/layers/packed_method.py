@@ -13,7 +13,7 @@ from bough.kernels.packed_weights import PackedWeights, WeightFormat
 from bough.kernels.program import QUANTIZED_GROUP
 from bough.kernels.thread_pool import ThreadPool
 from bough.layers.activation import NATIVE_GATES, Gate
-from bough.layers.checkpoint_weight import CheckpointWeight, Weight
+from bough.layers.checkpoint_weight import CheckpointWeight, Weight, check_finite, largest_magnitude
 from bough.layers.linear_method import LinearMethod, MatrixShape, MethodChoice
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm, StoredFormats, no_room
@@ -152,6 +152,11 @@ class _WeightRows(CheckpointWeight):
 
     def check(self, numbers: Weight) -> None:
         packed = self._packed
+        largest = None
+        if isinstance(numbers, torch.Tensor):
+            found = packed.largest_magnitude(numbers)
+            largest = largest_magnitude(numbers) if found is None else found
+        check_finite(numbers, self.dtype, largest)
         if isinstance(numbers, QuantizedRows) and _holds(packed.stored, numbers):
             packed.check_scales(numbers.scales, numbers.minimums)
             return
@@ -160,14 +165,11 @@ class _WeightRows(CheckpointWeight):
         if isinstance(numbers, QuantizedRows):
             parts = (part.dequantize() for _, part in numbers.parts(_ROWS_AT_A_TIME))
             packed.check_rows(numbers.largest_possible(), parts)
-        elif packed.stored != "native" and numbers.numel():
-            least, most = numbers.aminmax()
-            packed.check_rows(max(-float(least), float(most)), torch.split(numbers, _ROWS_AT_A_TIME))
+        elif largest is not None:
+            packed.check_rows(float(largest), torch.split(numbers, _ROWS_AT_A_TIME))
 
     def write(self, numbers: Weight) -> None:
         packed = self._packed
-        # All of them before the first is replaced: the model may be in use.
-        self.check(numbers)
         if isinstance(numbers, torch.Tensor):
             packed.write(self._first_row, numbers)
             return

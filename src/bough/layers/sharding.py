@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 import torch
 
@@ -32,9 +32,6 @@ class ShardedWeight(CheckpointWeight):
     @property
     def share(self) -> CheckpointWeight:
         return self._held
-
-    def own(self, numbers: Weight) -> Iterator[Weight]:
-        yield self._part_of(numbers)
 
     def check(self, numbers: Weight) -> None:
         self._held.check(self._part_of(numbers))
@@ -80,8 +77,8 @@ class AbsentWeight(CheckpointWeight):
     def share(self) -> None:
         return None
 
-    def own(self, numbers: Weight) -> Iterator[Weight]:
-        return iter(())
+    def check(self, numbers: Weight) -> None:
+        """Accept any numbers: none is here."""
 
     def write(self, numbers: Weight) -> None:
         """Do nothing."""

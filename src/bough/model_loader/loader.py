@@ -101,8 +101,11 @@ def load_model(
     return model
 
 
-def load_checkpoint(model: Model, source: WeightSource) -> None:
+def load_checkpoint(model: Model, source: WeightSource, *, is_checked: bool = False) -> None:
     """Stream all weights of a checkpoint into a model, casting to its dtype.
+
+    Args:
+        is_checked: :func:`check_checkpoint` has accepted them, so that numbers are not looked at again.
 
     Raises:
         StartupError: naming the file and what is wrong with it, or the weights that no file has.
@@ -111,7 +114,7 @@ def load_checkpoint(model: Model, source: WeightSource) -> None:
     if isinstance(source, PackedState):
         num_loaded = source.fill(model)
     else:
-        load = partial(model.load_weights, shares=source.has_shares)
+        load = partial(model.write_weights if is_checked else model.load_weights, shares=source.has_shares)
         num_loaded = len(_go_through(source, model, load, "Loading weights"))
     seconds = time.perf_counter() - begin
     logger.info("loaded %d weights, %.2f GB, in %.1f s", num_loaded, source.total_bytes / 1e9, seconds)

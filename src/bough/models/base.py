@@ -138,11 +138,21 @@ class Model(nn.Module, ABC):
             checked only: the first one counts, whatever the order.
 
         Raises:
-            ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, whose scales
-                are too large, or that a matrix which is held in a checkpoint's 4 bits cannot hold exactly, before
-                anything is changed for it; what came before it has been copied.
+            ModelError: at the first name that is unknown, or tensor whose shape or kind of dtype is wrong, that has
+                numbers which are not finite in the model's dtype, whose scales are too large, or that a matrix which is
+                held in a checkpoint's 4 bits cannot hold exactly, before anything is changed for it; what came before
+                it has been copied.
         """
 
+        def load(target: CheckpointWeight, numbers: Weight) -> None:
+            target.check(numbers)
+            target.write(numbers)
+
+        return self._go_through(weights, load, shares=shares)
+
+    @torch.no_grad()
+    def write_weights(self, weights: Iterable[tuple[str, Weight]], *, shares: bool = False) -> set[str]:
+        """Copy weights as :meth:`load_weights` that :meth:`check_weights` has accepted: numbers are not looked at."""
         return self._go_through(weights, lambda target, numbers: target.write(numbers), shares=shares)
 
     def check_weights(self, weights: Iterable[tuple[str, Weight]], *, shares: bool = False) -> set[str]:
@@ -177,8 +187,6 @@ class Model(nn.Module, ABC):
                 continue
             own_names, target = place
             try:
-                if not all(is_finite(part, target.dtype) for part in target.own(tensor)):
-                    raise ModelError("it has numbers that are not finite (NaN or infinity)")
                 use(target, tensor)
             except ModelError as error:
                 raise ModelError(f"weight {name}: {error.message}", param=name) from None
@@ -221,26 +229,6 @@ class Model(nn.Module, ABC):
             raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
         own_names = found.names if isinstance(found, StackedWeight) else (own_name,)
         return (own_names, target) if self.required_names.issuperset(own_names) else None
-
-
-def is_finite(tensor: Weight, dtype: torch.dtype = torch.float32) -> bool:
-    """True if all values of a weight are finite in ``dtype``; always true on the device ``meta``.
-
-    Takes a third of the time of a copy.
-
-    A finite sum proves that all values are; a sum that is not finite may only have overflowed.
-    """
-    if isinstance(tensor, QuantizedRows):
-        parts = [tensor.scales, *([] if tensor.minimums is None else [tensor.minimums])]
-        # 8-bit floating-point codes include a NaN of either sign, but no infinity.
-        has_nan = tensor.is_float8 and bool(((tensor.codes.view(torch.uint8) & 0x7F) == 0x7F).any())
-        return not has_nan and all(is_finite(part) for part in parts)
-    if tensor.device.type == "meta" or tensor.numel() == 0:
-        return True
-    is_narrower = dtype == torch.float16 != tensor.dtype
-    if not is_narrower and bool(torch.isfinite(tensor.sum())):
-        return True
-    return bool(torch.isfinite(torch.stack(tensor.aminmax()).to(dtype)).all())
 
 
 class Block(nn.Module):

@@ -107,7 +107,10 @@ class LiveWeights:
 
     def _replace(self, config: ModelConfig, load_format: str, source: WeightSource | None, files: FileStates) -> int:
         try:
-            self._fill(source)
+            self._fill(source, is_checked=True)
+            # Or else what was written may not be what was checked.
+            if not self.is_mapped and state_of(source) != files:
+                raise StartupError("the files of the checkpoint have changed while they were read")
         except Exception as error:  # whatever it was, some weights may be the new ones
             if self.missing:
                 self.discard()  # there are no old ones
@@ -158,7 +161,7 @@ class LiveWeights:
         if self.is_mapped:
             return 0
         try:
-            filled = self.model.load_weights(checked)
+            filled = self.model.write_weights(checked)
             _wait_for_copies(self.model)
         except Exception as error:
             raise EngineDead(f"new weights could be loaded in part only: {error}") from error
@@ -251,13 +254,13 @@ class LiveWeights:
             )
         return weight.read(count).float().tolist()
 
-    def _fill(self, source: WeightSource | None) -> None:
+    def _fill(self, source: WeightSource | None, *, is_checked: bool = False) -> None:
         if self.is_mapped:
             return
         if source is None:
             fill_with_random_weights(self.model, self.seed)
         else:
-            load_checkpoint(self.model, source)
+            load_checkpoint(self.model, source, is_checked=is_checked)
         _wait_for_copies(self.model)
 
     def _restore(self, cause: Exception) -> None:
