@@ -5,6 +5,10 @@ once, greedy, whose prompts are cached. Reported are the ratio of their speeds, 
 interval of that median (bootstrap), and that their outputs are the same is checked. A rank waits for the other one, so
 nothing else may run meanwhile.
 
+Rows ``host`` have what a decode step costs the rank that follows besides its operations and its waiting at meetings:
+from when it sees a step to its first operation, and from the end of its last one until it waits for the next. The rank
+is a thread of this process then and counts the time itself, which takes some hundredths of a microsecond.
+
     python -m benchmarks.tensor_parallel [--model PATH] [--dtype bfloat16] [--quantization none int8] [--turns 15]
         [--output FILE]
 """
@@ -19,12 +23,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.model_executor.native_ranks import first_of_ranks
+from tests.model_executor.plan_builder import PlanBuilder
+
 from bough import Engine
 from bough.bench.options import write_json
+from bough.config.engine_args import bundled_model_path
 
 VOCABULARY = range(100, 2000)
 PROMPT_TOKENS, CACHED_TOKENS, ANSWER_TOKENS = 512, 32, 64
 BATCHES = (1, 8, 32)
+HOST_STEPS = 20
+"""Steps in a row of which the host's time is taken."""
 SAMPLES = 4000
 """Of the bootstrap."""
 
@@ -51,6 +61,9 @@ def main() -> None:
                 low, high = row["interval"]
                 times = f"{row['one'] * 1e3:9.1f} ms {row['two'] * 1e3:7.1f} ms"
                 print(f"{quantization:<6} {name:<10} {times} {row['speed']:6.3f} [{low:.3f}, {high:.3f}]", flush=True)
+        for batch, seconds in host_times(args, quantization).items():
+            rows.append({"quantization": quantization, "work": f"host-{batch}", "two": seconds})
+            print(f"{quantization:<6} {f'host-{batch}':<10} {'':>12} {seconds * 1e6:7.1f} us", flush=True)
     if args.output:
         write_json(args.output, rows)
 
@@ -78,6 +91,28 @@ def compare(one: Engine, two: Engine, name: str, turns: int) -> dict[str, Any]:
         "speed": statistics.median(speeds),
         "interval": interval_of_median(speeds),
     }
+
+
+def host_times(args: argparse.Namespace, quantization: str) -> dict[int, float]:
+    """Host's seconds for a decode step of the rank that follows, by the number of rows: the median of all turns."""
+    options = {"dtype": args.dtype, "quantization": quantization, "max_running_requests": max(BATCHES)}
+    found: dict[int, float] = {}
+    with first_of_ranks(args.model or bundled_model_path(), 2, max_total_tokens=16_384, **options) as runner:
+        group = runner.ranks.native
+        assert group is not None
+        runner.recording = False
+        for batch in BATCHES:
+            builder, rng, seconds = PlanBuilder(runner), random.Random(batch), []
+            rows = [builder.add(rng.choices(VOCABULARY, k=CACHED_TOKENS)) for _ in range(batch)]
+            for row in rows:
+                builder.step([(row, CACHED_TOKENS)])
+            for _ in range(args.turns):
+                before = group.host_time(1)
+                builder.step([(row, 1) for row in rows], further=HOST_STEPS - 1, checks_eos=False)
+                after = group.host_time(1)
+                seconds.append((after.seconds - before.seconds) / (after.num_pieces - before.num_pieces))
+            found[batch] = statistics.median(seconds)
+    return found
 
 
 def outputs_of(engine: Engine, prompts: list[list[int]], num_tokens: int) -> list[list[int]]:

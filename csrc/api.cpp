@@ -271,6 +271,11 @@ BOUGH_API void bough_group_expect(Group* group) { group->expect(); }
 BOUGH_API void bough_group_call(Group* group) { group->call(); }
 BOUGH_API int64_t bough_group_calls(const Group* group) { return group->calls(); }
 BOUGH_API void bough_group_fail(Group* group) { group->fail(); }
+BOUGH_API void bough_group_host_time(const Group* group, int32_t rank, int64_t* num_pieces, double* seconds) {
+    const Group::HostTime time = group->host_time(rank);
+    *num_pieces = time.num_pieces;
+    *seconds = time.seconds;
+}
 BOUGH_API int32_t bough_group_has_failed(const Group* group) { return group->has_failed() ? 1 : 0; }
 
 // For Step::masks_ready: what this thread has written before is there for whoever sees it.

@@ -56,6 +56,10 @@ struct alignas(128) Group::Word {
     std::atomic<int32_t> process;    // 0 before there is one
 };
 
+struct alignas(128) Group::HostCount {
+    std::atomic<int64_t> num_pieces, nanoseconds;
+};
+
 struct Group::State {
     alignas(128) std::atomic<uint32_t> failed;
     alignas(128) std::atomic<uint64_t> pieces;  // published so far
@@ -63,6 +67,7 @@ struct Group::State {
     std::atomic<uint32_t> signals;              // changes with both, and where a piece is expected
     std::atomic<uint32_t> sleepers;             // who wait for signals
     Word words[kMaxRanks];
+    HostCount host_counts[kMaxRanks];
 };
 
 static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free,
@@ -235,6 +240,18 @@ Arrival Group::await(double seconds, ThreadPool& pool) {
         if (reason == EINTR) return Arrival::interrupted;
         pool.expect_run();
     }
+}
+
+Group::HostTime Group::host_time(int rank) const {
+    const HostCount& count = state_.host_counts[rank];
+    const int64_t nanoseconds = count.nanoseconds.load(std::memory_order_relaxed);
+    return {count.num_pieces.load(std::memory_order_relaxed), static_cast<double>(nanoseconds) * 1e-9};
+}
+
+void Group::add_host_time(double seconds) {
+    HostCount& count = state_.host_counts[rank_];
+    count.nanoseconds.fetch_add(static_cast<int64_t>(seconds * 1e9), std::memory_order_relaxed);
+    count.num_pieces.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace bough

@@ -66,9 +66,19 @@ public:
     // Of the others: waits for the next piece, whose threads `pool` has.
     Arrival await(double seconds, ThreadPool& pool);
 
+    // Seconds of one of the others, over all pieces so far, in which it neither computed nor waited for other ranks.
+    struct HostTime {
+        int64_t num_pieces;
+        double seconds;
+    };
+    HostTime host_time(int rank) const;
+    // Adds those of a piece to this rank's.
+    void add_host_time(double seconds);
+
 private:
     struct State;
     struct Word;
+    struct HostCount;
 
     bool wait_for(int rank, uint64_t number);
     void signal();

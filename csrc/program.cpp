@@ -414,12 +414,6 @@ void Program::plan_attention() {
     }
 }
 
-void Program::replay(const Step& step, Participant& participant) {
-    Meetings meetings(group_);
-    if (!replay(step, participant, meetings)) participant.skip();
-    if (participant.thread() == 0) last_meeting_ = meetings.number();
-}
-
 // False if the group has failed meanwhile.
 bool Program::replay(const Step& step, Participant& participant, Meetings& meetings) {
     bool goes_on = true;

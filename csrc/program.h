@@ -217,7 +217,8 @@ private:
     const ProgramLimits limits_;
     Group* const group_;
     const PieceMemory shared_;
-    uint64_t last_meeting_ = 0;  // of the run
+    uint64_t last_meeting_ = 0;                   // of the run
+    double replay_begin_ = 0.0, replay_end_ = 0;  // in seconds, where there are ranks
     std::vector<Operation> operations_;
     std::vector<Plan> plans_;
     NormCall final_norm_{};

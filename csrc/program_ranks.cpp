@@ -51,6 +51,15 @@ void Program::share_masks(const Step& step, Participant& participant) {
 
 // --- all ranks ---------------------------------------------------------------------------------------------------
 
+void Program::replay(const Step& step, Participant& participant) {
+    if (participant.thread() == 0 && has_ranks()) replay_begin_ = now();
+    Meetings meetings(group_);
+    if (!replay(step, participant, meetings)) participant.skip();
+    if (participant.thread() != 0) return;
+    last_meeting_ = meetings.number();
+    if (has_ranks()) replay_end_ = now();
+}
+
 void Program::find_shared_masks() {
     for (int64_t row = 0; row < piece_.num_choices; ++row) {
         // Of this rank's columns, which begin where a word does.
@@ -89,16 +98,19 @@ Choice Program::choice(const GemmCall& head, int64_t row) const {
 // --- the others --------------------------------------------------------------------------------------------------
 
 Arrival Program::follow(const Following& following) {
-    const double until = now() + following.seconds;
+    double waits = now();  // since
+    const double until = waits + following.seconds;
     logits_ = following.logits;
-    for (;;) {
-        const double left = until - now();
-        if (left <= 0) return Arrival::timeout;
-        const Arrival arrival = group_->await(left, pool_);
+    while (waits < until) {
+        const Arrival arrival = group_->await(until - waits, pool_);
         if (arrival != Arrival::piece) return arrival;
+        const double arrived = now();
         take_piece(following);
         if (compute_piece(Step{}) != StepError::none) return Arrival::failed;
+        waits = now();
+        group_->add_host_time(replay_begin_ - arrived + waits - replay_end_);
     }
+    return Arrival::timeout;
 }
 
 // Copies the piece, which the first rank may change once all have met.

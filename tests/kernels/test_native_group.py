@@ -146,6 +146,9 @@ def test_ranks_compute_the_bits_of_one(stored: WeightFormat, world: int) -> None
     for thread, ends in following:
         thread.join(10)
         assert ends[-1] == FollowEnd.CALLED
+    times = [first.group.host_time(rank) for rank in range(world)]
+    assert [time.num_pieces for time in times] == [0, *[4] * (world - 1)]
+    assert all(0 < time.seconds < 10 for time in times[1:])
     os.close(descriptor)
 
 

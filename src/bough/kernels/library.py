@@ -96,6 +96,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_group_call": (None, (_POINTER,)),
     "bough_group_calls": (_INT64, (_POINTER,)),
     "bough_group_fail": (None, (_POINTER,)),
+    "bough_group_host_time": (None, (_POINTER, _INT32, _POINTER, _POINTER)),
     "bough_group_has_failed": (_INT32, (_POINTER,)),
     "bough_set_ready": (None, (_POINTER,)),
 }

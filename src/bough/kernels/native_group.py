@@ -9,6 +9,7 @@ import ctypes
 import weakref
 import zlib
 from enum import IntEnum
+from typing import NamedTuple
 
 import torch
 
@@ -35,6 +36,14 @@ class FollowEnd(IntEnum):
     """The first rank wants it for something else."""
     FAILED = 4
     """A rank was lost."""
+
+
+class HostTime(NamedTuple):
+    """Time in which a rank neither computed nor waited for others."""
+
+    num_pieces: int
+    """Pieces of steps over which it was counted"""
+    seconds: float
 
 
 class SharedChunks(Arena):
@@ -134,6 +143,12 @@ class NativeGroup:
     def num_calls(self) -> int:
         """Number of calls since the group began."""
         return int(self._library.bough_group_calls(self.handle))
+
+    def host_time(self, rank: int) -> HostTime:
+        """Return what a rank that follows has spent besides its share of the model, since the group began."""
+        num_pieces, seconds = ctypes.c_int64(), ctypes.c_double()
+        self._library.bough_group_host_time(self.handle, rank, ctypes.byref(num_pieces), ctypes.byref(seconds))
+        return HostTime(num_pieces.value, seconds.value)
 
     def fail(self) -> None:
         """End all waits of all ranks, for good."""
