@@ -232,8 +232,8 @@ BOUGH_API int64_t bough_experts_plan_bytes(const RoutingKind* routing, int64_t m
 BOUGH_API Status bough_program_quantize(Program* program, const QuantizeCall* calls, int64_t count) {
     return guarded([&] { program->add(calls, count); });
 }
-BOUGH_API Status bough_program_meet(Program* program) {
-    return guarded([&] { program->add_meeting(); });
+BOUGH_API Status bough_program_meet(Program* program, int32_t if_few, int32_t if_more) {
+    return guarded([&] { program->add_meeting(if_few != 0, if_more != 0); });
 }
 // A null head: hidden states are all that can be wanted.
 BOUGH_API void bough_program_finish(Program* program, const NormCall* norm, const QuantizeCall* quantize,

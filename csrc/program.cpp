@@ -97,6 +97,7 @@ void Program::add(const QuantizeCall* calls, int64_t count) {
 
 // Goes on with rows that the operation before has normed, or quantised for other weights.
 void Program::add_row_call(const std::variant<NormCall, QuantizeCall>& call, const float* input) {
+    if (has_ranks()) add_own_rows(call);
     RowCalls* before = operations_.empty() ? nullptr : std::get_if<RowCalls>(&operations_.back());
     if (before != nullptr) {
         const NormCall* norm = std::get_if<NormCall>(&before->back());
@@ -422,7 +423,7 @@ bool Program::replay(const Step& step, Participant& participant, Meetings& meeti
         std::visit(
             [&](const auto& call) {
                 if constexpr (std::is_same_v<decltype(call), const Meeting&>) {
-                    goes_on = meetings.meet();
+                    if (repeats_rows() ? call.if_few : call.if_more) goes_on = meetings.meet();
                 } else {
                     share(participant, call);
                 }
@@ -462,18 +463,22 @@ void Program::share(Participant& participant, const RowCalls& calls, int64_t num
     const int64_t row_size = static_cast<int64_t>(calls.size()) * std::visit(size, calls.front());
     const auto compute = [&](int part, int parts, int) {
         for (const auto& each : calls) {
-            if (const NormCall* norm = std::get_if<NormCall>(&each)) {
-                NormCall call = *norm;
-                call.num_rows = num_rows;
-                kernels().elementwise.rms_norm(call, part, parts);
-            } else {
-                QuantizeCall call = std::get<QuantizeCall>(each);
-                call.num_rows = num_rows;
-                kernels().gemm.quantize(call, part, parts);
-            }
+            std::visit(
+                [&](auto call) {
+                    call.num_rows = num_rows;
+                    call.input = rows_of(call.input);
+                    call.output = rows_of(call.output);
+                    if constexpr (std::is_same_v<decltype(call), NormCall>) {
+                        kernels().elementwise.rms_norm(call, part, parts);
+                    } else {
+                        kernels().gemm.quantize(call, part, parts);
+                    }
+                },
+                each);
         }
     };
-    share_rows(participant, num_rows, row_size, compute, ranks());
+    const auto is_own = [&](const auto& call) { return rows_of(call.output) != call.output; };
+    share_rows(participant, num_rows, row_size, compute, std::visit(is_own, calls.front()) ? RankShare{} : ranks());
 }
 
 void Program::share(Participant& participant, const Products& products) {
@@ -483,6 +488,7 @@ void Program::share(Participant& participant, const Products& products) {
         GemmCall calls[kMostProducts];
         for (size_t i = 0; i < count; ++i) {
             calls[i] = products[first + i];
+            calls[i].input = rows_of(calls[i].input);
             calls[i].num_rows = piece_.num_tokens;
             calls[i].scratch = aligned(gemm_scratch_);
         }
@@ -510,6 +516,7 @@ void Program::share(Participant& participant, const RecordedAttention& recorded)
 void Program::share(Participant& participant, const RecordedExperts& recorded) {
     ExpertsCall call = recorded.call;
     call.num_rows = piece_.num_tokens;
+    call.input = rows_of(call.input);
     call.slots = slots_.data();
     call.gate_ups = recorded.gate_ups.data();
     call.downs = recorded.downs.data();

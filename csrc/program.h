@@ -10,6 +10,8 @@
 // Ranks (see group.h) each record the program of their share of the model. The buffers that operations of other ranks
 // read are in memory that all map: of those, an operation computes this rank's columns, or if it works row by row, this
 // rank's rows. Recording says where the ranks meet. The first rank runs steps, the others follow.
+//
+// To meet takes longer than to norm and quantise a few rows: of so few, each rank does all, into memory of its own.
 #pragma once
 
 #include <cstdint>
@@ -86,6 +88,9 @@ struct DecodeRun {
 
 constexpr int64_t kMaxDescriptors = 8;
 
+// Tokens of a piece of which each rank norms and quantises all.
+constexpr int64_t kRepeatedRows = 4;
+
 enum class StepError : int32_t {
     none = 0,
     bad_length = 1,
@@ -126,8 +131,9 @@ public:
     void add(const RotaryStoreCall& call) { operations_.emplace_back(call); }
     void add(const AttentionCall& call);
     void add(const ExpertsCall& call, ExpertsStage stage);
-    // Where an operation reads what other ranks have written before it, or writes what they have read.
-    void add_meeting() { operations_.emplace_back(Meeting{}); }
+    // Where an operation reads what other ranks have written before it, or writes what they have read: in steps of few
+    // rows, which each rank norms and quantises itself, and in others.
+    void add_meeting(bool if_few, bool if_more) { operations_.emplace_back(Meeting{if_few, if_more}); }
     // The end: the final norm of rows' last tokens into a buffer of max_rows rows, and the head. A quantised head takes
     // what `quantize` makes of the norm's output, and `first_id` is the token of its first column. Without inputs of
     // the head, hidden states are all that steps can want.
@@ -162,7 +168,15 @@ private:
     // What is done to rows one after the other, before the next rows.
     using RowCalls = std::vector<std::variant<NormCall, QuantizeCall>>;
     using Products = std::vector<GemmCall>;
-    struct Meeting {};
+    struct Meeting {
+        bool if_few, if_more;
+    };
+    // This rank's own memory for a few rows of a buffer that ranks share.
+    struct OwnRows {
+        const void* shared;
+        std::vector<uint64_t> memory;
+        void* rows;
+    };
     using Operation = std::variant<PackedEmbedding, EmbeddingCall, RotaryTableCall, RowCalls, Products, RotaryStoreCall,
                                    RecordedAttention, RecordedExperts, Meeting>;
 
@@ -187,10 +201,22 @@ private:
     void find_allowed(const Step& step);
     void plan_attention();
     void add_row_call(const std::variant<NormCall, QuantizeCall>& call, const float* input);
+    void add_own_rows(const std::variant<NormCall, QuantizeCall>& call);
     void replay(const Step& step, Participant& participant);
     bool replay(const Step& step, Participant& participant, Meetings& meetings);
     void publish_piece();
     void take_piece(const Following& following);
+    bool repeats_rows() const { return piece_.num_tokens <= kRepeatedRows; }
+    // Where an operation finds or leaves the rows of a buffer.
+    template <class T>
+    T* rows_of(T* shared) const {
+        if (repeats_rows()) {
+            for (const OwnRows& own : own_rows_) {
+                if (own.shared == shared) return static_cast<T*>(own.rows);
+            }
+        }
+        return shared;
+    }
     void share(Participant& participant, const PackedEmbedding& call);
     void share(Participant& participant, EmbeddingCall call);
     void share(Participant& participant, RotaryTableCall call);
@@ -220,6 +246,7 @@ private:
     uint64_t last_meeting_ = 0;                   // of the run
     double replay_begin_ = 0.0, replay_end_ = 0;  // in seconds, where there are ranks
     std::vector<Operation> operations_;
+    std::vector<OwnRows> own_rows_;
     std::vector<Plan> plans_;
     NormCall final_norm_{};
     RowCalls before_head_;  // the final norm of rows that are sampled, and what a quantised head takes

@@ -11,6 +11,8 @@ namespace {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+constexpr int64_t kLineBytes = 64;
+
 template <class T>
 void copy(T* to, const T* from, int64_t count) {
     std::memcpy(to, from, static_cast<size_t>(count) * sizeof(T));
@@ -50,6 +52,23 @@ void Program::share_masks(const Step& step, Participant& participant) {
 }
 
 // --- all ranks ---------------------------------------------------------------------------------------------------
+
+void Program::add_own_rows(const std::variant<NormCall, QuantizeCall>& call) {
+    const auto add = [&](const void* shared, int64_t row_bytes) {
+        for (const OwnRows& own : own_rows_) {
+            if (own.shared == shared) return;
+        }
+        std::vector<uint64_t> memory((kRepeatedRows * row_bytes + kLineBytes) / sizeof(uint64_t) + 1);
+        const uintptr_t address = reinterpret_cast<uintptr_t>(memory.data());
+        void* const rows = reinterpret_cast<void*>((address + kLineBytes - 1) / kLineBytes * kLineBytes);
+        own_rows_.push_back({shared, std::move(memory), rows});
+    };
+    if (const QuantizeCall* quantize = std::get_if<QuantizeCall>(&call)) {
+        add(quantize->output, quantize->output_stride * static_cast<int64_t>(sizeof(uint32_t)));
+    } else if (const NormCall& norm = std::get<NormCall>(call); norm.adds == 0) {
+        add(norm.output, norm.output_stride * (norm.output_dtype == DType::bf16 ? 2 : 4));
+    }
+}
 
 void Program::replay(const Step& step, Participant& participant) {
     if (participant.thread() == 0 && has_ranks()) replay_begin_ = now();

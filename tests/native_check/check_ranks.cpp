@@ -10,7 +10,8 @@ namespace check {
 
 namespace {
 
-constexpr int64_t kHidden = 160, kInner = 224, kVocab = 1000, kRows = 5, kContext = 40, kPieceTokens = 9;
+constexpr int64_t kHidden = 160, kInner = 224, kVocab = 1000, kRows = 5, kContext = 40,
+                  kPieceTokens = kRepeatedRows + 2;
 constexpr int64_t kSlots = kRows * kContext, kLayers = 3;
 
 // Those of a rank among `count` panels.
@@ -109,20 +110,20 @@ private:
         program_.add_embedding(table, vocab.first * 32, 1.0F, memory_.residual.data(), kHidden);
         for (int64_t i = 0; i < kLayers; ++i) {
             const Panels inner((kInner + 15) / 16, ranks_), hidden(kHidden / 32, ranks_);
-            program_.add_meeting();
+            program_.add_meeting(true, true);
             program_.add(norm(memory_.normed));
             GemmCall up = product(memory_.normed, kHidden, part_of(model_.ups[i]->matrix, inner), kGate);
             up.output = static_cast<char*>(memory_.gated.data()) + inner.first * 16 * size();
             up.output_stride = kInner;
             up.output_dtype = model_.activations();
-            program_.add_meeting();
+            program_.add_meeting(false, true);
             program_.add(&up, 1);
-            program_.add_meeting();
+            program_.add_meeting(true, true);
             GemmCall down = product(memory_.gated, kInner, part_of(model_.downs[i]->matrix, hidden), kAdd);
             down.output = memory_.residual.data() + hidden.first * 32;
             down.output_stride = kHidden;
             down.output_dtype = DType::f32;
-            if (is_quantized(model_.dtype)) program_.add_meeting();
+            if (is_quantized(model_.dtype)) program_.add_meeting(false, true);
             program_.add(&down, 1);
         }
         QuantizeCall quantize{};

@@ -31,6 +31,13 @@ class Columns(NamedTuple):
         return cls(0, total, total)
 
 
+class Meeting(NamedTuple):
+    """Steps in which ranks meet at a place of a program; ``csrc/program.h`` says what few rows are."""
+
+    if_few: bool
+    if_more: bool
+
+
 @dataclass(frozen=True)
 class Buffer:
     """Activations ``[rows, columns]`` of a step, rows ``stride`` elements apart."""
@@ -78,7 +85,7 @@ class Buffers:
     def __init__(self, group: NativeGroup | None) -> None:
         self._group = group
         self._made: dict[tuple[str, int, torch.dtype, bool], Buffer] = {}
-        self._meetings = MeetingPlan()
+        self._if_few, self._if_more = MeetingPlan(), MeetingPlan()
 
     def get(self, role: str, rows: int, columns: int, dtype: torch.dtype, *, is_local: bool) -> Buffer:
         """Return the buffer of that role, width and type, which is made when it is first asked for.
@@ -100,10 +107,21 @@ class Buffers:
         self._made[key] = self._make(name, (rows, columns), columns, torch.float32, is_local=False)
         return self._made[key]
 
-    def have_to_meet(self, reads: Sequence[Buffer], writes: Sequence[Buffer], *, by_rows: bool) -> bool:
-        """Add an operation; return whether the ranks have to meet before it. See :class:`MeetingPlan`."""
-        names = [[buffer.shared_as for buffer in buffers if buffer.shared_as] for buffers in (reads, writes)]
-        return self._meetings.add(*names, by_rows=by_rows)
+    def have_to_meet(
+        self, reads: Sequence[Buffer], writes: Sequence[Buffer], *, by_rows: bool, repeats_few: bool
+    ) -> Meeting:
+        """Add an operation; return when the ranks have to meet before it.
+
+        Args:
+            reads: what it reads, also where it adds to it.
+            writes: what it writes.
+            by_rows: whether each rank computes some rows of all columns.
+            repeats_few: whether each rank computes all rows if they are few, into memory of its own.
+        """
+        read, written = ([buffer.shared_as for buffer in each if buffer.shared_as] for each in (reads, writes))
+        if_more = self._if_more.add(read, written, by_rows=by_rows)
+        if_few = self._if_few.add(read, () if repeats_few else written, by_rows=by_rows and not repeats_few)
+        return Meeting(if_few, if_more)
 
     def _make(self, name: str, shape: tuple[int, int], columns: int, dtype: torch.dtype, *, is_local: bool) -> Buffer:
         if self._group is None or is_local:

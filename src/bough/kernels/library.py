@@ -82,7 +82,7 @@ _FUNCTIONS: dict[str, tuple[type | None, tuple[type, ...]]] = {
     "bough_program_attention": (_Status, (_POINTER, _POINTER)),
     "bough_program_experts": (_Status, (_POINTER, _POINTER, _INT32)),
     "bough_experts_plan_bytes": (_INT64, (_POINTER, _INT64)),
-    "bough_program_meet": (_Status, (_POINTER,)),
+    "bough_program_meet": (_Status, (_POINTER, _INT32, _INT32)),
     "bough_program_finish": (None, (_POINTER, _POINTER, _POINTER, _POINTER, _INT64)),
     "bough_program_run": (_Status, (_POINTER, _POINTER, _POINTER)),
     "bough_program_decode": (_Status, (_POINTER, _POINTER, _POINTER, _POINTER)),

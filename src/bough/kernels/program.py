@@ -226,7 +226,7 @@ class Program(NativeProgram):
     def rms_norm(self, x: Buffer, weight: NormWeight) -> Buffer:
         """Normalise rows of the residual stream, in the model's dtype."""
         output = self.buffer("normed", x.columns, self.dtype)
-        self._before([x], [output], by_rows=True)
+        self._before([x], [output], by_rows=True, repeats_few=True)
         self._record("norm", ctypes.byref(weight.call(x, output)))
         return output
 
@@ -481,7 +481,7 @@ class Program(NativeProgram):
                 quantizations[weights.dtype] = _quantize_call(x, weights, inputs[weights.dtype])
         if quantizations:
             calls = (QuantizeCall * len(quantizations))(*quantizations.values())
-            self._before([x], [inputs[dtype] for dtype in quantizations], by_rows=True)
+            self._before([x], [inputs[dtype] for dtype in quantizations], by_rows=True, repeats_few=True)
             self._record("quantize", calls, len(calls))
         return inputs, quantizations
 
@@ -515,10 +515,15 @@ class Program(NativeProgram):
             product.output, product.output_stride, product.output_dtype = output.pointer, output.stride, output.dtype
         self._record("gemm", products, len(products))
 
-    def _before(self, reads: Sequence[Buffer], writes: Sequence[Buffer], *, by_rows: bool = False) -> None:
-        """Record that the ranks meet, if they have to before an operation; see :class:`MeetingPlan`."""
-        if self._group is not None and self._buffers.have_to_meet(reads, writes, by_rows=by_rows):
-            self._record("meet")
+    def _before(
+        self, reads: Sequence[Buffer], writes: Sequence[Buffer], *, by_rows: bool = False, repeats_few: bool = False
+    ) -> None:
+        """Record that the ranks meet, if they have to before an operation; see :meth:`Buffers.have_to_meet`."""
+        if self._group is None:
+            return
+        meet = self._buffers.have_to_meet(reads, writes, by_rows=by_rows, repeats_few=repeats_few)
+        if any(meet):
+            self._record("meet", meet.if_few, meet.if_more)
 
     def _record_stage(
         self,
