@@ -12,7 +12,7 @@ pytest.importorskip("triton", reason="Triton has no package for this machine", e
 
 from bough.config.sharding import ShardSpec, Span
 from bough.errors import ModelError
-from bough.layers.checkpoint_weight import TensorWeight, Weight
+from bough.layers.checkpoint_weight import TensorWeight
 from bough.layers.coded_method import Float8Method, IntegerMethod
 from bough.layers.collectives import Collectives
 from bough.layers.embedding import LMHead, VocabEmbedding
@@ -138,18 +138,11 @@ def test_a_share_of_a_matrix_in_mxfp4_has_its_codes_and_their_scales() -> None:
         (Span.whole(8), Span(96, 32, 128)),
         (Span.whole(8), Span(0, 40, 128)),
     ):
-        held = Given(torch.empty(rows.size, columns.size))
-        ShardedWeight(held, rows, columns, Parts()).write(numbers)
-        assert isinstance(held.given, QuantizedRows)
-        assert held.given.is_e2m1
-        assert torch.equal(held.given.dequantize(), whole[rows.start : rows.stop, columns.start : columns.stop])
+        weight = ShardedWeight(TensorWeight(torch.empty(rows.size, columns.size)), rows, columns, Parts())
+        ((_, own),) = weight.own(numbers)
+        assert isinstance(own, QuantizedRows)
+        assert own.is_e2m1
+        assert torch.equal(own.dequantize(), whole[rows.start : rows.stop, columns.start : columns.stop])
     cut = ShardedWeight(TensorWeight(torch.empty(8, 88)), Span.whole(8), Span(40, 88, 128), Parts())
     with pytest.raises(ModelError, match="cannot cut at 40"):
         cut.check(numbers)
-
-
-class Given(TensorWeight):
-    """A weight that remembers what it was given."""
-
-    def write(self, numbers: Weight) -> None:
-        self.given = numbers

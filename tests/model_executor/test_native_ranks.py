@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gguf import GGMLQuantizationType as Kind
 from msgspec.structs import replace
 
 from bough.config.engine_args import bundled_model_path
@@ -18,7 +19,9 @@ from bough.sampling.sampling_params import SamplingParams
 from bough.step_plan import RowLogprobs
 from tests.model_executor.native_ranks import first_of_ranks
 from tests.model_executor.plan_builder import GREEDY, PlanBuilder, RecordingRunner, int32, make_runner
+from tests.model_loader.test_quantized_source import make as make_quantized
 from tests.models.checkpoints import save_checkpoint
+from tests.models.gguf_files import write_gguf
 from tests.native import needs_native
 from tests.step_runs import runs_of
 from tests.tables import table
@@ -157,6 +160,24 @@ def test_experts_whole_or_in_parts(tmp_path: Path, mixture: str, world: int) -> 
             with first_of_ranks(path, world, splits_experts=splits_experts, **options) as runner:
                 assert runner.threads is not None
                 expect_equal(observed(runner), expected)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@table("case", ["gptq 4 bits", "gptq 4 bits, order of activations", "awq", "packed 4 bits, zero points"])
+def test_codes_of_a_checkpoint_are_cut_before_they_are_unpacked(tmp_path: Path, case: str) -> None:
+    path = make_quantized(tmp_path / case, case).path
+    expected = observed(make_runner(path))
+    with first_of_ranks(path, 2) as runner:
+        expect_equal(observed(runner), expected)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_rows_of_a_gguf_file_are_cut_before_they_are_put_in_order(tmp_path: Path) -> None:
+    original = save_checkpoint(tmp_path / "hf", "Llama", hidden_size=256, intermediate_size=512)
+    path = write_gguf(tmp_path / "model.gguf", original, Kind.Q4_K).path
+    expected = observed(make_runner(path))
+    with first_of_ranks(path, 2) as runner:
+        expect_equal(observed(runner), expected)
 
 
 def test_a_step_that_does_not_fit_is_refused_before_another_rank_knows_of_it() -> None:

@@ -86,7 +86,7 @@ def test_native_kernels_get_these_numbers_in_the_models_type(
     [
         ("weight_scale_inv", None, r"no scales of model\.layers\.1\.self_attn\.o_proj\.weight"),
         ("weight_scale_inv", torch.ones(7, 2), r"has scales \[7, 2\] for 128 rows"),
-        ("weight_scale_inv", torch.ones(3, 9), r"scales of 128 rows of 128 codes"),
+        ("weight_scale_inv", torch.ones(3, 9), r"for rows of 128 codes in groups of"),
         ("weight", torch.zeros(128, 128), "must be torch.float8_e4m3fn, got torch.float32"),
         ("weight", torch.zeros(128).to(torch.float8_e4m3fn), "which are no matrix"),
     ],

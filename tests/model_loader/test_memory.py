@@ -98,6 +98,17 @@ def test_loading_quantised_safetensors_takes_one_file_and_one_tensor_beside_the_
     assert peak < loaded + largest_file + 2 * SHAPE["hidden_size"] * SHAPE["intermediate_size"] + 2**24
 
 
+@needs_native
+def test_a_rank_unpacks_no_more_codes_than_its_part(tmp_path: Path) -> None:
+    config = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+    shape = {**SHAPE, "intermediate_size": 32768, "num_hidden_layers": 1, "vocab_size": 512}
+    quantize(save_checkpoint(tmp_path, "Llama", **shape), config, gptq, bits=4, group=128, symmetric=True)
+    file = (tmp_path / "model.safetensors").stat().st_size
+    peak, loaded = measure(tmp_path, rank=1, num_ranks=4)
+    # Pages of the file, and a quarter of the codes of a matrix, one to a byte, at most four times.
+    assert peak < loaded + file + shape["hidden_size"] * shape["intermediate_size"] + 2**22
+
+
 @pytest.mark.slow
 @needs_native
 def test_loading_groups_in_the_order_of_activations_takes_each_number_once(tmp_path: Path) -> None:

@@ -435,7 +435,7 @@ def test_needless_biases_of_zeros_are_left_out_and_others_are_not(tmp_path: Path
         ("qzeros", torch.zeros(3, dtype=torch.int32), "which are no matrix"),
         ("qweight", torch.zeros(16, 128, dtype=torch.int16), "must be torch.int32, got torch.int16"),
         ("qweight", torch.zeros(16, dtype=torch.int32), "which are no matrix"),
-        ("qweight", torch.zeros(8, 128, dtype=torch.int32), "scales of 128 rows of 64 codes"),
+        ("qweight", torch.zeros(8, 128, dtype=torch.int32), r"must have shape \[128, 128\], got \[128, 64\]"),
         ("g_idx", torch.full((128,), 9, dtype=torch.int32), "groups that do not fit its scales"),
         ("g_idx", torch.tensor(0, dtype=torch.int32), r"g_idx must be a list of whole numbers, got torch.int32 \[\]"),
         ("g_idx", torch.zeros(128), "must be a list of whole numbers, got torch.float32"),

@@ -10,12 +10,16 @@ import torch
 
 from bough.errors import ModelError
 from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.stored_matrix import StoredMatrix
 
 if TYPE_CHECKING:
     from bough.layers.stored_formats import StoredForm
 
 Weight = torch.Tensor | QuantizedRows
 """A tensor of a checkpoint."""
+
+StoredWeight = Weight | StoredMatrix
+"""The same, unless it is yet to be unpacked."""
 
 _ROWS_AT_A_TIME = 4096
 """Rows that are dequantised at a time, so that no second copy of a matrix exists."""
@@ -72,6 +76,10 @@ class CheckpointWeight(ABC):
         """
         check_finite(numbers, self.dtype)
 
+    def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+        """Yield what this process keeps of a whole weight, as views or just unpacked, and where it goes."""
+        yield self, numbers.unpacked() if isinstance(numbers, StoredMatrix) else numbers
+
     @abstractmethod
     def write(self, numbers: Weight) -> None:
         """Replace the whole weight, at the same address, by any floating-point numbers that :meth:`check` accepts; it
@@ -111,17 +119,21 @@ class StackedWeight(CheckpointWeight):
         return type(self)(found) if len(found) == len(shares) else None
 
     def check(self, numbers: Weight) -> None:
-        for part, rows in self._rows_of(numbers):
+        for part, rows in self.own(numbers):
             part.check(rows)
 
-    def write(self, numbers: Weight) -> None:
+    def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
         for part, rows in self._rows_of(numbers):
+            yield from part.own(rows)
+
+    def write(self, numbers: Weight) -> None:
+        for part, rows in self.own(numbers):
             part.write(rows)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return torch.cat([part.read() for part in self._parts])[:num_rows]
 
-    def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+    def _rows_of(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, StoredWeight]]:
         start = 0
         for part in self._parts:
             end = start + part.shape[0]
@@ -135,7 +147,8 @@ class InterleavedWeight(StackedWeight):
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return torch.stack([part.read() for part in self._parts], 1).flatten(0, 1)[:num_rows]
 
-    def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+    def _rows_of(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, StoredWeight]]:
+        numbers = numbers.unpacked() if isinstance(numbers, StoredMatrix) else numbers
         step = len(self._parts)
         for first, part in enumerate(self._parts):
             yield part, numbers[first::step] if isinstance(numbers, torch.Tensor) else numbers.every(step, first)
@@ -167,7 +180,7 @@ class ExpertStack(StackedWeight):
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         return self._turned(torch.stack([part.read() for part in self._parts[:num_rows]]))
 
-    def _rows_of(self, numbers: Weight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+    def _rows_of(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, StoredWeight]]:
         if not isinstance(numbers, torch.Tensor):
             raise ModelError("experts that are quantised must be stored one by one")
         yield from zip(self._parts, self._turned(numbers), strict=True)

@@ -96,9 +96,7 @@ class QuantizedRows:
         Raises:
             ModelError: if groups of inputs that share a scale would be cut.
         """
-        if first % self.group and self.group < self.shape[1]:
-            raise ModelError(f"inputs are quantised in groups of {self.group}, which ranks cannot cut at {first}")
-        groups = slice(0, 1) if self.group >= self.shape[1] else slice(first // self.group, -(-end // self.group))
+        groups = groups_of(slice(first, end), self.group, self.shape[1])
         minimums = None if self.minimums is None else self.minimums[:, groups]
         return replace(self, codes=self.codes[:, first:end], scales=self.scales[:, groups], minimums=minimums)
 
@@ -118,3 +116,16 @@ class QuantizedRows:
 
     def _spread(self, per_group: torch.Tensor) -> torch.Tensor:
         return per_group[:, torch.arange(self.shape[1], device=per_group.device) // self.group]
+
+
+def groups_of(columns: slice, group: int, num_inputs: int) -> slice:
+    """Return the groups that some of the inputs of a matrix are in.
+
+    Raises:
+        ModelError: if groups of inputs that share a scale would be cut.
+    """
+    if group >= num_inputs:
+        return slice(0, 1)
+    if columns.start % group:
+        raise ModelError(f"inputs are quantised in groups of {group}, which ranks cannot cut at {columns.start}")
+    return slice(columns.start // group, -(-columns.stop // group))

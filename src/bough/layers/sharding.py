@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 import torch
 
 from bough.config.sharding import ShardSpec, Span
-from bough.layers.checkpoint_weight import CheckpointWeight, Weight
+from bough.layers.checkpoint_weight import CheckpointWeight, StoredWeight, Weight
 from bough.layers.collectives import Collectives
 from bough.layers.linear_method import LinearMethod, MethodChoice
 
@@ -33,11 +33,16 @@ class ShardedWeight(CheckpointWeight):
     def share(self) -> CheckpointWeight:
         return self._held
 
+    def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+        yield from self._held.own(self._part_of(numbers))
+
     def check(self, numbers: Weight) -> None:
-        self._held.check(self._part_of(numbers))
+        for weight, part in self.own(numbers):
+            weight.check(part)
 
     def write(self, numbers: Weight) -> None:
-        self._held.write(self._part_of(numbers))
+        for weight, part in self.own(numbers):
+            weight.write(part)
 
     def read(self, num_rows: int | None = None) -> torch.Tensor:
         """Return rows of the whole; all ranks read at the same time."""
@@ -50,13 +55,13 @@ class ShardedWeight(CheckpointWeight):
             here.copy_(part)
         return self._collectives.add_up(whole)
 
-    def _part_of(self, numbers: Weight) -> Weight:
+    def _part_of(self, numbers: StoredWeight) -> StoredWeight:
         rows, columns = self._rows, self._columns
         if isinstance(numbers, torch.Tensor):
             part = numbers[rows.start : rows.stop]
             return part if columns is None else part[:, columns.start : columns.stop]
-        quantized = numbers.part(rows.start, rows.stop)
-        return quantized if columns is None else quantized.columns(columns.start, columns.stop)
+        packed = numbers.part(rows.start, rows.stop)
+        return packed if columns is None else packed.columns(columns.start, columns.stop)
 
 
 def whole_weight(
@@ -76,6 +81,9 @@ class AbsentWeight(CheckpointWeight):
     @property
     def share(self) -> None:
         return None
+
+    def own(self, numbers: StoredWeight) -> Iterator[tuple[CheckpointWeight, Weight]]:
+        return iter(())
 
     def check(self, numbers: Weight) -> None:
         """Accept any numbers: none is here."""

@@ -19,9 +19,10 @@ from bough.config.gguf_config import (
 from bough.config.gguf_file import GGUFFile, TensorInfo, TensorType
 from bough.config.model_config import ModelConfig
 from bough.errors import StartupError
-from bough.layers.checkpoint_weight import Weight
+from bough.layers.checkpoint_weight import StoredWeight, Weight
 from bough.layers.quantized_rows import QuantizedRows
 from bough.layers.stored_formats import StoredForm
+from bough.layers.stored_matrix import StoredMatrix
 from bough.model_loader.gguf_blocks import read_numbers, read_quantized
 from bough.model_loader.sources import WeightSource
 from bough.models.weight_names import stored_names
@@ -115,7 +116,7 @@ class GGUFSource(WeightSource):
             return None
         return _FORMS.get(info.type, "int8")
 
-    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, StoredWeight]]:
         """See :class:`WeightSource`."""
         part = self.files.index(file)
         for name, info in self._infos.items():
@@ -123,32 +124,54 @@ class GGUFSource(WeightSource):
                 yield name, self._read(name, info)
                 progress.advance(info.num_bytes)
 
-    def _read(self, name: str, info: TensorInfo) -> Weight:
+    def _read(self, name: str, info: TensorInfo) -> StoredWeight:
         order = self._row_order(name, info)
-        if info.block.bits is None:
-            numbers = read_numbers(info.type, torch.from_numpy(self._file.read_rows(info, 0, info.num_rows)))
-            numbers = numbers.reshape(info.shape)
-            if self._architecture in _NORMS_WITH_ONE and name.endswith("norm.weight"):
-                numbers = numbers.float() - 1.0
-            return numbers if order is None else numbers[order]
-        if len(info.shape) != 2:
+        if len(info.shape) == 2:
+            return StoredMatrix.of(*info.shape, lambda rows, columns: self._part(info, order, rows, columns))
+        if info.block.bits is not None:
             raise StartupError(f"tensor {info.name} is quantised, and no matrix but {list(info.shape)}")
-        whole = self._quantized(info)
-        return whole if order is None else whole.each(lambda tensor: tensor[order])
+        numbers = self._numbers(info, slice(0, info.num_rows)).reshape(info.shape)
+        if self._architecture in _NORMS_WITH_ONE and name.endswith("norm.weight"):
+            numbers = numbers.float() - 1.0
+        return numbers if order is None else numbers[order]
 
-    def _quantized(self, info: TensorInfo) -> QuantizedRows:
+    def _part(self, info: TensorInfo, order: torch.Tensor | None, rows: slice, columns: slice) -> Weight:
+        """Some rows and columns of a matrix; ``order`` is as :meth:`_row_order` returns it."""
+        places = None if order is None else order[rows]
+        if places is not None:  # those of whole heads are neighbours, too
+            rows = slice(int(places.min()), int(places.max()) + 1)
+            places = places - rows.start
+        if info.block.bits is None:
+            numbers = self._numbers(info, rows)[:, columns]
+            return numbers if places is None else numbers[places]
+        part = self._quantized(info, rows, columns)
+        return part if places is None else part.each(lambda tensor: tensor[places])
+
+    def _numbers(self, info: TensorInfo, rows: slice) -> torch.Tensor:
+        return read_numbers(info.type, self._stored(info, rows.start, rows.stop))
+
+    def _quantized(self, info: TensorInfo, rows: slice, columns: slice) -> QuantizedRows:
         rows_at_a_time = max(_CHUNK_BYTES // info.row_bytes, 1)
-        whole: QuantizedRows | None = None
-        for first in range(0, info.num_rows, rows_at_a_time):
-            count = min(rows_at_a_time, info.num_rows - first)
-            part = read_quantized(info.type, torch.from_numpy(self._file.read_rows(info, first, count)))
-            if count == info.num_rows:
+        block = info.block
+        first_block, end_block = columns.start // block.elements, -(-columns.stop // block.elements)
+        in_row = slice(first_block * block.num_bytes, end_block * block.num_bytes)
+        left_out = first_block * block.elements
+        num_rows, whole = rows.stop - rows.start, None
+        for first in range(rows.start, rows.stop, rows_at_a_time):
+            end = min(first + rows_at_a_time, rows.stop)
+            part = read_quantized(info.type, self._stored(info, first, end)[:, in_row])
+            part = part.columns(columns.start - left_out, columns.stop - left_out)
+            if end - first == num_rows:
                 return part
             if whole is None:
-                whole = part.each(lambda tensor: tensor.new_empty(info.num_rows, tensor.shape[1]))
-            _copy(part, whole.part(first, first + count))
-        assert whole is not None, "no tensor is empty"
+                whole = part.each(lambda tensor: tensor.new_empty(num_rows, tensor.shape[1]))
+            _copy(part, whole.part(first - rows.start, end - rows.start))
+        assert whole is not None, "no part is empty"
         return whole
+
+    def _stored(self, info: TensorInfo, first: int, end: int) -> torch.Tensor:
+        """Bytes of some rows, uint8 ``[rows, row_bytes]``."""
+        return torch.from_numpy(self._file.read_rows(info, first, end - first))
 
     def _row_order(self, name: str, info: TensorInfo) -> torch.Tensor | None:
         """Which stored row each row of a checkpoint is, if they differ.

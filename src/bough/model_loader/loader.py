@@ -15,7 +15,7 @@ from bough.config.model_config import ModelConfig
 from bough.config.packed_manifest import is_packed
 from bough.config.ranks import ALL_WEIGHTS, WeightRank
 from bough.errors import ModelError, StartupError
-from bough.layers.checkpoint_weight import Weight
+from bough.layers.checkpoint_weight import StoredWeight
 from bough.layers.linear_method import TORCH, MethodChoice
 from bough.model_loader.gguf_source import GGUFSource
 from bough.model_loader.microscaled_source import MicroscaledSource
@@ -32,7 +32,7 @@ from bough.observability.progress import Progress
 
 logger = logging.getLogger(__name__)
 
-TakeWeights = Callable[[Iterable[tuple[str, Weight]]], set[str]]
+TakeWeights = Callable[[Iterable[tuple[str, StoredWeight]]], set[str]]
 """What is done with weights: :meth:`Model.load_weights`, for example."""
 
 _DUMMY_STD = 0.02

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from bough.errors import StartupError
-from bough.layers.checkpoint_weight import Weight
+from bough.layers.checkpoint_weight import StoredWeight
 from bough.layers.stored_formats import StoredForm
 from bough.model_loader.microscaling import GROUP, microscaled_rows
 from bough.model_loader.sources import SafetensorsSource, is_of_attention, open_tensors
@@ -44,7 +44,7 @@ class MicroscaledSource(SafetensorsSource):
         stack = expert_stack_of(name) or ""
         return "mxfp4" if self._stacks.intersection((stack, stack.removeprefix(BODY_PREFIX))) else None
 
-    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, StoredWeight]]:
         with open_tensors(file) as tensors:
             for name in self.names_in(file, tensors):
                 tensor = tensors.get_tensor(name)
@@ -56,7 +56,7 @@ class MicroscaledSource(SafetensorsSource):
                     yield name, tensor
                 progress.advance(tensor.nbytes)
 
-    def _experts(self, stack: str, blocks: torch.Tensor) -> Iterator[tuple[str, Weight]]:
+    def _experts(self, stack: str, blocks: torch.Tensor) -> Iterator[tuple[str, StoredWeight]]:
         """Yield the matrix of each expert."""
         scales = self._tensor(f"{stack}{_SCALES}")
         fits = blocks.dtype == scales.dtype == torch.uint8 and blocks.ndim == 4

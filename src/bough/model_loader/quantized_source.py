@@ -14,9 +14,10 @@ import torch
 
 from bough.config.stored_quantization import Layout, StoredQuantization
 from bough.errors import StartupError
-from bough.layers.checkpoint_weight import Weight
-from bough.layers.quantized_rows import QuantizedRows
+from bough.layers.checkpoint_weight import StoredWeight, Weight
+from bough.layers.quantized_rows import QuantizedRows, groups_of
 from bough.layers.stored_formats import StoredForm
+from bough.layers.stored_matrix import StoredMatrix
 from bough.model_loader.sources import SafetensorsSource, is_of_attention, open_tensors
 from bough.models.weight_names import BODY_PREFIX, stored_names, text_name
 from bough.observability.progress import Progress
@@ -28,6 +29,8 @@ _CODES: dict[Layout, str] = {
     "integers": "weight",
     "float8": "weight",
 }
+_CODE_DTYPES: dict[Layout, torch.dtype] = {"integers": torch.int8, "float8": torch.float8_e4m3fn}
+"""Those of layouts that do not pack codes into words"""
 _SCALES: dict[Layout, tuple[str, ...]] = {
     "gptq": ("scales",),
     "awq": ("scales",),
@@ -108,7 +111,7 @@ class QuantizedSource(SafetensorsSource):
             return "int4"
         return "int8" if stored.layout == "integers" else "uint4"
 
-    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, StoredWeight]]:
         codes = _CODES[self._quantization.layout]
         for name in self._names[file]:
             tensor = self._open(file).get_tensor(name)
@@ -125,26 +128,32 @@ class QuantizedSource(SafetensorsSource):
                 yield name, tensor
             progress.advance(tensor.nbytes)
 
-    def _matrix(self, module: str) -> Weight:
-        stored = self._quantization
-        if stored.is_float8:
-            return self._float8_matrix(module)
+    def _matrix(self, module: str) -> StoredMatrix:
+        num_rows, num_inputs = self._shape(module)
+        read = self._float8_part if self._quantization.is_float8 else self._part
+        return StoredMatrix.of(num_rows, num_inputs, lambda rows, columns: read(module, rows, columns))
+
+    def _part(self, module: str, rows: slice, columns: slice) -> Weight:
+        """Some rows and columns of a matrix of whole numbers."""
+        stored, (num_rows, num_inputs) = self._quantization, self._shape(module)
         zeros, order = self._zeros(module), self._group_order(module)
-        codes = self._codes(module, signed=zeros is None)
-        rows, inputs = codes.shape
-        group = min(stored.group or inputs, max(inputs, 1))
+        # Those of a group may be anywhere.
+        codes = self._codes(module, rows, columns if order is None else slice(0, num_inputs), signed=zeros is None)
         scales = self._scales(module)
         if stored.layout in ("gptq", "awq"):
             scales = scales.T
-        if scales.ndim != 2 or len(scales) not in (1, rows):
-            raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
-        scales = scales.expand(rows, -1).contiguous()
+        if scales.ndim != 2 or len(scales) not in (1, num_rows):
+            raise StartupError(f"{module} has scales {list(scales.shape)} for {num_rows} rows")
+        scales = scales.expand(num_rows, -1)
         if zeros is not None and len(zeros) == 1:
-            zeros = zeros.expand(rows, -1)
+            zeros = zeros.expand(num_rows, -1)
         if zeros is not None and zeros.shape != scales.shape:
             raise StartupError(f"{module} has zero points {list(zeros.shape)} for scales {list(scales.shape)}")
+        group = min(stored.group or num_inputs, max(num_inputs, 1))
+        here = (rows, slice(None) if order is not None else _groups_of(module, scales, columns, group, num_inputs))
+        scales, zeros = scales[here].contiguous(), None if zeros is None else zeros[here]
         if order is not None:
-            return self._reordered(module, codes, scales, zeros, order)
+            return self._reordered(module, codes, scales, zeros, order)[:, columns]
         if zeros is None:
             return QuantizedRows(stored.bits, group, codes, scales)
         bits = 8 if stored.layout == "integers" else stored.bits
@@ -155,18 +164,17 @@ class QuantizedSource(SafetensorsSource):
         scales = self._tensor(module, self._modules[module]).float()
         return scales.reshape(-1, 1) if scales.ndim < 2 else scales
 
-    def _float8_matrix(self, module: str) -> QuantizedRows:
-        codes, scales = self._tensor(module, "weight", torch.float8_e4m3fn), self._scales(module)
-        if codes.ndim != 2:
-            raise StartupError(f"{module} has codes {list(codes.shape)}, which are no matrix")
-        rows, inputs = codes.shape
-        group = min(self._quantization.group or inputs, max(inputs, 1))
-        blocks = -(-rows // self._quantization.rows)
-        if scales.ndim != 2 or len(scales) not in (1, rows, blocks):
-            raise StartupError(f"{module} has scales {list(scales.shape)} for {rows} rows")
-        if len(scales) == blocks != rows:
-            scales = scales.repeat_interleave(self._quantization.rows, 0)[:rows]
-        return QuantizedRows(8, group, codes, scales.expand(rows, -1).contiguous())
+    def _float8_part(self, module: str, rows: slice, columns: slice) -> QuantizedRows:
+        scales, (num_rows, num_inputs) = self._scales(module), self._shape(module)
+        group = min(self._quantization.group or num_inputs, max(num_inputs, 1))
+        blocks = -(-num_rows // self._quantization.rows)
+        if scales.ndim != 2 or len(scales) not in (1, num_rows, blocks):
+            raise StartupError(f"{module} has scales {list(scales.shape)} for {num_rows} rows")
+        if len(scales) == blocks != num_rows:
+            scales = scales.repeat_interleave(self._quantization.rows, 0)[:num_rows]
+        groups = _groups_of(module, scales, columns, group, num_inputs)
+        scales = scales.expand(num_rows, -1)[rows, groups].contiguous()
+        return QuantizedRows(8, group, self._stored_codes(module)[rows, columns], scales)
 
     def _reordered(
         self, module: str, codes: torch.Tensor, scales: torch.Tensor, zeros: torch.Tensor | None, order: torch.Tensor
@@ -184,30 +192,51 @@ class QuantizedSource(SafetensorsSource):
             part *= scales[rows][:, order]
         return numbers
 
-    def _codes(self, module: str, *, signed: bool) -> torch.Tensor:
-        """``[rows, inputs]``: signed as they are without zero points, or as they are stored."""
-        layout, bits = self._quantization.layout, self._quantization.bits
-        stored = self._tensor(module, _CODES[layout], torch.int8 if layout == "integers" else torch.int32)
+    def _stored_codes(self, module: str) -> torch.Tensor:
+        """Codes as they are stored, two-dimensional."""
+        layout = self._quantization.layout
+        stored = self._tensor(module, _CODES[layout], _CODE_DTYPES.get(layout, torch.int32))
         if stored.ndim != 2:
             raise StartupError(f"{module} has codes {list(stored.shape)}, which are no matrix")
-        if layout == "integers":
-            if bits == 4 and bool(((stored < -8) | (stored > 7)).any()):
-                raise StartupError(f"{module} has codes that are not from -8 to 7, as those of 4 bits are")
-            return stored
-        codes = _unpacked(stored, bits)  # [.., .., codes in a word]
+        return stored
+
+    def _shape(self, module: str) -> tuple[int, int]:
+        """Rows and inputs of a matrix."""
+        layout, in_word = self._quantization.layout, 32 // self._quantization.bits
+        first, second = self._stored_codes(module).shape
         if layout == "gptq":
-            codes = codes.permute(1, 0, 2).flatten(1)
+            return second, first * in_word
+        if layout == "awq":
+            return second * in_word, first
+        if layout != "packed":
+            return first, second
+        stated = self._tensor(module, "weight_shape")
+        if stated.is_floating_point():
+            raise StartupError(f"tensor {module}.weight_shape must be whole numbers, got {stated.dtype}")
+        shape = stated.flatten().tolist()
+        if len(shape) != 2 or shape[0] != first or not 0 <= second * in_word - shape[1] < in_word:
+            raise StartupError(f"{module} has {[first, second * in_word]} codes for a matrix {shape}")
+        return first, shape[1]
+
+    def _codes(self, module: str, rows: slice, columns: slice, *, signed: bool) -> torch.Tensor:
+        """``[rows, columns]``: signed as they are without zero points, or as they are stored."""
+        layout, bits = self._quantization.layout, self._quantization.bits
+        stored = self._stored_codes(module)
+        if layout == "integers":
+            part = stored[rows, columns]
+            if bits == 4 and bool(((part < -8) | (part > 7)).any()):
+                raise StartupError(f"{module} has codes that are not from -8 to 7, as those of 4 bits are")
+            return part
+        # Only words that have some of the codes are read: [.., .., codes in a word].
+        if layout == "gptq":
+            words, inner = _words_of(columns, bits)
+            codes = _unpacked(stored[words, rows], bits).permute(1, 0, 2).flatten(1)[:, inner]
         elif layout == "awq":
-            codes = codes[..., _AWQ_PLACES].flatten(1).T.contiguous()
+            words, inner = _words_of(rows, bits)
+            codes = _unpacked(stored[columns, words], bits)[..., _AWQ_PLACES].flatten(1)[:, inner].T.contiguous()
         else:
-            stated = self._tensor(module, "weight_shape")
-            if stated.is_floating_point():
-                raise StartupError(f"tensor {module}.weight_shape must be whole numbers, got {stated.dtype}")
-            shape = stated.flatten().tolist()
-            codes = codes.flatten(1)
-            if len(shape) != 2 or shape[0] != len(codes) or not 0 <= codes.shape[1] - shape[1] < 32 // bits:
-                raise StartupError(f"{module} has {list(codes.shape)} codes for a matrix {shape}")
-            codes = codes[:, : shape[1]]
+            words, inner = _words_of(columns, bits)
+            codes = _unpacked(stored[rows, words], bits).flatten(1)[:, inner]
         return (codes - 2 ** (bits - 1)).view(torch.int8) if signed else codes
 
     def _zeros(self, module: str) -> torch.Tensor | None:
@@ -279,6 +308,22 @@ class QuantizedSource(SafetensorsSource):
 def _is_needless(name: str, bias: torch.Tensor, known: Collection[str]) -> bool:
     own_name = text_name(name) or name
     return own_name not in known and f"{BODY_PREFIX}{own_name}" not in known and not bool(bias.any())
+
+
+def _groups_of(module: str, scales: torch.Tensor, columns: slice, group: int, num_inputs: int) -> slice:
+    """Return the columns of a matrix's scales for some of its inputs; there must be as many as its inputs need."""
+    if scales.shape[1] != -(-num_inputs // group):
+        raise StartupError(
+            f"{module} has scales {list(scales.shape)} for rows of {num_inputs} codes in groups of {group}"
+        )
+    return groups_of(columns, group, num_inputs)
+
+
+def _words_of(codes: slice, bits: Literal[4, 8]) -> tuple[slice, slice]:
+    """Return the words that some codes are in, and the places of these among all codes of the words."""
+    in_word = 32 // bits
+    words = slice(codes.start // in_word, -(-codes.stop // in_word))
+    return words, slice(codes.start - words.start * in_word, codes.stop - words.start * in_word)
 
 
 def _unpacked(words: torch.Tensor, bits: Literal[4, 8]) -> torch.Tensor:

@@ -20,7 +20,7 @@ from bough.config.engine_args import Quantization
 from bough.config.file_kinds import but_is
 from bough.config.user_paths import shown_path
 from bough.errors import StartupError
-from bough.layers.checkpoint_weight import Weight
+from bough.layers.checkpoint_weight import StoredWeight
 from bough.layers.stored_formats import StoredForm
 from bough.models.weight_names import text_name
 from bough.observability.progress import Progress
@@ -99,7 +99,7 @@ class WeightSource(ABC):
         return None
 
     @abstractmethod
-    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, StoredWeight]]:
         """Names and weights of one of the files; each can be let go before the next is made.
 
         Args:
@@ -161,7 +161,7 @@ class SafetensorsSource(WeightSource):
                     return tensor if tensor.is_floating_point() and tensor.element_size() > 1 else None
         return None
 
-    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, Weight]]:
+    def read(self, file: Path, progress: Progress, known: Collection[str]) -> Iterator[tuple[str, StoredWeight]]:
         with open_tensors(file) as tensors:
             for name in self.names_in(file, tensors):
                 tensor = tensors.get_tensor(name)

@@ -13,7 +13,14 @@ from torch import nn
 from bough.config.model_config import ModelConfig
 from bough.errors import ConfigError, ModelError
 from bough.layers.attention.sinks import Sinks
-from bough.layers.checkpoint_weight import CheckpointWeight, ExpertStack, StackedWeight, TensorWeight, Weight
+from bough.layers.checkpoint_weight import (
+    CheckpointWeight,
+    ExpertStack,
+    StackedWeight,
+    StoredWeight,
+    TensorWeight,
+    Weight,
+)
 from bough.layers.embedding import LMHead, VocabEmbedding
 from bough.layers.linear import Linear, MergedLinear, QKVLinear
 from bough.layers.linear_method import MethodChoice
@@ -125,12 +132,12 @@ class Model(nn.Module, ABC):
         return {name: share for name, share in shares.items() if share is not None}
 
     @torch.no_grad()
-    def load_weights(self, weights: Iterable[tuple[str, Weight]], *, shares: bool = False) -> set[str]:
+    def load_weights(self, weights: Iterable[tuple[str, StoredWeight]], *, shares: bool = False) -> set[str]:
         """Copy weights into the model, casting to its dtype. Addresses stay; the model may be in use between steps.
 
         Args:
-            weights: names as in the checkpoint and tensors on any device, or what is quantised already; any subset, in
-                any order.
+            weights: names as in the checkpoint and tensors on any device, what is quantised already, or is unpacked as
+                far as this rank has it; any subset, in any order.
             shares: the tensors are what this rank has of the weights, instead of the whole.
 
         Returns:
@@ -144,18 +151,19 @@ class Model(nn.Module, ABC):
                 it has been copied.
         """
 
-        def load(target: CheckpointWeight, numbers: Weight) -> None:
-            target.check(numbers)
-            target.write(numbers)
+        def load(parts: Sequence[tuple[CheckpointWeight, Weight]]) -> None:
+            for weight, numbers in parts:
+                weight.check(numbers)
+            _write(parts)
 
         return self._go_through(weights, load, shares=shares)
 
     @torch.no_grad()
-    def write_weights(self, weights: Iterable[tuple[str, Weight]], *, shares: bool = False) -> set[str]:
+    def write_weights(self, weights: Iterable[tuple[str, StoredWeight]], *, shares: bool = False) -> set[str]:
         """Copy weights as :meth:`load_weights` that :meth:`check_weights` has accepted: numbers are not looked at."""
-        return self._go_through(weights, lambda target, numbers: target.write(numbers), shares=shares)
+        return self._go_through(weights, _write, shares=shares)
 
-    def check_weights(self, weights: Iterable[tuple[str, Weight]], *, shares: bool = False) -> set[str]:
+    def check_weights(self, weights: Iterable[tuple[str, StoredWeight]], *, shares: bool = False) -> set[str]:
         """Return the names that :meth:`load_weights` would copy of the same weights; nothing is changed.
 
         Args:
@@ -166,16 +174,17 @@ class Model(nn.Module, ABC):
             ModelError: as there.
         """
 
-        def check(target: CheckpointWeight, numbers: Weight) -> None:
-            if isinstance(numbers, QuantizedRows) or not numbers.is_meta:
-                target.check(numbers)
+        def check(parts: Sequence[tuple[CheckpointWeight, Weight]]) -> None:
+            for weight, numbers in parts:
+                if isinstance(numbers, QuantizedRows) or not numbers.is_meta:
+                    weight.check(numbers)
 
         return self._go_through(weights, check, shares=shares)
 
     def _go_through(
         self,
-        weights: Iterable[tuple[str, Weight]],
-        use: Callable[[CheckpointWeight, Weight], None],
+        weights: Iterable[tuple[str, StoredWeight]],
+        use: Callable[[Sequence[tuple[CheckpointWeight, Weight]]], None],
         *,
         shares: bool,
     ) -> set[str]:
@@ -187,7 +196,7 @@ class Model(nn.Module, ABC):
                 continue
             own_names, target = place
             try:
-                use(target, tensor)
+                use(list(target.own(tensor)))
             except ModelError as error:
                 raise ModelError(f"weight {name}: {error.message}", param=name) from None
             used.update(own_names)
@@ -204,7 +213,9 @@ class Model(nn.Module, ABC):
     def _first_names(self) -> dict[tuple[int, ...], str]:
         return {self.checkpoint_weights[name].key: name for name in self.required_names}
 
-    def _place_of(self, name: str, tensor: Weight, shares: bool) -> tuple[tuple[str, ...], CheckpointWeight] | None:
+    def _place_of(
+        self, name: str, tensor: StoredWeight, shares: bool
+    ) -> tuple[tuple[str, ...], CheckpointWeight] | None:
         """Own names of what a weight fills, and where it goes; ``None`` for one that is not to be copied.
 
         Raises:
@@ -229,6 +240,11 @@ class Model(nn.Module, ABC):
             raise ModelError(f"weight {name} has no scales, which {tensor.dtype} needs", param=name)
         own_names = found.names if isinstance(found, StackedWeight) else (own_name,)
         return (own_names, target) if self.required_names.issuperset(own_names) else None
+
+
+def _write(parts: Sequence[tuple[CheckpointWeight, Weight]]) -> None:
+    for weight, numbers in parts:
+        weight.write(numbers)
 
 
 class Block(nn.Module):
