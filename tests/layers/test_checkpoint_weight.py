@@ -1,4 +1,4 @@
-"""What a weight of a model refuses before it is written."""
+"""Numbers that a weight of a model refuses before it is written."""
 
 from __future__ import annotations
 

@@ -424,7 +424,7 @@ def test_steps_in_a_row_end_when_there_is_something_to_read(checkpoint: Checkpoi
 def test_a_row_that_fails_in_a_later_step_leaves_nothing_in_the_pool(
     tmp_path: Path, reports_each: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bough.layers.packed_method.check_finite", lambda *_: None)  # such weights are refused
+    monkeypatch.setattr("bough.layers.checkpoint_weight.check_finite", lambda *_: None)  # such weights are refused
     checkpoint = save_checkpoint(tmp_path, "Qwen3", head_dim=16, seed=3, tie_word_embeddings=False)
     for seed in range(100):
         tokens = checkpoint.greedy(prompt(20, seed), 8)

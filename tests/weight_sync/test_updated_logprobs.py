@@ -1,4 +1,4 @@
-"""What a running engine computes after an update is what transformers computes with the new weights."""
+"""An updated engine computes what transformers computes with the new weights."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def answer(engine: Engine) -> tuple[list[int], list[float]]:
 
 
 def logprobs(checkpoint: Checkpoint, tokens: list[int]) -> torch.Tensor:
-    """What transformers says of all tokens but the first."""
+    """Logprobs of all tokens but the first, by transformers."""
     rows = checkpoint.logits(tokens)[:-1].log_softmax(-1)
     return rows.gather(1, torch.tensor(tokens[1:])[:, None])[:, 0]
 

@@ -18,7 +18,7 @@ class StoredMatrix:
     """Neighbouring rows and columns of a matrix ``[rows, inputs]``, of which nothing has been unpacked yet."""
 
     unpack: Unpack
-    """Of the whole matrix"""
+    """Unpacks some of the whole matrix"""
     row_span: slice
     column_span: slice
 
