@@ -171,9 +171,10 @@ private:
     struct Meeting {
         bool if_few, if_more;
     };
-    // This rank's own memory for a few rows of a buffer that ranks share.
+    // This rank's own memory for a few rows of a buffer that ranks share; what the head reads is in no such buffer.
     struct OwnRows {
         const void* shared;
+        int64_t row_bytes;
         std::vector<uint64_t> memory;
         void* rows;
     };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <stdexcept>
 
 #include "program.h"
 
@@ -56,12 +57,14 @@ void Program::share_masks(const Step& step, Participant& participant) {
 void Program::add_own_rows(const std::variant<NormCall, QuantizeCall>& call) {
     const auto add = [&](const void* shared, int64_t row_bytes) {
         for (const OwnRows& own : own_rows_) {
-            if (own.shared == shared) return;
+            if (own.shared != shared) continue;
+            if (own.row_bytes != row_bytes) throw std::invalid_argument("rows of two widths have one buffer");
+            return;
         }
         std::vector<uint64_t> memory((kRepeatedRows * row_bytes + kLineBytes) / sizeof(uint64_t) + 1);
         const uintptr_t address = reinterpret_cast<uintptr_t>(memory.data());
         void* const rows = reinterpret_cast<void*>((address + kLineBytes - 1) / kLineBytes * kLineBytes);
-        own_rows_.push_back({shared, std::move(memory), rows});
+        own_rows_.push_back({shared, row_bytes, std::move(memory), rows});
     };
     if (const QuantizeCall* quantize = std::get_if<QuantizeCall>(&call)) {
         add(quantize->output, quantize->output_stride * static_cast<int64_t>(sizeof(uint32_t)));

@@ -64,7 +64,9 @@ struct SharedMemory {
           normed(zeros(kPieceTokens * kHidden, model.activations())),
           gated(zeros(kPieceTokens * kInner, model.activations())),
           head_input(zeros(kRows * kHidden, model.activations())),
-          quantized(kPieceTokens * 3 * kInner),
+          normed_codes(kPieceTokens * 3 * kHidden),
+          gated_codes(kPieceTokens * 3 * kInner),
+          head_codes(kRows * 3 * kHidden),
           table(kRows * kContext),
           logits(kRows * kVocab) {}
     void* at(std::vector<unsigned char>& memory) {
@@ -75,7 +77,7 @@ struct SharedMemory {
     std::vector<unsigned char> group, pieces;
     std::vector<float> residual;
     Stored normed, gated, head_input;
-    std::vector<uint32_t> quantized;
+    std::vector<uint32_t> normed_codes, gated_codes, head_codes;
     std::vector<int32_t> table;
     std::vector<float> logits;
 };
@@ -112,14 +114,16 @@ private:
             const Panels inner((kInner + 15) / 16, ranks_), hidden(kHidden / 32, ranks_);
             program_.add_meeting(true, true);
             program_.add(norm(memory_.normed));
-            GemmCall up = product(memory_.normed, kHidden, part_of(model_.ups[i]->matrix, inner), kGate);
+            GemmCall up =
+                product(memory_.normed, memory_.normed_codes, kHidden, part_of(model_.ups[i]->matrix, inner), kGate);
             up.output = static_cast<char*>(memory_.gated.data()) + inner.first * 16 * size();
             up.output_stride = kInner;
             up.output_dtype = model_.activations();
             program_.add_meeting(false, true);
             program_.add(&up, 1);
             program_.add_meeting(true, true);
-            GemmCall down = product(memory_.gated, kInner, part_of(model_.downs[i]->matrix, hidden), kAdd);
+            GemmCall down =
+                product(memory_.gated, memory_.gated_codes, kInner, part_of(model_.downs[i]->matrix, hidden), kAdd);
             down.output = memory_.residual.data() + hidden.first * 32;
             down.output_stride = kHidden;
             down.output_dtype = DType::f32;
@@ -127,7 +131,7 @@ private:
             program_.add(&down, 1);
         }
         QuantizeCall quantize{};
-        if (is_quantized(model_.dtype)) quantize = quantize_call(memory_.head_input, kHidden);
+        if (is_quantized(model_.dtype)) quantize = quantize_call(memory_.head_input, kHidden, memory_.head_codes);
         program_.finish(norm(memory_.head_input), quantize, table, vocab.first * 32);
     }
 
@@ -149,7 +153,7 @@ private:
                 0};
     }
 
-    QuantizeCall quantize_call(Stored& input, int64_t columns) {
+    QuantizeCall quantize_call(Stored& input, int64_t columns, std::vector<uint32_t>& codes) {
         PackedMatrix matrix{};
         matrix.num_inputs = columns;
         matrix.dtype = model_.dtype;
@@ -157,20 +161,21 @@ private:
                 columns,
                 0,
                 columns,
-                memory_.quantized.data(),
+                codes.data(),
                 quantized_row_words(matrix),
                 model_.dtype};
     }
 
     // Records that the input is quantised where it has to be.
-    GemmCall product(Stored& input, int64_t columns, const PackedMatrix& weights, Epilogue epilogue) {
+    GemmCall product(Stored& input, std::vector<uint32_t>& codes, int64_t columns, const PackedMatrix& weights,
+                     Epilogue epilogue) {
         GemmCall call{};
         call.input = input.data();
         call.input_stride = columns;
         call.weights = weights;
         call.epilogue = epilogue;
         if (!is_quantized(model_.dtype)) return call;
-        const QuantizeCall quantize = quantize_call(input, columns);
+        const QuantizeCall quantize = quantize_call(input, columns, codes);
         program_.add(&quantize, 1);
         call.input = quantize.output;
         call.input_stride = quantize.output_stride;
