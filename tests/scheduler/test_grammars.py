@@ -657,6 +657,7 @@ def test_a_jump_and_a_long_prompt_get_on_side_by_side() -> None:
     h.submit(PROMPT, rid="jump", regex=f"{LONG_TEXT}[0-9]", max_new_tokens=4000)
     while not h.worker.steps or h.worker.steps[-1][0].num_decode_rows + h.worker.steps[-1][0].num_tokens < 64:
         h.step()
+        assert h.scheduler.has_unfinished_requests(), h.outputs["jump"].finish_reason
     h.submit(prompt_of(1000, 1, VOCAB_SIZE), rid="prompt", max_new_tokens=5)
     for _ in range(4):
         h.step()
@@ -671,7 +672,7 @@ def test_an_old_request_that_jumps_is_not_passed_by_younger_ones() -> None:
         h.submit(prompt_of(50, i, VOCAB_SIZE), rid=f"young{i}", max_new_tokens=500)
     h.run()
     assert h.outputs["jump"].deltas[-1].num_retractions == 0
-    assert len(h.outputs["jump"].token_ids) > 900
+    assert len(h.outputs["jump"].token_ids) > 900, h.outputs["jump"].finish_reason
     assert all(len(h.outputs[f"young{i}"].token_ids) == 500 for i in range(6))
 
 
