@@ -129,7 +129,7 @@ ray: $(DEV_STAMP) $(RAY_STAMP) ## Test ranks that are actors of Ray, and OpenRLH
 browser: $(DEV_STAMP) $(BROWSER_STAMP) ## Drive the playground in a headless Chromium, with Playwright in an environment of its own
 	$(VENV)-browser/bin/python -m pytest tests/browser --server-python $(BIN)/python $(ARGS)
 
-package: $(DEV_STAMP) ## Build sdists and wheels of Bough and bough-vllm into dist/, and look at what is in such
+package: $(DEV_STAMP) ## Build sdists and wheels of Bough and bough-vllm into dist/, and check their contents
 	$(PIP) setuptools
 	$(BIN)/python -m pytest -m slow tests/kernels/test_build.py $(ARGS)
 	rm -rf dist

@@ -123,7 +123,7 @@ def test_library_needs_no_cpp_runtime_of_the_machine(tree: Path) -> None:
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What the sdist unpacks to, with the wheel that is made of it in ``dist``."""
+    """Unpacked sdist, with the wheel that is made of it in ``dist``."""
     copy = tmp_path_factory.mktemp("copy")
     tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, tracked.decode().split("\0")):

@@ -21,7 +21,9 @@ CHANGED = {"num_missing": 0, "num_paused_requests": 0, "output_lens": {}}
 
 
 @pytest.mark.parametrize(
-    ("num_changed", "ends"), [(3, True), (0, False)], ids=["weights of its own", "weights that the other one writes"]
+    ("num_changed", "ends"),
+    [(3, True), (0, False)],
+    ids=["each with its own weights", "weights shared, and written by the one that failed"],
 )
 def test_replicas_with_different_weights_end_the_engine(num_changed: int, ends: bool) -> None:
     """The first replica could not make the update, and the second one could."""
@@ -51,7 +53,7 @@ def test_an_update_of_which_a_replica_says_nothing_ends_the_engine(monkeypatch: 
 @pytest.mark.parametrize(
     ("action", "num_changed", "ends"),
     [("reset_tensors", 3, True), ("reset_tensors", 0, False), ("compare", 0, False)],
-    ids=["overwritten", "weights that the other one writes", "only looked at"],
+    ids=["overwritten", "weights shared, and overwritten by the one that failed", "only compared"],
 )
 def test_a_check_that_one_replica_fails_ends_the_engine_if_another_one_was_overwritten(
     action: CheckAction, num_changed: int, ends: bool

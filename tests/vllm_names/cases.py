@@ -247,7 +247,13 @@ def test_logprobs_of_other_logits_or_of_all_tokens_are_told_apart() -> None:
 
 
 def test_batches_of_prompts() -> None:
-    llm = LLM(**SMALL, override_generation_config={"max_new_tokens": 3}, max_logprobs=4, logprobs_mode="raw_logprobs")
+    llm = LLM(
+        **SMALL,
+        runner="generate",
+        override_generation_config={"max_new_tokens": 3},
+        max_logprobs=4,
+        logprobs_mode="raw_logprobs",
+    )
     try:
         assert llm.get_default_sampling_params().max_tokens == 3
         assert len(llm.generate(TokensPrompt(prompt_token_ids=IDS))[0].outputs[0].token_ids) == 3
@@ -315,10 +321,14 @@ def test_embeddings_and_their_likeness() -> None:
             (lambda: llm.encode(texts, pooling_task="token_embed"), "token_embed"),  # type: ignore[arg-type]
             (lambda: llm.classify(texts), "pooling_task"),
             (lambda: llm.score(texts[:2], texts), "data_1"),
-            (lambda: llm.score(texts, [1, 2, 3]), "data_2"),  # type: ignore[list-item]
         ):
             with pytest.raises(BadRequest, match=named):
                 call()
+        pairs: list[tuple[Any, Any, str]] = [(texts, [1, 2, 3], "data_2"), ({"content": []}, texts, "data_1")]
+        for data_1, data_2, param in pairs:
+            with pytest.raises(BadRequest) as refused:
+                llm.score(data_1, data_2)
+            assert refused.value.param == param
     finally:
         llm.shutdown()
 
@@ -343,6 +353,8 @@ def test_classes_of_prompts_and_pairs(tmp_path: Path, num_labels: int) -> None:
             (alone,) = llm.score("w2", "w4", pooling_params=PoolingParams(use_activation=False))
             assert alone.prompt_token_ids == second.prompt_token_ids != first.prompt_token_ids
             assert second.outputs.score == pytest.approx(torch.tensor(alone.outputs.score).sigmoid().item(), abs=1e-5)
+            with pytest.raises(BadRequest, match="dimensions"):
+                llm.score("w1", "w2", pooling_params=PoolingParams(dimensions=1))
         else:
             with pytest.raises(BadRequest, match="3 classes"):
                 llm.score("w1", "w2")
@@ -350,6 +362,13 @@ def test_classes_of_prompts_and_pairs(tmp_path: Path, num_labels: int) -> None:
             llm.embed("w1")
     finally:
         llm.shutdown()
+
+
+def test_a_model_that_makes_vectors_is_not_run_to_generate(tmp_path: Path) -> None:
+    save_vector_checkpoint(tmp_path, "BertForSequenceClassification", num_labels=1, pad_token_id=0)
+    with pytest.raises(ConfigError) as refused:
+        LLM(str(tmp_path), runner="generate", skip_tokenizer_init=True)
+    assert refused.value.param == "runner"
 
 
 def test_requests_are_added_and_stepped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

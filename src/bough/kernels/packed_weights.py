@@ -121,8 +121,9 @@ class PackedWeights:
             )
 
     def largest_magnitude(self, rows: torch.Tensor) -> torch.Tensor | None:
-        """Return the largest magnitude of numbers ``[n, m]`` of any floating-point dtype, which is no number if one of
-        them is none. Takes as long as reading them.
+        """Return the largest magnitude of numbers ``[n, m]`` of any floating-point dtype; NaN if an element is NaN.
+
+        Takes as long as reading them.
 
         ``None`` where the kernel cannot read them: on another device, of another size, or with gaps in both directions.
         """

@@ -58,7 +58,7 @@ class Profiles:
     def __init__(self, control: SchedulerControl, directory: str | None) -> None:
         self._control = control
         self._given = directory
-        self._made: str | None = None
+        self._temporary: str | None = None
 
     async def start(self, request: ProfileReqInput, *, within_directory: bool) -> None:
         """Start to record.
@@ -80,7 +80,7 @@ class Profiles:
         reply = await self._control.call_all_or_none(
             "start_profile",
             {
-                "directory": _made(directory),
+                "directory": _make_directory(directory),
                 "name": name,
                 "call": uuid.uuid4().hex,
                 "num_steps": request.num_steps,
@@ -107,7 +107,7 @@ class Profiles:
 
     def _inside(self, wanted: str | None) -> str:
         """Return the engine's own directory, or one in it."""
-        top = self._made if self._given is None else str(user_path(self._given))
+        top = self._temporary if self._given is None else str(user_path(self._given))
         if top is None:
             if wanted is not None:
                 raise BadRequest(
@@ -115,7 +115,7 @@ class Profiles:
                     "output_dir the server chooses a directory, and /stop_profile names the files",
                     param="output_dir",
                 )
-            top = self._made = tempfile.mkdtemp(prefix="bough-profile-")
+            top = self._temporary = tempfile.mkdtemp(prefix="bough-profile-")
         top = os.path.realpath(top)
         if wanted is None:
             return top
@@ -125,8 +125,8 @@ class Profiles:
         return chosen
 
 
-def _made(directory: str) -> str:
-    """Make a directory where there is none."""
+def _make_directory(directory: str) -> str:
+    """Make a directory where there is none; return it."""
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
     except OSError as error:

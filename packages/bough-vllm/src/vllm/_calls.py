@@ -10,7 +10,7 @@ from vllm.engine.arg_utils import EngineArgs
 
 
 class EngineCalls:
-    """An engine and the calls of all of it.
+    """An engine, with the calls that address all of it.
 
     What goes wrong is raised as :mod:`bough.errors`.
     """

@@ -11,7 +11,7 @@ from typing import Literal
 
 from bough import Engine
 from bough.entrypoints.chat.sampling import sampling_defaults
-from bough.errors import BadRequest, EngineDead, Overloaded
+from bough.errors import BadRequest, ConfigError, EngineDead, Overloaded
 from bough.ipc.messages import PauseMode
 from vllm.engine.arg_utils import DEFAULT_PARAMS, EngineArgs
 from vllm.inputs import PromptType, prompt_fields
@@ -93,7 +93,7 @@ class Core:
     """An engine of Bough's, started with vLLM's arguments.
 
     Raises:
-        ConfigError, StartupError: as :class:`bough.Engine`.
+        ConfigError, StartupError: as :class:`bough.Engine`; also if the model does not do what ``runner`` asks for.
     """
 
     def __init__(self, args: EngineArgs) -> None:
@@ -102,6 +102,9 @@ class Core:
         self.output_processor = OutputProcessor()
         manager = self.engine.tokenizer_manager
         self.model_config = manager.model_config
+        if args.runner == "generate" and self.model_config.pooling is not None:
+            self.engine.shutdown()
+            raise ConfigError("runner must be 'auto' or 'pooling': this model does not generate text", param="runner")
         self.tokenizer = manager.tokenizer
         self.max_model_len: int = manager.scheduler_info["max_req_len"]
         self._eos_token_ids = frozenset(self.model_config.eos_token_ids)

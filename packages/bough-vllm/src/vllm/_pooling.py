@@ -70,22 +70,21 @@ async def scores(core: Core, firsts: Sequence[str], seconds: Sequence[str], para
     Raises:
         BadRequest: as :func:`vectors`, or if the texts make no pairs.
     """
-    if not all(isinstance(text, str) for text in (*firsts, *seconds)):
-        raise BadRequest("data_1 and data_2 must be texts", param="data_1")
+    for param, texts in (("data_1", firsts), ("data_2", seconds)):
+        if not all(isinstance(text, str) for text in texts):
+            raise BadRequest(f"{param} must be a text or a list of texts", param=param)
     if not seconds or len(firsts) not in (1, len(seconds)):
         raise BadRequest(
             f"data_1 must be one text, or as many as data_2 has, {len(seconds)}; there are {len(firsts)}",
             param="data_1",
         )
-    own = core.model_config.pooling
-    pooling = _require(core, "classify" if own is not None and own.is_classifier else "embed")
-    _check(pooling, params)
     repeats = len(seconds) if len(firsts) == 1 else 1
-    if pooling.is_classifier:
+    pooling = core.model_config.pooling
+    if pooling is not None and pooling.is_classifier:
         if pooling.dim != 1:
             raise BadRequest(f"this model tells {pooling.dim} classes apart; one that scores has one")
         pairs = zip(list(firsts) * repeats, seconds, strict=True)
-        judged = await asyncio.gather(*(_encode(core, prompt=[pair]) for pair in pairs))
+        judged = await asyncio.gather(*(_encode(core, prompt=[pair], dimensions=params.dimensions) for pair in pairs))
         if params.use_activation is False:
             return judged
         return [
@@ -124,16 +123,17 @@ def _require(core: Core, task: PoolingTask) -> PoolingConfig:
 
 
 def _check(pooling: PoolingConfig, params: PoolingParams) -> None:
-    """Refuse embeddings of another length than the checkpoint's."""
+    """Refuse a ``use_activation`` that contradicts the checkpoint, which says if embeddings are scaled to length 1."""
     if not pooling.is_classifier and params.use_activation not in (None, pooling.normalize):
         raise BadRequest(
-            f"use_activation must be {pooling.normalize} or None: so this model's embeddings are scaled, or not",
+            f"use_activation must be {pooling.normalize} or None: this model's embeddings are "
+            f"{'' if pooling.normalize else 'not '}scaled to length 1",
             param="use_activation",
         )
 
 
 def _truncation(tokenization: Mapping[str, Any] | None) -> int | None:
-    """Return how many tokens of a text are kept."""
+    """Return the number of tokens of a text that are kept."""
     given = dict(tokenization or {})
     kept: int | None = given.pop("truncate_prompt_tokens", None)
     if given:

@@ -66,7 +66,7 @@ class EmbeddingOutput:
 
     @property
     def hidden_size(self) -> int:
-        """How many numbers it has."""
+        """Length of the embedding."""
         return len(self.embedding)
 
 
@@ -79,13 +79,13 @@ class ClassificationOutput:
 
     @property
     def num_classes(self) -> int:
-        """How many classes there are."""
+        """Number of classes."""
         return len(self.probs)
 
 
 @dataclass
 class ScoringOutput:
-    """How well two texts fit together."""
+    """Score of a pair of texts; a higher one is a better match."""
 
     score: float
 

@@ -11,10 +11,10 @@ class PoolingParams:
     """Parameters of a request for a vector, with vLLM's names and defaults."""
 
     use_activation: bool | None = None
-    """Whether class scores become probabilities, or one score a relevance; by default they do. Embeddings are scaled to
-    length 1 if the checkpoint says so, and another wish is refused."""
+    """Turn class scores into probabilities, or a single score into a relevance; true by default. Embeddings are scaled
+    to length 1 if the checkpoint says so, and a value that contradicts it is refused."""
     dimensions: int | None = None
-    """How many numbers of the embedding to return, for models trained for that (Matryoshka)."""
+    """Number of elements of the embedding to return, for models trained for that (Matryoshka)."""
 
     def clone(self) -> PoolingParams:
         """Return a copy."""

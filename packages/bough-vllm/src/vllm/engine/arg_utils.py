@@ -78,8 +78,8 @@ def _memory(value: float | None) -> dict[str, Any]:
 
 
 def _runner(value: str) -> dict[str, Any]:
-    """How a language model is used: by itself, or for embeddings."""
-    _check_value("runner", value, ("auto", "pooling"))
+    """Use of a language model: to generate, or for embeddings. :class:`~vllm._core.Core` refuses other models."""
+    _check_value("runner", value, ("auto", "generate", "pooling"))
     return {"is_embedding": True} if value == "pooling" else {}
 
 

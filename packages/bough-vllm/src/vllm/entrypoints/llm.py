@@ -174,7 +174,7 @@ class LLM(EngineCalls):
         Raises:
             BadRequest: also if the model does neither.
         """
-        firsts, seconds = ([data] if isinstance(data, str) else list(data) for data in (data_1, data_2))
+        firsts, seconds = ([data] if isinstance(data, str | Mapping) else list(data) for data in (data_1, data_2))
         made = _run(scores(self._core, firsts, seconds, pooling_params or PoolingParams()))
         return self._outputs(ScoringRequestOutput, lambda numbers: ScoringOutput(numbers[0]), made)
 
