@@ -353,7 +353,7 @@ class ServerArgs(EngineArgs):
     log_requests_level: int = operation_option(
         0,
         help="How much --log-requests tells: 0 the outcome; 1 the arrival and sampling parameters, too, with only the "
-        "length of texts among them; 2 how texts, prompts and outputs begin; 3 all of them.",
+        "length of texts among them; 2 these texts, and how prompts and outputs begin; 3 all of prompts and outputs.",
         minimum=0,
         maximum=3,
     )
